@@ -82,6 +82,9 @@ def extent_from(
 ) -> Extent:
     """Return the extent, given for each partition the first offset, the last stable offset and the
     end of the log.
+
+    ``ends`` must be asked for before ``stable``: else records that arrive in between look like an
+    open transaction.
     """
     doubts = [
         *(
@@ -148,9 +151,9 @@ def _extent(side: Rows) -> Extent:
         if leader not in told.brokers:
             raise _NotYetError(f"partition {partition} has no leader")
         led.setdefault(told.brokers[leader], []).append(partition)
-    starts, stable, ends = (
+    starts, ends, stable = (
         _offsets(side, led, time=time, isolation=isolation)
-        for time, isolation in ((EARLIEST, COMMITTED), (LATEST, COMMITTED), (LATEST, UNCOMMITTED))
+        for time, isolation in ((EARLIEST, COMMITTED), (LATEST, UNCOMMITTED), (LATEST, COMMITTED))
     )
     return extent_from(side.topic, starts, stable, ends, compacted=compacted)
 

@@ -66,11 +66,11 @@ def _extent(jvm: Any, admin: Any, side: Rows) -> Extent:
     starts = _offsets(
         jvm, admin, side.topic, partitions, kind=kinds.earliest(), isolation="READ_COMMITTED"
     )
-    stable = _offsets(
-        jvm, admin, side.topic, partitions, kind=kinds.latest(), isolation="READ_COMMITTED"
-    )
     ends = _offsets(
         jvm, admin, side.topic, partitions, kind=kinds.latest(), isolation="READ_UNCOMMITTED"
+    )
+    stable = _offsets(
+        jvm, admin, side.topic, partitions, kind=kinds.latest(), isolation="READ_COMMITTED"
     )
     return extent_from(
         side.topic, starts, stable, ends, compacted=_compacted(jvm, admin, side.topic)

@@ -161,6 +161,24 @@ def test_who_holds_readers_back_for_long_is_written_down(
         assert told(scene).of("held_back", "log", "seconds") == lines
 
 
+def test_readers_that_go_on_from_transaction_to_transaction_are_not_held_back(
+    scenes: Scenes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A transaction is open at each look, and each time another one: nobody has left it open."""
+    clock = Clock()
+    monkeypatch.setattr(log, "time", clock)
+    ends = {0: LogEnds(0, 0, 1)}
+    scene = scenes("orders", observer=SimpleNamespace(ends=lambda _: ends))
+    stands = log_of(scene)
+    for number in range(20):
+        clock.now += 1
+        ends[0] = LogEnds(0, number, number + 1)
+        assert stands.trouble() is not None
+    ends[0] = LogEnds(0, 20, 20)
+    assert stands.trouble() is None
+    assert told(scene).of("held_back") == []
+
+
 @pytest.mark.parametrize(
     ("error", "batch", "said"), [(10, 1, True), (18, 1, True), (10, 2, False), (7, 1, False)]
 )

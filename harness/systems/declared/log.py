@@ -40,8 +40,10 @@ class Log:
         self._scene = scene
         self._positions = positions
         self._authorities = authorities
-        self._held_back: tuple[str | None, float] = None, time.monotonic()
-        """The partition whose readers an open transaction holds back, and since when."""
+        self._held_back: tuple[tuple[str, int] | None, float] = None, time.monotonic()
+        """The partition whose readers an open transaction holds back, at which offset, and since
+        when.
+        """
 
     @property
     def tail(self) -> bool:
@@ -65,7 +67,7 @@ class Log:
         for topic in sorted({*self._scene.pipeline.topics, *self._scene.sighted.topics()}):
             for partition, ends in self._scene.kafka.observer.ends(topic).items():
                 if ends.stable != ends.end:
-                    self._hold_back(f"{topic}/{partition}")
+                    self._hold_back((f"{topic}/{partition}", ends.stable))
                     return (
                         f"{topic}/{partition}: last stable offset {ends.stable}, high watermark "
                         f"{ends.end}"
@@ -119,13 +121,15 @@ class Log:
         self._hold_back(None)
         self._authorities.observe()
 
-    def _hold_back(self, log: str | None) -> None:
-        """Note which partition's readers an open transaction holds back; ``None`` if
-        there is none.
+    def _hold_back(self, at: tuple[str, int] | None) -> None:
+        """Note which partition's readers an open transaction holds back, and at which offset;
+        ``None`` if there is none.
+
+        Readers that go on, from one transaction to the next, are not held back.
         """
-        name, since = self._held_back
-        if log == name:
+        before, since = self._held_back
+        if at == before:
             return
-        if name is not None and (seconds := time.monotonic() - since) > HELD_BACK_S:
-            self._scene.history.write(kinds.HELD_BACK, log=name, seconds=round(seconds, 1))
-        self._held_back = log, time.monotonic()
+        if before is not None and (seconds := time.monotonic() - since) > HELD_BACK_S:
+            self._scene.history.write(kinds.HELD_BACK, log=before[0], seconds=round(seconds, 1))
+        self._held_back = at, time.monotonic()

@@ -343,14 +343,22 @@ class Observer:
 
     @_patiently
     def ends(self, topic: str) -> dict[int, LogEnds]:
-        """Return the end offsets of every partition of a topic."""
+        """Return the end offsets of every partition of a topic, as of the moment when the high
+        watermarks were asked for.
+
+        The broker answers one isolation level at a time. The last stable offset is asked for
+        second: if it is below the high watermark all the same, a transaction is open. In the other
+        order, records that arrive in between would look like one.
+        """
         with self._lock:
             known = self._reader("read_uncommitted").partitions_for_topic(topic) or ()
             partitions = [TopicPartition(topic, p) for p in sorted(known)]
             first = self._reader("read_uncommitted").beginning_offsets(partitions)
-            stable = self._reader("read_committed").end_offsets(partitions)
             last = self._reader("read_uncommitted").end_offsets(partitions)
-        return {p.partition: LogEnds(first[p], stable[p], last[p]) for p in partitions}
+            stable = self._reader("read_committed").end_offsets(partitions)
+        return {
+            p.partition: LogEnds(first[p], min(stable[p], last[p]), last[p]) for p in partitions
+        }
 
     @_patiently
     def copies(self, topic: str) -> list[LogCopy]:
