@@ -11,6 +11,7 @@ import pytest
 
 from harness.controls import NotFiredError, OnWire
 from harness.faults import CrashAtWrite, Kill, Unanswered
+from harness.model.failures import CellFailure
 from harness.model.identity import Identity
 from harness.model.logs import last_lines
 from harness.model.scenario import Role
@@ -177,6 +178,32 @@ def test_readers_that_go_on_from_transaction_to_transaction_are_not_held_back(
     ends[0] = LogEnds(0, 20, 20)
     assert stands.trouble() is None
     assert told(scene).of("held_back") == []
+
+
+def test_members_that_go_in_time_are_waited_for(scenes: Scenes) -> None:
+    """A group that is not lostack's own may still have a dead member of the cell before."""
+    answers = iter([{"billing", "theirs"}, {"billing"}, {"theirs"}])
+    observer = SimpleNamespace(peopled=lambda: frozenset(next(answers)))
+    log_of(scenes("orders", observer=observer, named=("billing",))).begin()
+    assert list(answers) == []
+
+
+def test_somebody_elses_member_in_the_group_voids_the_cell(
+    scenes: Scenes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """At once where the group is known before a stage runs; else as soon as a stage used it."""
+    monkeypatch.setattr(log, "GUESTS_S", 0.05)
+    observer = SimpleNamespace(peopled=lambda: frozenset({"billing", "theirs"}))
+    said = "the group billing had members before a stage was started, and they take records"
+    known = log_of(scenes("orders", observer=observer, named=("billing",)))
+    with pytest.raises(CellFailure, match=said):
+        known.begin()
+    scene = scenes("orders", observer=observer)
+    later = log_of(scene)
+    later.begin()
+    monkeypatch.setattr(scene.brokers, "named", ("billing", "ours"))
+    with pytest.raises(CellFailure, match=said):
+        later.observe()
 
 
 @pytest.mark.parametrize(

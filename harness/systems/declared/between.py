@@ -23,6 +23,13 @@ class Between(Protocol):
         saved past them.
         """
 
+    def begin(self) -> None:
+        """Look for others who read here already, before the first stage starts.
+
+        Raises:
+            CellFailure: there are some. They would take records, and the cell would prove nothing.
+        """
+
     def checks(self) -> Sequence[Check]:
         """Return the conditions that must hold when everything is at rest, in the order in which
         they are checked.

@@ -11,10 +11,12 @@ from typing import TYPE_CHECKING
 from kafka.errors import KafkaError
 
 from harness.model import events as kinds
+from harness.model.failures import CellFailure
+from harness.model.waiting import WaitTimeoutError, wait_until
 from harness.run.drain import Check
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Collection, Sequence
 
     from harness.model.scenario import Role
     from harness.systems.declared.authorities import Authorities
@@ -24,6 +26,10 @@ if TYPE_CHECKING:
 TOO_LARGE = (10, 18)
 """Errors of a broker that refuses a batch for its size: MESSAGE_TOO_LARGE,
 RECORD_LIST_TOO_LARGE.
+"""
+GUESTS_S = 60.0
+"""How long (seconds) a cell waits for members of its groups to go: longer than their session, which
+is 45 s by default.
 """
 HELD_BACK_S = 3.0
 """If an open transaction holds readers back for longer (seconds), the history says so."""
@@ -40,6 +46,8 @@ class Log:
         self._scene = scene
         self._positions = positions
         self._authorities = authorities
+        self._peopled: frozenset[str] = frozenset()
+        """The groups of the brokers that had members before a stage was started."""
         self._held_back: tuple[tuple[str, int] | None, float] = None, time.monotonic()
         """The partition whose readers an open transaction holds back, at which offset, and since
         when.
@@ -51,6 +59,23 @@ class Log:
         saved past them.
         """
         return self._positions.tail
+
+    def begin(self) -> None:
+        """Wait until the groups known so far have no members; note which other groups have some.
+
+        Raises:
+            CellFailure: a group of the pipeline has members although no stage runs.
+        """
+        kafka = self._scene.kafka
+
+        def alone() -> bool:
+            self._peopled = kafka.observer.peopled()
+            return self._peopled.isdisjoint(kafka.groups(()))
+
+        try:
+            wait_until(alone, within_s=GUESTS_S, because="the groups to be empty", poll_s=0.2)
+        except WaitTimeoutError as error:
+            raise _guests(self._peopled & set(kafka.groups(()))) from error
 
     def checks(self) -> Sequence[Check]:
         """Return the checks that no transaction is open and that no reader is behind."""
@@ -117,7 +142,13 @@ class Log:
         return sum(len(self._scene.kafka.observer.members(group)) for group in self._scene.groups())
 
     def observe(self) -> None:
-        """Ask every authority, and note the end of a transaction that held readers back."""
+        """Ask every authority, and note the end of a transaction that held readers back.
+
+        Raises:
+            CellFailure: a group that the stages used had members before they were started.
+        """
+        if guests := self._peopled & set(self._scene.groups()):
+            raise _guests(guests)
         self._hold_back(None)
         self._authorities.observe()
 
@@ -133,3 +164,12 @@ class Log:
         if before is not None and (seconds := time.monotonic() - since) > HELD_BACK_S:
             self._scene.history.write(kinds.HELD_BACK, log=before[0], seconds=round(seconds, 1))
         self._held_back = at, time.monotonic()
+
+
+def _guests(groups: Collection[str]) -> CellFailure:
+    """Return the failure that somebody else is a member of the pipeline's groups."""
+    named = ", ".join(sorted(groups))
+    return CellFailure(
+        f"the group {named} had members before a stage was started, and they take records: stop "
+        "the programs that use this group, or give the pipeline a group of its own"
+    )

@@ -150,6 +150,7 @@ def parts_of(
             services,
             Opened(found.check_output_is_fresh),
             Opened(lambda: brokers.clean(scene.pipeline.topics)),
+            Opened(between.begin),
             Opened(
                 lambda: brokers.create(
                     dict.fromkeys(scene.pipeline.topics, scene.pipeline.partitions)

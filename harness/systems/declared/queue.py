@@ -61,6 +61,9 @@ class Queue:
     def _name(self) -> str:
         return self._broker.queue(self._scene.pipeline.topic)
 
+    def begin(self) -> None:
+        """Do nothing: the queue is new, and a consumer's death ends its connection."""
+
     def checks(self) -> Sequence[Check]:
         """Return the check that the queue is empty."""
         return (Check("queue", self.trouble, costly=True),)

@@ -28,7 +28,6 @@ from harness.model.scenario import Role
 from harness.model.waiting import wait_until
 from harness.protocols.kafka.steps import Api
 from harness.run.nodes import StageNode
-from harness.stages.settings import GroupProtocol
 from harness.systems.kafka.broker import INTERNAL_TOPICS
 from harness.systems.kafka.stages import next_producer
 from harness.wire.rules import Direction, is_prefix
@@ -143,10 +142,7 @@ class GroupPositions(SavedPositions):
         """
         observer, group = self.scene.observer, self.scene.group
         had = self.scene.group_positions()
-        if self.scene.settings.consumer.protocol is GroupProtocol.CLASSIC:
-            observer.expel(group)
-        # in the new protocol only the coordinator removes a member, when the member's session is
-        # over
+        observer.expel(group)
         wait_until(
             lambda: not self.scene.members(),
             within_s=EXPULSION_S,

@@ -1,12 +1,14 @@
-"""Requests about groups of the new protocols that kafka-python's admin client lacks: members, and
-unread offsets.
+"""Requests about groups of any protocol, most of which kafka-python's admin client lacks: members,
+who is put out of a group, and unread offsets.
 """
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
-from kafka.errors import GroupIdNotFoundError, for_code
+from kafka.admin import MemberToRemove
+from kafka.errors import GroupIdNotFoundError, UnknownMemberIdError, for_code
 
 from harness.protocols.kafka import messages
 from harness.stages.settings import GroupProtocol
@@ -19,6 +21,60 @@ _DESCRIBE = {
     GroupProtocol.SHARE: messages.ShareGroupDescribeRequest,
     GroupProtocol.STREAMS: messages.StreamsGroupDescribeRequest,
 }
+_LEAVE = {
+    GroupProtocol.CONSUMER: messages.ConsumerGroupHeartbeatRequest,
+    GroupProtocol.SHARE: messages.ShareGroupHeartbeatRequest,
+    GroupProtocol.STREAMS: messages.StreamsGroupHeartbeatRequest,
+}
+LEAVES = -1
+"""The member epoch of a heartbeat with which a member leaves its group, also a static member."""
+WITHOUT_MEMBERS = frozenset({"Empty", "Dead"})
+"""The states of a group that has no members."""
+
+
+def groups_of(admin: Any) -> dict[str, tuple[GroupProtocol, bool]]:
+    """Return the protocol of every group of a cluster, and whether it has members.
+
+    Only brokers since 4.0 name a group's protocol; the groups of older ones are classic. Brokers
+    before 2.6 do not say whether a group has members; their groups count as having some.
+    """
+    return {
+        each["group_id"]: (
+            _PROTOCOLS.get(str(each.get("group_type")).lower(), GroupProtocol.CLASSIC),
+            each.get("group_state") not in WITHOUT_MEMBERS,
+        )
+        for each in admin.list_groups()
+    }
+
+
+_PROTOCOLS = {str(each): each for each in GroupProtocol}
+
+
+def protocol_of(admin: Any, group: str) -> GroupProtocol:
+    """Return the protocol of a group; classic if there is no such group."""
+    return groups_of(admin).get(group, (GroupProtocol.CLASSIC, False))[0]
+
+
+def expel(admin: Any, group: str) -> int:
+    """Remove every member from a group; return how many there were.
+
+    An administrator can remove members of a classic group. The other protocols have no such
+    request, so each member's own request to leave is sent in its name.
+    """
+    protocol = protocol_of(admin, group)
+    members = members_of(admin, group, protocol)
+    if members and protocol is GroupProtocol.CLASSIC:
+        admin.remove_group_members(group, [MemberToRemove(member_id=member) for member in members])
+    elif members:
+        for member in members:
+            _leave(admin, group, member, protocol)
+    return len(members)
+
+
+def _leave(admin: Any, group: str, member: str, protocol: GroupProtocol) -> None:
+    request = _LEAVE[protocol](group_id=group, member_id=member, member_epoch=LEAVES)
+    with suppress(UnknownMemberIdError, GroupIdNotFoundError):  # it has gone by itself meanwhile
+        _raise(_ask(admin, group, request))
 
 
 def members_of(admin: Any, group: str, protocol: GroupProtocol) -> dict[str, str]:

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
 
 from kafka import KafkaConsumer, KafkaProducer, TopicPartition
-from kafka.admin import ConfigResource, ConfigResourceType, KafkaAdminClient, MemberToRemove
+from kafka.admin import ConfigResource, ConfigResourceType, KafkaAdminClient
 from kafka.errors import (
     CoordinatorLoadInProgressError,
     CoordinatorNotAvailableError,
@@ -36,13 +36,19 @@ from kafka.structs import OffsetAndMetadata
 from harness.model.places import log_fields, waits_in_log
 from harness.model.record import ATTEMPT_HEADER, ORIGIN_HEADER
 from harness.model.waiting import wait_until
-from harness.stages.settings import GroupProtocol
-from harness.systems.kafka.new_groups import left_to, members_of
+from harness.systems.kafka.new_groups import (
+    expel,
+    groups_of,
+    left_to,
+    members_of,
+    protocol_of,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from harness.stages.access import Access
+    from harness.stages.settings import GroupProtocol
 
     Placement = Callable[[int], Sequence[int]]
     """Partition → the numbers of the brokers that keep copies of it; the first is the preferred
@@ -476,12 +482,21 @@ class Observer:
             return left_to(self._admin_client(), group, topic)
 
     @_patiently
-    def members(
-        self, group: str, protocol: GroupProtocol = GroupProtocol.CLASSIC
-    ) -> Mapping[str, str]:
-        """Return the members of a group: member id → client id."""
+    def members(self, group: str, protocol: GroupProtocol | None = None) -> Mapping[str, str]:
+        """Return the members of a group: member id → client id. ``protocol``: ``None`` if it is not
+        known; the broker is asked for it then.
+        """
         with self._lock:
-            return members_of(self._admin_client(), group, protocol)
+            admin = self._admin_client()
+            return members_of(admin, group, protocol or protocol_of(admin, group))
+
+    @_patiently
+    def peopled(self) -> frozenset[str]:
+        """Return the names of the groups that have members."""
+        with self._lock:
+            return frozenset(
+                group for group, (_, peopled) in groups_of(self._admin_client()).items() if peopled
+            )
 
     @_patiently
     def transaction(self, transactional_id: str) -> str:
@@ -512,12 +527,7 @@ class Observer:
         were.
         """
         with self._lock:
-            members = self._admin_client().describe_groups([group])[group]["members"]
-            if members:
-                self._admin_client().remove_group_members(
-                    group, [MemberToRemove(member_id=m["member_id"]) for m in members]
-                )
-            return len(members)
+            return expel(self._admin_client(), group)
 
     def forget(self, topics: Iterable[str], groups: Iterable[str]) -> None:
         """Delete topics, and groups without members."""

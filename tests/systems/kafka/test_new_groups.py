@@ -15,8 +15,8 @@ from harness.stages.settings import GroupProtocol
 from harness.systems.kafka.new_groups import left_to, members_of
 from harness.systems.kafka.observer import Observer
 
-NOT_FOUND, NOT_ALLOWED = 69, 30
-"""Their error codes: GROUP_ID_NOT_FOUND, GROUP_AUTHORIZATION_FAILED."""
+NOT_FOUND, NOT_ALLOWED, UNKNOWN_MEMBER = 69, 30, 25
+"""Error codes: GROUP_ID_NOT_FOUND, GROUP_AUTHORIZATION_FAILED, UNKNOWN_MEMBER_ID."""
 
 
 class Administrator:
@@ -115,6 +115,64 @@ def test_a_group_is_described_by_its_own_protocol(protocol: GroupProtocol, api: 
         )
     )
     assert members_of(gone, "g", protocol) == {}
+
+
+def put_out(protocol: str, answer: int = 0) -> tuple[int, list[Any], list[str]]:
+    """Put the members of a group out; return how many there were, what was asked of the coordinator
+    and whom an administrator removed.
+    """
+    there = Administrator()
+    member = SimpleNamespace(member_id="m-1", client_id="c")
+    removed: list[str] = []
+    described = SimpleNamespace(groups=[SimpleNamespace(error_code=0, members=[member])])
+    left = SimpleNamespace(error_code=answer, error_message="because")
+    state = {"group_id": "g", "group_type": protocol, "group_state": "Stable"}
+    classic = {"members": [{"member_id": "m-1", "client_id": "c"}]}
+
+    async def send(request: Any, node_id: int) -> Any:
+        assert node_id == 7
+        there.asked.append(request)
+        return described if "Describe" in type(request).__name__ else left
+
+    more = {
+        "list_groups": lambda: [{"group_id": "other", "group_type": "classic"}, state],
+        "describe_groups": lambda groups: dict.fromkeys(groups, classic),
+        "remove_group_members": lambda _, members: removed.extend(m.member_id for m in members),
+    }
+    for name, does in more.items():
+        setattr(there, name, does)
+    there._manager.send = send
+    observer = Observer("nowhere", lambda: None)
+    observer._admin = there
+    return observer.expel("g"), there.asked, removed
+
+
+@pytest.mark.parametrize(("protocol", "api"), [("Consumer", 68), ("share", 76), ("streams", 88)])
+def test_a_dead_member_leaves_its_group_in_the_words_of_its_protocol(
+    protocol: str, api: int
+) -> None:
+    """Nobody else can put it out before its session is over: 45 s, and a ghost in the next cell."""
+    count, [_, request], removed = put_out(protocol)
+    assert (count, request.API_KEY, removed) == (1, api, [])
+    assert (request.group_id, request.member_id, request.member_epoch) == ("g", "m-1", -1)
+    assert put_out(protocol, UNKNOWN_MEMBER)[0] == 1  # it went by itself meanwhile
+    with pytest.raises(GroupAuthorizationFailedError):
+        put_out(protocol, NOT_ALLOWED)
+
+
+@pytest.mark.parametrize("protocol", ["classic", "None", "Unknown"])
+def test_an_administrator_removes_members_of_a_classic_group(protocol: str) -> None:
+    """So is every group of a broker that does not know another protocol."""
+    assert put_out(protocol) == (1, [], ["m-1"])
+
+
+def test_groups_with_members_are_known_by_their_states() -> None:
+    """A broker that tells no states may have members in any group."""
+    states = {"a": "Empty", "b": "Dead", "c": "Stable", "d": "Reconciling", "e": None}
+    observer = Observer("nowhere", lambda: None)
+    groups = [{"group_id": name, "group_state": state} for name, state in states.items()]
+    observer._admin = SimpleNamespace(list_groups=lambda: groups)
+    assert observer.peopled() == {"c", "d", "e"}
 
 
 def test_the_members_of_an_application_are_read() -> None:
