@@ -3,7 +3,8 @@ that matches decides.
 
 A run can be unsound in two ways. If the *instrument* was unsound, it has not seen everything, and
 nothing is judged. If the *experiment* was unsound, everything was seen, but it proves nothing about
-its fault. A forbidden anomaly is then still a broken promise, though not by this fault.
+its fault. A forbidden anomaly is then still a broken promise, though not by this fault. Only a
+control is void then: its promise is broken by nature.
 
 Two exceptions. A missing *sign* of protection voids only a cell that would otherwise be kept: a
 client that loses a record because it never repeated its request shows no sign either, and that is a
@@ -90,11 +91,7 @@ class Verdict:
     def green(self) -> bool:
         """Whether the cell is a success."""
         if self.control:
-            return (
-                self.kind is (Kind.STUCK if self.stops else Kind.BROKEN)
-                and self.as_predicted
-                and self.by_fault
-            )
+            return self.kind is (Kind.STUCK if self.stops else Kind.BROKEN) and self.as_predicted
         return self.kind is Kind.KEPT
 
     @property
@@ -104,10 +101,8 @@ class Verdict:
             return str(self.kind)
         if self.green:
             return "convicted"
-        # a run that proves nothing acquits nobody, and what breaks in it has not been convicted
-        # either
-        acquitted = self.kind is Kind.KEPT or (self.kind is Kind.BROKEN and self.by_fault)
-        return "not convicted" if acquitted else str(self.kind)
+        # a run that proves nothing acquits nobody
+        return "not convicted" if self.kind in (Kind.KEPT, Kind.BROKEN) else str(self.kind)
 
 
 @dataclass(frozen=True)
@@ -216,12 +211,13 @@ def _verdict(
         (Kind.VOID, lambda: _no_sign(plan, signs)),
         (Kind.VOID, lambda: contradiction),
     )
-    for kind, rule in rules:
-        reason = rule()
+    for ruled, rule in rules:
+        kind, reason = ruled, rule()
         if reason is not None:
             if kind is Kind.BROKEN:
                 beside = (contradiction, None if objection else course.unhealthy_after())
-                reason = "; ".join(text for text in (_astray(reason, objection), *beside) if text)
+                kind, reason = _astray(kind, reason, objection, control=plan.control)
+                reason = "; ".join(text for text in (reason, *beside) if text)
             elif kind is Kind.VOID:
                 reason = "; ".join(
                     (reason, *(remark for look in knowledge.remarks if (remark := look(history))))
@@ -241,9 +237,17 @@ def _verdict(
     )
 
 
-def _astray(reason: str, objection: str | None) -> str:
-    """Return the reason of a broken promise; with an objection, that it was not by this fault."""
-    return reason if objection is None else f"though not by this fault ({objection}): {reason}"
+def _astray(kind: Kind, reason: str, objection: str | None, *, control: bool) -> tuple[Kind, str]:
+    """Return the verdict and the reason of a broken promise in a run that proves nothing about its
+    fault (``objection``).
+
+    A control's promise is broken by nature, so without its fault that is no finding.
+    """
+    if objection is None:
+        return kind, reason
+    if control:
+        return Kind.VOID, f"{objection}; so it convicts nobody that the promise is broken: {reason}"
+    return kind, f"though not by this fault ({objection}): {reason}"
 
 
 def _forbidden(plan: Plan, history: History, found: Account) -> str | None:

@@ -536,10 +536,10 @@ class _Run:
             if self._stop.is_set():
                 raise WaitCancelledError(phase)
             step()
+            # what its programs have lost they may have had no room for
+            if full_disk(self.directory):
+                raise CellFailure("the last lines of histories and logs may be missing")
             history.write(kinds.CELL, phase=phase)
-        # a full disk may have cut the last lines of histories and of the programs' logs
-        if full_disk(self.directory):
-            raise CellFailure("the last lines of histories and logs may be missing")
 
     def _timed(self, name: str, act: Callable[[], T]) -> T:
         since = time.monotonic()
