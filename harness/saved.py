@@ -15,7 +15,7 @@ from __future__ import annotations
 import dataclasses
 import itertools
 import json
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from harness.judge.deaths import deaths
@@ -24,8 +24,9 @@ from harness.judge.verdict import Judgement, Kind, Verdict, judge, unjudged
 from harness.knowledge import knowledge
 from harness.model import events as kinds
 from harness.model import safe_files
+from harness.model.ending import differences
 from harness.model.failures import why_damaged
-from harness.model.history import HISTORY, History, HistoryError, read_history
+from harness.model.history import HISTORY, History, HistoryError, read_files, read_history
 from harness.model.logs import fatal_lines, last_lines, log_text
 from harness.model.plan import PLAN_FILE, EditedPlanError, Plan, PlanError
 from harness.model.scenario import BROKERS, Role
@@ -254,6 +255,9 @@ def judge_cell(directory: Path) -> CellResult:
         return CellResult(unjudged(plan, str(edited), knowledge()), directory, 0.0, {})
     try:
         history = read_history(directory / HISTORY, plan.id)
+        if plan.ends:
+            missing = differences(read_files(directory / HISTORY))
+            history = replace(history, damage=(*history.damage, *missing))
         seconds, phases = _timing(history)
         judgement = with_deaths(judge(plan, history, knowledge()), history, directory)
         return CellResult(judgement, directory, seconds, phases, _ended(history))

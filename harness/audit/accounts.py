@@ -15,8 +15,9 @@ from pyspark.sql import functions as f
 
 from harness.judge.accounting import Account, account
 from harness.model import safe_files
+from harness.model.ending import differences
 from harness.model.history import SUFFIX, parse_history
-from harness.model.plan import PLAN_FILE
+from harness.model.plan import ENDS, PLAN_FILE
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -90,17 +91,16 @@ def _account(files: pd.DataFrame) -> tuple[str, Account, int, int]:
     """
     named = files.assign(name=files["path"].str.rsplit("/", n=1).str[-1]).sort_values("path")
     plans = named.loc[named["name"] == PLAN_FILE, "content"]
-    cell = safe_files.parse_json(plans.iloc[0])["id"] if len(plans) else None
+    plan = safe_files.parse_json(plans.iloc[0]) if len(plans) else {}
     lines = named[named["name"] != PLAN_FILE]
-    history = parse_history(
-        ((name, (content,)) for name, content in zip(lines["name"], lines["content"], strict=True)),
-        cell,
-    )
+    contents = [(n, (content,)) for n, content in zip(lines["name"], lines["content"], strict=True)]
+    history = parse_history(contents, plan.get("id"))
+    missing = tuple(differences(contents)) if plan.get("schema", 1) >= ENDS else ()
     return (
         str(files["folder"].iloc[0]),
         account(history.events),
         len(history.cut_lines),
-        len(history.damage),
+        len(history.damage) + len(missing),
     )
 
 

@@ -29,8 +29,9 @@ from harness.matrix.long_cells import LongCells
 from harness.matrix.room import behind, cannot_write, full_disk, new_run
 from harness.matrix.threads import WATCH_S, Thread, join
 from harness.model import events as kinds
+from harness.model.ending import FILES, RUNNER, counted
 from harness.model.failures import CellFailure, EnvironmentFailure
-from harness.model.history import HISTORY, SUFFIX, HistoryError, HistoryWriter
+from harness.model.history import HISTORY, SUFFIX, HistoryError, HistoryWriter, read_files
 from harness.model.keep import Keep
 from harness.model.plan import PLAN_FILE, plan_of
 from harness.model.safe_files import write_whole
@@ -497,9 +498,7 @@ class _Run:
 
     def _run_cell(self, cell: Cell, play: _Play) -> CellResult:
         directory = self.directory / CELLS / cell.slug
-        with HistoryWriter(
-            directory / HISTORY / f"runner{SUFFIX}", cell=cell.id, by="runner"
-        ) as history:
+        with HistoryWriter(directory / HISTORY / RUNNER, cell=cell.id, by="runner") as history:
             plan = plan_of(cell)
             try:
                 write_whole(directory, PLAN_FILE, plan.to_json())
@@ -507,7 +506,8 @@ class _Run:
                 raise cannot_write(directory, error) from error
             history.write(kinds.CELL, phase="begun", seal=plan.seal)
             play(directory, history)
-            history.write(kinds.CELL, phase="ended")
+            files = counted(read_files(directory / HISTORY))
+            history.write(kinds.CELL, phase="ended", **{FILES: files})
         return judge_cell(directory)
 
     def _play(

@@ -272,7 +272,7 @@ cell. ``first``: a client's first bytes, in hex digits, if they are of another p
 # --- the runner -----------------------------------------------------------------------------------
 CELL: Final = "cell"
 """``phase``: begun (with the ``seal`` of its plan), prepared, loaded, faulted, drained, observed,
-ended.
+ended (with the ``files`` of the history, see :mod:`harness.model.ending`; it is the last line).
 """
 NODE: Final = "node"
 """``node, role, incarnation, phase, pid, status, signal``: phase is started, joined, ready, killed,

@@ -11,7 +11,8 @@ lines without numbers it cannot). A writer appends one line, or all lines of one
 line of a file. If the writer is a program that may be killed, the reader expects a cut last line
 and drops it. Nobody kills the runner or the wire, so their files end with a whole line. Any other
 damaged or missing line means that somebody changed the file, or that two writers shared it. The
-reader reports this as damage, which voids the cell.
+reader reports this as damage, which voids the cell. Whole lines that are missing at the end of a
+file, and whole files, are missed by :mod:`harness.model.ending`.
 """
 
 from __future__ import annotations
@@ -182,11 +183,18 @@ def read_history(directory: Path, cell: str | None = None) -> History:
         HistoryError: there is no history in the folder, or a file of it is no plain file, or it is
             too large.
     """
+    return parse_history(read_files(directory), cell)
+
+
+def read_files(directory: Path) -> Iterator[tuple[str, Iterator[bytes]]]:
+    """Return the name of each file of a history, and its content, piece by piece. Raises as
+    :func:`read_history` does.
+    """
     files = history_files(directory)
     if not files:
         msg = f"no history in {directory}"
         raise HistoryError(msg)
-    return parse_history(_read(directory.parent, files), cell)
+    return _read(directory.parent, files)
 
 
 def history_files(directory: Path) -> list[str]:

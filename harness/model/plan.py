@@ -38,16 +38,18 @@ if TYPE_CHECKING:
     from harness.model.cell import Cell
 
 PLAN_FILE = "cell.json"
-SCHEMA = 3
+SCHEMA = 4
 """Version of ``cell.json``; a file without a version is of version 1.
 
 Since version 2 it is sealed, and has the number of partitions of each log. Since version 3 it lists
-by name the proofs that its fault must show.
+by name the proofs that its fault must show. Since version 4 its history has an end.
 """
 SEALED = 2
 """The first version with a seal. Histories since then also have all lines that the cross-checks
 need.
 """
+ENDS = 4
+"""The first version whose histories end by what each file held (:mod:`harness.model.ending`)."""
 SEAL = "seal"
 FORBIDDEN = "forbidden"
 """The prediction that is shown if the scenario predicts no count, but the semantic forbids any."""
@@ -141,6 +143,11 @@ class Plan:
     def sealed(self) -> bool:
         """Whether the plan, and so its history, is of a version with a seal."""
         return self.schema >= SEALED
+
+    @property
+    def ends(self) -> bool:
+        """Whether the history is of a version that says at its end what its files held."""
+        return self.schema >= ENDS
 
     @property
     def forgets(self) -> bool:

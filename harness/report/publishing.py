@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from harness.model import safe_files
+from harness.model.ending import end_anew
 from harness.model.history import HISTORY, history_files
 from harness.model.history import MOST_BYTES as MOST_HISTORY
 from harness.model.plan import PLAN_FILE, Plan, PlanError, sealed_anew
@@ -88,6 +89,7 @@ def without_folders(run: SavedRun, copy: Path) -> Path:
         seals = _sealed_anew(run.directory / cell, take(f"{cell}/{PLAN_FILE}", names))
         for source in history_files(run.directory / cell / HISTORY):
             take(f"{cell}/{source}", (*names, *seals))
+        end_anew(run.directory / cell / HISTORY, copy / cell / HISTORY)
     return copy
 
 

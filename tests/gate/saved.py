@@ -13,12 +13,14 @@ from __future__ import annotations
 import io
 import json
 import lzma
+import shutil
 import tarfile
 import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from harness.model import events as kinds
+from harness.model.ending import end_anew
 from harness.model.history import HISTORY
 from harness.report.publishing import without_folders
 from harness.saved import CELLS, judge_cell, load_run
@@ -63,8 +65,11 @@ def save(name: str, runs: Iterable[Path]) -> Path:
             copy = without_folders(run, Path(folder, f"run-{number}"))
             for result in run.results:
                 cell = copy / CELLS / result.directory.name
-                for file in (cell / HISTORY).glob("*.jsonl"):
-                    _thin(file)
+                with tempfile.TemporaryDirectory() as whole:
+                    shutil.copytree(cell / HISTORY, whole, dirs_exist_ok=True)
+                    for file in (cell / HISTORY).glob("*.jsonl"):
+                        _thin(file)
+                    end_anew(Path(whole), cell / HISTORY)
                 again, before = said_of(judge_cell(cell)), said_of(result)
                 if again != before:
                     raise GateError(
