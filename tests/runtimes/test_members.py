@@ -11,6 +11,7 @@ import subprocess
 import sys
 import textwrap
 import time
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import psutil
@@ -24,7 +25,6 @@ from tests.runtimes.test_nodes import GONE_S, gone
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterator
-    from pathlib import Path
 
     from harness.runtimes.process.members import Member
 
@@ -545,7 +545,8 @@ def harness_of(
     """
     program = textwrap.dedent(HARNESS.format(cgroups=cgroups))
     words = [sys.executable, "-c", program, str(place.folder), *place.command(way)]
-    with subprocess.Popen(words, stdout=subprocess.PIPE, text=True) as harness:
+    env = {**os.environ, "TMPDIR": str(place.folder)}
+    with subprocess.Popen(words, stdout=subprocess.PIPE, text=True, env=env) as harness:
         try:
             assert harness.stdout is not None
             node, guardian = (int(word) for word in harness.stdout.readline().split())
@@ -579,27 +580,49 @@ def test_nothing_outlives_the_harness_or_its_guardian(place: Place, dies: str, w
         )
 
 
-def test_what_is_left_when_the_guardian_has_died_is_killed_at_the_end(
-    tmp_path: Path, place: Place
+def kill_both(guardian: int) -> None:
+    """SIGKILL a guardian and its second, so that neither sees the other's end."""
+    both = (_second(guardian), guardian)
+    for number in (signal.SIGSTOP, signal.SIGKILL):
+        for pid in both:
+            psutil.Process(pid).send_signal(number)
+
+
+@pytest.mark.parametrize("own", [False, True], ids=["without cgroup", "cgroup"])
+@pytest.mark.parametrize("way", DETACHED)
+def test_the_harness_kills_what_its_guardian_and_the_second_have_left(
+    tmp_path: Path, place: Place, way: str, *, own: bool
 ) -> None:
-    """And that the guardian died is told."""
-    runtime = ProcessRuntime(directory=tmp_path / "nodes")
-    runtime.start(NodeSpec("a", "consumer", place.command("two forks")))
+    """At once, not only at the end of the run; one without any environment by its cgroup alone."""
+    runtime = ProcessRuntime(directory=tmp_path / "nodes", cgroups=own)
+    node = runtime.start(NodeSpec("a", "consumer", place.command(way), foreign=True))
     [worker] = place.workers()
-    second = next(
-        each
-        for each in psutil.Process(runtime.guardian_pid).children()
-        if each.pid == _second(runtime)
-    )
-    second.kill()
-    psutil.Process(runtime.guardian_pid).kill()
+    kill_both(runtime.guardian_pid)
+    if way != "two forks, and no environment" or node.cgroup:
+        wait_until(lambda: gone(worker), within_s=LEFT_S, because="the worker to be gone")
     with pytest.raises(GuardianDiedError):
         runtime.close()
-    wait_until(lambda: gone(worker), within_s=GONE_S, because="the worker to be gone")
+    assert not node.cgroup or not Path(node.cgroup).exists()
 
 
-def _second(runtime: ProcessRuntime) -> int:
+def test_what_all_three_have_left_is_killed_by_the_next_guardian(
+    bounding: ProcessRuntime, place: Place
+) -> None:
+    """As far as it is in a cgroup."""
+    with harness_of(place, "two forks, and no environment", cgroups=True) as started:
+        harness, node, guardian = started
+        [worker] = place.workers()
+        harness.send_signal(signal.SIGSTOP)
+        kill_both(guardian)
+        harness.kill()
+        wait_until(lambda: gone(node), within_s=LEFT_S, because="the node to be gone")
+        assert not gone(worker)
+    bounding.start(NodeSpec("b", "consumer", ("sleep", "600"), foreign=True))
+    wait_until(lambda: gone(worker), within_s=LEFT_S, because="the worker to be gone")
+
+
+def _second(guardian: int) -> int:
     """Return the guardian's fork: its only child that runs the same program."""
-    guardian = psutil.Process(runtime.guardian_pid)
-    [second] = [each.pid for each in guardian.children() if each.cmdline() == guardian.cmdline()]
+    process = psutil.Process(guardian)
+    [second] = [each.pid for each in process.children() if each.cmdline() == process.cmdline()]
     return second

@@ -84,14 +84,22 @@ def _own() -> str:
 
 
 def _sweep(base: str) -> None:
-    """Remove the cgroups of earlier guardians that were killed together with their second."""
+    """Kill and remove what is left in the cgroups of earlier guardians that were killed together
+    with their second.
+    """
     for name in os.listdir(base):
-        if (
-            name.startswith(MINE)
-            and name[len(MINE) :].isdigit()
-            and not os.path.exists(f"/proc/{name[len(MINE) :]}")
-        ):
+        if name.startswith(MINE) and name[len(MINE) :].isdigit() and not _lives(name[len(MINE) :]):
+            kill(f"{base}/{name}")
             remove(f"{base}/{name}")
+
+
+def _lives(pid: str) -> bool:
+    """Whether a process lives; a zombie, which nobody may ever reap, does not."""
+    try:
+        with open(f"/proc/{pid}/stat", "rb") as file:
+            return file.read().rpartition(b") ")[2][:1] not in b"ZX"
+    except OSError:
+        return False
 
 
 def _write(path: str, data: bytes) -> None:

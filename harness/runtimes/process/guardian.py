@@ -30,6 +30,11 @@ What happens to the nodes when something dies:
   guardian that is told of each node through a pipe and does nothing else, kills the members of them
   all and removes the folder for temporary files.
 - Harness and guardian die at the same instant: likewise.
+- Guardian and second die at the same instant: the kernel kills each node, and the harness kills
+  their members, as far as it finds them: an orphan that has left its group, its session and the
+  node's token is found by its cgroup alone.
+- All three die at the same instant: the kernel kills each node. What a node has detached lives
+  on; if it is in a cgroup, the next guardian kills it.
 
 A child of the guardian that belongs to no node, because it has even removed the node's token, is a
 *stray*. If only one foreign node can have started it, it counts as that node's and ends with it;
@@ -204,7 +209,8 @@ class Guardian:
             )
             self.lives.all[node.leader] = Life(message["node"], node, foreign=message["foreign"])
             self.second.tell(b"+", node)
-            self.send({"id": message["id"], "pid": told["pid"], "since": node.since})
+            told = {"pid": told["pid"], "since": node.since, "cgroup": node.cgroup}
+            self.send({"id": message["id"], **told})
         else:
             self.send({"id": message["id"], **told})
 

@@ -268,6 +268,21 @@ def end(
     return []
 
 
+def end_all(
+    lives: Collection[Members], within_s: float, kill_cgroup: Callable[[str], object]
+) -> Generator[float, None, list[Member]]:
+    """Stop and kill the members of lives whose guardian is gone; see :func:`end`."""
+    for life in lives:
+        if life.cgroup:
+            kill_cgroup(life.cgroup)
+
+    def found() -> list[Member]:
+        table = look()
+        return [one for life in lives for one in life.find(table)]
+
+    return (yield from end(found, within_s))
+
+
 def kill_group(group: int, number: int = signal.SIGKILL) -> bool:
     """Signal a process group. Return false if nothing of it is left."""
     try:

@@ -54,6 +54,8 @@ class ProcessNode(NodeLife):
         """Its start time in the kernel's ticks. A process with its id and another start time is not
         this one.
         """
+        self.cgroup = ""
+        """The path of its cgroup; empty if it has none of its own."""
         self.token = f"{runtime.id}.{spec.name}.{incarnation}"
         """The token in the environment of all processes that it starts."""
         self._runtime = runtime

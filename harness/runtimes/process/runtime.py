@@ -8,21 +8,22 @@ import os
 import re
 import secrets
 import shutil
-import signal
 import sys
 import threading
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Self
 
 from harness.model.failures import EnvironmentFailure
-from harness.model.waiting import WaitTimeoutError, wait_until
 from harness.runtimes.interface import Exit, Member, NodeStateError, StartError
+from harness.runtimes.process import cgroups
 from harness.runtimes.process.link import GONE_WITHIN_S, GuardianDiedError, Link
-from harness.runtimes.process.members import VARIABLE, Members, look, send
+from harness.runtimes.process.members import VARIABLE, Members, end_all
 from harness.runtimes.process.node import ProcessNode
 from harness.runtimes.process.scratch import Scratch, used_by
 
 if TYPE_CHECKING:
+    import signal
     from collections.abc import Iterable
     from types import TracebackType
 
@@ -140,6 +141,7 @@ class ProcessRuntime:
         def started(answer: dict[str, Any]) -> None:
             if "pid" in answer:
                 node.pid, node.since = answer["pid"], answer["since"]
+                node.cgroup = answer["cgroup"]
                 self._by_pid[node.pid] = node
 
         message = {
@@ -205,8 +207,6 @@ class ProcessRuntime:
             self._closing = True
         try:
             self._link.close()
-            for node in tuple(self._by_pid.values()):
-                self._make_sure(node)
         finally:
             self._scratch.close()
         self.check()
@@ -278,22 +278,6 @@ class ProcessRuntime:
                 del self._nodes[node.name]
                 self._incarnations[node.name] -= 1
 
-    def _make_sure(self, node: ProcessNode) -> None:
-        """After the guardian's end, wait until nothing of a node is left, and kill processes that
-        have survived.
-        """
-        members = Members(node.pid, node.token, since=node.since)
-        try:
-            wait_until(
-                lambda: not members.find(look()),
-                within_s=GONE_WITHIN_S / 10,
-                because="all of it to be gone",
-            )
-        except WaitTimeoutError:
-            for each in members.find(look()):
-                send(each, signal.SIGKILL)
-        node.end(node.exit)
-
     def _exited(self, message: dict[str, Any]) -> None:
         """Record the end of a node that the guardian has reported."""
         node = self._by_pid.pop(message["pid"])
@@ -309,9 +293,18 @@ class ProcessRuntime:
         )
 
     def _lost(self) -> None:
-        """Record, after the guardian's end, that it is unknown how the nodes ended."""
-        for node in tuple(self._by_pid.values()):
-            node.end(None)
+        """After the guardian's end, kill what is left of the nodes. How they ended is unknown.
+
+        Its second does the same, unless both were killed.
+        """
+        nodes = tuple(self._by_pid.values())
+        lives = [Members(n.pid, n.token, since=n.since, cgroup=n.cgroup) for n in nodes]
+        for wait_s in end_all(lives, GONE_WITHIN_S, cgroups.kill):
+            time.sleep(wait_s)
+        for cgroup in {str(Path(life.cgroup).parent) for life in lives if life.cgroup}:
+            cgroups.remove(cgroup)
+        for node in nodes:
+            node.end(node.exit)
 
 
 def _members(told: Iterable[tuple[int, str, str]]) -> tuple[Member, ...]:

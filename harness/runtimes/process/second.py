@@ -88,16 +88,9 @@ def be_second(read: int, write: int, harness: socket.socket) -> NoReturn:
                 nodes.pop(int(leader), None)
                 if line[:1] == b"+":
                     nodes[int(leader)] = Members(int(leader), name, since=int(since), cgroup=cgroup)
-        for group, node in nodes.items():
+        for group in nodes:
             kill_group(group)
-            if node.cgroup:
-                cgroups.kill(node.cgroup)
-
-        def found() -> list[members.Member]:
-            table = members.look()
-            return [one for node in nodes.values() for one in node.find(table)]
-
-        for wait_s in members.end(found, CLOSE_WITHIN_S):
+        for wait_s in members.end_all(nodes.values(), CLOSE_WITHIN_S, cgroups.kill):
             time.sleep(wait_s)
         for cgroup in {os.path.dirname(node.cgroup) for node in nodes.values() if node.cgroup}:  # noqa: PTH120 - as above
             cgroups.remove(cgroup)
