@@ -53,6 +53,7 @@ def test_a_member_that_never_speaks_again_is_put_out_at_once(kafka: KafkaTranspo
     """It joined, and died: its session would last 45 s, and its partitions rest that long."""
     observer = kafka.observer
     observer.create_topics({"in": (3, {})})
+    observer.save_positions("first", "in", {0: 0})  # waits until there is a coordinator
     for protocol, join in _JOIN.items():
         group, member = f"of-{protocol}", str(uuid.uuid4())
         request = join(group_id=group, member_id=member, member_epoch=0)
