@@ -31,7 +31,7 @@ from harness.matrix.threads import WATCH_S, Thread, join
 from harness.model import events as kinds
 from harness.model.ending import FILES, RUNNER, counted
 from harness.model.failures import CellFailure, EnvironmentFailure
-from harness.model.history import HISTORY, SUFFIX, HistoryError, HistoryWriter, read_files
+from harness.model.history import HISTORY, HistoryError, HistoryWriter, read_files
 from harness.model.keep import Keep
 from harness.model.plan import PLAN_FILE, plan_of
 from harness.model.safe_files import write_whole
