@@ -62,8 +62,8 @@ def diagnose() -> list[Finding]:
     is traced).
     """
     checks: tuple[Callable[[], Finding], ...] = (
-        _platform,
         _python,
+        _platform,
         _packages,
         _cache,
         _java,

@@ -24,7 +24,7 @@ from harness.judge.verdict import Judgement, Kind, Verdict, judge, unjudged
 from harness.knowledge import knowledge
 from harness.model import events as kinds
 from harness.model import safe_files
-from harness.model.ending import differences
+from harness.model.ending import NO_END, differences
 from harness.model.failures import why_damaged
 from harness.model.history import HISTORY, History, HistoryError, read_files, read_history
 from harness.model.logs import fatal_lines, last_lines, log_text
@@ -255,11 +255,9 @@ def judge_cell(directory: Path) -> CellResult:
         return CellResult(unjudged(plan, str(edited), knowledge()), directory, 0.0, {})
     try:
         history = read_history(directory / HISTORY, plan.id)
-        if plan.ends:
-            missing = differences(read_files(directory / HISTORY))
-            history = replace(history, damage=(*history.damage, *missing))
+        judgement = _whole(plan, history, directory)
         seconds, phases = _timing(history)
-        judgement = with_deaths(judge(plan, history, knowledge()), history, directory)
+        judgement = with_deaths(judgement, history, directory)
         return CellResult(judgement, directory, seconds, phases, _ended(history))
     except HistoryError as error:
         return CellResult(unjudged(plan, str(error), knowledge()), directory, 0.0, {}, ended=False)
@@ -268,6 +266,18 @@ def judge_cell(directory: Path) -> CellResult:
         return CellResult(
             unjudged(plan, because, Knowledge()), directory, 0.0, {}
         )  # who failed is not asked again
+
+
+def _whole(plan: Plan, history: History, directory: Path) -> Judgement:
+    """Judge a history, and void it if it lacks what it held at the cell's end.
+
+    Of a cell that was cut short the reason is told rather than that its end is missing.
+    """
+    judgement = judge(plan, history, knowledge())
+    missing = tuple(differences(read_files(directory / HISTORY))) if plan.ends else ()
+    if not missing or (missing == (NO_END,) and judgement.verdict.kind is Kind.VOID):
+        return judgement
+    return judge(plan, replace(history, damage=(*history.damage, *missing)), knowledge())
 
 
 def with_deaths(judgement: Judgement, history: History, directory: Path) -> Judgement:

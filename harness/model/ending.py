@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 Files: TypeAlias = "Iterable[tuple[str, Iterable[bytes]]]"
 RUNNER = "runner.jsonl"
 """The runner's file. Its own entry says what it held before its last line."""
+NO_END = f"{RUNNER} (its end is missing: lines were cut off, or lostack was killed)"
+"""What differs where the runner's last line does not end the cell."""
 FILES = "files"
 """The field of the runner's last line: for each file its number of lines and of bytes, and its
 SHA-256.
@@ -41,7 +43,7 @@ def differences(files: Files) -> Iterator[str]:
     now, last = _parted(files)
     end = _decoded(last)
     if end is None:
-        yield f"{RUNNER} (its end is missing: lines were cut off, or lostack was killed)"
+        yield NO_END
         return
     for name, told in sorted(end[FILES].items()):
         found = now.get(name)

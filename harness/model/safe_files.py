@@ -25,6 +25,7 @@ import secrets
 import stat
 import tomllib
 from contextlib import contextmanager, suppress
+from functools import partial
 from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
@@ -204,7 +205,7 @@ def files(below: Path, name: Name, wanted: Callable[[str], bool]) -> list[str]:
     while left:
         at = left.pop()
         for each, mode in _entries(below, at):
-            if stat.S_ISDIR(mode):
+            if stat.S_ISDIR(mode) and not wanted(each):
                 left.append(at / each)
             elif wanted(each) or (stat.S_ISLNK(mode) and Path(below, at, each).is_dir()):
                 if not stat.S_ISREG(mode):
@@ -315,36 +316,39 @@ def parse_json(text: str | bytes) -> Any:
     Raises:
         ValueError: it is not JSON, is nested too deeply, or has a number that is too large.
     """
-    return _checked(json.loads, text)
+    return _checked(json.loads, text, excessive)
 
 
 def parse_toml(text: str) -> dict[str, Any]:
     """Return the content of a TOML text. It fails like :func:`parse_json`, or by
-    ``tomllib.TOMLDecodeError``, a ``ValueError``.
+    ``tomllib.TOMLDecodeError``, a ``ValueError``. TOML has ``nan`` and ``inf``; what may not be
+    one of them is for the reader of the field to say.
     """
-    found: dict[str, Any] = _checked(tomllib.loads, text)
+    found: dict[str, Any] = _checked(tomllib.loads, text, partial(excessive, finite=False))
     return found
 
 
-def _checked(parse: Callable[[Any], Any], text: str | bytes) -> Any:
+def _checked(
+    parse: Callable[[Any], Any], text: str | bytes, wrong_in: Callable[[object], str | None]
+) -> Any:
     try:
         value = parse(text)
     except RecursionError:
         raise ValueError("it is nested too deeply") from None
-    if wrong := excessive(value):
+    if wrong := wrong_in(value):
         raise ValueError(wrong)
     return value
 
 
-def excessive(value: object) -> str | None:
+def excessive(value: object, *, finite: bool = True) -> str | None:
     """Say that a value is nested too deeply, or that a number in it is too large for what is done
-    with it; else ``None``.
+    with it; else ``None``. ``finite``: whether numbers must be finite.
     """
     inside: Sequence[object] = (value,)
     for _ in range(DEEPEST):
         if any(isinstance(each, int) and not -LARGEST < each < LARGEST for each in inside):
             return "a number in it is too large"
-        if any(isinstance(each, float) and not math.isfinite(each) for each in inside):
+        if finite and any(isinstance(e, float) and not math.isfinite(e) for e in inside):
             return "a number in it is not finite"
         inside = [part for each in inside for part in _inside(each)]
         if not inside:

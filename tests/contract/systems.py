@@ -20,7 +20,8 @@ from harness import registry, systems
 from harness.interfaces import PreparesForCells
 from harness.model import events as kinds
 from harness.model.cell import expand
-from harness.model.history import SUFFIX, HistoryError, HistoryWriter
+from harness.model.ending import counted
+from harness.model.history import SUFFIX, HistoryError, HistoryWriter, read_files
 from harness.model.plan import PLAN_FILE, plan_of
 from harness.model.safe_files import write_whole
 from harness.model.scenario import Deployment, Predicted
@@ -196,7 +197,8 @@ class Play:
     def judged(self) -> CellResult:
         """Close it, and judge it."""
         self.run.close()
-        self.history.write(kinds.CELL, phase="ended")
+        files = counted(read_files(self.directory / HISTORY))
+        self.history.write(kinds.CELL, phase="ended", files=files)
         self.history.close()
         return judge_cell(self.directory)
 

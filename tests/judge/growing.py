@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
+from harness.model.ending import RUNNER, counted
+from harness.model.history import read_files
 from harness.model.tail import SoFar
 
 if TYPE_CHECKING:
@@ -27,3 +29,16 @@ def so_far_of(folder: Path, *events: Event) -> SoFar:
     """Return what a history says so far, to which the wire has written these lines."""
     tell(folder, *events)
     return SoFar(folder)
+
+
+def end(history: Path) -> None:
+    """Let a history that was written by hand into ``all.jsonl`` end as the runner lets it."""
+    every = history / "all.jsonl"
+    *lines, last = every.read_text(encoding="utf-8").splitlines(keepends=True)
+    event = json.loads(last)
+    if event["event"] == "cell":
+        every.write_text("".join(lines), encoding="utf-8")
+    else:
+        event |= {"event": "cell", "by": "runner", "phase": "ended"}
+    files = counted(read_files(history)) | {RUNNER: counted([(RUNNER, ())])[RUNNER]}
+    (history / RUNNER).write_text(json.dumps(event | {"line": 1, "files": files}) + "\n")

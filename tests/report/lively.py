@@ -15,6 +15,7 @@ from harness.model.cell import Cell
 from harness.model.history import read_history
 from harness.model.plan import Plan, plan_of
 from harness.saved import CellResult, judge_cell
+from tests.judge.growing import end
 from tests.report.hostile import ACK_LOST, ALO
 
 if TYPE_CHECKING:
@@ -69,6 +70,7 @@ def lively(
     (directory / "history").mkdir()
     lines = told_of(plan, [name(record) for record in records], name)
     (directory / "history" / "all.jsonl").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    end(directory / "history")
     return judge_cell(directory)
 
 

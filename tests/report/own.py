@@ -15,6 +15,7 @@ from harness.model.scenario import NotApplicable
 from harness.pipelines import read_pipeline
 from harness.pipelines.cells import cells_of, failure_points
 from harness.saved import CellResult, RunInfo, SavedRun, judge_cell
+from tests.judge.growing import end
 from tests.report.lively import told_of
 
 if TYPE_CHECKING:
@@ -119,4 +120,5 @@ def _cell(
     (folder / "cell.json").write_text(plan.to_json(), encoding="utf-8")
     text = "\n".join(map(json.dumps, (kept[0], *first, *kept[1:])))
     (folder / "history" / "all.jsonl").write_text(text + "\n", encoding="utf-8")
+    end(folder / "history")
     return judge_cell(folder)

@@ -15,6 +15,7 @@ from harness.report.page.model import page_of
 from harness.report.renderers import RENDERERS
 from harness.report.summary import WORST, Outcome
 from harness.saved import CellResult, SavedRun, judge_cell
+from tests.judge.growing import end
 from tests.report.hostile import green_run, run_of
 from tests.report.own import LAST, own_run
 
@@ -124,6 +125,7 @@ def _recorded_once(found: CellResult) -> CellResult:
     ]
     left = [line for line in lines if line is not rows[-1]]
     file.write_text("".join(f"{json.dumps(line)}\n" for line in left))
+    end(file.parent)
     return judge_cell(found.directory)
 
 
@@ -134,6 +136,7 @@ def test_the_page_leads_to_logs_and_histories(own: SavedRun) -> None:
     assert detail["files"] == [
         ("logs/consumer.log", f"cells/{cell}/logs/consumer.log"),
         ("history/all.jsonl", f"cells/{cell}/history/all.jsonl"),
+        ("history/runner.jsonl", f"cells/{cell}/history/runner.jsonl"),
     ]
     assert all((own.directory / address).is_file() for _, address in detail["files"])
     assert detail_of(own.results[1], Shared())[0]["files"] == []

@@ -20,6 +20,7 @@ from harness.report.page.model import unfold
 from harness.report.publishing import FILES, MOST_BYTES, publish, without_folders
 from harness.report.writing import ReportError
 from harness.saved import RunInfo, SavedRun, judge_cell, load_run
+from tests.judge.growing import end
 from tests.report.hostile import run_of
 from tests.report.lively import golden, lively
 
@@ -118,6 +119,7 @@ def saved(folder: Path, *, complete: bool = True) -> SavedRun:
     why = f"IOError: {folder}/x and {Path.home()}/.cache and {sys.prefix}/lib"
     said = line | {"event": "stopped", "kind": "done", "because": why, "t": 10**12}
     ledger.write_text(ledger.read_text() + json.dumps(said) + "\n")
+    end(ledger.parent)
     info = RunInfo(
         **vars_of(run_of(*results).info)
         | {

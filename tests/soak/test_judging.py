@@ -106,7 +106,7 @@ def test_each_fault_that_does_what_theory_says_is_kept(tmp_path: Path, semantic:
         ),
         (
             put({"signal": None, "status": 1}, event="node", phase="exited"),
-            "did not die by SIGKILL: it ended with status 1",
+            "did not die by SIGKILL: exit status 1",
         ),
         (put({"t": 0}, event="node", phase="exited"), "was dead before the fault fired"),
         (
