@@ -8,6 +8,8 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 LOCK := requirements.lock
+# what a user's CI installs (.ci/action): the same versions, without the tools of lostack's own tests
+USERS := requirements-users.lock
 NEEDED_MB := 3000
 # uv's cache lies beside its target, so that files are linked and not copied, and goes when the set-up is done
 UV := UV_CACHE_DIR=$(VENV)/.uv VIRTUAL_ENV=$(VENV) $(BIN)/uv --system-certs
@@ -66,6 +68,8 @@ bench: $(READY)  ## measure; results in reports/bench.json
 lock: $(READY)  ## bring requirements.lock up to date with pyproject.toml
 	@$(BIN)/uv --system-certs pip compile --quiet --universal --python-version 3.11 --extra dev --generate-hashes --no-emit-index-url \
 	  --no-annotate --custom-compile-command "make lock" --upgrade pyproject.toml -o $(LOCK)
+	@$(BIN)/uv --system-certs pip compile --quiet --universal --python-version 3.11 --extra setup --extra values --generate-hashes \
+	  --no-emit-index-url --no-annotate --custom-compile-command "make lock" --constraint $(LOCK) pyproject.toml -o $(USERS)
 
 clean:  ## remove the virtual environment (not the cache: see `lostack doctor`)
 	@rm -rf $(VENV)

@@ -7,6 +7,7 @@ from __future__ import annotations
 import os
 import re
 import subprocess
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -205,3 +206,29 @@ def test_a_known_break_fails_nobodys_job(tmp_path: Path) -> None:
     assert known.returncode == 0, known.stdout + known.stderr
     assert "1 known breaks, 0 new" in known.stdout
     assert (tmp_path / "lostack-reports" / "latest" / "report.html").exists()
+
+
+def locked(name: str) -> dict[str, str]:
+    """Return the versions of a lock file by package."""
+    text = (ROOT / name).read_text(encoding="utf-8")
+    return dict(re.findall(r"^([\w.-]+)==([^\s;\\]+)", text, re.MULTILINE))
+
+
+def test_a_users_ci_installs_what_a_user_needs() -> None:
+    """The same versions as here, all that lostack depends on, and what installs it; but none of the
+    tools by which lostack itself is tested.
+    """
+    users, ours = locked("requirements-users.lock"), locked("requirements.lock")
+    assert users.items() <= ours.items()
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    extras = project["optional-dependencies"]
+
+    def names(said: list[str]) -> set[str]:
+        return {re.match(r"[\w.-]+", each)[0].lower().replace(".", "-") for each in said}  # type: ignore[index]
+
+    needed = names([*project["dependencies"], *extras["setup"], *extras["values"]])
+    assert needed <= users.keys()
+    assert not users.keys() & (names(extras["dev"]) - needed)
+    script = SCRIPT.read_text(encoding="utf-8")
+    assert "LOCK=requirements-users.lock" in script
+    assert '"$home/requirements-users.lock"' in script
