@@ -187,8 +187,10 @@ def read_history(directory: Path, cell: str | None = None) -> History:
 
 
 def read_files(directory: Path) -> Iterator[tuple[str, Iterator[bytes]]]:
-    """Return the name of each file of a history, and its content, piece by piece. Raises as
-    :func:`read_history` does.
+    """Return the name of each file of a history, and its content, piece by piece.
+
+    Raises:
+        HistoryError: there is no history, or it cannot be read.
     """
     files = history_files(directory)
     if not files:
