@@ -16,7 +16,7 @@ from harness.model.plan import Plan, plan_of
 from harness.model.secrets import MASK, is_secret, mask_file, masked, masked_settings
 from harness.pipelines import read_pipeline
 from harness.pipelines.cells import cells_of, failure_points
-from harness.sweep.exporting import _conceal
+from harness.sweep.exporting import _concealed
 
 if TYPE_CHECKING:
     from harness.pipelines import Pipeline
@@ -152,7 +152,7 @@ def test_a_plain_word_is_masked_where_it_is_declared_and_nowhere_else() -> None:
 def test_a_copy_for_a_bug_report_has_none(file: Path) -> None:
     """And is a declaration still."""
     before = read_pipeline(file)
-    _conceal(file)
+    file.write_text(_concealed(file), encoding="utf-8")
     assert traces(file.read_text(encoding="utf-8")) == []
     after = read_pipeline(file)
     assert after.stages[1].environment.keys() == before.stages[1].environment.keys()
