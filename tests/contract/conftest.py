@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.contract import wrong_protocols
 from tests.contract.protocols import LIMIT, protocol_params
 from tests.contract.runtimes import Place, runtime_params
 from tests.contract.sinks import sink_params
 from tests.contract.systems import Ground, Subject, system_params
 from tests.postgres.conftest import server
-from tests.wire.conftest import WireProcess
+from tests.wire.conftest import WireProcess, registered
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -82,11 +84,18 @@ def small_wire(tmp_path_factory: pytest.TempPathFactory) -> Iterator[WireProcess
     """A wire that reads no large frames. It is up before anybody looks what is running, and so is
     nothing that is left behind.
     """
+    wrong = {
+        place: place
+        for place in (f"{wrong_protocols.__name__}:{name}" for name in vars(wrong_protocols))
+        if place.rpartition(":")[2][0].isupper()
+    }
+    site = registered(tmp_path_factory.mktemp("site"), wrong)
     running = WireProcess.start(
         tmp_path_factory.mktemp("wire"),
         "--decode-limit",
         str(LIMIT),
         run=tmp_path_factory.getbasetemp(),
+        PYTHONPATH=os.pathsep.join((str(site), *filter(None, (os.environ.get("PYTHONPATH"),)))),
     )
     yield running
     assert running.stop() == 0

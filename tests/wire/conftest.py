@@ -23,7 +23,7 @@ from harness.wire.messages import Route
 from tests.wire.broker import WITHIN_S, Client, ScriptedBroker
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Mapping
     from pathlib import Path
 
     from harness.model.history import Event
@@ -173,12 +173,12 @@ class Bench:
         self.control.close_cell(self.cell)
 
 
-def registered(site: Path) -> Path:
-    """Register the protocols of these tests in a folder of packages; return it."""
+def registered(site: Path, protocols: Mapping[str, str] = PROTOCOLS) -> Path:
+    """Register protocols, by name and place, in a folder of packages; return it."""
     told = site / "lostack_tests-1.dist-info"
     told.mkdir()
     (told / "METADATA").write_text("Metadata-Version: 2.1\nName: lostack-tests\nVersion: 1\n")
-    lines = "".join(f"{name} = {place}\n" for name, place in PROTOCOLS.items())
+    lines = "".join(f"{name} = {place}\n" for name, place in protocols.items())
     (told / "entry_points.txt").write_text(f"[{GROUP}]\n{lines}")
     return site
 
