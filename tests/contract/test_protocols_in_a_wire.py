@@ -4,6 +4,7 @@ they say.
 
 from __future__ import annotations
 
+import contextlib
 import socket
 import ssl
 import threading
@@ -18,7 +19,7 @@ from harness.model.history import read_history
 from harness.model.waiting import wait_until
 from harness.provision.certificates import make_certificates
 from harness.wire.messages import Route, Tls, WireError
-from harness.wire.protocol import UNKNOWN, Frame, Need
+from harness.wire.protocol import UNKNOWN, Frame, Need, UnableError
 from harness.wire.rules import Action, Direction, How, Rule
 from tests.contract.protocols import FROM, KEYS, LIMIT, RECORD, TO, Ear
 from tests.contract.test_protocols import MEGABYTE, Heard, everything
@@ -319,7 +320,7 @@ def test_a_request_is_refused_in_its_brokers_name(joint: Joint) -> None:
         asked = heard.session.feed(TO, data)
         assert isinstance(asked, Frame)
         known = heard.protocol.steps[asked.step, TO]
-        error = sorted(known.errors)[number % len(known.errors)]
+        error = _legal(joint.speaker, joint.key, data, number)
         joint.wire.control.arm(
             joint.key, Rule(f"r{number}", Action.ANSWER, asked.step, error=error)
         )
@@ -338,6 +339,19 @@ def test_a_request_is_refused_in_its_brokers_name(joint: Joint) -> None:
         joint.speaker.refused(joint.key)
     )
     assert joint.events("undecodable") == []
+
+
+def _legal(speaker: Speaker, key: str, data: bytes, number: int) -> str:
+    """Return an error by which this very request can be refused; another one by each number."""
+    heard = Heard(speaker, speaker.opening(key), LIMIT)
+    asked = heard.session.feed(TO, data)
+    assert isinstance(asked, Frame)
+    errors = sorted(heard.protocol.steps[asked.step, TO].errors)
+    for error in errors[number % len(errors) :] + errors:
+        with contextlib.suppress(UnableError):
+            heard.session.refuse(asked, data, error)
+            return error
+    raise AssertionError(f"{asked.step} can be refused by none of {errors}")
 
 
 def answered(joint: Joint) -> list[Event]:
