@@ -207,7 +207,11 @@ def test_logs_and_history_are_a_click_away(browser: Chrome, page: str) -> None:
     browser.get(f"{page}#cell={ENDED}")
     assert shown(browser, ENDED)
     links = js(browser, "[...document.querySelectorAll('.card dd a')].map((one) => one.href)")
-    assert [link.rpartition("/")[2] for link in links] == ["consumer.log", "all.jsonl"]
+    assert [link.rpartition("/")[2] for link in links] == [
+        "consumer.log",
+        "all.jsonl",
+        "runner.jsonl",
+    ]
     assert all(Path(link.removeprefix("file://")).is_file() for link in links)
 
 
