@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from harness.latest import mark
 from harness.report.renderers import write_reports
 from tests.browser.chromium import chromium
 from tests.report.hostile import NASTY, hostile_run, run_of
@@ -41,6 +42,7 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> Pages:
     system leaves it.
     """
     reports = tmp_path_factory.mktemp("reports")
+    mark(reports)
     harm = lively(reports / "harm" / "cells" / "x", name=lambda text: f"{text}{HARMFUL}")
     runs = {
         "golden": run_of(*(_golden(path.parent) for path in sorted(GOLDEN.glob("*/cell.json")))),
