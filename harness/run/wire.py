@@ -50,8 +50,8 @@ def start_wire(runtime: Runtime, directory: Path, routes: Iterable[Route]) -> Ru
         EnvironmentFailure: the wire does not come up.
     """
     log, secret, run = directory / "wire.log", new_secret(), directory.absolute().parents[1]
-    if run.parent.name == "dry-runs":  # the cells of a check go on with its dry run's deployment
-        run = run.parents[1]
+    if run.parent.name == "dry-runs":  # later checks go on with its deployment
+        run = run.parents[2]
     lease = None if runtime.here else PortLease(1)
     ports = () if lease is None else lease.ports
     spec = NodeSpec(
