@@ -114,6 +114,10 @@ class WireControl:
         """Listen for one (node, role); the reply names the port."""
         return RouteState(**self._call("add_route", asdict(route)))
 
+    def admit(self, run: Path) -> None:
+        """Let the wire read and write below the folder of another run, which goes on with it."""
+        self._call("admit", {"run": str(run)})
+
     def open_route(self, name: str) -> RouteState:
         """Listen again on the same port."""
         return RouteState(**self._call("open_route", {"name": name}))

@@ -1,4 +1,6 @@
-"""The paths that a wire is told: all lie below the folder of its run, and no link leads out."""
+"""The paths that a wire is told: all lie below the folder of a run that it serves, and no link
+leads out.
+"""
 
 from __future__ import annotations
 
@@ -10,24 +12,30 @@ from harness.wire.messages import WireError
 
 
 class Inside:
-    """A folder. ``root`` itself may be reached by links; nothing below it may."""
+    """Folders of runs. They themselves may be reached by links; nothing below them may."""
 
     def __init__(self, root: Path) -> None:
-        self.root = _plain(root)
+        self._roots = [_plain(root)]
+
+    def admit(self, root: str | Path) -> None:
+        """Take in the folder of another run, which goes on with this wire."""
+        if (plain := _plain(root)) not in self._roots:
+            self._roots.append(plain)
 
     def path(self, told: str | Path) -> Path:
-        """Return a path below the folder. There is a regular file, or nothing.
+        """Return a path below one of the folders. There is a regular file, or nothing.
 
         Raises:
-            WireError: the path leads out of the folder, through a link, or to something else than
+            WireError: the path leads out of the folders, through a link, or to something else than
                 a regular file.
         """
         path = _plain(told)
-        if not path.is_relative_to(self.root) or path == self.root:
-            raise WireError(f"{path} is not below the folder of the run, {self.root}")
-        at = self.root
+        root = next((each for each in self._roots if each in path.parents), None)
+        if root is None:
+            raise WireError(f"{path} is not below the folder of the run, {self._roots[-1]}")
+        at = root
         try:
-            for part in path.relative_to(self.root).parts:
+            for part in path.relative_to(root).parts:
                 at /= part
                 mode = at.lstat().st_mode
                 if not (stat.S_ISREG(mode) if at == path else stat.S_ISDIR(mode)):

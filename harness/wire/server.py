@@ -145,6 +145,11 @@ async def _add_route(wire: Wire, args: dict[str, Any]) -> object:
     return await wire.add_route(Route.from_json(args))
 
 
+async def _admit(wire: Wire, args: dict[str, Any]) -> object:
+    wire.inside.admit(args["run"])
+    return {}
+
+
 async def _open_route(wire: Wire, args: dict[str, Any]) -> object:
     return await wire.open_route(args["name"])
 
@@ -248,6 +253,7 @@ def _selection(args: dict[str, Any]) -> Selection:
 
 VERBS: dict[str, Callable[[Wire, dict[str, Any]], Awaitable[object]]] = {
     "add_route": _add_route,
+    "admit": _admit,
     "open_route": _open_route,
     "close_route": _close_route,
     "remove_route": _remove_route,

@@ -144,6 +144,21 @@ def test_a_run_may_itself_lie_behind_a_link(tmp_path: Path) -> None:
     assert wire.stop() == 0
 
 
+def test_a_kept_wire_serves_another_run_once_it_is_admitted(tmp_path: Path) -> None:
+    """A check's cells go on with the wire of its dry run, whose folder is another one."""
+    wire = WireProcess.start(tmp_path / "dry")
+    later = tmp_path / "later" / "cell" / "wire.jsonl"
+    with pytest.raises(WireError, match="is not below the folder of the run"):
+        wire.control.open_cell("c", "k", later)
+    wire.control.admit(tmp_path / "later")
+    wire.control.open_cell("c", "k", later)
+    assert later.exists()
+    wire.control.open_cell("d", "l", tmp_path / "dry" / "cell" / "wire.jsonl")
+    with pytest.raises(WireError, match="is not below the folder of the run"):
+        wire.control.open_cell("e", "m", tmp_path / "elsewhere" / "wire.jsonl")
+    assert wire.stop() == 0
+
+
 @pytest.mark.parametrize("which", ["certificate", "authorities", "users"])
 def test_a_route_reads_no_files_of_others(wire: WireProcess, tmp_path: Path, which: str) -> None:
     """Certificates and users are the run's own, too."""

@@ -232,6 +232,8 @@ class DeclaredSystem:
             kept = self._start(need, directory)
             with self._lock:
                 self._kept.append(kept)
+        else:
+            kept.serve(directory.absolute().parents[1])
         return Kept(kept, self._give_back)
 
     def why_alone(self, pipeline: Pipeline) -> str | None:
@@ -285,6 +287,10 @@ class DeclaredDeployed:
     def start(self) -> None:
         """Start wire and brokers."""
         self._brokers.start()
+
+    def serve(self, run: Path) -> None:
+        """Go on in another run; ``run`` is its folder."""
+        self._brokers.wire.admit(run)
 
     def together(self, cells: Sequence[Cell]) -> None:
         """Do nothing: this deployment runs one cell at a time."""
