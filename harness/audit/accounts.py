@@ -8,6 +8,7 @@ by cell; Spark accounts for the cells of many runs in parallel, with the same fu
 from __future__ import annotations
 
 import re
+from pathlib import PurePath
 from typing import TYPE_CHECKING, Final
 
 import pandas as pd
@@ -16,11 +17,11 @@ from pyspark.sql import functions as f
 from harness.judge.accounting import Account, account
 from harness.model import safe_files
 from harness.model.ending import differences
-from harness.model.history import SUFFIX, parse_history
+from harness.model.history import HISTORY, SUFFIX, parse_history
 from harness.model.plan import ENDS, PLAN_FILE
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
     from pathlib import Path
 
     from pyspark.sql import DataFrame, SparkSession
@@ -68,11 +69,7 @@ def _files(spark: SparkSession, folders: Sequence[Path]) -> DataFrame:
     """Read each file of the histories whole, because only then a line cut by a crash differs from a
     damaged one.
     """
-    paths = [
-        str(folder.absolute() / name)
-        for folder in folders
-        for name in safe_files.files(folder, "", _is_of_a_cell)
-    ]
+    paths = [str(folder.absolute() / name) for folder in folders for name in cell_files(folder)]
     files = (
         spark.read.format("binaryFile")
         .load([_GLOB.sub(r"\\\g<0>", path) for path in paths])
@@ -81,15 +78,32 @@ def _files(spark: SparkSession, folders: Sequence[Path]) -> DataFrame:
     return files.withColumn("folder", f.regexp_extract("path", CELL_FOLDER, 1))
 
 
-def _is_of_a_cell(name: str) -> bool:
-    return name.endswith(SUFFIX) or name == PLAN_FILE
+def cell_files(below: Path, name: str = "") -> Iterator[str]:
+    """Yield the plans and histories of all cells below a folder, as paths from there.
+
+    A cell is a folder that has a history. Nothing else in it is looked at: a program may have left
+    links there. Links between runs, such as ``latest``, lead to nothing new.
+
+    Raises:
+        UnsafeFileError: a plan or a file of a history is a link, or another special file.
+    """
+    inside = safe_files.folders(below, name)
+    if HISTORY in inside:
+        yield from safe_files.files(below, PurePath(name, HISTORY), lambda n: n.endswith(SUFFIX))
+        if PLAN_FILE in safe_files.names(below, name):
+            yield str(PurePath(name, PLAN_FILE))
+        return
+    for each in inside:
+        yield from cell_files(below, str(PurePath(name, each)))
 
 
 def _account(files: pd.DataFrame) -> tuple[str, Account, int, int]:
     """Return the folder of one cell, its account, and how many lines of its history are cut and
     damaged.
     """
-    named = files.assign(name=files["path"].str.rsplit("/", n=1).str[-1]).sort_values("path")
+    inside = files["path"].str.rpartition(f"/{HISTORY}/")[2]  # the whole path of a plan
+    named = files.assign(name=inside.where(~inside.str.endswith(f"/{PLAN_FILE}"), PLAN_FILE))
+    named = named.sort_values("path")
     plans = named.loc[named["name"] == PLAN_FILE, "content"]
     plan = safe_files.parse_json(plans.iloc[0]) if len(plans) else {}
     lines = named[named["name"] != PLAN_FILE]

@@ -10,7 +10,6 @@ import typer
 
 from harness.cli.options import AsJson  # noqa: TC001 - typer reads them
 from harness.cli.telling import complain, tell, tell_json, tell_text
-from harness.model import safe_files
 from harness.model.exits import ExitCode
 from harness.model.history import SUFFIX, HistoryError
 from harness.model.semantics import Semantic
@@ -29,11 +28,11 @@ def account(
     """Account for every cell of many saved runs again, on Spark: one line per cell, by the rules of
     a single run.
     """
-    from harness.audit.accounts import cells_on_spark  # noqa: PLC0415 - PySpark takes half a second to import
+    from harness.audit.accounts import cell_files, cells_on_spark  # noqa: PLC0415 - PySpark takes half a second to import
     from harness.audit.session import spark_session  # noqa: PLC0415
 
     for directory in directories:
-        if not safe_files.files(directory, "", lambda name: name.endswith(SUFFIX)):
+        if not any(name.endswith(SUFFIX) for name in cell_files(directory)):
             raise HistoryError(f"no history in {directory}")
     with spark_session(master=master, say=complain) as spark:
         rows = [

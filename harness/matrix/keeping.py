@@ -44,9 +44,10 @@ def tidy_cell(result: CellResult, keep: Keep) -> None:
 def tidy_folder(folder: Path, run: Path) -> None:
     """Leave the history and the logs in a folder; ``run``: the folder of its run."""
     _remove_from(folder, run, set(safe_files.names(folder)) - NEEDED)
-    for name in safe_files.files(folder, LOGS, lambda name: name.endswith(".log")):
-        if (folder / name).stat().st_size > LARGE_LOG:
-            _cut(folder, name)
+    with suppress(OSError):  # something odd among them: they stay as they are
+        for name in safe_files.files(folder, LOGS, lambda name: name.endswith(".log")):
+            if (folder / name).stat().st_size > LARGE_LOG:
+                _cut(folder, name)
 
 
 def clean(run: Path) -> None:

@@ -12,6 +12,7 @@ from harness.latest import mark
 from harness.matrix.keeping import clean
 from harness.model import safe_files
 from harness.model.failures import EnvironmentFailure
+from harness.saved import RUN_FILE
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -86,7 +87,8 @@ def new_run(reports: Path) -> Path:
     """
     directory = new_directory(reports)
     for name in safe_files.folders(reports):
-        clean(reports / name)
+        if safe_files.is_file(reports, f"{name}/{RUN_FILE}"):
+            clean(reports / name)
     try:
         mark(reports)
     except OSError as error:

@@ -506,8 +506,7 @@ class _Run:
                 raise cannot_write(directory, error) from error
             history.write(kinds.CELL, phase="begun", seal=plan.seal)
             play(directory, history)
-            files = counted(read_files(directory / HISTORY))
-            history.write(kinds.CELL, phase="ended", **{FILES: files})
+            _end(history, directory)
         return judge_cell(directory)
 
     def _play(
@@ -547,6 +546,18 @@ class _Run:
             return act()
         finally:
             self._phases[name] = round(time.monotonic() - since, 3)
+
+
+def _end(history: HistoryWriter, directory: Path) -> None:
+    """Write the runner's last line: what the files of the history hold. A history that cannot be
+    read voids its cell, and no other.
+    """
+    try:
+        files = counted(read_files(directory / HISTORY))
+    except HistoryError as error:
+        history.write(kinds.FAILED, because=str(error))
+        return
+    history.write(kinds.CELL, phase="ended", **{FILES: files})
 
 
 def _fail_at_once(because: str, _: Path, history: HistoryWriter) -> None:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from harness.model import events as kinds
 from harness.model import safe_files
-from harness.model.history import MOST_BYTES, read_files
+from harness.model.history import MOST_BYTES, MOST_LINE, read_files
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -85,10 +85,14 @@ def _parted(files: Files) -> tuple[dict[str, Any], bytes]:
 
 
 def _before_last(content: Iterable[bytes], last: list[bytes]) -> Iterator[bytes]:
-    """Yield all but the last line of a file, and put that into ``last``."""
+    """Yield all but the last line of a file, and put that into ``last``. A line that is longer than
+    any of a history is no last one.
+    """
     for piece in content:
         data = last[0] + piece
         begins = data.rfind(b"\n", 0, len(data) - 1) + 1
+        if len(data) - begins > MOST_LINE:
+            begins = len(data)
         yield data[:begins]
         last[0] = data[begins:]
 

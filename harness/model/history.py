@@ -214,7 +214,9 @@ def history_files(directory: Path) -> list[str]:
 
 
 def _read(below: Path, files: Iterable[str]) -> Iterator[tuple[str, Iterator[bytes]]]:
-    """Yield each file's name and its content, piece by piece. All together have a limit."""
+    """Yield each file's path in the history's folder, and its content, piece by piece. All together
+    have a limit.
+    """
     left = MOST_BYTES
 
     def pieces(file: str) -> Iterator[bytes]:
@@ -227,7 +229,7 @@ def _read(below: Path, files: Iterable[str]) -> Iterator[tuple[str, Iterator[byt
             raise _unreadable(error, below / file) from error
 
     for file in files:
-        yield PurePath(file).name, pieces(file)
+        yield str(PurePath(*PurePath(file).parts[1:])), pieces(file)
 
 
 def _unreadable(error: OSError, path: Path) -> HistoryError:

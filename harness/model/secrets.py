@@ -6,6 +6,7 @@ The programs get the real values. What is printed, and what stays on disk, has :
 
 from __future__ import annotations
 
+import os
 import re
 from typing import TYPE_CHECKING, Any, Final
 
@@ -140,17 +141,22 @@ def masked_settings(value: Any, name: str = "") -> Any:
 
 
 def mask_file(file: Path) -> None:
-    """Mask the secrets in a text file, in its place, and let nobody else read it.
+    """Mask the secrets in a text file, in its place, and let nobody else read it. A long one is
+    read line by line.
 
     Raises:
-        OSError: the file cannot be read or written.
+        OSError: the file cannot be read or written, or is a link.
     """
-    text = file.read_bytes().decode("utf-8", "surrogateescape")
-    lines = masked(text).split("\n") if len(text) < _SHORT else map(masked, text.split("\n"))
-    without = "\n".join(lines)
-    file.chmod(0o600)
-    if without != text:
-        file.write_bytes(without.encode("utf-8", "surrogateescape"))
+    part = file.with_name(f"{file.name}.part")
+    with (
+        open(os.open(file, os.O_RDONLY | os.O_NOFOLLOW), "rb") as source,  # noqa: PTH123 - no link
+        open(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as target,  # noqa: PTH123
+    ):
+        short = os.fstat(source.fileno()).st_size < _SHORT
+        for piece in (source.read(),) if short else source:
+            text = masked(piece.decode("utf-8", "surrogateescape"))
+            target.write(text.encode("utf-8", "surrogateescape"))
+    part.replace(file)
 
 
 def bring(environments: Iterable[Mapping[str, str]]) -> None:

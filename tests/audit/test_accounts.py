@@ -11,8 +11,15 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from harness.audit.accounts import _kinds, _record_rows, cells_on_spark, records_on_spark
+from harness.audit.accounts import (
+    _kinds,
+    _record_rows,
+    cell_files,
+    cells_on_spark,
+    records_on_spark,
+)
 from harness.judge.accounting import account
+from harness.model import safe_files
 from harness.model.history import read_history
 from harness.model.plan import PLAN_FILE
 from tests.judge.histories import story_of
@@ -21,6 +28,25 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 GOLDEN = Path(__file__).parents[1] / "judge" / "golden"
+
+
+def test_of_a_folder_of_runs_the_cells_are_found(tmp_path: Path) -> None:
+    """Whatever links lie beside them: lostack's own to the latest run, or those of programs."""
+    cell = tmp_path / "reports" / "20261121-120000" / "cells" / "one"
+    (cell / "history").mkdir(parents=True)
+    (cell / "history" / "wire.jsonl").touch()
+    (cell / PLAN_FILE).touch()
+    (cell / "work").mkdir()
+    (cell / "work" / "lib64").symlink_to(tmp_path, target_is_directory=True)
+    (tmp_path / "reports" / "latest").symlink_to(cell.parents[1], target_is_directory=True)
+    at = "20261121-120000/cells/one"
+    assert list(cell_files(tmp_path / "reports")) == [
+        f"{at}/history/wire.jsonl",
+        f"{at}/{PLAN_FILE}",
+    ]
+    (cell / "history" / "more.jsonl").symlink_to("/dev/null")
+    with pytest.raises(safe_files.UnsafeFileError, match="symbolic link"):
+        list(cell_files(tmp_path / "reports"))
 
 
 def in_process(folders: list[Path]) -> tuple[pd.DataFrame, pd.DataFrame]:

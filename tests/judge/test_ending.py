@@ -114,6 +114,11 @@ def test_a_file_that_is_gone_is_missed(cell: Path) -> None:
 def test_a_file_of_another_place_or_time_is_seen(cell: Path) -> None:
     """Copied under another name, exchanged with another, written on, or added."""
     first, second = (cell / HISTORY / f"producer-{number}.jsonl" for number in (1, 2))
+    deeper = cell / HISTORY / "aa" / "wire.jsonl"
+    deeper.parent.mkdir()
+    deeper.write_bytes(b"")
+    void(cell, "aa/wire.jsonl (it came after the cell had ended)")
+    shutil.rmtree(deeper.parent)
     copy = cell / HISTORY / "producer-9.jsonl"
     shutil.copy(first, copy)
     void(cell, "told twice")

@@ -162,8 +162,12 @@ def test_a_run_killed_while_it_removes_leaves_each_part_whole_or_gone(
     assert any((run / REMOVED).iterdir())
     monkeypatch.undo()
     monkeypatch.chdir(tmp_path)
+    photos = tmp_path / "reports" / "photos" / REMOVED / "one.png"
+    photos.parent.mkdir(parents=True)
+    photos.write_bytes(b"")
     new_run(Path("reports"))
     assert not (run / REMOVED).exists()
+    assert photos.exists(), "it lies in no run of lostack's"
     assert left(cell) == NEEDED
 
 

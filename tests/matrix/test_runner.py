@@ -22,10 +22,11 @@ from harness.latest import LATEST, MARK
 from harness.matrix import runner
 from harness.matrix.runner import RunBrokenError, run
 from harness.model.failures import EnvironmentFailure
+from harness.model.history import HISTORY
 from harness.model.scenario import Deployment
 from harness.model.semantics import Semantic
 from harness.model.waiting import wait_until
-from harness.saved import RunInfo, load_run
+from harness.saved import CELLS, RunInfo, load_run
 from scenarios.plain import BROKER_CRASH_BEFORE_ACK
 from tests.matrix.troubled import (
     OF_A_CELL,
@@ -200,6 +201,21 @@ def test_the_first_failure_of_a_cell_is_the_one_that_is_told(tmp_path: Path) -> 
         result.verdict.reason
         == "the run failed: LookupError: no luck at drain (its traceback: traceback.txt)"
     )
+
+
+@pytest.mark.parametrize("odd", ["a link", "a FIFO"])
+def test_a_history_that_cannot_be_read_voids_its_cell_alone(tmp_path: Path, odd: str) -> None:
+    """A program has left something odd in it."""
+
+    def leave(step: str, scenario: str) -> None:
+        if (step, scenario) == ("drain", "cell-2"):
+            [cell] = (only_run(tmp_path) / CELLS).glob("*.cell-2.*")
+            left = cell / HISTORY / "more.jsonl"
+            left.symlink_to("/dev/null") if odd == "a link" else os.mkfifo(left)
+
+    saved = run_troubled(named(3), tmp_path, leave)
+    assert verdicts(saved) == {"cell-1": Kind.KEPT, "cell-2": Kind.VOID, "cell-3": Kind.KEPT}
+    assert saved.whole
 
 
 # --- what every cell stands on --------------------------------------------------------------------

@@ -6,13 +6,17 @@ from __future__ import annotations
 
 import os
 import signal
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+import psutil
+
 from harness.model import events as kinds
 from harness.model.scenario import Role
-from harness.model.waiting import wait_until
+from harness.model.waiting import WaitTimeoutError, wait_until
 from harness.run.drain import StageEndedError
+from harness.systems.storm.cluster import EXITED_S
 from harness.systems.storm.desk import DeskError
 from harness.systems.storm.settings import ACKER, storms
 from harness.systems.storm.words import Place, words_of
@@ -215,7 +219,9 @@ class RunningTopology:
         return None if missing is None else f"{writer} was given {missing} and has not written it"
 
     def close(self) -> None:
-        """End the topology, if it was submitted."""
+        """End the topology, if it was submitted, and wait until its workers have gone: they write
+        into the history.
+        """
         if not self._submitted:
             return
         self._submitted = False
@@ -223,3 +229,11 @@ class RunningTopology:
             self._cluster.end(self._scene.cell.key)
         except DeskError:  # Nimbus is gone, or does not know the topology
             return
+        started = {int(e["pid"]) for e in self._scene.so_far.of(kinds.READY) if e.get("worker")}
+        with suppress(WaitTimeoutError):  # what it writes then is found by the judge
+            wait_until(
+                lambda: not any(map(psutil.pid_exists, started)),
+                within_s=EXITED_S,
+                because="the workers of an ended topology to end",
+                poll_s=POLL_S,
+            )
