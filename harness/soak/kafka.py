@@ -64,6 +64,7 @@ class KafkaFlow:
         for name in ("kafka", "logs"):
             (folder / name).mkdir()
         self._deployed = self._system.deploy(Deployment.OWN, folder / "kafka")
+        self._deployed.transport.wire.admit(self._asked.folder)  # where its faults are recorded
         topic = {TOPIC: (self._asked.partitions, {"segment.bytes": str(SEGMENT_BYTES)})}
         self._deployed.transport.observer.create_topics(topic)
         self._marks = Marks(folder / MARKS)
