@@ -553,7 +553,7 @@ PROTOCOL_CASES = cases_of(
             in_a_wire.test_a_refusal_takes_the_place_of_its_answer: "AssertionError",
         },
         wrong_protocols.RefusesNothing: {
-            in_a_wire.test_a_request_is_refused_in_its_brokers_name: "timed out",
+            in_a_wire.test_a_request_is_refused_in_its_brokers_name: "can be refused by none",
             in_a_wire.test_a_refusal_takes_the_place_of_its_answer: "the line of the answer|True, True",  # noqa: E501
         },
         wrong_protocols.MovesATransaction: {

@@ -15,11 +15,13 @@ import pytest
 from harness.judge.verdict import Kind
 from harness.matrix import checking
 from harness.matrix.checking import Check, at_once
+from harness.model.failures import EnvironmentFailure
 from harness.model.scenario import Deployment
 from harness.pipelines import read_pipeline
 from harness.pipelines.alone import why_alone
 from harness.pipelines.cells import NO_FAULT
 from harness.systems.declared.system import DeclaredSystem
+from harness.wire.messages import WireError
 from tests.matrix.troubled import Watched
 
 if TYPE_CHECKING:
@@ -211,6 +213,17 @@ class Brokers:
     started: int = 0
     ended: int = 0
 
+    def __init__(self) -> None:
+        self.wire = self
+        self.admitted: list[Path] = []
+
+    def check(self) -> None:
+        """They live."""
+
+    def admit(self, run: Path) -> None:
+        """Take note."""
+        self.admitted.append(run)
+
     def brokers(self, *_: object) -> Brokers:
         """Return them."""
         return self
@@ -234,8 +247,11 @@ def test_as_many_brokers_are_kept_as_were_used_at_once(tmp_path: Path) -> None:
     assert source.started == 2
     first.close()
     first.close()
-    third, fourth = (system.deploy(Deployment.SHARED, tmp_path) for _ in range(2))
+    assert source.admitted == []
+    deployment = tmp_path / "run" / "deployments" / "shared"
+    third, fourth = (system.deploy(Deployment.SHARED, deployment) for _ in range(2))
     assert source.started == 3
+    assert source.admitted == [tmp_path / "run"]
     own = system.deploy(Deployment.OWN, tmp_path)
     assert (source.started, source.ended) == (4, 0)
     own.close()
@@ -255,3 +271,20 @@ def test_as_many_brokers_are_kept_as_were_used_at_once(tmp_path: Path) -> None:
     assert source.ended == 4
     assert system.deploy(Deployment.SHARED, tmp_path) is not None
     assert source.started == 5
+
+
+def test_a_kept_broker_whose_wire_ended_is_told_before_the_next_cell(tmp_path: Path) -> None:
+    """As a failure of the environment, in one line: no cell begins on it."""
+
+    class Gone(Brokers):
+        """Brokers whose wire has ended."""
+
+        def admit(self, run: Path) -> None:
+            """Refuse: nobody hears it."""
+            raise WireError(f"the wire has ended: no {run}")
+
+    system = DeclaredSystem(keep=True, source=Gone())  # type: ignore[arg-type]
+    deployment = tmp_path / "run" / "deployments" / "shared"
+    system.deploy(Deployment.SHARED, deployment).close()
+    with pytest.raises(EnvironmentFailure, match="does not go on: the wire has ended"):
+        system.deploy(Deployment.SHARED, deployment)

@@ -11,6 +11,7 @@ import threading
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Final, Protocol
 
+from harness.model.failures import EnvironmentFailure
 from harness.model.scenario import Deployment
 from harness.pipelines.alone import why_alone
 from harness.pipelines.broker import Broker
@@ -28,6 +29,7 @@ from harness.systems.declared.scene import Fetched, Learnt
 from harness.systems.declared.services import StandingBy
 from harness.systems.kafka.system import Prepared, started
 from harness.systems.listing import declaration
+from harness.wire.messages import WireError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -289,8 +291,16 @@ class DeclaredDeployed:
         self._brokers.start()
 
     def serve(self, run: Path) -> None:
-        """Go on in another run; ``run`` is its folder."""
-        self._brokers.wire.admit(run)
+        """Go on in another run; ``run`` is its folder.
+
+        Raises:
+            EnvironmentFailure: a broker or the wire has ended meanwhile.
+        """
+        self._brokers.check()
+        try:
+            self._brokers.wire.admit(run)
+        except WireError as error:
+            raise EnvironmentFailure(f"the kept broker's wire does not go on: {error}") from error
 
     def together(self, cells: Sequence[Cell]) -> None:
         """Do nothing: this deployment runs one cell at a time."""
