@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeVar, runtime_checkable
 
-from harness.model.scenario import Role
+from harness.model.scenario import Fault, Role
 
 if TYPE_CHECKING:
     from harness.model.cell import Load
@@ -187,16 +187,53 @@ class Controls(Protocol):
         """
 
 
+@runtime_checkable
+class Injectable(Fault, Protocol):
+    """A fault with its verbs. Those of :mod:`harness.faults` and of the systems have them all."""
+
+    def arm(self, controls: Controls) -> None:
+        """Arm the fault's triggers, and say ``armed``."""
+
+    def inject(self, controls: Controls) -> None:
+        """Wait until the trigger fires, do what the fault does, and heal it again.
+
+        Raises:
+            NotFiredError: the trigger did not fire in time.
+        """
+
+
+class InjectableOnWire(Injectable, Protocol):
+    """A fault whose trigger is on the wire."""
+
+    @property
+    def at(self) -> OnWire:
+        """Its trigger."""
+
+
+def injectable(fault: Fault) -> Injectable:
+    """Return a declared fault with its verbs.
+
+    Raises:
+        TypeError: its class has none.
+    """
+    if not isinstance(fault, Injectable):
+        raise TypeError(f"{type(fault).__name__} is no fault: it has no arm and inject")
+    return fault
+
+
 __all__ = [
     "AtWrite",
     "Awaited",
     "Controls",
     "Fired",
     "InProgram",
+    "Injectable",
+    "InjectableOnWire",
     "NotFiredError",
     "OnWire",
     "Role",
     "Stop",
     "Target",
     "Trigger",
+    "injectable",
 ]

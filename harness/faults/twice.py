@@ -7,13 +7,22 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar, cast
 
 from harness.abilities import Termination, needs_of
-from harness.controls import Awaited, InProgram
+from harness.controls import Awaited, OnWire
 from harness.proofs.second import BEHIND, InSuccessor
+from harness.wire.rules import Rule
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from harness.controls import Controls, Fired, Target, Trigger
+    from harness.controls import (
+        AtWrite,
+        Controls,
+        Fired,
+        InjectableOnWire,
+        Stop,
+        Target,
+        Trigger,
+    )
     from harness.model.cell import Load
     from harness.model.scenario import Evidence, Role
     from harness.wire.rules import How
@@ -33,17 +42,17 @@ class Twice:
 
     id: ClassVar[str] = "twice"
 
-    first: Any
-    second: Any
+    first: InjectableOnWire
+    second: InjectableOnWire
 
     def __post_init__(self) -> None:
-        if any(isinstance(fault.at, InProgram) for fault in (self.first, self.second)):
+        if not all(isinstance(fault.at, OnWire) for fault in (self.first, self.second)):
             raise ValueError(
                 "both faults of Twice must be on the wire: a failpoint is not possible here"
             )
 
     @property
-    def at(self) -> Any:
+    def at(self) -> OnWire:
         """The trigger of the first fault."""
         return self.first.at
 
@@ -51,8 +60,7 @@ class Twice:
         """Return what the history must show: both faults fired, the first at the target. A role
         that both kill dies twice.
         """
-        one: Evidence = self.first.evidence()
-        other: Evidence = self.second.evidence()
+        one, other = self.first.evidence(), self.second.evidence()
         role = self.second.at.role
         both = (InSuccessor(str(role)),) if role in one.killed + one.told else ()
         return dataclasses.replace(
@@ -115,7 +123,7 @@ class _Part:
         self._begun: dict[str, Awaited] = {} if begun is None else begun
         self.load: Load = controls.load
 
-    def arm(self, trigger: Trigger, act: Any) -> None:
+    def arm(self, trigger: Trigger, act: Rule | Stop) -> None:
         """Arm a trigger."""
         self._controls.arm(trigger, act)
 
@@ -124,7 +132,7 @@ class _Part:
         if phase not in {"armed", "healed"}:
             self._controls.say(phase, **fields)
 
-    def await_fired(self, trigger: Trigger) -> Fired:
+    def await_fired(self, trigger: Trigger | AtWrite) -> Fired:
         """Wait for a trigger."""
         return self._controls.await_fired(trigger)
 
@@ -196,8 +204,9 @@ class _Second(_Part):
         super().__init__(controls, begun)
         self._ends = ends
 
-    def arm(self, trigger: Trigger, act: Any) -> None:
+    def arm(self, trigger: Trigger, act: Rule | Stop) -> None:
         """Arm a trigger."""
+        assert isinstance(act, Rule)  # noqa: S101 - it is on the wire
         super().arm(trigger, dataclasses.replace(act, id=f"{BEHIND}{act.id}"))
 
     def met(self, node: Target) -> Target:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from contextlib import ExitStack, suppress
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from harness.controls import NotFiredError
+from harness.controls import NotFiredError, injectable
 from harness.model import events as kinds
 from harness.run.parts import When
 
@@ -22,7 +22,7 @@ class CellRun:
         self.cell = cell
         self.parts = parts
         self._history = history
-        self._fault: Any = cell.scenario.fault
+        self._fault = injectable(cell.scenario.fault)
         self._does = "it begins"
         self._ends = ExitStack()
         for (

@@ -7,9 +7,9 @@ from __future__ import annotations
 import shutil
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
-from harness.controls import NotFiredError
+from harness.controls import NotFiredError, injectable
 from harness.model.history import HISTORY, HistoryWriter
 from harness.model.scenario import Deployment, Role
 from harness.model.tail import SoFar
@@ -112,7 +112,7 @@ class KafkaFlow:
             self._asked.record_bytes,
             self._goes_on,
         )
-        injected: Any = fault.scenario.fault
+        injected = injectable(fault.scenario.fault)
         injected.arm(controls)
         with suppress(NotFiredError):
             injected.inject(controls)

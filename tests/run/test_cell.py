@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from harness.controls import NotFiredError, OnWire
+from harness.controls import NotFiredError, OnWire, injectable
 from harness.model.scenario import Role
 from harness.protocols.kafka.steps import Api
 from harness.run.cell import CellRun
@@ -35,8 +35,6 @@ class Played:
     Not all of it is asked for by the run itself: what a fault does with its controls, for instance.
     """
 
-    id = "played"
-
     def __init__(self, *fails: str) -> None:
         self.done: list[str] = []
         self._fails = fails
@@ -46,6 +44,12 @@ class Played:
         self.done.append(what)
         if what in self._fails:
             raise BrokenError(what)
+
+    id = "played"
+
+    def evidence(self) -> Any:
+        """Return what no fault has."""
+        return CELL.scenario.fault.evidence()
 
     def arm(self, controls: Any) -> None:
         """Arm the fault."""
@@ -306,3 +310,9 @@ def test_a_part_that_is_made_by_a_call_may_have_no_end() -> None:
     part.open()
     part.close()
     assert done == ["made"]
+
+
+def test_a_fault_without_verbs_is_told_before_anything_starts() -> None:
+    """By the class that lacks them."""
+    with pytest.raises(TypeError, match="Draining is no fault: it has no arm and inject"):
+        injectable(Draining(Played(), Drained()))  # type: ignore[arg-type]  # that is the point

@@ -223,6 +223,9 @@ class UnfiredFault:
         """What no fault has."""
         return CELL.scenario.fault.evidence()
 
+    def arm(self, controls: Any) -> None:
+        """Arm nothing."""
+
     def inject(self, controls: Any) -> None:
         """Wait in vain."""
         raise NotFiredError(controls)
