@@ -26,6 +26,7 @@ from harness.cli.drafts.writing import (
 from harness.cli.telling import ask, complain, tell, tell_json, warn
 from harness.model.failures import UsageError
 from harness.model.scenario import Role
+from harness.model.secrets import with_variables
 from harness.model.semantics import Semantic
 from harness.pipelines.declaration import DEFAULT_LINE, InputKind, OutputKind
 from harness.pipelines.dialects import SPOKEN
@@ -210,7 +211,7 @@ def init(
         _write(folder, draft, ci=ci)
     except (KeyboardInterrupt, typer.Abort, UsageError, DeclarationError):
         if asker.said:
-            complain(f"nothing was written; to go on with your answers: {options.again(asker)}")
+            complain(f"nothing was written; to go on with your answers{options.again(asker)}")
         raise
     _tell(draft.stages, shown)
 
@@ -225,7 +226,9 @@ class _Options:
     words: list[str] = field(default_factory=list)
 
     def again(self, asker: Asker) -> str:
-        """Return the command line that has these options, and the answers as options."""
+        """Return the command line that has these options, and the answers as options. It has
+        variables in the place of secrets, and says so before.
+        """
         pairs = [(name, text) for name, text in self.texts.items() if text is not None]
         pairs += [(name, text) for name, texts in self.lists.items() for text in texts]
         said = [(name, text) for name, text in asker.said if name != "--topic"]
@@ -233,7 +236,11 @@ class _Options:
         names = dict.fromkeys(topic for text in topics for topic in _several(text))
         said += [("--topic", topic) for topic in names]
         words = [word for pair in (*pairs, *said) for word in pair]
-        return shlex.join(["lostack", "init", str(self.folder), *words, *self.words])
+        line, secrets = with_variables(["lostack", "init", str(self.folder), *words, *self.words])
+        if not secrets:
+            return f": {line}"
+        named = ", ".join(f"{name} (read -rs {name})" for name in secrets)
+        return f", put each secret into a variable of your shell, {named}, then run: {line}"
 
 
 def _draft(

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Mapping, Sequence
     from pathlib import Path
 
 MASK: Final = "***"
@@ -28,8 +29,8 @@ _ABOUT: Final = re.compile(
 _PLACE: Final = re.compile(r"\{[\w.]+\}(?:/.*)?")
 """A value that lostack fills in: ``{password}``, ``{work}/key.pem``."""
 _KEY: Final = r"(?:password|passwd|passphrase|pwd|secret|token|api[_-]?key|credential)s?"
-_OPEN: Final = r"(?![\"']?\{[\w.]+\})"
-"""Not a value that lostack fills in."""
+_OPEN: Final = r"(?!\\?[\"']?\$?\{[\w.]+\})"
+"""Not a value that lostack fills in, nor a variable that the shell does."""
 _KEYS: Final = ("passw", "passphrase", "pwd", "secret", "token", "api", "credential")
 _VALUE: Final = "\"[^\"]*\"|'[^']*'"
 _SHAPES: Final = (
@@ -40,7 +41,7 @@ _SHAPES: Final = (
             re.DOTALL,
         ),
     ),
-    (("://",), re.compile(r"(://[^\s/:@\"']{0,200}:)[^\s/\"']{1,500}(?=@)")),
+    (("://",), re.compile(r"(://[^\s/:@\"']{0,200}:)(?!\$\{\w+\}@)[^\s/\"']{1,500}(?=@)")),
     (
         ("authorization",),
         re.compile(r"(?i)(authorization[\"']?\s*[:=]\s*[\"']?(?:basic|bearer)\s+)[\w.~+/=-]+"),
@@ -69,7 +70,10 @@ _LEAST: Final = 8
 """How many characters a secret has at least that is looked for everywhere."""
 _SHORT: Final = 1 << 16
 """A longer text is masked line by line."""
-_brought: set[str] = set()
+_brought: list[str] = []
+"""The longest first, for a secret may be part of another one."""
+_VARIABLES: Final = {"environment", "settings"}
+"""The tables of a declaration whose names are not lostack's, but a program's or a broker's."""
 
 
 def is_secret(name: str) -> bool:
@@ -89,8 +93,8 @@ def is_secret(name: str) -> bool:
 def masked(text: str) -> str:
     """Return a text without the secrets in it, by their shape or because they were brought.
 
-    >>> print(masked('postgres://me:hunter2@db/shop --password hunter2 token = "abc"'))
-    postgres://me:***@db/shop --password *** token = "***"
+    >>> print(masked('amqp://me:hunter2@db/shop --password hunter2 token = "abc"'))
+    amqp://me:***@db/shop --password *** token = "***"
     """
     for value in _brought:
         text = text.replace(value, MASK)
@@ -106,6 +110,27 @@ def _mask(found: re.Match[str]) -> str:
     secret = found[0][len(found[1]) :]
     quote = secret[0] if secret[0] in "\"'" and secret[0] == secret[-1] else ""
     return f"{found[1]}{quote}{MASK}{quote}"
+
+
+def with_variables(words: Sequence[str]) -> tuple[str, list[str]]:
+    """Return a command line with a variable of the shell in the place of each secret, and the names
+    of these variables.
+
+    >>> print(with_variables(["lostack", "init", "my shop", "--producer", "./a --token=t0k3n"])[0])
+    lostack init 'my shop' --producer "./a --token=${SECRET_1}"
+    """
+    line, names = [], list[str]()
+    for word in words:
+        hidden = masked(word)
+        if hidden == word:
+            line.append(shlex.quote(word))
+            continue
+        first, *others = (re.sub(r'([\\"$`])', r"\\\1", part) for part in hidden.split(MASK))
+        for other in others:
+            names.append(f"SECRET_{len(names) + 1}")
+            first += f"${{{names[-1]}}}{other}"
+        line.append(f'"{first}"')
+    return " ".join(line), names
 
 
 def masked_value(name: str, value: str) -> str:
@@ -124,10 +149,10 @@ def masked_settings(value: Any, name: str = "") -> Any:
     them.
     """
     if isinstance(value, dict):
-        variables = name == "environment"
+        variables = name in _VARIABLES
         return {
-            key: masked_value(key, part)
-            if variables and isinstance(part, str)
+            key: masked_value(key, str(part))
+            if variables and (isinstance(part, str) or _is_number_of(key, part))
             else masked_settings(part, key)
             for key, part in value.items()
         }
@@ -138,6 +163,11 @@ def masked_settings(value: Any, name: str = "") -> Any:
             for flagged, part in zip(behind, value, strict=False)
         ]
     return masked(value) if isinstance(value, str) else value
+
+
+def _is_number_of(name: str, value: Any) -> bool:
+    """Say whether a secret is written as a number, as a PIN is."""
+    return is_secret(name) and isinstance(value, int | float) and not isinstance(value, bool)
 
 
 def mask_file(file: Path) -> None:
@@ -162,10 +192,12 @@ def mask_file(file: Path) -> None:
 def bring(environments: Iterable[Mapping[str, str]]) -> None:
     """Let :func:`masked` know the secrets of a declaration, wherever they will stand.
 
-    A plain word (``postgres``) is left out: it would be masked where it is no secret, too.
+    A plain word (``public``) is left out: it would be masked where it is no secret, too.
     """
     for environment in environments:
         for name, value in environment.items():
             plain = value.isalpha() or len(value) < _LEAST
-            if not plain and is_secret(name) and not _PLACE.fullmatch(value):
-                _brought.add(value)
+            known = plain or value in _brought
+            if not known and is_secret(name) and not _PLACE.fullmatch(value):
+                _brought.append(value)
+    _brought.sort(key=len, reverse=True)

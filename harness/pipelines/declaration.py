@@ -370,7 +370,7 @@ class Pipeline:
     """The TOML file it was read from, if any."""
 
     def __post_init__(self) -> None:
-        bring(program.environment for program in self.programs)
+        bring((*(each.environment for each in self.programs), self.broker.settings))
         self._check_names()
         if not 1 <= self.partitions <= MOST_PARTITIONS:
             raise DeclarationError(

@@ -5,17 +5,20 @@ names, without local paths.
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Final
+
+import tomlkit
+from tomlkit.exceptions import TOMLKitError
 
 from harness.model import events as kinds
 from harness.model import safe_files
 from harness.model.failures import UsageError
 from harness.model.history import HISTORY, read_history
 from harness.model.plan import Plan
-from harness.model.secrets import MASK, masked, masked_value
-from harness.pipelines import read_pipeline
+from harness.model.secrets import masked, masked_settings
 from harness.report.escaping import code, markdown
 from harness.saved import RunInfo
 from harness.sweep.asked import FOUND, Asked
@@ -77,14 +80,50 @@ def export(file: Path, to: Path) -> tuple[Path, ...]:
 
 
 def _concealed(declaration: Path) -> str:
-    """Return the text of a declaration with its secrets masked: somebody else will read it."""
-    text = masked(safe_files.read_named(declaration).decode())
-    for program in read_pipeline(declaration).programs:
-        for name, value in program.environment.items():
-            if masked_value(name, value) == MASK:
-                for quote in "\"'":
-                    text = text.replace(f"{quote}{value}{quote}", f"{quote}{MASK}{quote}")
-    return text
+    """Return the text of a declaration with its secrets masked: somebody else will read it.
+
+    The secrets are found among its values, however their text writes them.
+
+    Raises:
+        UsageError: the declaration is written in a way that its secrets cannot be masked in.
+    """
+    text = safe_files.read_named(declaration).decode()
+    hidden = masked_settings(safe_files.parse_toml(text))
+    try:
+        document = tomlkit.parse(text)
+        _put(document, hidden)
+        found = _STRINGS_COMMENTS.sub(_without_secrets, tomlkit.dumps(document))
+        whole = safe_files.parse_toml(found) == hidden
+    except (TOMLKitError, ValueError):
+        whole = False
+    if not whole:
+        raise UsageError(
+            f"the secrets in {declaration} cannot be masked: take them out of it, e.g. into files "
+            "that its programs read, and export the finding again"
+        )
+    return found
+
+
+_STRINGS_COMMENTS: Final = re.compile(
+    r'"""(?:\\.|[^\\])*?"{3,5}|"(?:\\.|[^"\\\n])*"'
+    r"|'''.*?'{3,5}|'[^'\n]*'"
+    r"|(?P<comment>#[^\n]*(?:\n\s*#[^\n]*)*)",
+    re.DOTALL,
+)
+"""The strings of TOML, in which nothing begins a comment, and the comments."""
+
+
+def _without_secrets(found: re.Match[str]) -> str:
+    return masked(found[0]) if found["comment"] else found[0]
+
+
+def _put(into: Any, hidden: Any) -> None:
+    """Put what is masked in its place in a document, which keeps its form and its comments."""
+    for key, value in hidden.items() if isinstance(hidden, dict) else enumerate(hidden):
+        if isinstance(value, dict | list):
+            _put(into[key], value)
+        elif into[key] != value:
+            into[key] = value
 
 
 def _lines(finding: Finding, found: Found, versions: Mapping[str, str]) -> Iterator[str]:

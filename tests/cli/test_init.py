@@ -7,6 +7,7 @@ from __future__ import annotations
 import json
 import shlex
 import shutil
+import subprocess
 import tomllib
 from pathlib import Path
 from types import SimpleNamespace
@@ -316,6 +317,39 @@ def test_an_abandoned_dialogue_can_be_gone_on_with(
     assert pipeline.topics == ("orders", "bills")
     assert pipeline.stages[0].command == ("./producer", "--of", "it's")
     assert pipeline.input.header == "order,customer"
+
+
+def test_the_line_that_goes_on_has_variables_for_secrets(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The shell runs it as it is printed, and gets back each word of the answers."""
+    producer = """./producer --password hunter2 --of "it's" '$HOME' a\\\\b"""
+    consumer = "./consumer amqp://me:s3cret@db/shop"
+    answers = iter([producer, "", consumer])
+
+    def prompt(*_: object, **__: object) -> str:
+        try:
+            return next(answers)
+        except StopIteration:
+            raise KeyboardInterrupt from None
+
+    monkeypatch.setattr("typer.prompt", prompt)
+    monkeypatch.setattr("sys.stdin", SimpleNamespace(isatty=lambda: True))
+    assert main(["init", str(programs(tmp_path)), "--no-ci"]) == 130
+    [line] = [each for each in capsys.readouterr().err.splitlines() if "nothing was" in each]
+    said, _, command = line.partition(", then run: ")
+    assert "SECRET_1 (read -rs SECRET_1), SECRET_2 (read -rs SECRET_2)" in said
+    assert "hunter2" not in line
+    assert "s3cret" not in line
+    shell = f"lostack() {{ printf '%s\\0' \"$@\"; }}; {command}"
+    given = {"SECRET_1": "hunter2", "SECRET_2": "s3cret"}
+    words = subprocess.run(["bash", "-c", shell], env=given, capture_output=True, check=True)
+    assert words.stdout.decode().split("\0")[2:6] == [
+        "--producer",
+        producer,
+        "--consumer",
+        consumer,
+    ]
 
 
 def test_a_wrong_answer_is_asked_for_again(monkeypatch: pytest.MonkeyPatch) -> None:

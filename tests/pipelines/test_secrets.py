@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shlex
 import stat
+import tomllib
 from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
@@ -12,11 +13,13 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from harness import cli
+from harness.model.failures import UsageError
 from harness.model.plan import Plan, plan_of
-from harness.model.secrets import MASK, is_secret, mask_file, masked, masked_settings
+from harness.model.secrets import MASK, bring, is_secret, mask_file, masked, masked_settings
 from harness.pipelines import read_pipeline
 from harness.pipelines.cells import cells_of, failure_points
 from harness.sweep.exporting import _concealed
+from harness.systems.declared.services import StandingBy
 
 if TYPE_CHECKING:
     from harness.pipelines import Pipeline
@@ -157,6 +160,76 @@ def test_a_copy_for_a_bug_report_has_none(file: Path) -> None:
     after = read_pipeline(file)
     assert after.stages[1].environment.keys() == before.stages[1].environment.keys()
     assert after.stages[1].environment["GROUP"] == "billing"
+
+
+@pytest.mark.parametrize(
+    "pairs",
+    [
+        r'{ PGPASSWORD = "sw\u006frdfish" }',
+        r'{ PGPASSWORD = "sword\"fish" }',
+        "{ PGPASSWORD = '''swordfish''' }",
+        r'{ "PGPASS\u0057ORD" = "swordfish" }',
+        r'{ DB = "x://me:sw\u006frd@db" }',
+        r'{ DB = "x --pass\u0077ord sword" }',
+    ],
+)
+@pytest.mark.parametrize("dotted", [False, True])
+def test_a_copy_has_none_however_it_is_written(file: Path, pairs: str, dotted: bool) -> None:
+    """TOML has many forms of one value; comments and order stay."""
+    [line] = [each for each in file.read_text(encoding="utf-8").splitlines() if "PGPASS" in each]
+    name, _, value = pairs.strip("{ }").partition(" = ")
+    written = f"environment.{name} = {value}" if dotted else f"environment = {pairs}"
+    text = file.read_text(encoding="utf-8").replace(
+        line, f"# mine: --token t0k3n\n{written} # token = 't0k3n'"
+    )
+    file.write_text(text, encoding="utf-8")
+    [secret] = read_pipeline(file).stages[1].environment.values()
+    copy = _concealed(file)
+    told = masked_settings(tomllib.loads(text))
+    assert tomllib.loads(copy) == told
+    assert MASK in str(told)
+    assert secret not in str(tomllib.loads(copy))
+    assert value not in copy
+    assert f"# mine: --token {MASK}\n" in copy
+    assert f"# token = '{MASK}'\n" in copy
+
+
+def test_what_cannot_be_masked_is_not_exported(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In one line that says what to do."""
+    monkeypatch.setattr("tomlkit.dumps", lambda _: file.read_text(encoding="utf-8"))
+    with pytest.raises(UsageError, match="cannot be masked: take them out of it"):
+        _concealed(file)
+
+
+def test_a_broker_s_settings_may_be_secret(file: Path) -> None:
+    """By their names, as a program's variables."""
+    text = file.read_text(encoding="utf-8")
+    settings = '\n[broker]\nsettings = { "registry.password" = "opensesame", "n.pwd" = 481516 }\n'
+    file.write_text(text + settings, encoding="utf-8")
+    for told in (_concealed(file), saved_plan(read_pipeline(file))):
+        assert "opensesame" not in told
+        assert "481516" not in told
+
+
+def test_a_secret_that_is_part_of_another_hides_none_of_it() -> None:
+    """The longer one is masked first, whichever was brought first."""
+    for name in ("A_SECRET", "B_SECRET", "C_SECRET"):
+        bring([{name: "part-0f-it" + {"A": "", "B": "-and-m0re", "C": "-and-m0re-still"}[name[0]]}])
+    assert masked("x part-0f-it-and-m0re-still y part-0f-it-and-m0re z") == f"x {MASK} y {MASK} z"
+
+
+def test_the_log_of_a_service_that_stays_up_is_masked_at_the_end(tmp_path: Path) -> None:
+    """When the run ends: no cell's end comes for it."""
+    bring([{"DB_PASSWORD": SECRETS["DB_PASSWORD"]}])
+    standing = StandingBy(tmp_path)
+    service: Any = SimpleNamespace(name="database")
+    placed = standing.take("pipeline.toml", service)
+    placed.folder.mkdir(parents=True)
+    placed.log.write_text(f"logged in with {SECRETS['DB_PASSWORD']}\n", encoding="utf-8")
+    other: Any = SimpleNamespace(name="silent")
+    standing.take("pipeline.toml", other)
+    standing.close()
+    assert placed.log.read_text(encoding="utf-8") == f"logged in with {MASK}\n"
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from harness.model.secrets import mask_file
 from harness.pipelines.programs import ONCE
 from harness.runtimes.ports import HOST, PortLease
 from harness.systems.declared.nodes import CommandNode
@@ -48,6 +49,11 @@ class Placed:
     folder: Path
     node: CommandNode | None = None
 
+    @property
+    def log(self) -> Path:
+        """Where a service that outlives its cell writes what it prints."""
+        return self.folder.parent / f"{self.service.name}.log"
+
     def values(self) -> dict[str, object]:
         """Return the values of the service's names in braces: ``NAME.port`` and ``NAME.dir``."""
         return {
@@ -65,13 +71,15 @@ class Placed:
 
     def close_untold(self) -> None:
         """Stop the service after the last cell, without a history line: no history is open any
-        more.
+        more. Then mask the secrets in its log.
         """
         try:
             if self.node is not None and self.node.node is not None:
                 self.node.node.kill()
         finally:
             self.lease.close()
+            if self.log.exists():
+                mask_file(self.log)
 
 
 @dataclass
@@ -172,7 +180,7 @@ class Services:
             history=scene.history,
             cell_key=f"{KEY}{each.lease.port}" if stays else scene.cell.key,
             directory=scene.pipeline.directory,
-            log=(each.folder.parent if stays else scene.logs) / f"{service.name}.log",
+            log=each.log if stays else scene.logs / f"{service.name}.log",
             failpoints=scene.failpoints,
             path=scene.pipeline.path,
             stdin=False,
