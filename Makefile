@@ -6,10 +6,11 @@ PYTHON ?= python3
 export PYTHONDONTWRITEBYTECODE :=
 VENV := .venv
 BIN := $(VENV)/bin
-READY := $(VENV)/.ready
 LOCK := requirements.lock
 # what a user's CI installs (.ci/action): the same versions, without the tools of lostack's own tests
 USERS := requirements-users.lock
+# a mark for each lock: what one of them has installed is not all that the other lists
+READY := $(VENV)/.ready$(if $(filter $(USERS),$(LOCK)),-users)
 NEEDED_MB := 3000
 # uv's cache lies beside its target, so that files are linked and not copied, and goes when the set-up is done
 UV := UV_CACHE_DIR=$(VENV)/.uv VIRTUAL_ENV=$(VENV) $(BIN)/uv --system-certs
@@ -65,7 +66,7 @@ lint: $(READY)  ## style, the directions of imports, and types
 bench: $(READY)  ## measure; results in reports/bench.json
 	@$(BIN)/python -m tests.bench $(ARGS) && $(BIN)/python -m tests.bench.audit
 
-lock: $(READY)  ## bring requirements.lock up to date with pyproject.toml
+lock: $(READY)  ## bring requirements.lock and requirements-users.lock up to date with pyproject.toml
 	@$(BIN)/uv --system-certs pip compile --quiet --universal --python-version 3.11 --extra dev --generate-hashes --no-emit-index-url \
 	  --no-annotate --custom-compile-command "make lock" --upgrade pyproject.toml -o $(LOCK)
 	@$(BIN)/uv --system-certs pip compile --quiet --universal --python-version 3.11 --extra setup --extra values --generate-hashes \

@@ -156,7 +156,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     words = sys.argv[1:] if arguments is None else list(arguments)
     with interruptible(), guarded(), _threads_heard() as failed:
         code = _code_of(lambda: _run(words))
-        return failed[0] if failed and code is not ExitCode.INTERRUPTED else code
+        return failed[0] if failed and code != ExitCode.INTERRUPTED else code
 
 
 def _run(words: list[str]) -> Any:

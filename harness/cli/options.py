@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
+import shlex
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any, Final
 
 import typer
 
@@ -28,15 +29,27 @@ Clients = Annotated[
     ),
 ]
 Reports = Annotated[Path, typer.Option(help="The folder into which runs are written.")]
-KeepFiles = Annotated[
-    Keep,
-    typer.Option(
-        "--keep",
-        metavar="WHICH",
-        help="Of which cells every file stays: all, broken (whatever is not green) or none. Of "
-        "the others the histories and logs do.",
-    ),
-]
+
+
+def _keep_of(value: str, why: str = "") -> Keep:
+    try:
+        return Keep(value)
+    except ValueError:
+        raise typer.BadParameter(f"{value!r} is none of {', '.join(map(str, Keep))}{why}") from None
+
+
+def _sweep_keep_of(value: str) -> Keep:
+    return _keep_of(value, f": to keep findings in a folder, give --findings {shlex.quote(value)}")
+
+
+_KEEP: Final[dict[str, Any]] = {
+    "metavar": "WHICH",
+    "help": "Of which cells every file stays: all, broken (whatever is not green) or none. Of "
+    "the others the histories and logs do.",
+}
+KeepFiles = Annotated[Keep, typer.Option("--keep", parser=_keep_of, **_KEEP)]
+SweepKeepFiles = Annotated[Keep, typer.Option("--keep", parser=_sweep_keep_of, **_KEEP)]
+"""The same; its message knows that ``--keep`` once named the folder of findings."""
 AsJson = Annotated[bool, typer.Option("--json", help="Print only JSON to standard output.")]
 Directory = Annotated[Path, typer.Argument(help="A saved run, e.g. reports/latest.")]
 Baseline = Annotated[

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from harness.cli.options import AsJson, KeepFiles, Reports, jobs_of
+from harness.cli.options import AsJson, Reports, SweepKeepFiles, jobs_of
 from harness.cli.telling import complain, tell, tell_json_text, tell_lines
 from harness.matrix.progress import make_progress
 from harness.model.cell import DEFAULT_RECORDS
@@ -104,7 +104,7 @@ def sweep(
         ),
     ] = None,
     reports: Reports = Path("reports"),
-    keep: KeepFiles = Keep.BROKEN,
+    keep: SweepKeepFiles = Keep.BROKEN,
     as_json: AsJson = False,
 ) -> None:
     """Crash a pipeline at every step of its run, and judge each by what it claims."""

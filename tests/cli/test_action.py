@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import subprocess
 import tomllib
 from pathlib import Path
@@ -15,6 +16,7 @@ import pytest
 ROOT = Path(__file__).parents[2]
 SCRIPT = ROOT / ".ci" / "action"
 ACTION = (ROOT / "action.yml").read_text(encoding="utf-8")
+USERS = "requirements-users.lock"
 CI = {"CI", "GITHUB_STEP_SUMMARY", "GITHUB_OUTPUT"}
 ORDERS = ROOT / "examples" / "orders" / "pipeline.toml"
 LOSING = ROOT / "examples" / "mistakes" / "commit-before-work" / "pipeline.toml"
@@ -179,6 +181,30 @@ def test_the_action_hands_over_what_it_declares() -> None:
     }
     handed = set(re.findall(r"^        (LOSTACK_[A-Z]+):", ACTION, re.MULTILINE))
     assert handed == set(re.findall(r"\$\{(LOSTACK_[A-Z]+):-", SCRIPT.read_text())) - {"LOSTACK"}
+
+
+@pytest.mark.parametrize("installed", ["requirements.lock", "requirements-users.lock"])
+def test_what_one_lock_has_installed_is_not_all_of_the_other(
+    tmp_path: Path, installed: str
+) -> None:
+    """Each has a mark of its own, which alone says that nothing is to be done for it."""
+    for name in ("Makefile", "pyproject.toml", *(locks := ("requirements.lock", USERS))):
+        shutil.copy(ROOT / name, tmp_path)
+    shutil.copytree(ROOT / ".ci", tmp_path / ".ci")
+    (tmp_path / ".venv").mkdir()
+    asked = dict.fromkeys(locks, False)
+    make = ["make", "--dry-run", "-C", str(tmp_path)]
+    action = (tmp_path / ".ci" / "action").read_text(encoding="utf-8")
+    [users] = re.findall(r"^  ready=(\S+)", action, re.MULTILINE)
+    marks = {"requirements.lock": ".venv/.ready", USERS: users}
+    (tmp_path / marks[installed]).touch()
+    for lock, mark in marks.items():
+        ended = subprocess.run(
+            [*make, f"LOCK={lock}", mark], capture_output=True, text=True, check=False
+        )
+        asked[lock] = "set-up" in ended.stdout
+        assert "No rule" not in ended.stderr
+    assert asked == {lock: lock != installed for lock in locks}
 
 
 @pytest.mark.kafka

@@ -185,6 +185,22 @@ def test_an_error_in_a_thread_that_nobody_waits_for(
     told(capsys.readouterr().err)
 
 
+def test_a_command_that_says_it_was_interrupted_is_believed(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """By its exit code, which is a plain number, whatever a thread met with meanwhile."""
+
+    def heard(_: list[str]) -> int:
+        thread = threading.Thread(target=_break)
+        thread.start()
+        thread.join()
+        return int(ExitCode.INTERRUPTED)
+
+    monkeypatch.setattr("harness.cli.application._run", heard)
+    assert cli.main(["doctor"]) == ExitCode.INTERRUPTED
+    told(capsys.readouterr().err)
+
+
 class Refusing(io.StringIO):
     """A stream that cannot be written to."""
 

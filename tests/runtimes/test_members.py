@@ -426,7 +426,7 @@ def cgroups_of(runtime: ProcessRuntime) -> list[str]:
     return [
         folder
         for folder, _, _ in os.walk("/sys/fs/cgroup")
-        if f"{cgroups.MINE}{runtime.guardian_pid}" in folder
+        if cgroups.name_of(runtime.guardian_pid) in folder
     ]
 
 
@@ -454,12 +454,33 @@ def test_no_cgroup_is_left(bounding: ProcessRuntime, place: Place, dies: str) ->
         [worker] = place.workers()
         die(dies, harness, guardian)
         wait_until(lambda: gone(worker), within_s=LEFT_S, because="all to be gone")
-        left = f"{cgroups.MINE}{guardian}"
+        left = cgroups.name_of(guardian)
         wait_until(
             lambda: not any(left in folder for folder, _, _ in os.walk("/sys/fs/cgroup")),
             within_s=LEFT_S,
             because="it",
         )
+
+
+def test_only_what_is_left_of_this_pid_namespace_is_swept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Containers may share the tree of cgroups, and one's process ids mean nothing in another."""
+    gone_pid = psutil.Popen(["true"])
+    gone_pid.wait()
+    namespace = Path("/proc/self/ns/pid").stat().st_ino
+    theirs = f"lostack-{namespace + 1}-{gone_pid.pid}"
+    living = f"lostack-{namespace}-{os.getppid()}"
+    for name in (theirs, living, f"lostack-{namespace}-{gone_pid.pid}", f"lostack-{gone_pid.pid}"):
+        (tmp_path / name).mkdir()
+    (tmp_path / "cgroup.procs").touch()
+    killed: list[str] = []
+    monkeypatch.setattr(cgroups, "_own", lambda: str(tmp_path))
+    monkeypatch.setattr(cgroups, "kill", killed.append)
+    assert not cgroups.make_parent()  # this is no tree of cgroups
+    assert killed == [str(tmp_path / f"lostack-{namespace}-{gone_pid.pid}")]
+    left = {each.name for each in tmp_path.iterdir()}
+    assert left == {"cgroup.procs", theirs, living, f"lostack-{gone_pid.pid}"}
 
 
 VFORKER = """

@@ -79,6 +79,8 @@ def _fault(cell: Cell) -> object:
         ((*PLAIN, "--minutes", "nan"), "--minutes"),
         ((*PLAIN, "--minutes", "-1"), "--minutes"),
         ((*PLAIN, "--findings", "/dev/null"), "this is not a folder"),
+        ((*PLAIN, "--keep", "my finds"), "give --findings 'my finds'"),
+        (("run", "--keep", "found"), "'found' is none of all, broken, none"),
         (
             ("sweep", "--resume", "nowhere", "--only", "plain"),
             "leave out the declaration and --only",

@@ -6,7 +6,7 @@ guardian's own cgroup and have no controllers, so they limit nothing. Without cg
 found in other ways (``members.py``). Standard library only, because the guardian uses nothing else.
 """
 
-# ruff: noqa: PTH102, PTH106, PTH110, PTH123, PTH208 - pathlib would double the guardian's start-up
+# ruff: noqa: PTH102, PTH106, PTH110, PTH116, PTH123, PTH208 - pathlib would double the guardian's start-up
 
 from __future__ import annotations
 
@@ -14,7 +14,9 @@ import contextlib
 import os
 
 MINE = "lostack-"
-"""The name of the parent of the nodes' cgroups, before the guardian's process id."""
+"""The name of the parent of the nodes' cgroups, before the guardian's PID namespace and its process
+id in there.
+"""
 
 
 def make_parent() -> str:
@@ -25,7 +27,7 @@ def make_parent() -> str:
     if not base or not os.path.exists(f"{base}/cgroup.procs"):
         return ""
     _sweep(base)
-    made = f"{base}/{MINE}{os.getpid()}"
+    made = f"{base}/{name_of(os.getpid())}"
     try:
         os.mkdir(made)
     except OSError:
@@ -34,6 +36,11 @@ def make_parent() -> str:
         return made
     remove(made)
     return ""
+
+
+def name_of(pid: int | str) -> str:
+    """Return the name of the parent of the cgroups of a guardian in this PID namespace."""
+    return f"{_namespace()}{pid}"
 
 
 def make(parent: str, name: str) -> str:
@@ -86,11 +93,21 @@ def _own() -> str:
 def _sweep(base: str) -> None:
     """Kill and remove what is left in the cgroups of earlier guardians that were killed together
     with their second.
+
+    Containers may share a tree of cgroups. Only those of this PID namespace are looked at: nobody
+    can see from here whether the guardian of another one lives.
     """
+    mine = _namespace()
     for name in os.listdir(base):
-        if name.startswith(MINE) and name[len(MINE) :].isdigit() and not _lives(name[len(MINE) :]):
+        pid = name.removeprefix(mine)
+        if pid != name and pid.isdigit() and not _lives(pid):
             kill(f"{base}/{name}")
             remove(f"{base}/{name}")
+
+
+def _namespace() -> str:
+    """Return how the names of this PID namespace's cgroups begin."""
+    return f"{MINE}{os.stat('/proc/self/ns/pid').st_ino}-"
 
 
 def _lives(pid: str) -> bool:
