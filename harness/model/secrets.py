@@ -189,6 +189,18 @@ def mask_file(file: Path) -> None:
     part.replace(file)
 
 
+def mask_files(folder: Path, *patterns: str) -> None:
+    """Mask the secrets in the regular files of a folder whose names match.
+
+    Raises:
+        OSError: one of them cannot be read or written.
+    """
+    for pattern in patterns:
+        for file in folder.glob(pattern):
+            if file.is_file() and not file.is_symlink():
+                mask_file(file)
+
+
 def bring(environments: Iterable[Mapping[str, str]]) -> None:
     """Let :func:`masked` know the secrets of a declaration, wherever they will stand.
 

@@ -8,11 +8,14 @@ all commands are in ``Queues.java``): see :mod:`harness.run.control_port`.
 from __future__ import annotations
 
 import copy
+import shutil
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from harness.model.failures import EnvironmentFailure
 from harness.model.scenario import Role
+from harness.provision.certificates import private
+from harness.provision.network import argument_file
 from harness.run.control_port import ControlPort
 from harness.run.queues import BROKER, Count, Message
 from harness.run.runtimes import PROCESSES
@@ -139,6 +142,10 @@ class QueueServer(ServedBroker):
             for name, port in self._direct.items()
         )
         control = self._control
+        if self._settings:
+            self._options.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            told = (f"-D{SETTING}{name}={value}" for name, value in self._settings.items())
+            private(self._options, argument_file([*told]).encode())
         return self.on_jars(
             self._program,
             control.number,
@@ -146,9 +153,21 @@ class QueueServer(ServedBroker):
             data,
             f"{host}:{control.number}",
             *connectors,
-            flags=tuple(f"-D{SETTING}{name}={value}" for name, value in self._settings.items()),
+            flags=(f"@{self._options}",) if self._settings else (),
             env=control.environment,
         )
+
+    def close(self) -> None:
+        """End broker and wire, and remove the file with a user's settings. Safe to call twice."""
+        super().close()
+        shutil.rmtree(self._options.parent, ignore_errors=True)
+
+    @property
+    def _options(self) -> Path:
+        """The file with a user's settings. They may be secret, and everybody on this machine can
+        read a command line.
+        """
+        return (self._directory / "secrets" / "java.options").absolute()
 
     def answers(self) -> bool:
         """Say whether the broker's control port answers.

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
+import stat
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -24,8 +26,6 @@ from harness.systems.declared.system import DeclaredSystem, own
 from tests.pipelines.scenes import EXAMPLES, standing_of
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from harness.model.history import Event
     from harness.pipelines import Pipeline
     from tests.pipelines.scenes import Scenes
@@ -109,13 +109,24 @@ def test_another_broker_ends_the_kept_ones(monkeypatch: pytest.MonkeyPatch) -> N
     assert closed == [("kafka", Broker())]
 
 
+BROKER_S = {"policy.queuePrefetch": "1", "registry.password": "hunter2"}
+
+
 def test_settings_reach_the_brokers_program(tmp_path: Path) -> None:
-    """As properties of its JVM; and the program is told the address of the protocol's own route."""
+    """As properties of its JVM, in a file that nobody else may read and that goes with the broker;
+    and the program is told the address of the protocol's own route.
+    """
     program: Any = SimpleProgram()
-    server = QueueServer(CLASSIC, program, tmp_path, settings={"policy.queuePrefetch": "1"})
+    server = QueueServer(CLASSIC, program, tmp_path, settings=BROKER_S)
     try:
         argv = server.spec().argv
-        assert f"-D{SETTING}policy.queuePrefetch=1" in argv
+        [options] = [Path(word[1:]) for word in argv if word.startswith("@")]
+        assert options.read_text() == "".join(
+            f'"-D{SETTING}{name}={value}"\n' for name, value in BROKER_S.items()
+        )
+        assert not any("hunter2" in word for word in argv)
+        assert stat.S_IMODE(options.stat().st_mode) == 0o600
+        assert server.spec().argv == argv, "else its restart is another container"
         ports = {
             name: server.speaking(name).address(Role.CONSUMER) for name in ("stomp", "openwire")
         }
@@ -124,6 +135,7 @@ def test_settings_reach_the_brokers_program(tmp_path: Path) -> None:
         assert server.speaking("stomp").queue("parcels") == "/queue/parcels"
     finally:
         server.close()
+    assert not options.parent.exists()
 
 
 class SimpleProgram:

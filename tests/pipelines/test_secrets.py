@@ -20,6 +20,7 @@ from harness.pipelines import read_pipeline
 from harness.pipelines.cells import cells_of, failure_points
 from harness.sweep.exporting import _concealed
 from harness.systems.declared.services import StandingBy
+from harness.systems.declared.system import DeclaredDeployed
 
 if TYPE_CHECKING:
     from harness.pipelines import Pipeline
@@ -230,6 +231,30 @@ def test_the_log_of_a_service_that_stays_up_is_masked_at_the_end(tmp_path: Path)
     standing.take("pipeline.toml", other)
     standing.close()
     assert placed.log.read_text(encoding="utf-8") == f"logged in with {MASK}\n"
+
+
+def test_what_a_broker_was_told_is_masked_when_it_has_ended(tmp_path: Path) -> None:
+    """Its settings and its logs stay with the run; its data is left as it is."""
+    bring([{"DB_PASSWORD": SECRETS["DB_PASSWORD"]}])
+    open_text = f"listen = {SECRETS['DB_PASSWORD']}\n"
+    (tmp_path / "data").mkdir()
+    (tmp_path / "linked.log").symlink_to(tmp_path / "data" / "0.log")
+    names = ("broker-1.properties", "standalone.conf", "broker.log")
+    for name in (*names, "data/0.log"):
+        (tmp_path / name).write_text(open_text, encoding="utf-8")
+    ended: list[str] = []
+
+    def end() -> None:
+        ended.append((tmp_path / names[0]).read_text(encoding="utf-8"))
+
+    brokers: Any = SimpleNamespace(directory=tmp_path, close=end)
+    nothing: Any = None
+    DeclaredDeployed(brokers, nothing, nothing).close()
+    assert ended == [open_text], "a running broker may still read it"
+    assert {(tmp_path / name).read_text(encoding="utf-8") for name in names} == {
+        f"listen = {MASK}\n"
+    }
+    assert (tmp_path / "data" / "0.log").read_text(encoding="utf-8") == open_text
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ from harness.abilities import DurableWrites, Input, Membership, Termination
 from harness.faults import NoFault
 from harness.model import events as kinds
 from harness.model.scenario import Deployment, Role
-from harness.model.secrets import mask_file
+from harness.model.secrets import mask_files
 from harness.model.waiting import WaitTimeoutError, wait_until
 from harness.pipelines.declaration import InputKind, OutputKind
 from harness.protocols.kafka.steps import Api
@@ -146,7 +146,7 @@ def parts_of(
     reading = Reading(scene, nodes_by_role, owners)
     return Parts(
         ground=(
-            Opened(scene.make_folders, lambda: _mask_logs(scene.logs)),  # when all has ended
+            Opened(scene.make_folders, lambda: mask_files(scene.logs, LOGS)),  # when all has ended
             services,
             Opened(found.check_output_is_fresh),
             Opened(lambda: brokers.clean(scene.pipeline.topics)),
@@ -171,12 +171,8 @@ def parts_of(
     )
 
 
-def _mask_logs(folder: Path) -> None:
-    """Mask what the programs have printed of their secrets: a cell's folder is kept, and shown to
-    others.
-    """
-    for file in folder.glob("*.log"):
-        mask_file(file)
+LOGS = "*.log"
+"""What the programs have printed: a cell's folder is kept, and shown to others."""
 
 
 def _log(scene: Scene, stages: Mapping[Role, CommandNode], owners: Owners, found: Found) -> Between:

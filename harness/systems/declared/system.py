@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final, Protocol
 
 from harness.model.failures import EnvironmentFailure
 from harness.model.scenario import Deployment
+from harness.model.secrets import mask_files
 from harness.pipelines.alone import why_alone
 from harness.pipelines.broker import Broker
 from harness.pipelines.cells import SYSTEM, DeclaredCell
@@ -274,6 +275,10 @@ class DeclaredSystem:
         )
 
 
+TOLD = ("*.properties", "*.conf", "*.log")
+"""The files of a broker in which a user's settings may stand: its settings, and its logs."""
+
+
 class DeclaredDeployed:
     """Running brokers behind their wire. All routes of the wire belong to the cell
     that is running.
@@ -326,8 +331,11 @@ class DeclaredDeployed:
         self._brokers.check()
 
     def close(self) -> None:
-        """Stop the services, the stages' containers and the brokers."""
+        """Stop the services, the stages' containers and the brokers. Then mask the secrets in what
+        the brokers were told, and what they said.
+        """
         with contextlib.ExitStack() as ends:  # the last comes first
+            ends.callback(mask_files, self._brokers.directory, *TOLD)
             ends.callback(self._brokers.close)
             if self._containers is not None:
                 ends.callback(self._containers.close)

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 from harness.provision.cache import cache_root
+from harness.provision.certificates import private
 from harness.provision.kafka import VERSION, ensure_kafka
 from harness.provision.postgres import ensure_postgres
 from harness.provision.toxiproxy import ensure_toxiproxy
@@ -314,7 +315,8 @@ def make_ground(runtime: str, say: Callable[[str], None], version: str = VERSION
 
 
 def _properties(name: str, settings: Mapping[str, str], directory: Path) -> Path:
-    """Write the broker's properties file beside its data; return its path."""
-    file = directory / f"{name}.properties"
-    file.write_text("".join(f"{key}={value}\n" for key, value in settings.items()))
-    return file
+    """Write the broker's properties file beside its data; return its path. Nobody else may read it:
+    a user's settings are among them.
+    """
+    text = "".join(f"{key}={value}\n" for key, value in settings.items())
+    return private(directory / f"{name}.properties", text.encode())

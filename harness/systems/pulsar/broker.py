@@ -6,6 +6,7 @@ import shutil
 from typing import TYPE_CHECKING, Final
 
 from harness.model.scenario import Role
+from harness.provision.certificates import private
 from harness.run.queues import BROKER, Count, Message
 from harness.run.runtimes import PROCESSES
 from harness.run.served import ServedBroker
@@ -298,7 +299,8 @@ class PulsarBroker(ServedBroker):
                 "advertisedListeners": f"internal:pulsar://{self.runtime.address('wire')}:{self._to_itself},{told}",
             }
         )
-        self._conf.write_text("".join(f"{name}={value}\n" for name, value in settings.items()))
+        text = "".join(f"{name}={value}\n" for name, value in settings.items())
+        private(self._conf, text.encode())  # a user's settings are among them
 
     @property
     def _scratch(self) -> Path:
