@@ -12,13 +12,13 @@ import ssl
 import tarfile
 import time
 import urllib.error
-import urllib.request
 from dataclasses import dataclass
 from http.client import HTTPException
 from typing import TYPE_CHECKING, Final
 
 from harness.model.failures import EnvironmentFailure
 from harness.provision.cache import fill, locked, need_space
+from harness.provision.network import opener
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -112,7 +112,7 @@ def _download(build: Build, part: Path) -> Path:
     )
     try:
         with (
-            urllib.request.build_opener().open(build.address, timeout=SILENT_S) as answer,
+            opener().open(build.address, timeout=SILENT_S) as answer,
             file.open("wb") as into,
         ):
             while chunk := answer.read(CHUNK):

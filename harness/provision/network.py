@@ -1,8 +1,12 @@
-"""What a JVM must be told of this machine's network: proxies; and what its errors mean."""
+"""The proxies of this machine's network: how lostack goes through them, and what a JVM must be told
+of them; and what a JVM's errors mean.
+"""
 
 from __future__ import annotations
 
+import os
 import re
+import urllib.request
 from typing import TYPE_CHECKING, Final
 from urllib.parse import unquote, urlsplit
 
@@ -36,7 +40,31 @@ def proxy_options(environ: Mapping[str, str]) -> list[str]:
         named = _value(environ, f"{scheme}_proxy") or _value(environ, "all_proxy")
         found += [option for option in _proxy(scheme, named) if option not in found]
     direct = "|".join(dict.fromkeys((*ALWAYS_DIRECT, *_patterns(excluded))))
-    return [*found, f"-Dhttp.nonProxyHosts={direct}"] if found else []
+    names = ["http.nonProxyHosts"] if found else []
+    names += ["socksNonProxyHosts"] if any("socksProxyHost" in each for each in found) else []
+    return [*found, *(f"-D{name}={direct}" for name in names)]
+
+
+def opener() -> urllib.request.OpenerDirector:
+    """Return what opens addresses through the proxies that the environment names, SOCKS too. Names
+    in ``NO_PROXY`` are asked themselves.
+    """
+    named = {
+        scheme: _value(os.environ, f"{scheme}_proxy") or _value(os.environ, "all_proxy")
+        for scheme in ("http", "https")
+    }
+    plain = {scheme: text for scheme, text in named.items() if text and not _is_socks(text)}
+    handlers: list[urllib.request.BaseHandler] = [urllib.request.ProxyHandler(plain)]
+    if any(map(_is_socks, named.values())):
+        from harness.provision.socks_proxy import SocksHttp, SocksHttps  # noqa: PLC0415 - few need it
+
+        handlers += [SocksHttp(named["http"])] if _is_socks(named["http"]) else []
+        handlers += [SocksHttps(named["https"])] if _is_socks(named["https"]) else []
+    return urllib.request.build_opener(*handlers)
+
+
+def _is_socks(named: str) -> bool:
+    return named.lower().startswith("socks")
 
 
 def _value(environ: Mapping[str, str], name: str) -> str:
@@ -52,7 +80,9 @@ def _proxy(scheme: str, named: str) -> Iterator[str]:
     properties = "socksProxy" if kind == "socks" else f"{scheme}.proxy"
     yield f"-D{properties}Host={proxy.hostname or ''}"
     yield f"-D{properties}Port={proxy.port or PORTS.get(kind, PORTS['http'])}"
-    if proxy.username and kind != "socks":  # Ivy reads these for both schemes
+    if proxy.scheme.startswith("socks4"):
+        yield "-DsocksProxyVersion=4"
+    if proxy.username and kind != "socks":  # Ivy reads these for both schemes, and none for SOCKS
         yield f"-Dhttp.proxyUser={unquote(proxy.username)}"
         yield f"-Dhttp.proxyPassword={unquote(proxy.password or '')}"
         yield "-Djdk.http.auth.tunneling.disabledSchemes="  # by default Java logs in to no tunnel
@@ -66,10 +96,12 @@ def _patterns(excluded: Sequence[str]) -> Iterator[str]:
         yield from (host, f"*.{host}") if not re.fullmatch(r"[\d.]+|.*:.*", host) else (host,)
 
 
+_QUOTED: Final = str.maketrans({"\\": r"\\", '"': r"\"", "\n": r"\n", "\r": r"\r"})
+
+
 def argument_file(options: Sequence[str]) -> str:
     """Return the text of a file that gives options to ``java`` as ``@file``, each quoted."""
-    quoted = (option.replace("\\", "\\\\").replace('"', '\\"') for option in options)
-    return "".join(f'"{option}"\n' for option in quoted)
+    return "".join(f'"{option.translate(_QUOTED)}"\n' for option in options)
 
 
 def why_failed(line: str, java: Path) -> str | None:

@@ -15,7 +15,7 @@ import pytest
 from harness.model.failures import EnvironmentFailure
 from harness.provision import java, jre
 from harness.provision.java import find_java, how_to_install
-from tests.provision.served import serving
+from tests.provision.served import serving, socks_to
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -27,8 +27,9 @@ SAYS = b"#!/bin/sh\necho 'openjdk version \"17.0.20\" 2026-07-21' >&2\n"
 @pytest.fixture(autouse=True)
 def no_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
     """Loopback is asked itself, whatever the machine's settings."""
-    for name in ("http_proxy", "HTTP_PROXY", "https_proxy", "HTTPS_PROXY", "no_proxy", "NO_PROXY"):
+    for name in ("http_proxy", "https_proxy", "all_proxy", "no_proxy"):
         monkeypatch.delenv(name, raising=False)
+        monkeypatch.delenv(name.upper(), raising=False)
 
 
 def archive(name: str = "jdk-17.0.20+8-jre/bin/java") -> bytes:
@@ -56,6 +57,48 @@ def test_it_is_fetched_once_and_runs(tmp_path: Path) -> None:
     assert [file.name for file in home.iterdir()] == ["bin"]
     found = find_java(tmp_path, said.append, environ={"PATH": ""}, usual=())
     assert (found.path, found.release) == (home / "bin" / "java", 17)
+
+
+@pytest.mark.parametrize("login", [None, "me:s3cret#"])
+@pytest.mark.parametrize("name", ["ALL_PROXY", "http_proxy"])
+def test_it_comes_through_a_socks_proxy(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, login: str | None
+) -> None:
+    """Which looks up the name; ``NO_PROXY`` names who is asked itself."""
+    content = archive()
+    with serving({PATH: content}) as served, socks_to(served.port, login) as proxy:
+        monkeypatch.setenv(name, proxy.named)
+        jre.fetch_java(tmp_path / "a", print, build(f"http://java.invalid{PATH}", content))
+        assert proxy.asked == [("java.invalid", 80)]
+        monkeypatch.setenv("NO_PROXY", "127.0.0.1")
+        jre.fetch_java(tmp_path / "b", print, build(served.address + PATH, content))
+        assert proxy.asked == [("java.invalid", 80)]
+
+
+def test_tls_goes_through_a_socks_proxy_and_its_certificate_is_looked_at(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The proxy is no reason to trust anybody."""
+    (tmp_path / "cache").mkdir()
+    content, tls = archive(), tmp_path / "tls"
+    with serving({PATH: content}, tls) as served, socks_to(served.port) as proxy:
+        monkeypatch.setenv("ALL_PROXY", proxy.named)
+        pinned = build(f"https://localhost{PATH}", content)
+        assert "is not trusted" in failure(tmp_path, pinned)
+        monkeypatch.setenv("SSL_CERT_FILE", str(tls / "authority.pem"))
+        jre.fetch_java(tmp_path / "cache", print, pinned)
+        assert set(proxy.asked) == {("localhost", 443)}
+
+
+def test_the_proxy_for_everything_holds_for_java_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One that speaks HTTP is asked for the whole address."""
+    content, address = archive(), f"http://java.invalid{PATH}"
+    with serving({address: content}) as proxy:
+        monkeypatch.setenv("ALL_PROXY", proxy.address)
+        jre.fetch_java(tmp_path, print, build(address, content))
+        assert proxy.asked == [address]
 
 
 def failure(tmp_path: Path, pinned: jre.Build) -> str:

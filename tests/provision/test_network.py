@@ -15,11 +15,12 @@ from harness.provision.cache import cache_root
 from harness.provision.jars import OPTIONS, SETTINGS_VARIABLE, JarSet, Module, ivy_retrieve
 from harness.provision.java import find_java
 from harness.provision.network import argument_file, proxy_options, why_failed
-from tests.provision.served import serving
+from tests.provision.served import serving, socks_to
 
 JARS = JarSet("test", (Module("org.test", "thing", "1"),), {"thing-1.jar": "00"})
 AT = "/m2/org/test/thing/1/thing-1.jar"
 DIRECT = "-Dhttp.nonProxyHosts=localhost|127.*|[::1]"
+SOCKS_DIRECT = DIRECT.replace("http.non", "socksNon")
 
 
 @pytest.mark.parametrize(
@@ -33,7 +34,19 @@ DIRECT = "-Dhttp.nonProxyHosts=localhost|127.*|[::1]"
         ({"http_proxy": "proxy"}, ["-Dhttp.proxyHost=proxy", "-Dhttp.proxyPort=80", DIRECT]),
         (
             {"ALL_PROXY": "socks5://proxy"},
-            ["-DsocksProxyHost=proxy", "-DsocksProxyPort=1080", DIRECT],
+            ["-DsocksProxyHost=proxy", "-DsocksProxyPort=1080", DIRECT, SOCKS_DIRECT],
+        ),
+        (
+            {"ALL_PROXY": "socks4://me:p%40ss@proxy:9", "HTTPS_PROXY": "http://web:8"},
+            [
+                "-DsocksProxyHost=proxy",
+                "-DsocksProxyPort=9",
+                "-DsocksProxyVersion=4",
+                "-Dhttps.proxyHost=web",
+                "-Dhttps.proxyPort=8",
+                DIRECT,
+                SOCKS_DIRECT,
+            ],
         ),
         (
             {"https_proxy": "https://[::1]/", "HTTPS_PROXY": "http://ignored:1"},
@@ -63,12 +76,12 @@ def test_a_proxy_s_password_is_told_as_it_is() -> None:
 
 def test_options_in_a_file_come_as_they_are(tmp_path: Path) -> None:
     """Blanks, quotes, backslashes and number signs: java itself reads them."""
-    value = """a b "c" \\ 'd' # e"""
+    value = """a b "c" \\ 'd' # e\r\n@f"""
     (tmp_path / "options").write_text(argument_file([f"-Dlostack={value}"]))
     java = find_java(cache_root(), print).path
     command = (java, f"@{tmp_path / 'options'}", "-XshowSettings:properties", "-version")
-    said = subprocess.run(command, capture_output=True, text=True, check=True).stderr
-    assert f"lostack = {value}" in said
+    said = subprocess.run(command, capture_output=True, check=True).stderr
+    assert f"lostack = {value}" in said.decode()
 
 
 @pytest.mark.parametrize(
@@ -158,6 +171,32 @@ def test_a_proxy_that_wants_a_login_gets_it(fetching: Fetching) -> None:
     options = fetching.folder / "ivy" / OPTIONS
     assert "s3cret#" in options.read_text()
     assert stat.S_IMODE(options.stat().st_mode) == 0o600
+
+
+def test_a_login_that_ivy_cannot_give_a_socks_proxy_is_told(fetching: Fetching) -> None:
+    """As the docs say."""
+    with socks_to(0, "me:s3cret#") as proxy:
+        said = fetching.failure("http://repo.invalid", ALL_PROXY=proxy.named)
+    assert "SOCKS : authentication failed" in said
+    assert "s3cret" not in said
+
+
+def test_jars_come_through_a_socks_proxy(fetching: Fetching) -> None:
+    """By the variable that holds for everything."""
+    with serving({AT: b"jar"}) as repository, socks_to(repository.port) as proxy:
+        jar = fetching.fetch("http://repo.invalid", ALL_PROXY=proxy.named)
+        assert jar.read_bytes() == b"jar"
+        assert set(proxy.asked) == {("repo.invalid", 80)}
+
+
+def test_no_proxy_is_heeded_with_socks(fetching: Fetching) -> None:
+    """The repository is asked itself, which here nobody can find."""
+    with serving({AT: b"jar"}) as repository, socks_to(repository.port) as proxy:
+        said = fetching.failure(
+            "http://repo.invalid", ALL_PROXY=proxy.named, no_proxy="elsewhere,repo.invalid"
+        )
+        assert (proxy.asked, repository.asked) == ([], [])
+    assert "repo.invalid: not found" in said or "repo.invalid: repo.invalid" in said
 
 
 def test_no_proxy_is_heeded(fetching: Fetching) -> None:
