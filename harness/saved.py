@@ -27,11 +27,13 @@ from harness.model import safe_files
 from harness.model.ending import NO_END, differences
 from harness.model.failures import why_damaged
 from harness.model.history import HISTORY, History, HistoryError, read_files, read_history
-from harness.model.logs import fatal_lines, last_lines, log_text
+from harness.model.logs import last_lines, log_text
 from harness.model.plan import PLAN_FILE, EditedPlanError, Plan, PlanError
 from harness.model.scenario import BROKERS, Role
+from harness.model.secrets import masked
 from harness.model.semantics import Anomaly, Semantic
 from harness.model.types import misfit
+from harness.stages.fatal import fatal_lines
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -295,7 +297,7 @@ def with_deaths(judgement: Judgement, history: History, directory: Path) -> Judg
     }
     for node in dict.fromkeys((*told, *stages)):
         text = log_text(directory, node)
-        fatal = fatal_lines(text)[-1:] if node in stages else []
+        fatal = [*map(masked, fatal_lines(text)[-1:])] if node in stages else []
         if node not in told and not fatal:
             continue
         said = fatal or last_lines(text)[-1:]

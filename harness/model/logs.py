@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import re
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Final
 
@@ -22,10 +21,6 @@ TAIL: Final = 5
 """How many lines of its output are shown if a program fails."""
 MOST_BYTES: Final = 1 << 16
 """How many bytes at the end of a program's log are read."""
-_FATAL: Final = re.compile(
-    r"\|FATAL\||KafkaError\{FATAL|\b_FATAL\b|Local: Fatal error|org\.apache\.kafka\..*[Ff]atal"
-)
-"""How client libraries name an error after which a client is of no use: librdkafka, Java's."""
 
 
 def last_lines(text: str) -> list[str]:
@@ -61,15 +56,3 @@ def log_text(cell: Path, node: str) -> str:
         return f"(its log was not read: {error.strerror})"
     except (OSError, ValueError):
         return ""
-
-
-def fatal_lines(text: str) -> list[str]:
-    r"""Return the lines in which a client library names a fatal error, each once.
-
-    >>> fatal_lines("a\n%0|17|FATAL|rdkafka#producer-1| rewound sequence\nb")
-    ['%0|17|FATAL|rdkafka#producer-1| rewound sequence']
-    >>> fatal_lines("psycopg.OperationalError: FATAL:  the database system is starting up")
-    []
-    """
-    found = (masked(line.strip()) for line in text.splitlines() if _FATAL.search(line))
-    return list(dict.fromkeys(found))

@@ -37,8 +37,6 @@ ENGINES = re.compile(
 )
 PLANNING = {"cell", "scenario"}
 """The modules of the model that say what is to be run."""
-TEXTS = {"logs", "secrets"}
-"""Those that read what programs and settings say in words of their own."""
 COUNTING = ("accounting", "copies", "rows", "signs", "states", "transactions")
 """Those that say what was counted, and what was seen of protections."""
 OF_ONE_KIND = re.compile(
@@ -51,7 +49,7 @@ OF_ONE_KIND = re.compile(
 FILES = sorted(
     (
         *JUDGE.glob("*.py"),
-        *(file for file in MODEL.glob("*.py") if file.stem not in PLANNING | TEXTS),
+        *(file for file in MODEL.glob("*.py") if file.stem not in PLANNING),
     )
 )
 
