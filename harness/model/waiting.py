@@ -60,22 +60,24 @@ def wait_until(
     is waited for.
 
     The time limit begins anew whenever the value of ``advance`` changes. The caller sees to it that
-    it changes only so often.
+    it changes only so often. ``condition`` is asked once more behind the time limit.
 
     Raises:
         WaitTimeoutError: ``condition`` did not return something true within ``within_s`` seconds.
         WaitCancelledError: another thread cancelled the wait.
     """
-    deadline, last = time.monotonic() + within_s, advance()
+    last = advance()
+    deadline = time.monotonic() + within_s
     cancel = _cancel.get()
     while True:
         if cancel is not None and cancel.is_set():
             raise WaitCancelledError(because)
+        over = time.monotonic() >= deadline  # before anything is asked, which may take long itself
+        if (now := advance()) != last:
+            deadline, last, over = time.monotonic() + within_s, now, False
         value = condition()
         if value:
             return value
-        if (now := advance()) != last:
-            deadline, last = time.monotonic() + within_s, now
-        if time.monotonic() >= deadline:
+        if over:
             raise WaitTimeoutError(because, within_s)
         time.sleep(poll_s)

@@ -165,3 +165,36 @@ def test_an_output_is_read_rarely_where_that_takes_long(load: Load) -> None:
     load.output.reads = 0
     load.count()
     assert load.output.reads == 0
+
+
+def test_who_sends_what_it_reads_for_ever_comes_no_further(load: Load) -> None:
+    """A requeue loop, with the same ids or with new ones: what it does is bounded by the load."""
+    one = load.ids[0]
+
+    def goes_round(times: range) -> int:
+        for offset in times:
+            for record in (one, f"made-up-{offset}"):
+                load.says("sent", record=record, topic="orders", request=f"1:{offset}")
+                load.says(
+                    "fetched",
+                    record=record,
+                    topic="orders",
+                    partition=0,
+                    offset=offset,
+                    conn=2,
+                    reached=True,
+                )
+            load.says(
+                "committed",
+                group="billing",
+                topic="orders",
+                partition=0,
+                offset=offset + 1,
+                request="2:1",
+            )
+        return load.count()
+
+    records = len(load.ids)
+    once = goes_round(range(records))
+    assert once == 2 + records
+    assert goes_round(range(records, 3 * records)) == once

@@ -21,6 +21,7 @@ from harness.run.cell import CellRun
 from harness.run.controls import Watching, WireControls
 from harness.systems.declared.abilities import TracedWrites
 from harness.systems.declared.feed import DeclaredFeed
+from harness.systems.declared.found import Found
 from harness.systems.declared.parts import is_gathering, parts_of
 from harness.systems.declared.services import StandingBy
 from harness.systems.declared.who import DeclaredNodes
@@ -217,3 +218,16 @@ def test_a_group_that_gathers_is_seen() -> None:
     ):
         told.append(line)
         assert is_gathering(told) is gathering, line
+
+
+def test_the_output_is_not_read_while_records_flow(
+    scenes: Scenes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Reading it may lock a user's database. Waits for the fault go by what the wire saw alone."""
+    reads: list[str] = []
+    monkeypatch.setattr(Found, "ids", lambda _: reads.append("ids"))
+    monkeypatch.setattr(Found, "size", lambda _: reads.append("size"))
+    scene = scenes("orders")
+    controls = parts_for(scene).controls
+    assert isinstance(controls, WireControls)
+    assert (controls.watching.advance(), reads) == (0, [])

@@ -27,7 +27,8 @@ class Advance:
     acknowledged, recorded.
 
     The count is bounded by the load. A program that does the same again and again adds nothing to
-    it. ``unanswered``: the exceptions that mean that the broker does not answer.
+    it. It reads the pipeline's output, which may lock a user's database: ask for it only while the
+    pipeline drains. ``unanswered``: the exceptions that mean that the broker does not answer.
     """
 
     def __init__(

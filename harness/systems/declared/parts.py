@@ -122,7 +122,7 @@ def parts_of(
         unanswered=between.unanswered,
         idle_s=learnt.silences.still(cell, max(IDLE_S, scene.pipeline.output.quiet_s)),
         fire_s=learnt.silences.still(cell, FIRE_S),
-        advance=advance.count,
+        advance=scene.sighted.firsts,  # the output is not read while records flow: that may lock it
         look=owners.attribute,
         supervise=standing.supervise,
     )

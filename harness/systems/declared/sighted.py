@@ -7,7 +7,7 @@ The lines come from a :class:`~harness.model.tail.SoFar`, in the order in which 
 from __future__ import annotations
 
 import threading
-from collections import defaultdict
+from collections import Counter, defaultdict
 from typing import TYPE_CHECKING
 
 from harness.model import events as kinds
@@ -17,6 +17,8 @@ from harness.protocols.kafka.codec import is_unresolved
 from harness.wire.rules import Direction
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
+
     from harness.model.history import Event
     from harness.model.tail import SoFar
     from harness.pipelines.dialects import Dialect
@@ -30,8 +32,12 @@ class Sighted:
     several threads.
     """
 
-    def __init__(self, so_far: SoFar, dialect: Dialect = KAFKA) -> None:
+    def __init__(
+        self, so_far: SoFar, dialect: Dialect = KAFKA, known: Collection[str] = frozenset()
+    ) -> None:
+        """``known``: the ids of the load's records. Only these count as :meth:`firsts`."""
         self._so_far = so_far
+        self._known = known
         self._sends, self._answers = dialect.sends, dialect.answers
         self._reads = dialect.reads[0].label, dialect.reads[1]
         self._ends = None if dialect.ends is None else (dialect.ends[0].label, dialect.ends[1])
@@ -59,7 +65,8 @@ class Sighted:
         self._refused: dict[int, set[str]] = defaultdict(set)
         self._firsts: set[tuple[str, str, object]] = set()
         self._furthest: dict[tuple[str, str, int], int] = {}
-        self._moves = 0
+        self._advanced = 0
+        self._moves: Counter[str] = Counter()
 
     def moments(self, since: int = 0) -> list[int]:
         """Return the times (monotonic ns) at which something about a record was seen, without the
@@ -78,15 +85,17 @@ class Sighted:
         return max(self.moments()[-1:], default=0)
 
     def firsts(self) -> int:
-        """Return how often a record was seen to do something for the first time, or a saved
-        position was ahead of all before.
+        """Return how often a record of the load was seen to do something for the first time, or a
+        stage saved a position that was ahead of all before.
 
-        It grows while the load gets on, and is bounded by the load: what is done again does not
-        count.
+        It grows while the load gets on, and is bounded by the load. What is done again does not
+        count, nor do records that a program makes up. A stage's positions count as often as the
+        load has records: a program that sends again what it reads moves them for ever.
         """
         with self._lock:
             self._look()
-            return len(self._firsts) + self._moves
+            most = len(self._known)
+            return self._advanced + sum(min(moves, most) for moves in self._moves.values())
 
     def acknowledged(self) -> set[str]:
         """Return the records of which a consumer's acknowledgement reached the broker."""
@@ -320,13 +329,16 @@ class Sighted:
         log = event["group"], event["topic"], event["partition"]
         if event["offset"] > self._furthest.get(log, 0):
             self._furthest[log] = event["offset"]
-            self._moves += 1
+            self._moves[self._role(event)] += 1
         if position not in self._positions:
             self._positions.add(position)
             self._moments.append(event["t"])
 
     def _first(self, event: Event, role: str) -> None:
-        self._firsts.add((event["event"], role, event["record"]))
+        first = event["event"], role, event["record"]
+        if first not in self._firsts:
+            self._firsts.add(first)
+            self._advanced += event["record"] in self._known
 
     def _about(self, event: Event) -> None:
         self._moments.append(event["t"])

@@ -36,15 +36,17 @@ def groups_of(admin: Any) -> dict[str, tuple[GroupProtocol, bool]]:
     """Return the protocol of every group of a cluster, and whether it has members.
 
     Only brokers since 4.0 name a group's protocol; the groups of older ones are classic. Brokers
-    before 2.6 do not say whether a group has members; their groups count as having some.
+    before 2.6 do not say in their list whether a group has members: they are asked for them.
     """
-    return {
-        each["group_id"]: (
-            _PROTOCOLS.get(str(each.get("group_type")).lower(), GroupProtocol.CLASSIC),
-            each.get("group_state") not in WITHOUT_MEMBERS,
+    found = {}
+    for each in admin.list_groups():
+        group, state = each["group_id"], each.get("group_state")
+        protocol = _PROTOCOLS.get(str(each.get("group_type")).lower(), GroupProtocol.CLASSIC)
+        peopled = (
+            state not in WITHOUT_MEMBERS if state else bool(members_of(admin, group, protocol))
         )
-        for each in admin.list_groups()
-    }
+        found[group] = protocol, peopled
+    return found
 
 
 _PROTOCOLS = {str(each): each for each in GroupProtocol}

@@ -167,11 +167,15 @@ def test_an_administrator_removes_members_of_a_classic_group(protocol: str) -> N
 
 
 def test_groups_with_members_are_known_by_their_states() -> None:
-    """A broker that tells no states may have members in any group."""
-    states = {"a": "Empty", "b": "Dead", "c": "Stable", "d": "Reconciling", "e": None}
+    """A broker that tells no states (before 2.6) is asked for the members of each group."""
+    states = {"a": "Empty", "b": "Dead", "c": "Stable", "d": "Reconciling", "e": None, "f": None}
     observer = Observer("nowhere", lambda: None)
     groups = [{"group_id": name, "group_state": state} for name, state in states.items()]
-    observer._admin = SimpleNamespace(list_groups=lambda: groups)
+    members = {"e": [{"member_id": "m-1", "client_id": "c"}], "f": []}
+    observer._admin = SimpleNamespace(
+        list_groups=lambda: groups,
+        describe_groups=lambda names: {name: {"members": members[name]} for name in names},
+    )
     assert observer.peopled() == {"c", "d", "e"}
 
 
