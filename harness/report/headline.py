@@ -43,8 +43,9 @@ def headline(run: SavedRun) -> str:
         more = f"; beside it {beside}" if beside else ""
         return f"{start}{_worst(red[0], labels[id(red[0])])}{more}"
     if summary.partial:
-        left = counted(summary.planned - summary.ran, "planned cell")
-        return f"{start}every promise kept in the cells that ran; {left} did not run"
+        left = len({*run.info.planned} - {result.plan.id for result in run.results if result.ended})
+        why = f"{counted(left, 'planned cell')} did not run" if left else "the run was cut short"
+        return f"{start}every promise kept in the cells that ran; {why}"
     if summary.untried:
         stages = f"{counted(summary.untried, 'stage')} {'was' if summary.untried == 1 else 'were'}"
         return f"every promise kept where it was tried; {stages} not tried"

@@ -65,6 +65,12 @@ def test_a_green_run_and_one_that_is_cut_short() -> None:
     assert headline(partial) == (
         "PARTIAL: every promise kept in the cells that ran; 1 planned cell did not run"
     )
+    stopped = replace(run, info=replace(run.info, complete=False))
+    assert headline(stopped) == (
+        "PARTIAL: every promise kept in the cells that ran; the run was cut short"
+    )
+    beside = replace(run, info=replace(run.info, planned=run.info.planned[:-1]))
+    assert headline(beside).endswith("in the cells that ran; the run was cut short")
     untried = replace(run, info=replace(run.info, untried=("the x was not tried",)))
     assert headline(untried) == "every promise kept where it was tried; 1 stage was not tried"
     assert headline(run_of()).endswith("no cell was run")

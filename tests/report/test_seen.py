@@ -48,6 +48,7 @@ class Tale:
             rule="fault",
             phase=phase,
             conn=conn,
+            role={1: "producer", 2: "consumer"}[conn],
             corr=corr,
             dir="request",
             api=api,
@@ -63,6 +64,12 @@ class Tale:
     def restarted(self, role: str) -> Tale:
         """A program was killed, and started again."""
         return self.life(role, "exited", signal=9).life(role, "started", 2)
+
+    def forgot(self, file: str, after: int = 0) -> Tale:
+        """A file went back to what was flushed: it had 10 bytes."""
+        return self.tell(
+            "fault", "runner", phase="forgot", file=file, bytes_before=10, bytes_after=after
+        )
 
     def stored(self, record: str, offset: int) -> Tale:
         """A log has a copy of it at rest."""
@@ -149,7 +156,7 @@ def test_a_record_that_nobody_sent() -> None:
             "the broker acknowledged it at 4.0 s; the broker was killed at 5.0 s",
         ),
         (
-            Tale().sent("r", 1).tell("fault", "runner", phase="forgot", file="f"),
+            Tale().sent("r", 1).forgot("t-0"),
             LastHop.ACKED,
             "at 4.0 s its log went back to what had been flushed",
         ),
@@ -211,8 +218,8 @@ def test_a_record_that_was_sent_again_after_a_restart() -> None:
     tale = Tale().sent("r", 1).answered("r", 1, reached=False).restarted("producer").sent("r", 2)
     told = tale.stored("r", 0).stored("r", 1).said(recordings=2, stored_twice=1)
     assert told == (
-        "sent 2 times, first at 3.0 s and last at 7.0 s; in between the producer was killed at "
-        "5.0 s, was started again at 6.0 s; the answer of 4.0 s never reached the client; stored "
+        "sent 2 times, first at 3.0 s and last at 7.0 s; the answer of 4.0 s never reached the "
+        "client; in between the producer was killed at 5.0 s, was started again at 6.0 s; stored "
         "2 times: partition 0 offset 0, partition 0 offset 1; the output has 2 rows of it"
     )
     assert "nothing recognises it" in tale.usually(recordings=2, stored_twice=1)
@@ -223,9 +230,9 @@ def test_a_record_that_was_delivered_again() -> None:
     tale = Tale().fetched("r").rule("discarded", 9, "OffsetCommit", conn=2).restarted("consumer")
     told = tale.fetched("r").said(recordings=2, delivered_twice=1)
     assert told == (
-        "given to a reader 2 times, first at 3.0 s and last at 7.0 s; in between the consumer was "
-        "killed at 5.0 s, was started again at 6.0 s; the OffsetCommit request was discarded by "
-        "lostack's fault at 4.0 s; the output has 2 rows of it"
+        "given to a reader 2 times, first at 3.0 s and last at 7.0 s; the OffsetCommit request was "
+        "discarded by lostack's fault at 4.0 s; in between the consumer was killed at 5.0 s, was "
+        "started again at 6.0 s; the output has 2 rows of it"
     )
 
 
@@ -243,3 +250,101 @@ def test_of_a_record_that_fared_well_nothing_is_said() -> None:
     tale = Tale().sent("r", 1)
     assert tale.said(recordings=1) == ""
     assert tale.usually(recordings=1) == ""
+
+
+def test_what_came_after_is_counted_from_what_is_told() -> None:
+    """Others that were sent before the program died are not sent after its death."""
+    tale = Tale().sent("r", 1).sent("a", 2).life("producer", "exited", signal=9)
+    assert tale.said(hop=LastHop.SENT) == (
+        "sent at 3.0 s; no answer to it was seen; after that the producer sent 1 other, and this "
+        "one never again; the producer was killed at 5.0 s; at rest no log has a copy of it"
+    )
+    tale = Tale().sent("r", 1).restarted("producer").sent("a", 2).restarted("producer")
+    assert tale.sent("b", 3).said(hop=LastHop.SENT) == (
+        "sent at 3.0 s; no answer to it was seen; the producer was killed at 4.0 s, was started "
+        "again at 5.0 s; after that the producer sent 2 others, and this one never again; the "
+        "producer was killed at 7.0 s and so on (4 times); at rest no log has a copy of it"
+    )
+
+
+def test_a_program_that_has_done_its_work_did_not_die() -> None:
+    """Status 0 is no death."""
+    assert "ended" not in Tale().sent("r", 1).life("producer", "exited", status=0).said(
+        hop=LastHop.SENT
+    )
+
+
+def test_of_several_processes_of_a_role_each_is_named() -> None:
+    """A death of one and a start of another are no restart."""
+    tale = Tale().sent("r", 1)
+    for node, phase, more in (("p-1", "exited", {"signal": 9}), ("p-2", "started", {})):
+        tale.tell("node", "runner", node=node, role="producer", phase=phase, incarnation=2, **more)
+    told = tale.said(hop=LastHop.SENT)
+    assert (
+        "the producer p-1 was killed at 4.0 s; the producer p-2 was started again at 5.0 s" in told
+    )
+
+
+@pytest.mark.parametrize(
+    "tale",
+    [
+        Tale().forgot("t-0").sent("r", 1),
+        Tale().sent("r", 1).forgot("t-1"),
+        Tale().sent("r", 1).forgot("t-0", after=10),
+        Tale().sent("r", 1).tell("fault", "runner", phase="forgot", group="g", positions={}),
+    ],
+    ids=["before it was sent", "another partition", "no byte was lost", "a group's positions"],
+)
+def test_another_loss_of_power_is_not_told_of_it(tale: Tale) -> None:
+    """Only that its own partition lost bytes after it was sent."""
+    assert "flushed" not in tale.said(hop=LastHop.ACKED)
+
+
+@pytest.mark.parametrize(
+    ("rules", "told"),
+    [
+        ([{"phase": "discarded"}], "the OffsetCommit request was discarded by"),
+        ([{"phase": "answered", "error": 25}], "the OffsetCommit request was refused by"),
+        ([{"phase": "answered", "error": 25, "forward": True}], ""),
+        ([{"phase": "discarded"}, {"phase": "delivered"}], ""),
+        ([{"phase": "discarded", "role": "producer"}], ""),
+    ],
+)
+def test_a_commit_that_was_kept_back(rules: list[Row], told: str) -> None:
+    """Only the reader's own, for good, and by what was done to it."""
+    tale = Tale().fetched("r")
+    common = {"rule": "fault", "role": "consumer", "conn": 2, "corr": 9, "dir": "request"}
+    for rule in rules:
+        tale.tell("rule", **{**common, "api": "OffsetCommit", **rule})
+    said = tale.fetched("r").said(recordings=2, delivered_twice=1)
+    assert (told in said) if told else ("OffsetCommit" not in said)
+    late = Tale().fetched("r").fetched("r")
+    late.tell("rule", **{**common, "api": "OffsetCommit", "phase": "discarded"})
+    assert "OffsetCommit" not in late.said(recordings=2, delivered_twice=1), "it came too late"
+
+
+def test_sends_of_two_roles_are_told_apart() -> None:
+    """A processor sends the same record on."""
+    tale = Tale().sent("r", 1).tell("sent", record="r", topic="u", partition=0, request="2:1")
+    told = tale.stored("r", 0).stored("r", 1).said(recordings=2, stored_twice=1)
+    assert "sent by the producer at 3.0 s; sent by the consumer at 4.0 s" in told
+
+
+def test_what_only_the_program_says() -> None:
+    """It told of a send, and no request was seen."""
+    told = Tale().tell("unknown", "producer-1", record="r", error="E").said(hop=LastHop.SENT)
+    assert told.startswith(
+        "the program says that it sent it, but no request with it was seen on the wire; at 3.0 s "
+        "the program was told: nothing certain: E"
+    )
+
+
+def test_a_position_is_past_a_record_when_it_is_past_all_its_copies() -> None:
+    """One of two copies that is still to be read is not skipped."""
+    tale = Tale().stored("r", 0).stored("r", 5)
+    tale.tell("committed", topic="t", partition=0, offset=4)
+    assert "saved past" not in tale.said(hop=LastHop.SKIPPED)
+    tale.tell("committed", topic="t", partition=0, offset=6)
+    assert "the position was saved past the last of its copies at 6.0 s (to 6)" in tale.said(
+        hop=LastHop.SKIPPED
+    )
