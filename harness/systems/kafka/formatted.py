@@ -2,7 +2,9 @@
 takes a second.
 
 Such a folder holds the ids of its cluster, node and directory, and the features of a new cluster,
-which depend on the version.
+which depend on the version: up to 4.3 in the file ``bootstrap.checkpoint``, since 4.4 in a folder
+of its own. A broker that finds none of them starts all the same, with the oldest features, so the
+folder is copied whole.
 """
 
 from __future__ import annotations
@@ -29,10 +31,7 @@ def write_formatted(store: Path, settings: Mapping[str, str], data: Path, cluste
     """
     if not (store / META).is_file():
         return False
-    data.mkdir(parents=True)
-    for file in store.iterdir():
-        if file.name != META:
-            shutil.copyfile(file, data / file.name)
+    shutil.copytree(store, data)
     said = dict(
         line.split("=", 1)
         for line in (store / META).read_text().splitlines()
@@ -50,9 +49,7 @@ def keep_formatted(store: Path, data: Path) -> None:
     store.parent.mkdir(parents=True, exist_ok=True)
     making = Path(tempfile.mkdtemp(dir=store.parent))
     try:
-        for file in data.iterdir():
-            if file.is_file() and not file.name.startswith("."):
-                shutil.copyfile(file, making / file.name)
+        shutil.copytree(data, making, ignore=shutil.ignore_patterns(".*"), dirs_exist_ok=True)
         making.rename(store)
     except (
         OSError

@@ -189,7 +189,7 @@ class ProcessGround:
 
     def _store(self, settings: Mapping[str, str]) -> Path:
         roles = settings["process.roles"].replace(",", "-")
-        return cache_root() / "formatted" / f"kafka-{self.install.version}-{roles}"
+        return cache_root() / "formatted" / "whole" / f"kafka-{self.install.version}-{roles}"
 
     def _command(self, main: str, *words: str, flags: tuple[str, ...] = ()) -> tuple[str, ...]:
         # the logging configuration is inside the jars' default: errors to standard output

@@ -13,6 +13,8 @@ META = (
     "#\n#Tue Nov 24 "
     "2026\nnode.id=1\ndirectory.id=E34jhor420wCg_sPSu9W1A\nversion=1\ncluster.id=65fCncI3Sz2KyHLHId4HmQ\n"
 )
+SINCE_4_4 = "__cluster_metadata-0/00000000000000000000-0000000000.checkpoint"
+"""Where Kafka 4.4 puts the features of a new cluster."""
 
 
 def said(data: Path) -> dict[str, str]:
@@ -29,6 +31,9 @@ def formatted(folder: Path) -> Path:
     folder.mkdir()
     (folder / "meta.properties").write_text(META)
     (folder / "bootstrap.checkpoint").write_bytes(b"features\0")
+    (folder / ".lock").touch()
+    (folder / SINCE_4_4).parent.mkdir()
+    (folder / SINCE_4_4).write_bytes(b"newer features\0")
     return folder
 
 
@@ -45,6 +50,8 @@ def test_a_folder_is_written_again_with_ids_of_its_own(tmp_path: Path) -> None:
         assert write_formatted(store, {"node.id": "2"}, tmp_path / name, "cluster")
         found.append(said(tmp_path / name))
         assert (tmp_path / name / "bootstrap.checkpoint").read_bytes() == b"features\0"
+        assert (tmp_path / name / SINCE_4_4).read_bytes() == b"newer features\0"
+        assert not (tmp_path / name / ".lock").exists()
     assert all(
         (each["cluster.id"], each["node.id"], each["version"]) == ("cluster", "2", "1")
         for each in found
