@@ -5,12 +5,14 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
 
 from harness.faults import Drop
 from harness.model.failures import UsageError
+from harness.model.keep import Keep
 from harness.sweep import exporting
 from harness.sweep.exporting import export
 from harness.sweep.found import Found
@@ -61,13 +63,18 @@ def test_a_kept_finding_is_a_case(tmp_path: Path) -> None:
     assert "Traceback" not in ran.stdout
 
 
-def test_a_folder_for_a_bug_report(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It says what was run, in words and frames, and nothing of where."""
+@pytest.mark.parametrize("keep", Keep)
+def test_a_folder_for_a_bug_report(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, keep: Keep
+) -> None:
+    """It says what was run, in words and frames, and nothing of where, whichever files were
+    kept.
+    """
 
     def wrong(cell: Cell) -> Plant:
         return Plant(lose=1) if isinstance(cell.scenario.fault, Drop) else RIGHT
 
-    one = sweep(tmp_path / "one", wrong, acts=("lose",))
+    one = replace(sweep(tmp_path / "one", wrong, acts=("lose",)), keep=keep)
     one.dry_run(Quiet())
     planned = one.plan()
     one.run(planned, Quiet())
