@@ -1,0 +1,18 @@
+#!/bin/sh
+# A PostgreSQL server of this run's own: database.sh FOLDER PORT. Its folder outlives a crash.
+set -eu
+folder=$1 port=$2
+PATH="$PATH:$(echo /usr/lib/postgresql/*/bin | tr ' ' ':')" # where Debian has initdb and postgres
+as="" # root must not run it; a user without a name of its own can
+if [ "$(id -u)" = 0 ]; then
+  as="setpriv --reuid=65534 --regid=65534 --clear-groups"
+  chown 65534:65534 "$folder"
+fi
+if [ ! -e "$folder/data/PG_VERSION" ]; then
+  $as initdb --pgdata "$folder/data" --username shop --auth trust --encoding UTF8 --no-sync >"$folder/initdb.log" 2>&1
+  $as postgres --single -D "$folder/data" postgres <<'SQL'
+CREATE DATABASE shop;
+SQL
+  $as postgres --single -j -D "$folder/data" shop <"$(dirname "$0")/tables.sql"
+fi
+exec $as postgres -D "$folder/data" -p "$port" -c listen_addresses=127.0.0.1 -c unix_socket_directories=
