@@ -13,6 +13,7 @@ import psycopg
 from kafka import KafkaProducer
 
 DATABASE = os.environ["DATABASE"]
+EARLY = "early" in sys.argv
 ORDER = "INSERT INTO orders VALUES (%s, %s) ON CONFLICT DO NOTHING"
 MESSAGE = "INSERT INTO outbox (number, customer) VALUES (%s, %s)"
 UNSENT = "SELECT position, number, customer FROM outbox WHERE NOT sent ORDER BY position LIMIT 20"
@@ -57,11 +58,18 @@ def relay():
 
 
 def send(database, producer):
-    """Send each message, wait for its acknowledgement, and note it as sent only then."""
+    """Send each message, wait for its acknowledgement, and note it as sent only then.
+
+    With the argument ``early``, the mistake: it is noted as sent before that, and nobody waits.
+    """
     for position, number, customer in database.execute(UNSENT).fetchall():
         value = json.dumps({"number": number, "customer": customer}).encode()
-        producer.send("orders", value, key=customer.encode()).get()
-        database.execute(SENT, (position,))
+        if EARLY:
+            database.execute(SENT, (position,))
+        sent = producer.send("orders", value, key=customer.encode())
+        if not EARLY:
+            sent.get()
+            database.execute(SENT, (position,))
 
 
 threading.Thread(target=relay, daemon=True).start()

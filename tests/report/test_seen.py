@@ -348,3 +348,14 @@ def test_a_position_is_past_a_record_when_it_is_past_all_its_copies() -> None:
     assert "the position was saved past the last of its copies at 6.0 s (to 6)" in tale.said(
         hop=LastHop.SKIPPED
     )
+
+
+def test_a_death_while_its_request_was_held_is_told() -> None:
+    """The request is seen to be discarded after the program has died of the fault."""
+    tale = Tale().rule("held", 2).life("producer", "exited", signal=9)
+    tale.sent("r", 2, arrives=False).rule("discarded", 2).life("producer", "started", 2)
+    assert tale.sent("a", 3).said(hop=LastHop.NEVER_SENT) == (
+        "the producer was killed at 4.0 s, was started again at 7.0 s; its request was discarded "
+        "by lostack's fault at 6.0 s; after that the producer sent 1 other, and this one never "
+        "again"
+    )

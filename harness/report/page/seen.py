@@ -290,8 +290,10 @@ def _afterwards(told: Sequence[Event], lines: Lines, what: str) -> Iterator[Part
     ``what``: the event by which the program moves a record: it sent it, or was given it.
     """
     sending = what == kinds.SENT
-    moved = (kinds.TAKEN, kinds.SENT, kinds.UNSENT) if sending else (kinds.FETCHED, kinds.DELIVERED)
+    moved = (kinds.TAKEN, kinds.SENT) if sending else (kinds.FETCHED, kinds.DELIVERED)
     own = [event for event in told if event["event"] in moved]
+    if sending:
+        own = sorted((*own, *_kept_from_the_broker(told)), key=lambda event: int(event["t"]))
     wired = [event for event in own if event["event"] not in (kinds.TAKEN, kinds.DELIVERED)]
     default = str(Role.PRODUCER if sending else Role.CONSUMER)
     role = lines.role(wired[-1], default) if wired else default
@@ -302,7 +304,8 @@ def _afterwards(told: Sequence[Event], lines: Lines, what: str) -> Iterator[Part
         yield from _ended("the broker", lines.brokers(last), lines)
     turns = lines.lives(role, last)
     yield from _ended(f"the {role}", turns, lines)
-    record = own[0].get("record") if own else None
+    named = (event["record"] for event in told if event["event"] in (*moved, kinds.UNSENT))
+    record = next(named, None)
     others = [
         event
         for event in (lines.sends if sending else lines.fetches)
@@ -319,6 +322,20 @@ def _afterwards(told: Sequence[Event], lines: Lines, what: str) -> Iterator[Part
     count = len({event["record"] for event in others if event["t"] > since})
     subject = f"after that the {role} {'sent' if sending else 'was given'}"
     yield since, f"{subject} {count} other{'' if count == 1 else 's'}, and this one never again"
+
+
+def _kept_from_the_broker(told: Sequence[Event]) -> list[Event]:
+    """Return when requests with a record were held on their way, or if none was, when it was seen
+    that they did not arrive. Of a held request that is seen only when it is discarded.
+    """
+    held = [
+        event
+        for event in told
+        if event["event"] == kinds.RULE
+        and event.get("phase") == "held"
+        and event.get("dir") == "request"
+    ]
+    return held or [event for event in told if event["event"] == kinds.UNSENT]
 
 
 def _ended(subject: str, turns: Sequence[_Turn], lines: Lines) -> Iterator[Part]:
