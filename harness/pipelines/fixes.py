@@ -4,7 +4,8 @@ that shows that it works.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from enum import Enum, auto
+from typing import TYPE_CHECKING, Final
 
 from harness.model.scenario import Predicted, Role
 from harness.model.semantics import Anomaly, Semantic, forbids
@@ -16,137 +17,197 @@ from harness.pipelines.practice import UNSEEN
 from harness.pipelines.writes import AT_WRITE
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable
+    from collections.abc import Collection, Iterable, Iterator
 
     from harness.judge.verdict import Judgement
     from harness.model.scenario import Scenario
     from harness.pipelines.practice import Practice
 
-_MARK_BEHIND = (
-    "save the source's cursor, or the mark that a record is sent, only behind the acknowledgement, "
-    "and look at what a send returns before the next record"
-)
-_PRODUCER_LOSES = f"send with acks=all and retries, {_MARK_BEHIND}"
-_FLUSH = (
-    "flush before the program ends, and wait until everything is delivered (flush(), or close() "
-    "with time enough): at the end of its input, and when it is told to end (a handler of "
-    "SIGTERM)"
-)
-_ENDS = ("told-to-end-while-sending", INPUT_ENDS)
-"""Failure points at which a producer is asked to end, and loses only records whose delivery it did
-not wait for.
+
+class Advice(Enum):
+    """What would keep a promise."""
+
+    COMMIT_BEHIND_WORK = auto()
+    """The reading side lost a record that the broker had."""
+    ONE_TRANSACTION_OR_REPEATABLE = auto()
+    """A stage died between two durable writes."""
+    ACKNOWLEDGE_BEHIND_WORK = auto()
+    LIVE_LONGER = auto()
+    MORE_DELIVERIES = auto()
+    REJECT_TO_DEAD_LETTERS = auto()
+    DEAD_LETTERS_EXIST = auto()
+    PLACES_EXIST = auto()
+    KEEP_LONGER = auto()
+    KEYS_OF_THEIR_OWN = auto()
+    NEVER_PURGE = auto()
+    NEW_IDS = auto()
+    ACKNOWLEDGED_SENDS = auto()
+    """The sending side lost a record."""
+    FLUSH_AT_THE_END = auto()
+    READ_DEAD_LETTERS = auto()
+    METADATA_AT_THE_POLL = auto()
+    """A member that had lost its partitions committed them all the same."""
+    COMMIT_BEFORE_WORK = auto()
+    """At most once: a record was delivered again."""
+    RECORD_ONCE_IN_DATABASE = auto()
+    RECORD_ONCE_IN_TOPIC = auto()
+    RECORD_ONCE_IN_FILES = auto()
+    SEND_ONCE = auto()
+    """At most once: a record was stored twice."""
+    RECOGNISE_REPEATS = auto()
+    """A record was stored twice."""
+
+
+LOST: Final = {
+    LastHop.SKIPPED: Advice.COMMIT_BEHIND_WORK,
+    LastHop.DELIVERED: Advice.COMMIT_BEHIND_WORK,
+    LastHop.GIVEN_UP: Advice.ACKNOWLEDGE_BEHIND_WORK,
+    LastHop.EXPIRED: Advice.LIVE_LONGER,
+    LastHop.LIMIT: Advice.MORE_DELIVERIES,
+    LastHop.REJECTED: Advice.REJECT_TO_DEAD_LETTERS,
+    LastHop.DEAD_LETTER: Advice.DEAD_LETTERS_EXIST,
+    LastHop.MOVED: Advice.PLACES_EXIST,
+    LastHop.DELETED: Advice.KEEP_LONGER,
+    LastHop.COMPACTED: Advice.KEYS_OF_THEIR_OWN,
+    LastHop.PURGED: Advice.NEVER_PURGE,
+    LastHop.DUPLICATE: Advice.NEW_IDS,
+    LastHop.NEVER_SENT: Advice.ACKNOWLEDGED_SENDS,
+    LastHop.SENT: Advice.ACKNOWLEDGED_SENDS,
+    LastHop.ACKED: Advice.ACKNOWLEDGED_SENDS,
+    LastHop.ABORTED: Advice.ACKNOWLEDGED_SENDS,
+}
+"""What would have kept a lost record, by where it was last seen; in the order in which it is said.
 """
-_CURSOR_INSIDE = (
-    "after a restart only a cursor written in the same Kafka transaction helps (transactional.id, "
-    "and isolation.level=read_committed at the reader)"
-)
-_PRODUCER_DUPLICATES = f"enable.idempotence=true absorbs the client's own retries; {_CURSOR_INSIDE}"
-_SEND_ONCE = "send once: retries=0 and no resending of what may have been stored"
-_CONSUMER_LOSES = (
-    "enable.auto.commit=false, and commit the position only when the result is recorded"
-)
-_QUEUE_PRODUCER_LOSES = (
-    "send durable messages, wait for the broker's answer to each (a receipt) before the source's "
-    "cursor passes it, and send again what was not answered"
-)
-_QUEUE_PRODUCER_DUPLICATES = (
-    "give each record an id by which the broker, or the program that records it, recognises a "
-    "repeat"
-)
-_QUEUE_SEND_ONCE = "send once: no resending of what may have been stored"
-_QUEUE_CONSUMER_LOSES = (
-    "acknowledge a message when its result is recorded: not when it is dispatched, and not "
-    "automatically"
-)
-_QUEUE_ACKNOWLEDGE_FIRST = "acknowledge a message, and wait for the confirmation, before the work"
-_KEY = (
-    "a unique key on the id in the output's table, and an insert that keeps an existing row (or "
-    "an upsert)"
-)
-_IN_DATABASE = f"record each id once: {_KEY}, or result and position in one database transaction"
-_IN_TOPIC = (
-    "send the offsets in the transaction of the results (transactional.id), and let every reader "
-    "of the results use isolation.level=read_committed"
-)
-_IN_FILES = (
-    "record each id once: name a file after its partition and first offset, write it whole, and "
-    "rename it into its place, so that a repeat replaces it; or write into a table that has a "
-    "unique key on the id"
-)
-_RECORDED_ONCE = {
-    OutputKind.SQLITE: _IN_DATABASE,
-    OutputKind.COMMAND: _IN_DATABASE,
-    OutputKind.TOPIC: _IN_TOPIC,
-    OutputKind.LINES: _IN_FILES,
-    OutputKind.PARQUET: _IN_FILES,
-    OutputKind.STDOUT: _IN_FILES,
+DELIVERED_TWICE: Final = {
+    OutputKind.SQLITE: Advice.RECORD_ONCE_IN_DATABASE,
+    OutputKind.COMMAND: Advice.RECORD_ONCE_IN_DATABASE,
+    OutputKind.TOPIC: Advice.RECORD_ONCE_IN_TOPIC,
+    OutputKind.LINES: Advice.RECORD_ONCE_IN_FILES,
+    OutputKind.PARQUET: Advice.RECORD_ONCE_IN_FILES,
+    OutputKind.STDOUT: Advice.RECORD_ONCE_IN_FILES,
 }
 """What keeps a consuming stage from recording twice, by the kind of its output (a command is taken
 to query a database).
 """
-_AT_WRITE = (
-    "write the result and its position in one transaction, or make the write idempotent and "
-    f"save the position behind it ({_KEY})"
-)
-_ZOMBIE_DUPLICATES = (
-    "take group_metadata() with the records, at poll time, drop what is in hand when partitions "
-    "are revoked or lost, and abort where the offsets are refused"
-)
-_SAVE_FIRST = (
-    "commit the position, and wait for the confirmation, before the work (auto-commit does not "
-    "wait)"
-)
-_ROWS = {
+BETWEEN: Final = frozenset(LOST.values()) - {Advice.COMMIT_BEHIND_WORK, Advice.ACKNOWLEDGED_SENDS}
+"""Advice about what happens to a record between the stages."""
+ENDS: Final = frozenset({"told-to-end-while-sending", INPUT_ENDS})
+"""Failure points at which a producer is asked to end, and loses only records whose delivery it did
+not wait for.
+"""
+OWN_POINTS: Final = {
     "transaction-crash-before-commit": "producer-crash-before-commit",
     "transaction-crash-before-commit-ack": "producer-crash-before-commit-ack",
 }
-_DELETED = (
-    "let the broker keep records for longer than their reader may be away (retention.ms and "
-    "retention.bytes of the topic), and never delete records that are yet to be read"
+"""The scenarios of lostack's own programs that have another name than the failure point."""
+
+_MARK_BEHIND = (
+    "save the source's cursor, or the mark that a record is sent, only behind the acknowledgement, "
+    "and look at what a send returns before the next record"
+)
+_CURSOR_INSIDE = (
+    "after a restart only a cursor written in the same Kafka transaction helps (transactional.id, "
+    "and isolation.level=read_committed at the reader)"
+)
+_KEY = (
+    "a unique key on the id in the output's table, and an insert that keeps an existing row (or "
+    "an upsert)"
+)
+_ACKNOWLEDGE_BEHIND_WORK = (
+    "acknowledge a message when its result is recorded: not when it is dispatched, and not "
+    "automatically"
 )
 _READ = "read the dead letters before they are purged, and send again the messages that can succeed"
-_BETWEEN = {
-    LastHop.GIVEN_UP: _QUEUE_CONSUMER_LOSES,
-    LastHop.EXPIRED: (
+WORDS: Final = {
+    Advice.COMMIT_BEHIND_WORK: (
+        "enable.auto.commit=false, and commit the position only when the result is recorded"
+    ),
+    Advice.ONE_TRANSACTION_OR_REPEATABLE: (
+        "write the result and its position in one transaction, or make the write idempotent and "
+        f"save the position behind it ({_KEY})"
+    ),
+    Advice.ACKNOWLEDGE_BEHIND_WORK: _ACKNOWLEDGE_BEHIND_WORK,
+    Advice.LIVE_LONGER: (
         "let messages live for longer than their reader may be away, or expire into the dead "
         f"letters: {_READ}"
     ),
-    LastHop.LIMIT: "allow more deliveries of a message, with a pause before each, and let a "
-    "full queue block its senders instead of dropping messages; a message that "
-    f"still fails goes to the dead letters: {_READ}",
-    LastHop.REJECTED: (
+    Advice.MORE_DELIVERIES: (
+        "allow more deliveries of a message, with a pause before each, and let a full queue block "
+        "its senders instead of dropping messages; a message that still fails goes to the dead "
+        f"letters: {_READ}"
+    ),
+    Advice.REJECT_TO_DEAD_LETTERS: (
         "return a message that may succeed later to the queue, and reject others only into dead "
         f"letters: {_READ}"
     ),
-    LastHop.DEAD_LETTER: (
+    Advice.DEAD_LETTERS_EXIST: (
         f"make sure that the dead-letter queue exists and accepts messages: {_READ}"
     ),
-    LastHop.MOVED: "make sure that the place to which messages are moved exists and is read (a "
-    "retry queue, another server), and remove a message from its old place only "
-    "when it has arrived there",
-    LastHop.DELETED: _DELETED,
-    LastHop.COMPACTED: (
+    Advice.PLACES_EXIST: (
+        "make sure that the place to which messages are moved exists and is read (a retry queue, "
+        "another server), and remove a message from its old place only when it has arrived there"
+    ),
+    Advice.KEEP_LONGER: (
+        "let the broker keep records for longer than their reader may be away (retention.ms and "
+        "retention.bytes of the topic), and never delete records that are yet to be read"
+    ),
+    Advice.KEYS_OF_THEIR_OWN: (
         "give each record a key of its own where its log is compacted, or do not compact it"
     ),
-    LastHop.PURGED: "never empty a queue that is yet to be read",
-    LastHop.DUPLICATE: (
+    Advice.NEVER_PURGE: "never empty a queue that is yet to be read",
+    Advice.NEW_IDS: (
         "never use a record's id again: the broker takes a message with a known id for a "
         "duplicate and drops it"
     ),
+    Advice.ACKNOWLEDGED_SENDS: f"send with acks=all and retries, {_MARK_BEHIND}",
+    Advice.FLUSH_AT_THE_END: (
+        "flush before the program ends, and wait until everything is delivered (flush(), or "
+        "close() with time enough): at the end of its input, and when it is told to end (a handler "
+        "of SIGTERM)"
+    ),
+    Advice.READ_DEAD_LETTERS: _READ,
+    Advice.METADATA_AT_THE_POLL: (
+        "take group_metadata() with the records, at poll time, drop what is in hand when "
+        "partitions are revoked or lost, and abort where the offsets are refused"
+    ),
+    Advice.COMMIT_BEFORE_WORK: (
+        "commit the position, and wait for the confirmation, before the work (auto-commit does not "
+        "wait)"
+    ),
+    Advice.RECORD_ONCE_IN_DATABASE: (
+        f"record each id once: {_KEY}, or result and position in one database transaction"
+    ),
+    Advice.RECORD_ONCE_IN_TOPIC: (
+        "send the offsets in the transaction of the results (transactional.id), and let every "
+        "reader of the results use isolation.level=read_committed"
+    ),
+    Advice.RECORD_ONCE_IN_FILES: (
+        "record each id once: name a file after its partition and first offset, write it whole, "
+        "and rename it into its place, so that a repeat replaces it; or write into a table that "
+        "has a unique key on the id"
+    ),
+    Advice.SEND_ONCE: "send once: retries=0 and no resending of what may have been stored",
+    Advice.RECOGNISE_REPEATS: (
+        f"enable.idempotence=true absorbs the client's own retries; {_CURSOR_INSIDE}"
+    ),
 }
-"""What would have kept a record that was lost between producer and consumer, by the place where it
-was last seen.
-"""
-_AT_A_QUEUE = {
-    _PRODUCER_LOSES: _QUEUE_PRODUCER_LOSES,
-    _PRODUCER_DUPLICATES: _QUEUE_PRODUCER_DUPLICATES,
-    _SEND_ONCE: _QUEUE_SEND_ONCE,
-    _CONSUMER_LOSES: _QUEUE_CONSUMER_LOSES,
-    _SAVE_FIRST: _QUEUE_ACKNOWLEDGE_FIRST,
+"""How each advice is said."""
+AT_A_QUEUE: Final = {
+    Advice.COMMIT_BEHIND_WORK: _ACKNOWLEDGE_BEHIND_WORK,
+    Advice.ACKNOWLEDGED_SENDS: (
+        "send durable messages, wait for the broker's answer to each (a receipt) before the "
+        "source's cursor passes it, and send again what was not answered"
+    ),
+    Advice.COMMIT_BEFORE_WORK: (
+        "acknowledge a message, and wait for the confirmation, before the work"
+    ),
+    Advice.SEND_ONCE: "send once: no resending of what may have been stored",
+    Advice.RECOGNISE_REPEATS: (
+        "give each record an id by which the broker, or the program that records it, recognises a "
+        "repeat"
+    ),
 }
-"""The advice for queues in place of advice that only fits Kafka."""
-_WITH_THE_CONSUMER = (LastHop.SKIPPED, LastHop.DELIVERED)
-"""Places where a record was last seen that the broker had stored and the reading side has lost."""
+"""How advice is said for a queue, where Kafka's words do not fit."""
 
 
 def _shown(
@@ -167,23 +228,24 @@ def _shown(
     return next((f"{name}/{row}/{semantic}" for name in kept), None)
 
 
-def _fitted(part: str, seen: Practice, sender: str, readers: Collection[str]) -> str:
+def _fitted(advice: Advice, seen: Practice, sender: str, readers: Collection[str]) -> str:
     """Return advice without what the wire saw the programs do already."""
-    if part == _PRODUCER_LOSES and seen.asks_for_all(sender):
-        return f"it asks for acks=all already (seen on the wire), so {_MARK_BEHIND}"
-    if part == _PRODUCER_LOSES and (less := seen.less(sender)) is not None:
-        return f"send with acks=all and retries (the wire saw acks={less}), {_MARK_BEHIND}"
-    if part == _PRODUCER_DUPLICATES and sender in seen.transactional:
-        told = "it sends in transactions already (seen on the wire): write the source's cursor "
-        told += "in the same one, and read it back from there after a restart"
-        return f"{told}{_committed(seen, readers)}"
-    if part == _PRODUCER_DUPLICATES and sender in seen.idempotent:
-        return f"enable.idempotence is on already (seen on the wire); {_CURSOR_INSIDE}"
-    if part == _IN_TOPIC and seen.offsets_sent:
-        told = "it sends the offsets in a transaction already (seen on the wire): take "
-        told += "group_metadata() at poll time, keep the transactional.id over restarts"
-        return f"{told}, and let every reader of the results use isolation.level=read_committed"
-    return part
+    match advice:
+        case Advice.ACKNOWLEDGED_SENDS if seen.asks_for_all(sender):
+            return f"it asks for acks=all already (seen on the wire), so {_MARK_BEHIND}"
+        case Advice.ACKNOWLEDGED_SENDS if (less := seen.less(sender)) is not None:
+            return f"send with acks=all and retries (the wire saw acks={less}), {_MARK_BEHIND}"
+        case Advice.RECOGNISE_REPEATS if sender in seen.transactional:
+            told = "it sends in transactions already (seen on the wire): write the source's cursor "
+            told += "in the same one, and read it back from there after a restart"
+            return f"{told}{_committed(seen, readers)}"
+        case Advice.RECOGNISE_REPEATS if sender in seen.idempotent:
+            return f"enable.idempotence is on already (seen on the wire); {_CURSOR_INSIDE}"
+        case Advice.RECORD_ONCE_IN_TOPIC if seen.offsets_sent:
+            told = "it sends the offsets in a transaction already (seen on the wire): take "
+            told += "group_metadata() at poll time, keep the transactional.id over restarts"
+            return f"{told}, and let every reader of the results use isolation.level=read_committed"
+    return WORDS[advice]
 
 
 def _committed(seen: Practice, readers: Collection[str]) -> str:
@@ -195,6 +257,42 @@ def _committed(seen: Practice, readers: Collection[str]) -> str:
     return f"; let readers use isolation.level=read_committed{saw}"
 
 
+def _against_loss(judgement: Judgement, *, at_write: bool) -> Iterator[Advice]:
+    """Yield what would have kept the lost records."""
+    plan, account = judgement.plan, judgement.account
+    if account.lost:
+        hops = {row["last_hop"] for row in account.rows if row["state"] == State.LOST}
+        for hop, advice in LOST.items():
+            if hop not in hops:
+                continue
+            if at_write and hop in (LastHop.SKIPPED, LastHop.DELIVERED):
+                yield Advice.ONE_TRANSACTION_OR_REPEATABLE
+            elif advice is Advice.ACKNOWLEDGED_SENDS and plan.failure_point in ENDS:
+                yield Advice.FLUSH_AT_THE_END
+            else:
+                yield advice
+    if account.set_aside and not plan.dead_letters:
+        yield Advice.READ_DEAD_LETTERS
+
+
+def _against_duplicates(
+    judgement: Judgement, kind: OutputKind, *, at_write: bool
+) -> Iterator[Advice]:
+    """Yield what would have kept the records from being recorded twice."""
+    plan, rows = judgement.plan, judgement.account.rows
+    if not judgement.account.duplicated:
+        return
+    if plan.failure_point == "zombie-processor":
+        yield Advice.METADATA_AT_THE_POLL
+        return
+    at_most = plan.semantic is Semantic.AT_MOST_ONCE
+    if any(row["delivered_twice"] for row in rows):
+        again = Advice.ONE_TRANSACTION_OR_REPEATABLE if at_write else DELIVERED_TWICE[kind]
+        yield Advice.COMMIT_BEFORE_WORK if at_most else again
+    if any(row["stored_twice"] for row in rows):
+        yield Advice.SEND_ONCE if at_most else Advice.RECOGNISE_REPEATS
+
+
 def fix_of(
     judgement: Judgement, scenarios: Iterable[Scenario], seen: Practice = UNSEEN
 ) -> str | None:
@@ -204,63 +302,33 @@ def fix_of(
     The records show which stage must change: by where they were last seen, and by whether they were
     stored or delivered twice.
     """
-    plan, account = judgement.plan, judgement.account
-    kind, roles = (
-        OutputKind(plan.settings["output"]["kind"]),
-        [stage["role"] for stage in plan.settings["stages"]],
-    )
-    at_most, parts = plan.semantic is Semantic.AT_MOST_ONCE, []
-    at_write = plan.failure_point == AT_WRITE and _RECORDED_ONCE[kind] is _IN_DATABASE
-    if account.lost and forbids(plan.semantic, Anomaly.LOST):
-        hops = {row["last_hop"] for row in account.rows if row["state"] == State.LOST}
-        parts += (
-            [_AT_WRITE if at_write else _CONSUMER_LOSES] if hops & {*_WITH_THE_CONSUMER} else []
-        )
-        parts += [advice for hop, advice in _BETWEEN.items() if hop in hops]
-        loses = _FLUSH if plan.failure_point in _ENDS else _PRODUCER_LOSES
-        parts += [loses] if hops - {*_WITH_THE_CONSUMER, *_BETWEEN} else []
-    if account.set_aside and not plan.dead_letters and forbids(plan.semantic, Anomaly.LOST):
-        parts.append(_READ)
-    if account.duplicated and forbids(plan.semantic, Anomaly.DUPLICATED):
-        if plan.failure_point == "zombie-processor":
-            parts.append(_ZOMBIE_DUPLICATES)
-        else:
-            again = _AT_WRITE if at_write else _RECORDED_ONCE[kind]
-            parts += (
-                [_SAVE_FIRST if at_most else again]
-                if any(row["delivered_twice"] for row in account.rows)
-                else []
-            )
-            parts += (
-                [_SEND_ONCE if at_most else _PRODUCER_DUPLICATES]
-                if any(row["stored_twice"] for row in account.rows)
-                else []
-            )
-    if not parts:
+    plan = judgement.plan
+    kind = OutputKind(plan.settings["output"]["kind"])
+    roles = [stage["role"] for stage in plan.settings["stages"]]
+    in_database = DELIVERED_TWICE[kind] is Advice.RECORD_ONCE_IN_DATABASE
+    at_write = plan.failure_point == AT_WRITE and in_database
+    advice: dict[Advice, None] = {}
+    if forbids(plan.semantic, Anomaly.LOST):
+        advice |= dict.fromkeys(_against_loss(judgement, at_write=at_write))
+    if forbids(plan.semantic, Anomaly.DUPLICATED):
+        advice |= dict.fromkeys(_against_duplicates(judgement, kind, at_write=at_write))
+    if not advice:
         return None
     on_kafka = plan.settings.get("system", "kafka") == "kafka"
     sender = Role.PRODUCER if Role.PRODUCER in roles or not roles else roles[0]
     readers = [role for role in dict.fromkeys(roles) if role != sender]
     told = "; and ".join(
-        dict.fromkeys(
-            _fitted(part, seen, sender, readers) if on_kafka else _AT_A_QUEUE.get(part, part)
-            for part in parts
-        )
+        _fitted(each, seen, sender, readers) if on_kafka else AT_A_QUEUE.get(each, WORDS[each])
+        for each in advice
     )
-    if (
-        account.duplicated
-        and forbids(plan.semantic, Anomaly.DUPLICATED)
-        and _RECORDED_ONCE[kind] is _IN_DATABASE
-        and _KEY not in told
-    ):
+    twice = judgement.account.duplicated and forbids(plan.semantic, Anomaly.DUPLICATED)
+    if twice and in_database and _KEY not in told:
         told += f"; or let the output absorb duplicates from any stage: {_KEY}"
-    row = _ROWS.get(plan.failure_point, plan.failure_point)
+    row = OWN_POINTS.get(plan.failure_point, plan.failure_point)
     # where the fault had no part in it, the failure point has none either
-    ours = (
-        judgement.verdict.by_fault
-        and row != NO_FAULT
-        and not {*_BETWEEN.values(), _READ}.intersection(parts)
-    )
-    shown = _shown(row, plan.semantic, roles, scenarios) if ours and on_kafka else None
+    ours = judgement.verdict.by_fault and row != NO_FAULT and on_kafka
+    if not ours or {*BETWEEN, Advice.READ_DEAD_LETTERS}.intersection(advice):
+        return told
+    shown = _shown(row, plan.semantic, roles, scenarios)
     whose = f". To see that this works with lostack's own programs, run: lostack run --only {shown}"
     return f"{told}{whose if shown else ''}"
