@@ -612,7 +612,13 @@ def test_a_producer_is_held_back_from_its_start_to_the_end_of_the_fault(
         if error is not None:
             raise error
 
-    fault: Any = SimpleNamespace(at=KILLS.at, id=KILLS.id, evidence=KILLS.evidence, inject=inject)
+    fault: Any = SimpleNamespace(
+        at=KILLS.at,
+        id=KILLS.id,
+        evidence=KILLS.evidence,
+        arm=lambda _: None,
+        inject=inject,
+    )
     scene = scenes("readings", fault=fault)
     feed = feed_of(scene, said, [False])
     nothing: Any = None

@@ -14,6 +14,8 @@ from harness.services.postgres.program import USER
 if TYPE_CHECKING:
     from harness.services.postgres.server import PostgresServer
 
+pytestmark = pytest.mark.postgres
+
 
 @pytest.mark.parametrize("password", ["", "wrong", USER])
 def test_nobody_gets_in_without_the_password(server: PostgresServer, password: str) -> None:
