@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import signal
+import subprocess
+import sys
 import uuid
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import pytest
 
+from harness.model.waiting import wait_until
 from harness.protocols.kafka import messages
 from harness.stages.settings import GroupProtocol
 from harness.systems.kafka.new_groups import _ask
@@ -15,6 +19,20 @@ if TYPE_CHECKING:
     from harness.systems.kafka.transport import KafkaTransport
 
 pytestmark = [pytest.mark.kafka, pytest.mark.rest, pytest.mark.timeout(300)]
+READER: Final = """
+import sys
+from confluent_kafka import Consumer
+reader = Consumer({
+    "bootstrap.servers": sys.argv[1],
+    "group.id": sys.argv[2],
+    "group.protocol": "consumer",
+    "auto.offset.reset": "earliest",
+})
+reader.subscribe(["in"])
+while True:
+    reader.poll(0.1)
+"""
+"""A consumer of the new protocol, which polls for ever."""
 _TOPOLOGY = messages.StreamsGroupHeartbeatRequest.Topology
 _JOIN: dict[GroupProtocol, Any] = {
     GroupProtocol.CONSUMER: lambda **who: messages.ConsumerGroupHeartbeatRequest(
@@ -69,3 +87,21 @@ def test_a_member_that_never_speaks_again_is_put_out_at_once(kafka: KafkaTranspo
         assert observer.expel(group) == 0
         observer.forget((), [group])
         assert group not in observer.groups()
+
+
+def test_a_consumer_that_was_killed_is_put_out_at_once(kafka: KafkaTransport) -> None:
+    """It says no goodbye, so the broker believes that it lives until its session ends (45 s)."""
+    observer = kafka.observer
+    observer.create_topics({"in": (3, {})})
+    observer.save_positions("first", "in", {0: 0})  # waits until there is a coordinator
+    reader = subprocess.Popen([sys.executable, "-c", READER, kafka.direct, "readers"])
+    try:
+        wait_until(lambda: observer.members("readers"), within_s=60, because="the consumer to join")
+    finally:
+        reader.kill()
+    assert reader.wait(30) == -signal.SIGKILL
+    [member] = observer.members("readers")
+    assert "readers" in observer.peopled()
+    assert observer.expel("readers") == 1
+    assert member not in observer.members("readers", GroupProtocol.CONSUMER)
+    assert "readers" not in observer.peopled()
