@@ -317,10 +317,11 @@ def fix_of(
     on_kafka = plan.settings.get("system", "kafka") == "kafka"
     sender = Role.PRODUCER if Role.PRODUCER in roles or not roles else roles[0]
     readers = [role for role in dict.fromkeys(roles) if role != sender]
-    told = "; and ".join(
+    words = (
         _fitted(each, seen, sender, readers) if on_kafka else AT_A_QUEUE.get(each, WORDS[each])
         for each in advice
     )
+    told = "; and ".join(dict.fromkeys(words))  # two may be said alike
     twice = judgement.account.duplicated and forbids(plan.semantic, Anomaly.DUPLICATED)
     if twice and in_database and _KEY not in told:
         told += f"; or let the output absorb duplicates from any stage: {_KEY}"

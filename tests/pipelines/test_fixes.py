@@ -292,3 +292,24 @@ def test_an_idempotent_producer_is_not_told_to_be_one() -> None:
         assert told.startswith("it sends in transactions already (seen on the wire)")
         assert ("was seen to read uncommitted ones" in told) is said
         assert ("isolation.level=read_committed" in told) is said
+
+
+def test_the_same_words_are_said_once() -> None:
+    """A queue has one advice for what was given up and for what was not recorded."""
+    rows = [
+        {"state": State.LOST, "last_hop": hop, "stored_twice": 0, "delivered_twice": 0}
+        for hop in (LastHop.GIVEN_UP, LastHop.DELIVERED)
+    ]
+    settings = {"output": {"kind": "sqlite"}, "stages": [], "system": "activemq"}
+    plan = SimpleNamespace(
+        semantic=ALO, failure_point="none", settings=settings, dead_letters=False
+    )
+    account = SimpleNamespace(
+        lost={"a", "b"}, set_aside=frozenset(), duplicated=frozenset(), rows=rows
+    )
+    judgement: Any = SimpleNamespace(
+        plan=plan, account=account, verdict=Verdict(Kind.BROKEN, "", by_fault=True)
+    )
+    told = fix_of(judgement, ())
+    assert told is not None
+    assert told.count("acknowledge a message") == 1
