@@ -31,7 +31,7 @@ def write_formatted(store: Path, settings: Mapping[str, str], data: Path, cluste
     """
     if not (store / META).is_file():
         return False
-    shutil.copytree(store, data)
+    _copy(store, data)
     said = dict(
         line.split("=", 1)
         for line in (store / META).read_text().splitlines()
@@ -49,12 +49,26 @@ def keep_formatted(store: Path, data: Path) -> None:
     store.parent.mkdir(parents=True, exist_ok=True)
     making = Path(tempfile.mkdtemp(dir=store.parent))
     try:
-        shutil.copytree(data, making, ignore=shutil.ignore_patterns(".*"), dirs_exist_ok=True)
-        making.rename(store)
-    except (
-        OSError
-    ):  # another process has kept one, or the disk is full: the tool then formats the next broker
+        _copy(data, making / data.name)
+        (making / data.name).rename(store)
+    except OSError:
+        pass  # another process has kept one, or the disk is full: the tool formats the next broker
+    finally:
         shutil.rmtree(making, ignore_errors=True)
+
+
+def _copy(folder: Path, to: Path) -> None:
+    """Copy a folder's files, except hidden ones, into the new folder ``to``. Modes are not copied:
+    those of a cache may be read-only.
+    """
+    to.mkdir(parents=True)
+    for each in folder.iterdir():
+        if each.name.startswith("."):
+            continue
+        if each.is_dir():
+            _copy(each, to / each.name)
+        else:
+            shutil.copyfile(each, to / each.name)
 
 
 def new_id() -> str:

@@ -70,6 +70,28 @@ def test_who_keeps_one_later_changes_nothing(tmp_path: Path) -> None:
     assert [each.name for each in store.parent.iterdir()] == [store.name]
 
 
+def test_a_copy_of_a_read_only_cache_can_be_written(tmp_path: Path) -> None:
+    """Its folders and files have the modes of new ones, and so has what is kept."""
+    new_folder, new_file = tmp_path / "new", tmp_path / "new-file"
+    new_folder.mkdir()
+    new_file.touch()
+    store = tmp_path / "store" / "kafka-4.3.0-broker"
+    data = formatted(tmp_path / "data")
+    for each in (data, *data.rglob("*")):
+        each.chmod(0o700 if each.is_dir() else 0o600)
+    keep_formatted(store, data)
+
+    def modes(folder: Path) -> set[tuple[bool, int]]:
+        return {(each.is_dir(), each.stat().st_mode) for each in (folder, *folder.rglob("*"))}
+
+    new = {(True, new_folder.stat().st_mode), (False, new_file.stat().st_mode)}
+    assert modes(store) == new
+    for each in (store, *store.rglob("*")):
+        each.chmod(0o555 if each.is_dir() else 0o444)
+    assert write_formatted(store, {"node.id": "2"}, tmp_path / "copy", "cluster")
+    assert modes(tmp_path / "copy") == new
+
+
 def test_an_id_is_never_taken_for_an_option() -> None:
     """It has 22 characters, and none of them is a dash in front."""
     found = [new_id() for _ in range(2000)]
