@@ -198,3 +198,48 @@ def test_who_sends_what_it_reads_for_ever_comes_no_further(load: Load) -> None:
     once = goes_round(range(records))
     assert once == 2 + records
     assert goes_round(range(records, 3 * records)) == once
+
+
+def test_each_topic_that_a_stage_drains_is_a_load_of_its_own(load: Load) -> None:
+    """The same records go from topic to topic: every step in each of them counts."""
+    for topic in ("orders", "paid", "shipped"):
+        for offset, record in enumerate(load.ids):
+            seen = [load.count()]
+            load.says("sent", record=record, topic=topic, request=f"1:{offset}")
+            seen.append(load.count())
+            load.says("produce_answer", record=record, request=f"1:{offset}", error=0, reached=True)
+            seen.append(load.count())
+            load.says(
+                "fetched",
+                record=record,
+                topic=topic,
+                partition=0,
+                offset=offset,
+                conn=2,
+                reached=True,
+            )
+            seen.append(load.count())
+            load.says(
+                "committed",
+                group="billing",
+                topic=topic,
+                partition=0,
+                offset=offset + 1,
+                request="2:1",
+            )
+            seen.append(load.count())
+            assert seen == list(range(seen[0], seen[0] + 5))
+
+
+def test_each_queue_is_acknowledged_for_itself(load: Load) -> None:
+    """A client fetches from all queues ahead and then works for long: its acknowledgements, which
+    name no queue, are its steps. A redelivery is none.
+    """
+    one = load.ids[0]
+    for queue in ("orders", "paid"):
+        load.says("fetched", record=one, topic=queue, conn=2, reached=True)
+    counts = [load.count()]
+    for _ in range(4):
+        load.says("acknowledged", record=one, request="2:1", how="ack", outcome=None, reached=True)
+        counts.append(load.count())
+    assert counts == [2, 3, 4, 4, 4]

@@ -63,10 +63,12 @@ class Sighted:
         self._reached: dict[str, dict[int, int]] = defaultdict(dict)
         self._arrived: dict[str, int] = {}
         self._refused: dict[int, set[str]] = defaultdict(set)
-        self._firsts: set[tuple[str, str, object]] = set()
+        self._firsts: set[tuple[str, str, str, str]] = set()
+        self._sent: set[tuple[str, str]] = set()
+        self._met: dict[tuple[str, str], dict[str, None]] = defaultdict(dict)
         self._furthest: dict[tuple[str, str, int], int] = {}
         self._advanced = 0
-        self._moves: Counter[str] = Counter()
+        self._moves: Counter[tuple[str, str]] = Counter()
 
     def moments(self, since: int = 0) -> list[int]:
         """Return the times (monotonic ns) at which something about a record was seen, without the
@@ -85,12 +87,13 @@ class Sighted:
         return max(self.moments()[-1:], default=0)
 
     def firsts(self) -> int:
-        """Return how often a record of the load was seen to do something for the first time, or a
-        stage saved a position that was ahead of all before.
+        """Return how often a record of the load was seen to do something in a topic for the first
+        time, or a stage saved a position that was ahead of all before.
 
-        It grows while the load gets on, and is bounded by the load. What is done again does not
-        count, nor do records that a program makes up. A stage's positions count as often as the
-        load has records: a program that sends again what it reads moves them for ever.
+        It grows while the load gets on, and is bounded by the load, for each topic. What is done
+        again does not count, nor do records that a program makes up. A stage's positions in a topic
+        count as often as the load has records: a program that sends again what it reads moves them
+        for ever.
         """
         with self._lock:
             self._look()
@@ -101,7 +104,7 @@ class Sighted:
         """Return the records of which a consumer's acknowledgement reached the broker."""
         with self._lock:
             self._look()
-            return {str(record) for event, _, record in self._firsts if event == kinds.ACKNOWLEDGED}
+            return {step[-1] for step in self._firsts if step[0] == kinds.ACKNOWLEDGED}
 
     def tried(self, since: int = 0) -> set[str]:
         """Return the records that were in a request since a time (monotonic ns), whatever happened
@@ -269,7 +272,10 @@ class Sighted:
         self._about(event)
         self._tried[event["record"]] = event["t"]
         if event["event"] == kinds.SENT:
-            self._first(event, self._role(event))
+            role = self._role(event)
+            self._sent.add((role, event["record"]))
+            self._met[role, event["record"]][event["topic"]] = None
+            self._first(event, role, event["topic"])
         if event["event"] == kinds.SENT and not event.get("transactional"):
             self._readable.add(event["record"])
         self._topic_of[event["request"], event["record"]] = event["topic"]
@@ -283,21 +289,21 @@ class Sighted:
         topic = self._topic_of.pop((event["request"], event["record"]), None)
         if topic is not None and event["error"] == 0 and event["reached"]:
             self._open[self._role(event)].discard((topic, event["record"]))
-            self._first(event, self._role(event))
+            self._first(event, self._role(event), topic)
 
     def _take_ending(self, event: Event) -> None:
         self._about(event)
         self._steps.add((self._role(event), event["event"]))
         ends = self._open[self._role(event)]
         if event["outcome"] is None:
-            sent = kinds.SENT, self._role(event), event["record"]
-            if sent in self._firsts:  # else a consumer has read it in the transaction
+            sent = self._role(event), event["record"]
+            if sent in self._sent:  # else a consumer has read it in the transaction
                 ends.add(("", event["record"]))
             if event["reached"]:
                 self._readable.add(event["record"])
         elif event["reached"]:
             ends.discard(("", event["record"]))
-            self._first(event, self._role(event))
+            self._first_in_some_topic(event)
 
     def _take_fetched(self, event: Event) -> None:
         self._about(event)
@@ -306,7 +312,9 @@ class Sighted:
         self._given.add(topic)
         if event["reached"]:
             self._arrived[topic] = event["t"]
-            self._first(event, self._role_of.get(event["conn"], ""))
+            role = self._role_of.get(event["conn"], "")
+            self._met[role, event["record"]][topic] = None
+            self._first(event, role, topic)
         if event["reached"] and of_log(event):
             partition = event["partition"]
             self._reached[topic][partition] = max(
@@ -316,7 +324,7 @@ class Sighted:
     def _take_acknowledged(self, event: Event) -> None:
         self._about(event)
         if event["reached"]:
-            self._first(event, self._role(event))
+            self._first_in_some_topic(event)
         self._steps.add((self._role(event), event["event"]))
 
     def _take_position(self, event: Event) -> None:
@@ -329,16 +337,27 @@ class Sighted:
         log = event["group"], event["topic"], event["partition"]
         if event["offset"] > self._furthest.get(log, 0):
             self._furthest[log] = event["offset"]
-            self._moves[self._role(event)] += 1
+            self._moves[self._role(event), event["topic"]] += 1
         if position not in self._positions:
             self._positions.add(position)
             self._moments.append(event["t"])
 
-    def _first(self, event: Event, role: str) -> None:
-        first = event["event"], role, event["record"]
-        if first not in self._firsts:
-            self._firsts.add(first)
-            self._advanced += event["record"] in self._known
+    def _first(self, event: Event, role: str, topic: str) -> bool:
+        first = event["event"], role, topic, event["record"]
+        if first in self._firsts:
+            return False
+        self._firsts.add(first)
+        self._advanced += event["record"] in self._known
+        return True
+
+    def _first_in_some_topic(self, event: Event) -> None:
+        """Count a step that names no topic, at most once for each topic in which the stage sent the
+        record or was given it.
+        """
+        role = self._role(event)
+        for topic in self._met.get((role, event["record"]), ("",)):
+            if self._first(event, role, topic):
+                break
 
     def _about(self, event: Event) -> None:
         self._moments.append(event["t"])
