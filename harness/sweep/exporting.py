@@ -8,6 +8,7 @@ import json
 import re
 from dataclasses import replace
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, Final
 
 import tomlkit
@@ -43,7 +44,8 @@ def export(file: Path, to: Path) -> tuple[Path, ...]:
 
     Raises:
         UsageError: the file is not in the folder ``found`` of a sweep, the sweep no longer has the
-            finding, it names another declaration than the sweep's own, or ``to`` exists.
+            finding, it names another declaration than the sweep's own, the secrets in that cannot
+            be masked, or ``to`` exists. Nothing is written then.
     """
     directory = file.absolute().parent.parent.resolve()
     if file.absolute().parent.name != FOUND:
@@ -66,17 +68,26 @@ def export(file: Path, to: Path) -> tuple[Path, ...]:
         raise UsageError(
             f"the sweep no longer has the finding of {file}: name another file of the same folder"
         )
-    to.mkdir(parents=True)
-    written = [to / "README.md"]
+    versions = RunInfo.load(finding.first.directory.parent.parent).versions
+    texts = {"README.md": ""}
     if found.declaration:  # it has been read as the sweep's declaration, so it is one
         declaration = Path(found.declaration)
-        written.append(to / declaration.name)
-        safe_files.write_whole(to, declaration.name, _concealed(declaration))
-        found = replace(found, declaration=str(written[-1]))
-    written.append(found.save(to, file.name))
-    versions = RunInfo.load(finding.first.directory.parent.parent).versions
-    safe_files.write_whole(to, written[0].name, "\n".join(_lines(finding, found, versions)) + "\n")
-    return tuple(written)
+        texts[declaration.name] = _concealed(declaration)
+        found = replace(found, declaration=str(to / declaration.name))
+    texts[file.name] = found.text(to)
+    texts["README.md"] = "\n".join(_lines(finding, found, versions)) + "\n"
+    _write_folder(to, texts)
+    return tuple(to / name for name in texts)
+
+
+def _write_folder(to: Path, texts: Mapping[str, str]) -> None:
+    """Write the files of a new folder by their names: all of them or none."""
+    to.parent.mkdir(parents=True, exist_ok=True)
+    with TemporaryDirectory(dir=to.parent, prefix=".") as making:
+        whole = safe_files.make_folder(Path(making), to.name)
+        for name, text in texts.items():
+            safe_files.write_whole(whole, name, text)
+        whole.rename(to)
 
 
 def _concealed(declaration: Path) -> str:
@@ -93,7 +104,7 @@ def _concealed(declaration: Path) -> str:
         document = tomlkit.parse(text)
         _put(document, hidden)
         found = _STRINGS_COMMENTS.sub(_without_secrets, tomlkit.dumps(document))
-        whole = safe_files.parse_toml(found) == hidden
+        whole = repr(safe_files.parse_toml(found)) == repr(hidden)  # nan does not equal itself
     except (TOMLKitError, ValueError):
         whole = False
     if not whole:

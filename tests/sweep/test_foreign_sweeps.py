@@ -7,16 +7,22 @@ from __future__ import annotations
 import json
 import os
 import shutil
+from dataclasses import replace
+from errno import ENOSPC
 from pathlib import Path
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Final
 
 import pytest
 
 from harness.cli.application import main
 from harness.faults import Drop
+from harness.model import safe_files
 from harness.model.exits import ExitCode
+from harness.model.failures import UsageError
 from harness.soak.waves import SOAK_FILE, WAVES_FILE
 from harness.sweep import exporting, telling
+from harness.sweep.found import Found
 from harness.sweep.shrinking import shrink_all
 from harness.systems.memory.plants import Plant
 from tests.sweep.stepping import RIGHT, Quiet, sweep
@@ -182,6 +188,47 @@ def test_a_file_that_is_no_declaration_is_not_exported(
     assert "is not TOML" in told
     assert MINE not in told
     assert not foreign.out.exists()
+
+
+def test_a_refused_export_leaves_nothing_and_the_next_one_works(
+    foreign: Foreign, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Whether the declaration's secrets cannot be masked, the history is unreadable, or the disk is
+    full.
+    """
+    declaration = foreign.sweep / "pipeline.toml"
+    declaration.write_text("x = nan # not a number\n")
+    named = replace(Found.load(foreign.finding), declaration=str(declaration))
+    asked = SimpleNamespace(declared=True, what=str(declaration), acts=("lose",))
+    monkeypatch.setattr(exporting, "Found", SimpleNamespace(load=lambda *_: named))
+    monkeypatch.setattr(exporting, "Asked", SimpleNamespace(load=lambda _: asked))
+    arguments = ["export", str(foreign.finding), "--to", str(foreign.out / "of" / "mine")]
+
+    def refuse(*_: object) -> str:
+        raise UsageError("it is refused")
+
+    write_whole = safe_files.write_whole
+
+    def write(below: Path, name: str, content: str) -> None:
+        if name == foreign.finding.name:
+            raise OSError(ENOSPC, "No space left on device")
+        write_whole(below, name, content)
+
+    for where, name, instead in (
+        (exporting, "_concealed", refuse),
+        (exporting, "_lines", refuse),
+        (safe_files, "write_whole", write),
+    ):
+        with monkeypatch.context() as patch:
+            patch.setattr(where, name, instead)
+            assert main(arguments) in {ExitCode.USAGE, ExitCode.ENVIRONMENT}
+        assert [path.name for path in foreign.out.rglob("*")] in ([], ["of"])
+        assert capsys.readouterr().err.count("\n") == 1
+    assert main(arguments) == ExitCode.KEPT
+    written = foreign.out / "of" / "mine"
+    assert (written / "pipeline.toml").read_text() == declaration.read_text()
+    assert 'declaration = "pipeline.toml"' in (written / foreign.finding.name).read_text()
+    assert written.stat().st_mode == foreign.mine.stat().st_mode
 
 
 @pytest.mark.parametrize("name", [SOAK_FILE, WAVES_FILE, "runs", "legs", "faults"])
