@@ -8,15 +8,18 @@ import os
 import re
 import urllib.request
 from typing import TYPE_CHECKING, Final
-from urllib.parse import unquote, urlsplit
+from urllib.parse import urlsplit
+
+from harness.model.proxies import proxies, without_proxy
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
 
+    from harness.model.proxies import Proxy
+
 ALWAYS_DIRECT: Final = ("localhost", "127.*", "[::1]")
 """Hosts for which Java takes no proxy unless it is told otherwise."""
-PORTS: Final = {"http": 80, "https": 443, "socks": 1080}
 UNTRUSTED: Final = "unable to find valid certification path"
 FAILED: Final = (
     re.compile(r"Server access error at url (?P<url>\S+) \((?:[\w.$]+: )*(?P<why>.*)\)$"),
@@ -32,13 +35,12 @@ def proxy_options(environ: Mapping[str, str]) -> list[str]:
     ``HTTPS_PROXY``, ``HTTP_PROXY``, ``ALL_PROXY`` and ``NO_PROXY`` are read, in capitals or not. A
     JVM knows none of them.
     """
-    excluded = [name for name in re.split(r"[\s,]+", _value(environ, "no_proxy")) if name]
+    excluded = [name for name in re.split(r"[\s,]+", without_proxy(environ)) if name]
     if "*" in excluded:
         return []
     found: list[str] = []
-    for scheme in ("http", "https"):
-        named = _value(environ, f"{scheme}_proxy") or _value(environ, "all_proxy")
-        found += [option for option in _proxy(scheme, named) if option not in found]
+    for scheme, proxy in proxies(environ).items():
+        found += [option for option in _options(scheme, proxy) if option not in found]
     direct = "|".join(dict.fromkeys((*ALWAYS_DIRECT, *_patterns(excluded))))
     names = ["http.nonProxyHosts"] if found else []
     names += ["socksNonProxyHosts"] if any("socksProxyHost" in each for each in found) else []
@@ -49,42 +51,26 @@ def opener() -> urllib.request.OpenerDirector:
     """Return what opens addresses through the proxies that the environment names, SOCKS too. Names
     in ``NO_PROXY`` are asked themselves.
     """
-    named = {
-        scheme: _value(os.environ, f"{scheme}_proxy") or _value(os.environ, "all_proxy")
-        for scheme in ("http", "https")
-    }
-    plain = {scheme: text for scheme, text in named.items() if text and not _is_socks(text)}
+    named = proxies(os.environ)
+    plain = {scheme: proxy.text for scheme, proxy in named.items() if not proxy.is_socks}
     handlers: list[urllib.request.BaseHandler] = [urllib.request.ProxyHandler(plain)]
-    if any(map(_is_socks, named.values())):
-        from harness.provision.socks_proxy import SocksHttp, SocksHttps  # noqa: PLC0415 - few need it
+    if len(plain) < len(named):
+        from harness.provision.socks_proxy import SOCKS  # noqa: PLC0415 - few need it
 
-        handlers += [SocksHttp(named["http"])] if _is_socks(named["http"]) else []
-        handlers += [SocksHttps(named["https"])] if _is_socks(named["https"]) else []
+        handlers += [SOCKS[scheme](proxy) for scheme, proxy in named.items() if proxy.is_socks]
     return urllib.request.build_opener(*handlers)
 
 
-def _is_socks(named: str) -> bool:
-    return named.lower().startswith("socks")
-
-
-def _value(environ: Mapping[str, str], name: str) -> str:
-    return environ.get(name) or environ.get(name.upper()) or ""
-
-
-def _proxy(scheme: str, named: str) -> Iterator[str]:
-    """Yield the options for one scheme. ``named``: the proxy, as an address or as host and port."""
-    if not named:
-        return
-    proxy = urlsplit(named if "://" in named else f"//{named}")
-    kind = "socks" if proxy.scheme.startswith("socks") else proxy.scheme or "http"
-    properties = "socksProxy" if kind == "socks" else f"{scheme}.proxy"
-    yield f"-D{properties}Host={proxy.hostname or ''}"
-    yield f"-D{properties}Port={proxy.port or PORTS.get(kind, PORTS['http'])}"
-    if proxy.scheme.startswith("socks4"):
+def _options(scheme: str, proxy: Proxy) -> Iterator[str]:
+    """Yield the options for one scheme."""
+    properties = "socksProxy" if proxy.is_socks else f"{scheme}.proxy"
+    yield f"-D{properties}Host={proxy.host}"
+    yield f"-D{properties}Port={proxy.port}"
+    if proxy.is_socks4:
         yield "-DsocksProxyVersion=4"
-    if proxy.username and kind != "socks":  # Ivy reads these for both schemes, and none for SOCKS
-        yield f"-Dhttp.proxyUser={unquote(proxy.username)}"
-        yield f"-Dhttp.proxyPassword={unquote(proxy.password or '')}"
+    if proxy.username and not proxy.is_socks:  # Ivy reads these for both schemes, none for SOCKS
+        yield f"-Dhttp.proxyUser={proxy.username}"
+        yield f"-Dhttp.proxyPassword={proxy.password}"
         yield "-Djdk.http.auth.tunneling.disabledSchemes="  # by default Java logs in to no tunnel
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from functools import partial
 from http.client import HTTPConnection, HTTPSConnection
 from typing import TYPE_CHECKING, Any, Final
-from urllib.parse import unquote, urlsplit
 from urllib.request import HTTPHandler, HTTPSHandler, proxy_bypass
 
 import socks  # type: ignore[import-untyped]  # it has no types
@@ -15,7 +14,7 @@ if TYPE_CHECKING:
     from http.client import HTTPResponse
     from urllib.request import Request
 
-PORT: Final = 1080
+    from harness.model.proxies import Proxy
 
 
 class _Through(HTTPConnection):
@@ -41,11 +40,11 @@ def _connection(
 
 
 class SocksHttp(HTTPHandler):
-    """Opens ``http`` through the proxy at an address, such as ``socks5://me:secret@host:1080``."""
+    """Opens ``http`` through a proxy."""
 
-    def __init__(self, named: str) -> None:
+    def __init__(self, proxy: Proxy) -> None:
         super().__init__()
-        self._proxy = _proxy(named)
+        self._proxy = _told(proxy)
 
     def http_open(self, req: Request) -> HTTPResponse:
         """Open an address; one that ``NO_PROXY`` names without the proxy."""
@@ -57,9 +56,9 @@ class SocksHttp(HTTPHandler):
 class SocksHttps(HTTPSHandler):
     """The same for ``https``."""
 
-    def __init__(self, named: str) -> None:
+    def __init__(self, proxy: Proxy) -> None:
         super().__init__()
-        self._proxy = _proxy(named)
+        self._proxy = _told(proxy)
 
     def https_open(self, req: Request) -> HTTPResponse:
         """Open an address; one that ``NO_PROXY`` names without the proxy."""
@@ -68,13 +67,16 @@ class SocksHttps(HTTPSHandler):
         return self.do_open(partial(_connection, _ThroughByTls, self._proxy), req)
 
 
-def _proxy(named: str) -> dict[str, Any]:
+SOCKS: Final = {"http": SocksHttp, "https": SocksHttps}
+"""Which handler opens addresses of a scheme."""
+
+
+def _told(proxy: Proxy) -> dict[str, Any]:
     """Return what PySocks is told of a proxy."""
-    at = urlsplit(named)
     return {
-        "proxy_type": socks.SOCKS4 if at.scheme.lower().startswith("socks4") else socks.SOCKS5,
-        "proxy_addr": at.hostname,
-        "proxy_port": at.port or PORT,
-        "proxy_username": unquote(at.username) if at.username else None,
-        "proxy_password": unquote(at.password) if at.password else None,
+        "proxy_type": socks.SOCKS4 if proxy.is_socks4 else socks.SOCKS5,
+        "proxy_addr": proxy.host,
+        "proxy_port": proxy.port,
+        "proxy_username": proxy.username or None,
+        "proxy_password": proxy.password or None,
     }

@@ -10,6 +10,7 @@ from __future__ import annotations
 import base64
 import http.client
 import json
+import os
 import threading
 import time
 import urllib.error
@@ -19,7 +20,9 @@ from functools import cache, lru_cache
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import quote, urlsplit
 
+from harness.model.failures import EnvironmentFailure
 from harness.model.identity import UnreadValueError
+from harness.model.proxies import proxies
 from harness.values.avro import whole_reader
 from harness.values.compiling import described_texts
 from harness.values.framing import HEAD, indexes, schema_id
@@ -260,10 +263,18 @@ class _Fetching:
 
 def _opener(url: str) -> urllib.request.OpenerDirector:
     """Return an opener for the registry's URL. It ignores configured proxies if the registry is on
-    this machine.
+    this machine, and SOCKS proxies always.
+
+    Raises:
+        UnreadValueError: the environment names a proxy wrongly.
     """
     here = urlsplit(url).hostname in {"127.0.0.1", "localhost", "::1"}
-    return urllib.request.build_opener(*([urllib.request.ProxyHandler({})] if here else []))
+    try:
+        found = {} if here else proxies(os.environ)
+    except EnvironmentFailure as error:
+        raise UnreadValueError(str(error)) from error
+    plain = {scheme: proxy.text for scheme, proxy in found.items() if not proxy.is_socks}
+    return urllib.request.build_opener(urllib.request.ProxyHandler(plain))
 
 
 def registry_reader(schema: ValueSchema) -> Callable[[bytes], str | None]:

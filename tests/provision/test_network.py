@@ -11,10 +11,12 @@ from pathlib import Path
 import pytest
 
 from harness.model.failures import EnvironmentFailure
+from harness.model.identity import UnreadValueError
 from harness.provision.cache import cache_root
 from harness.provision.jars import OPTIONS, SETTINGS_VARIABLE, JarSet, Module, ivy_retrieve
 from harness.provision.java import find_java
-from harness.provision.network import argument_file, proxy_options, why_failed
+from harness.provision.network import argument_file, opener, proxy_options, why_failed
+from harness.values.registry import _opener
 from tests.provision.served import serving, socks_to
 
 JARS = JarSet("test", (Module("org.test", "thing", "1"),), {"thing-1.jar": "00"})
@@ -66,6 +68,42 @@ SOCKS_DIRECT = DIRECT.replace("http.non", "socksNon")
 def test_a_jvm_is_told_of_the_proxies(environ: dict[str, str], options: list[str]) -> None:
     """Each variable, in capitals or not; what goes past the proxy means its subdomains, too."""
     assert proxy_options(environ) == options
+
+
+@pytest.mark.parametrize("name", ["HTTPS_PROXY", "http_proxy", "ALL_PROXY"])
+@pytest.mark.parametrize(
+    ("written", "why"),
+    [
+        ("http://me:s3cret@proxy:99999", "Port out of range 0-65535"),
+        ("me:s3cret@proxy:abc", "Port could not be cast to integer value as 'abc'"),
+        ("socks5h://me:s3cret@proxy:abc", "Port could not be cast to integer value as 'abc'"),
+        ("socks5://me:s3cret@[::1", "Invalid IPv6 URL"),
+        ("http://me:s3cret@:3128", "it has no host"),
+        ("http://proxy:0", "its port is 0"),
+        ("ftp://proxy:21", "it speaks none of http, https, socks"),
+    ],
+)
+def test_a_wrong_proxy_is_told_in_one_line(
+    name: str, written: str, why: str, alone: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Which variable, what is wrong with it, what to write; by all that read it, without the
+    log-in.
+    """
+    del alone
+    monkeypatch.setenv(name, written)
+    for read in (
+        lambda: proxy_options(os.environ),
+        opener,
+        lambda: _opener("https://schemas.test"),
+    ):
+        with pytest.raises((EnvironmentFailure, UnreadValueError)) as caught:
+            read()
+        said = str(caught.value)
+        assert said.startswith(f"{name} is not the address of a proxy")
+        assert why in said
+        assert "write it as http://HOST:PORT or socks5h://HOST:PORT" in said
+        assert "\n" not in said
+        assert "s3cret" not in said
 
 
 def test_a_proxy_s_password_is_told_as_it_is() -> None:
