@@ -8,8 +8,14 @@ if [ "$(id -u)" = 0 ]; then
   as="setpriv --reuid=65534 --regid=65534 --clear-groups"
   chown 65534:65534 "$folder"
 fi
+if ! $as test -w "$folder"; then
+  echo "database.sh: uid $($as id -u), as which the server runs, cannot write $folder: open the folders above it (chmod a+x)," \
+    "or choose one that all can reach" >&2
+  exit 1
+fi
 if [ ! -e "$folder/data/PG_VERSION" ]; then
-  $as initdb --pgdata "$folder/data" --username shop --auth trust --encoding UTF8 --no-sync >"$folder/initdb.log" 2>&1
+  $as initdb --pgdata "$folder/data" --username shop --auth trust --encoding UTF8 --no-sync >"$folder/initdb.log" 2>&1 ||
+    { cat "$folder/initdb.log" >&2; exit 1; }
   $as postgres --single -D "$folder/data" postgres <<'SQL'
 CREATE DATABASE shop;
 SQL
