@@ -9,11 +9,13 @@ from __future__ import annotations
 import os
 import re
 import shlex
-from typing import TYPE_CHECKING, Any, Final
+from functools import partial
+from pathlib import Path
+from tempfile import mkstemp
+from typing import IO, TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
-    from pathlib import Path
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 MASK: Final = "***"
 _WORDS: Final = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
@@ -29,15 +31,19 @@ _ABOUT: Final = re.compile(
 _PLACE: Final = re.compile(r"\{[\w.]+\}(?:/.*)?")
 """A value that lostack fills in: ``{password}``, ``{work}/key.pem``."""
 _KEY: Final = r"(?:password|passwd|passphrase|pwd|secret|token|api[_-]?key|credential)s?"
-_OPEN: Final = r"(?!\\?[\"']?\$?\{[\w.]+\})"
+_OPEN: Final = r"(?!(?:\\?[\"']){0,9}\$?\{[\w.]+\})"
 """Not a value that lostack fills in, nor a variable that the shell does."""
 _KEYS: Final = ("passw", "passphrase", "pwd", "secret", "token", "api", "credential")
-_VALUE: Final = "\"[^\"]*\"|'[^']*'"
+_VALUE: Final = r"\"(?:\\[\s\S]|[^\"\\])*\"|'[^']*'|\\\"[^\"]*\""
+"""A value in quotation marks, or in those of a text that has them escaped."""
+_WORD: Final = rf"(?:{_VALUE}|[^\s,;-](?:\\.|\S)*)"
+"""A word of a command line."""
 _SHAPES: Final = (
     (
         ("private key-----",),
         re.compile(
-            r"()-----BEGIN [A-Z ]{0,20}PRIVATE KEY-----(?:.*?-----END [A-Z ]{0,20}KEY-----|.*)",
+            r"()-----BEGIN [A-Z ]{0,20}PRIVATE KEY-----"
+            r"(?:.{0,20000}?-----END [A-Z ]{0,20}KEY-----|.{0,20000})",
             re.DOTALL,
         ),
     ),
@@ -52,7 +58,7 @@ _SHAPES: Final = (
         re.compile(rf"(?i)({_KEY}\s?=\s?){_OPEN}(?:{_VALUE}|[^\s&;,#\"'\[\]{{}}()]+)"),
     ),
     (_KEYS, re.compile(rf"(?i)({_KEY}[\"']\s?:\s?){_OPEN}(?:{_VALUE}|[\w.+/-]+)")),
-    (_KEYS, re.compile(rf"(?i)((?<!\S)--?[\w-]{{0,40}}{_KEY} ){_OPEN}[^\s,;-]\S*")),
+    (_KEYS, re.compile(rf"(?i)((?<!\S)--?[\w-]{{0,40}}{_KEY} ){_OPEN}{_WORD}")),
     (("eyj",), re.compile(r"()\beyJ[\w-]{6,}\.[\w-]{6,}\.[\w-]*")),
     (
         ("gh", "github_pat_", "glpat-", "xox", "akia", "sk-", "aiza"),
@@ -68,10 +74,14 @@ pattern, whose first group stays.
 _FLAG: Final = re.compile(rf"(?i)--?[\w-]{{0,40}}{_KEY}")
 _LEAST: Final = 8
 """How many characters a secret has at least that is looked for everywhere."""
-_SHORT: Final = 1 << 16
-"""A longer text is masked line by line."""
+_BLOCK: Final = 1 << 20
+"""How many bytes of a file are masked at once, if it has more."""
+_AROUND: Final = 1 << 16
+"""How many bytes before a cut, and behind it, are looked at for secrets that lie across it."""
 _brought: list[str] = []
 """The longest first, for a secret may be part of another one."""
+_NO_CHARACTER: Final = "\0"
+"""What no word of a command line can hold."""
 _VARIABLES: Final = {"environment", "settings"}
 """The tables of a declaration whose names are not lostack's, but a program's or a broker's."""
 
@@ -90,46 +100,46 @@ def is_secret(name: str) -> bool:
     return words[-1] in _LAST or _NAMED.search("".join(words)) is not None
 
 
-def masked(text: str) -> str:
+def masked(text: str, mask: str = MASK) -> str:
     """Return a text without the secrets in it, by their shape or because they were brought.
+    ``mask`` takes their places.
 
     >>> print(masked('amqp://me:hunter2@db/shop --password hunter2 token = "abc"'))
     amqp://me:***@db/shop --password *** token = "***"
     """
     for value in _brought:
-        text = text.replace(value, MASK)
+        text = text.replace(value, mask)
     small = text.lower()
     for needs, shape in _SHAPES:
         if any(need in small for need in needs):
-            text = shape.sub(_mask, text)
+            text = shape.sub(partial(_masked, mask), text)
     return text
 
 
-def _mask(found: re.Match[str]) -> str:
+def _masked(mask: str, found: re.Match[str]) -> str:
     """Keep the quotation marks around a secret, so that JSON and TOML stay what they are."""
     secret = found[0][len(found[1]) :]
     quote = secret[0] if secret[0] in "\"'" and secret[0] == secret[-1] else ""
-    return f"{found[1]}{quote}{MASK}{quote}"
+    return f"{found[1]}{quote}{mask}{quote}"
 
 
 def with_variables(words: Sequence[str]) -> tuple[str, list[str]]:
     """Return a command line with a variable of the shell in the place of each secret, and the names
     of these variables.
 
+    Around them are single quotation marks, in which nothing means anything to a shell.
+
     >>> print(with_variables(["lostack", "init", "my shop", "--producer", "./a --token=t0k3n"])[0])
-    lostack init 'my shop' --producer "./a --token=${SECRET_1}"
+    lostack init 'my shop' --producer './a --token='"${SECRET_1}"
     """
     line, names = [], list[str]()
     for word in words:
-        hidden = masked(word)
-        if hidden == word:
-            line.append(shlex.quote(word))
-            continue
-        first, *others = (re.sub(r'([\\"$`])', r"\\\1", part) for part in hidden.split(MASK))
+        first, *others = masked(word, _NO_CHARACTER).split(_NO_CHARACTER)
+        parts = [shlex.quote(first) if first or not others else ""]
         for other in others:
             names.append(f"SECRET_{len(names) + 1}")
-            first += f"${{{names[-1]}}}{other}"
-        line.append(f'"{first}"')
+            parts += [f'"${{{names[-1]}}}"', shlex.quote(other) if other else ""]
+        line.append("".join(parts))
     return " ".join(line), names
 
 
@@ -171,22 +181,44 @@ def _is_number_of(name: str, value: Any) -> bool:
 
 
 def mask_file(file: Path) -> None:
-    """Mask the secrets in a text file, in its place, and let nobody else read it. A long one is
-    read line by line.
+    """Mask the secrets in a text file, in its place, and let nobody else read it.
 
     Raises:
-        OSError: the file cannot be read or written, or is a link.
+        OSError: the file cannot be read or written, or is a link. It stays as it was.
     """
-    part = file.with_name(f"{file.name}.part")
-    with (
-        open(os.open(file, os.O_RDONLY | os.O_NOFOLLOW), "rb") as source,  # noqa: PTH123 - no link
-        open(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as target,  # noqa: PTH123
-    ):
-        short = os.fstat(source.fileno()).st_size < _SHORT
-        for piece in (source.read(),) if short else source:
-            text = masked(piece.decode("utf-8", "surrogateescape"))
-            target.write(text.encode("utf-8", "surrogateescape"))
-    part.replace(file)
+    with open(os.open(file, os.O_RDONLY | os.O_NOFOLLOW), "rb") as source:  # noqa: PTH123 - no link
+        descriptor, name = mkstemp(dir=file.parent, prefix=f".{file.name}.", suffix=".part")
+        try:
+            with open(descriptor, "wb") as target:  # noqa: PTH123 - a descriptor
+                target.writelines(_masked_bytes(piece) for piece in _pieces(source))
+            Path(name).replace(file)
+        except BaseException:
+            Path(name).unlink(missing_ok=True)
+            raise
+
+
+def _pieces(source: IO[bytes]) -> Iterator[bytes]:
+    """Yield a text in pieces of which each can be masked by itself: no secret lies across two."""
+    text = b""
+    while block := source.read(_BLOCK):
+        text += block
+        back = cut = max(0, len(text) - _AROUND)
+        step = 1
+        while (cut := text.rfind(b"\n", 0, back) + 1) and _across(text, cut):
+            back, step = max(0, cut - step), 2 * step
+        yield text[:cut]
+        text = text[cut:]
+    yield text
+
+
+def _across(text: bytes, cut: int) -> bool:
+    """Say whether a secret begins before a place in a text and ends behind it."""
+    before, behind = text[max(0, cut - _AROUND) : cut], text[cut : cut + _AROUND]
+    return _masked_bytes(before + behind) != _masked_bytes(before) + _masked_bytes(behind)
+
+
+def _masked_bytes(text: bytes) -> bytes:
+    return masked(text.decode("utf-8", "surrogateescape")).encode("utf-8", "surrogateescape")
 
 
 def mask_files(folder: Path, *patterns: str) -> None:

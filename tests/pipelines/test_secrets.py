@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import json
+import os
 import shlex
 import stat
+import subprocess
 import tomllib
+from errno import ENOSPC
 from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
@@ -15,7 +18,15 @@ import pytest
 from harness import cli
 from harness.model.failures import UsageError
 from harness.model.plan import Plan, plan_of
-from harness.model.secrets import MASK, bring, is_secret, mask_file, masked, masked_settings
+from harness.model.secrets import (
+    MASK,
+    bring,
+    is_secret,
+    mask_file,
+    masked,
+    masked_settings,
+    with_variables,
+)
 from harness.pipelines import read_pipeline
 from harness.pipelines.cells import cells_of, failure_points
 from harness.sweep.exporting import _concealed
@@ -318,3 +329,97 @@ def test_nothing_of_a_whole_check_gives_a_secret_away(
         if each.is_file() and not each.is_symlink()
     ]
     assert [each for each in found if each[1]] == []
+
+
+@pytest.mark.parametrize("before", range(-90, 3000, 300))
+def test_a_secret_of_several_lines_is_masked_in_a_long_log(before: int, tmp_path: Path) -> None:
+    """Wherever it lies, by its shape and because it was brought; what is around it stays."""
+    bring([{"SIGNING_SECRET": "line-0ne-of-it\nline-tw0-of-it"}])
+    body = "\n".join("MIIEvQIBADANBgkqhkiG9w0BAQEFAASC" for _ in range(30))
+    key = f"-----BEGIN PRIVATE KEY-----\n{body}\n-----END PRIVATE KEY-----"
+    log = tmp_path / "consumer.log"
+    for secret in (key, "line-0ne-of-it\nline-tw0-of-it"):
+        filler = b"a line\n" * (((1 << 20) - (1 << 16) - before) // 7)
+        log.write_bytes(filler + f"here: {secret}\n".encode() + filler + b"\xff\n")
+        mask_file(log)
+        assert log.read_bytes() == filler + b"here: ***\n" + filler + b"\xff\n"
+
+
+def test_a_key_that_does_not_end_hides_what_may_be_of_it_only(tmp_path: Path) -> None:
+    """A log may name the first line of one, and go on."""
+    log = tmp_path / "consumer.log"
+    log.write_text("-----BEGIN PRIVATE KEY-----\n" + "a line\n" * 200_000)
+    mask_file(log)
+    assert log.read_text().startswith(MASK)
+    assert log.read_text().count("a line") > 190_000
+
+
+def test_a_log_that_cannot_be_masked_stays_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Behind a full disk nothing half-written lies beside it, and nothing of a killed process is in
+    the way.
+    """
+    log = tmp_path / "consumer.log"
+    log.write_text("token=abcdefgh\n")
+    with monkeypatch.context() as patch:
+        patch.setattr("harness.model.secrets.masked", failing)
+        with pytest.raises(OSError, match="No space left"):
+            mask_file(log)
+    assert [file.name for file in tmp_path.iterdir()] == ["consumer.log"]
+    (tmp_path / "consumer.log.part").touch()
+    mask_file(log)
+    assert log.read_text() == f"token={MASK}\n"
+
+
+def failing(*_: object) -> str:
+    """Fail as a full disk does."""
+    raise OSError(ENOSPC, "No space left on device")
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ('./a --password "two words" b', './a --password "***" b'),
+        ("./a --password 'two words' b", "./a --password '***' b"),
+        (r'./a --password "two \"words\" x" b', './a --password "***" b'),
+        (r"./a --password two\ words b", "./a --password *** b"),
+        (
+            r"""["--run", "./a --password \"two words\" b"]""",
+            """["--run", "./a --password *** b"]""",
+        ),
+        (r'{"it": "token=\"two words\" b"}', '{"it": "token=*** b"}'),
+    ],
+)
+def test_a_secret_may_hold_blanks(text: str, shown: str) -> None:
+    """In the quotation marks of a shell, in those of JSON, or behind a backslash."""
+    assert masked(text) == shown
+
+
+def test_a_command_line_to_paste_is_what_it_was(tmp_path: Path) -> None:
+    """In an interactive shell, too, where ``!`` names a command of the past in double quotation
+    marks; stars of the user's own stay stars.
+    """
+    words = [
+        "./a!b --password hunter2",
+        './a *** --token=t0k3n *** !! $HOME `x` \\\\ "it\'s"!',
+        '--secret "two words"',
+        "",
+        "a\nb!c",
+    ]
+    line, names = with_variables(words)
+    assert names == ["SECRET_1", "SECRET_2", "SECRET_3"]
+    assert masked(line) == line  # it is printed by what masks all texts
+    assert all(secret not in line for secret in ("hunter2", "t0k3n", "two words"))
+    given = {"SECRET_1": "hunter2", "SECRET_2": "t0k3n", "SECRET_3": "two words"}
+    out = tmp_path / "out"
+    shell = subprocess.run(
+        ["bash", "--norc", "--noprofile", "-i"],
+        input=f"printf '%s\\0' {line} > {out}\n",
+        text=True,
+        env=given | {"PATH": os.environ["PATH"], "HISTFILE": ""},
+        capture_output=True,
+        check=False,
+        start_new_session=True,
+    )
+    assert out.read_text().split("\0")[:-1] == words, shell.stderr
