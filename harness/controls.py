@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeVar, runtime_checkable
+from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias, TypeVar, runtime_checkable
 
 from harness.model.scenario import Fault, Role
 
@@ -214,11 +214,15 @@ def injectable(fault: Fault) -> Injectable:
     """Return a declared fault with its verbs.
 
     Raises:
-        TypeError: its class has none.
+        TypeError: its class lacks one of them.
     """
     if not isinstance(fault, Injectable):
-        raise TypeError(f"{type(fault).__name__} is no fault: it has no arm and inject")
+        lacks = [name for name in _OF_A_FAULT if not hasattr(fault, name)]
+        raise TypeError(f"{type(fault).__name__} is no fault: it has no {' and no '.join(lacks)}")
     return fault
+
+
+_OF_A_FAULT: Final = ("id", "evidence", "arm", "inject")
 
 
 __all__ = [

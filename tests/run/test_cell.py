@@ -5,6 +5,7 @@ something fails.
 from __future__ import annotations
 
 from dataclasses import replace
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -313,6 +314,15 @@ def test_a_part_that_is_made_by_a_call_may_have_no_end() -> None:
 
 
 def test_a_fault_without_verbs_is_told_before_anything_starts() -> None:
-    """By the class that lacks them."""
-    with pytest.raises(TypeError, match="Draining is no fault: it has no arm and inject"):
-        injectable(Draining(Played(), Drained()))  # type: ignore[arg-type]  # that is the point
+    """By the class, and by the verb that it lacks."""
+    armed = SimpleNamespace(id="kill", evidence=lambda: (), arm=lambda _: None)
+    with pytest.raises(TypeError, match=r"it has no inject$"):
+        injectable(armed)  # type: ignore[arg-type]  # that is the point
+    injected = SimpleNamespace(id="kill", evidence=lambda: (), inject=lambda _: None)
+    with pytest.raises(TypeError, match=r"it has no arm$"):
+        injectable(injected)  # type: ignore[arg-type]  # as above
+    with pytest.raises(
+        TypeError, match=r"^Draining is no fault: it has no id and no evidence and no arm and"
+    ):
+        injectable(Draining(Played(), Drained()))  # type: ignore[arg-type]  # as above
+    injectable(SimpleNamespace(**vars(armed) | vars(injected)))  # type: ignore[arg-type]  # as above

@@ -30,21 +30,32 @@ LEAVES = -1
 """The member epoch of a heartbeat with which a member leaves its group, also a static member."""
 WITHOUT_MEMBERS = frozenset({"Empty", "Dead"})
 """The states of a group that has no members."""
+WITH_MEMBERS = frozenset(
+    {
+        "Stable",
+        "PreparingRebalance",
+        "CompletingRebalance",
+        "Assigning",
+        "Reconciling",
+        "NotReady",
+    }
+)
+"""The states of a group that has members, of any protocol."""
 
 
 def groups_of(admin: Any) -> dict[str, tuple[GroupProtocol, bool]]:
     """Return the protocol of every group of a cluster, and whether it has members.
 
     Only brokers since 4.0 name a group's protocol; the groups of older ones are classic. Brokers
-    before 2.6 do not say in their list whether a group has members: they are asked for them.
+    before 2.6 do not say in their list whether a group has members, and newer ones may tell a state
+    that is not known here: they are asked for the members.
     """
     found = {}
     for each in admin.list_groups():
         group, state = each["group_id"], each.get("group_state")
         protocol = _PROTOCOLS.get(str(each.get("group_type")).lower(), GroupProtocol.CLASSIC)
-        peopled = (
-            state not in WITHOUT_MEMBERS if state else bool(members_of(admin, group, protocol))
-        )
+        clear = state in WITH_MEMBERS or state in WITHOUT_MEMBERS
+        peopled = state in WITH_MEMBERS if clear else bool(members_of(admin, group, protocol))
         found[group] = protocol, peopled
     return found
 

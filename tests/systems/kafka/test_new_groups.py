@@ -167,16 +167,20 @@ def test_an_administrator_removes_members_of_a_classic_group(protocol: str) -> N
 
 
 def test_groups_with_members_are_known_by_their_states() -> None:
-    """A broker that tells no states (before 2.6) is asked for the members of each group."""
+    """A broker that tells no states (before 2.6), or one that is unknown, is asked for the members
+    of each group.
+    """
     states = {"a": "Empty", "b": "Dead", "c": "Stable", "d": "Reconciling", "e": None, "f": None}
+    states |= {"g": "Unknown", "h": "Unknown", "i": "ThoughtOfLater"}
     observer = Observer("nowhere", lambda: None)
     groups = [{"group_id": name, "group_state": state} for name, state in states.items()]
-    members = {"e": [{"member_id": "m-1", "client_id": "c"}], "f": []}
+    one = [{"member_id": "m-1", "client_id": "c"}]
+    members = {"e": one, "f": [], "g": one, "h": [], "i": []}
     observer._admin = SimpleNamespace(
         list_groups=lambda: groups,
         describe_groups=lambda names: {name: {"members": members[name]} for name in names},
     )
-    assert observer.peopled() == {"c", "d", "e"}
+    assert observer.peopled() == {"c", "d", "e", "g"}
 
 
 def test_the_members_of_an_application_are_read() -> None:
