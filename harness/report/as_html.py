@@ -26,7 +26,7 @@ from harness.report.headline import headline, reds
 from harness.report.own import labels_of, own_facts
 from harness.report.page.detail import first_seen
 from harness.report.page.model import page_of
-from harness.report.page.seen import MARKED
+from harness.report.page.usual import MARKED
 from harness.report.renderer import HOW_WE_COUNT, Renderer, facts, not_tested
 from harness.report.summary import SIGNS, is_own, outcome, summarise
 

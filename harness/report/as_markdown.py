@@ -14,7 +14,7 @@ from harness.report.headline import headline, reds
 from harness.report.matrix import CONFIDENCE_RUNS, Spot, tables
 from harness.report.own import own_facts
 from harness.report.page.detail import first_seen
-from harness.report.page.seen import MARKED
+from harness.report.page.usual import MARKED
 from harness.report.renderer import HOW_WE_COUNT, Renderer, facts
 from harness.report.summary import SIGNS, counted, outcome, rerun_line, summarise
 

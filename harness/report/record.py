@@ -12,7 +12,7 @@ from harness.report.escaping import visible
 from harness.report.page.detail import broken_rows, history_of, rows_of
 from harness.report.page.evidence import told_write
 from harness.report.page.paths import Paths
-from harness.report.page.seen import MARKED
+from harness.report.page.usual import MARKED
 from harness.report.summary import SIGNS, counted, outcome
 
 if TYPE_CHECKING:

@@ -14,8 +14,8 @@ from harness.report.advising import mending, said_last
 from harness.report.page.evidence import beside, next_step, proof_of, settings_of, sign_of
 from harness.report.page.paths import Paths, anomalous
 from harness.report.page.ribbons import ribbons_of
-from harness.report.page.seen import MARKED
 from harness.report.page.timeline import timeline_of
+from harness.report.page.usual import MARKED
 from harness.report.summary import DECLARED, rerun_line
 
 if TYPE_CHECKING:

@@ -7,11 +7,14 @@ from typing import TYPE_CHECKING, Any
 
 from harness.model import events as kinds
 from harness.model.places import Removal
+from harness.model.scenario import Role
 from harness.model.states import State
-from harness.report.page.seen import Lines, seen_of, usually
+from harness.report.page.lines import Lines, in_topic
+from harness.report.page.seen import seen_of
+from harness.report.page.usual import usually
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from harness.model.history import Event
 
@@ -69,28 +72,19 @@ class Paths:
 
     def __init__(self, events: Sequence[Event]) -> None:
         self.lines = Lines(events)
-        self._zero: int = events[0]["t"] if events else 0
-        self._by_record: dict[object, list[Event]] = {}
         self._transactions: dict[str, list[Event]] = {}
-        self._saved: list[Event] = []
-        self._batches: list[Event] = []
-        for event in events:
-            for record in _records(event):
-                self._by_record.setdefault(record, []).append(event)
-            if event["event"] == kinds.TRANSACTION and event.get("outcome") != "begun":
+        for event in self.lines.of(kinds.TRANSACTION):
+            if event.get("outcome") != "begun":
                 self._transactions.setdefault(str(event.get("transaction")), []).append(event)
-            elif event["event"] == kinds.BATCH:
-                self._batches.append(event)
-            elif event["event"] == kinds.COMMITTED and event.get("reached") is not False:
-                self._saved.append(event)
+        self._restarted = bool(self.lines.restarts(str(Role.PRODUCER)))
 
     def of(self, row: Mapping[str, Any]) -> RecordPath:
         """Return the path of a record, given its row in the account's record table."""
-        events = self._by_record.get(row["record"], [])
+        events = self.lines.about(str(row["record"]))
         letters = _letters(events)
         hops = [self._hop(event, letters) for event in events]
         hops += [self._told(event) for event in self._outcomes(events)]
-        hops += [self._passed(event, letter) for event, letter in self._positions(events, letters)]
+        hops += list(self._positions(events, letters))
         hops += [self._step(event, letter) for event, letter in self._steps(events, letters)]
         timed = sorted(
             (hop for hop in hops if hop and hop.ms is not None), key=lambda hop: hop.ms or 0.0
@@ -108,12 +102,14 @@ class Paths:
             fate,
             sentence,
             ordered,
-            usually(row, self.lines),
+            usually(row, restarted=self._restarted),
         )
 
     def _ms(self, event: Event) -> float:
-        t: int = event["t"]
-        return round((t - self._zero) / MS_NS, 1)
+        return self._since(event["t"])
+
+    def _since(self, t: int) -> float:
+        return round((t - self.lines.zero) / MS_NS, 1)
 
     def _hop(self, event: Event, letters: Mapping[tuple[object, ...], str]) -> Hop | None:
         told = _TEXTS.get(event["event"])
@@ -145,25 +141,13 @@ class Paths:
 
     def _positions(
         self, events: Iterable[Event], letters: Mapping[tuple[object, ...], str]
-    ) -> list[tuple[Event, str]]:
-        """Return, per log copy in the topic, the first commit of a position past it."""
-        found = []
-        for event in events:
-            if (
-                event["event"] == kinds.STORED
-                and event.get("hop") == "topic"
-                and event.get("offset") is not None
-            ):
-                past = (
-                    saved
-                    for saved in self._saved
-                    if saved.get("partition") == event.get("partition")
-                    and int(saved.get("offset") or 0) > int(event.get("offset") or 0)
-                )
-                first = next(past, None)
-                if first is not None:
-                    found.append((first, letters.get(_copy(event), "")))
-        return found
+    ) -> Iterator[Hop]:
+        """Yield, per log copy in the topic, the first position that each group saved past it."""
+        for copy in filter(in_topic, events):
+            for saved in self.lines.past(copy):
+                at = f"partition {saved.partition} offset {saved.offset}, group {saved.group}"
+                letter = letters.get(_copy(copy), "")
+                yield Hop(self._since(saved.t), "wire", f"position saved past it: {at}", letter)
 
     def _steps(
         self, events: Iterable[Event], letters: Mapping[tuple[object, ...], str]
@@ -171,11 +155,8 @@ class Paths:
         """Return, per log copy in the topic, the steps of the batches that read it."""
         return [
             (step, letters.get(_copy(event), ""))
-            for event in events
-            if event["event"] == kinds.STORED
-            and event.get("hop") == "topic"
-            and event.get("offset") is not None
-            for step in self._batches
+            for event in filter(in_topic, events)
+            for step in self.lines.of(kinds.BATCH)
             if step.get("partition") == event.get("partition")
             and int(step.get("offset") or 0)
             <= int(event.get("offset") or 0)
@@ -190,22 +171,10 @@ class Paths:
             letter,
         )
 
-    def _passed(self, event: Event, letter: str) -> Hop:
-        text = (
-            f"position saved past it: partition {event.get('partition')} offset "
-            f"{event.get('offset')}"
-        )
-        return Hop(self._ms(event), "wire", text, letter)
-
 
 _AT_REST = frozenset(
     {kinds.OFFERED, kinds.STORED, kinds.RECORDED, kinds.ABSORBED, kinds.REMOVED, kinds.MOVED}
 )
-
-
-def _records(event: Event) -> Iterable[object]:
-    many = event["records"] if isinstance(event.get("records"), list) else [event.get("record")]
-    return [record for record in many if isinstance(record, str)]
 
 
 def _copy(event: Event) -> tuple[object, ...]:
@@ -290,7 +259,8 @@ def _sent(event: Event) -> tuple[str, str, bool]:
 
 def _answer(event: Event) -> tuple[str, str, bool]:
     at = f" at offset {event['offset']}" if event.get("offset") is not None else ""
-    said = f"error {event['error']}" if event.get("error") else f"stored{at}"
+    error = event.get("error")
+    said = f"error {error}" if error else "nothing of it" if error is None else f"stored{at}"
     lost = event.get("reached") is False
     return (
         "wire",
