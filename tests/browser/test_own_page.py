@@ -197,7 +197,7 @@ def test_the_headline_says_what_broke_and_what_was_seen_stands_below(
     one(browser, "#red .broken a").click()
     assert shown(browser, BROKEN)
     card = next(each for each in every(browser, "#cell .card") if "WHAT WAS SEEN" in each.text)
-    assert "given to a reader 2 times" in card.text
+    assert "the consumer was given it at 2.0 s and 2.0 s" in card.text
     usually = card.find_element("css selector", ".usually").text
     assert usually.startswith("what usually does this (no line of the history shows")
 

@@ -9,19 +9,25 @@ from typing import Any
 import pytest
 
 from harness.model.states import LastHop, State
+from harness.report.page.lines import Lines
 from harness.report.page.paths import Paths
-from harness.report.page.seen import MARKED, Lines, seen_of, usually
+from harness.report.page.seen import seen_of
+from harness.report.page.usual import MARKED
 
 Row = dict[str, Any]
 
 
+ROLES = {1: "producer", 2: "consumer", 3: "processor"}
+"""Whose the connections are."""
+
+
 class Tale:
-    """A history that is told a second after the other; the consumer's connection is 2."""
+    """A history that is told a second after the other. Its first line of its own is at 4 s."""
 
     def __init__(self) -> None:
         self.events: list[Row] = []
         self.tell("cell", phase="begun")
-        for conn, role in ((1, "producer"), (2, "consumer")):
+        for conn, role in ROLES.items():
             self.tell("frame", conn=conn, role=role, dir="request", api="ApiVersions", corr=0)
 
     def tell(self, event: str, by: str = "wire", **fields: object) -> Tale:
@@ -30,16 +36,42 @@ class Tale:
         self.events.append({"t": t, "w": 0, "cell": "c", "by": by, "event": event, **fields})
         return self
 
-    def sent(self, record: str, corr: int, *, arrives: bool = True) -> Tale:
+    def sent(self, record: str, corr: int, conn: int = 1, *, arrives: bool = True) -> Tale:
         """A request with a record passed, or did not."""
         kind = "sent" if arrives else "unsent"
-        return self.tell(kind, record=record, topic="t", partition=0, request=f"1:{corr}")
+        return self.tell(kind, record=record, topic="t", partition=0, request=f"{conn}:{corr}")
 
-    def answered(self, record: str, corr: int, error: int = 0, *, reached: bool = True) -> Tale:
+    def answered(
+        self, record: str, corr: int, error: int | None = 0, *, reached: bool = True
+    ) -> Tale:
         """The broker's answer to it passed."""
         return self.tell(
             "produce_answer", record=record, request=f"1:{corr}", error=error, reached=reached
         )
+
+    def committed(
+        self,
+        offset: int,
+        error: int | None = 0,
+        conn: int = 2,
+        group: str = "g",
+        name: str | None = None,
+    ) -> Tale:
+        """A reader asked for its position to be saved, and was answered (``None``: it was not). The
+        time of the answer is a second later. ``name``: its transactional id.
+        """
+        at = {"topic": "t", "partition": 0, "offset": offset, "group": group}
+        at["request"] = f"{conn}:{len(self.events)}"
+        self.tell("committed", transactional_id=name, reached=True, **at)
+        if error is not None:
+            self.tell("commit_answer", error=error, reached=True, **at)
+        return self
+
+    def ended(self, name: str, error: int = 0, *, commit: bool) -> Tale:
+        """A transaction was asked to end, and the broker answered."""
+        at = {"transactional_id": name, "request": f"3:{len(self.events)}"}
+        self.tell("end_txn", commit=commit, reached=True, **at)
+        return self.tell("end_txn_answer", error=error, reached=True, **at)
 
     def rule(self, phase: str, corr: int, api: str = "Produce", conn: int = 1) -> Tale:
         """The fault's rule did something to a request."""
@@ -48,7 +80,7 @@ class Tale:
             rule="fault",
             phase=phase,
             conn=conn,
-            role={1: "producer", 2: "consumer"}[conn],
+            role=ROLES[conn],
             corr=corr,
             dir="request",
             api=api,
@@ -68,7 +100,13 @@ class Tale:
     def forgot(self, file: str, after: int = 0) -> Tale:
         """A file went back to what was flushed: it had 10 bytes."""
         return self.tell(
-            "fault", "runner", phase="forgot", file=file, bytes_before=10, bytes_after=after
+            "fault",
+            "runner",
+            phase="forgot",
+            node="broker-1",
+            file=file,
+            bytes_before=10,
+            bytes_after=after,
         )
 
     def stored(self, record: str, offset: int) -> Tale:
@@ -84,11 +122,15 @@ class Tale:
             visible=True,
         )
 
-    def fetched(self, record: str, *, reached: bool = True) -> Tale:
-        """A reader was given it."""
+    def fetched(self, record: str, conn: int = 2, *, reached: bool = True) -> Tale:
+        """A reader was given it, as the wire saw."""
         return self.tell(
-            "fetched", record=record, topic="t", partition=0, offset=0, conn=2, reached=reached
+            "fetched", record=record, topic="t", partition=0, offset=0, conn=conn, reached=reached
         )
+
+    def delivered(self, record: str, by: str = "consumer-1") -> Tale:
+        """A reader was given it, as it says itself."""
+        return self.tell("delivered", by, record=record)
 
     def said(self, **row: object) -> str:
         """Return what is said of the record ``r``."""
@@ -96,7 +138,7 @@ class Tale:
 
     def usually(self, **row: object) -> str:
         """Return what usually does this."""
-        return usually(_row(**row), Lines(self.events))
+        return Paths(self.events).of(_row(**row)).usually
 
 
 def _row(hop: LastHop | None = None, **row: object) -> Row:
@@ -112,33 +154,38 @@ def test_a_relay_that_marks_rows_as_sent_too_early() -> None:
     tale = Tale().sent("a", 1).sent("r", 2, arrives=False).rule("discarded", 2)
     tale.restarted("producer").sent("b", 3).sent("c", 4)
     assert tale.said(hop=LastHop.NEVER_SENT) == (
-        "its request was discarded by lostack's fault at 5.0 s; the producer was killed at 6.0 s, "
-        "was started again at 7.0 s; after that the producer sent 2 others, and this one never "
-        "again"
+        "lostack's fault discarded the Produce request of the producer about it at 6.0 s; the "
+        "producer was killed at 7.0 s; was started again at 8.0 s; sent 2 others after 8.0 s, and "
+        "this one never again; the output does not have it"
     )
     assert tale.usually(hop=LastHop.NEVER_SENT).startswith("the source's cursor, or the mark")
     path = Paths(tale.events).of(_row(hop=LastHop.NEVER_SENT))
     assert "lostack's fault discarded this Produce request" in [hop.text for hop in path.hops]
-    assert path.sentence.startswith("lost: never sent; its request was discarded")
-    assert path.usually
+    assert path.sentence.startswith("lost: never sent; lostack's fault discarded the Produce")
     assert "no line of the history shows" in MARKED
 
 
 def test_what_the_wire_could_not_deliver_is_not_the_faults() -> None:
     """A request whose connection had ended did not arrive, and no rule is named."""
     tale = Tale().sent("r", 2, arrives=False).life("broker", "exited", signal=9)
-    told = tale.said(hop=LastHop.NEVER_SENT)
-    assert told.startswith("its request of 3.0 s did not reach the broker; the broker was killed")
-    assert "lostack" not in told
+    assert tale.said(hop=LastHop.NEVER_SENT) == (
+        "a request of the producer with it did not reach the broker at 4.0 s; the broker was "
+        "killed at 5.0 s; the output does not have it"
+    )
 
 
 def test_a_record_that_nobody_sent() -> None:
-    """It was taken, and no request with it was seen; who was not started again gave up."""
-    tale = Tale().tell("taken", "producer-1", record="r").sent("a", 1)
-    told = tale.said(hop=LastHop.NEVER_SENT)
-    assert told.startswith("taken from the source at 3.0 s, and no request with it was seen")
-    assert told.endswith("after that the producer sent 1 other, and this one never again")
+    """It was taken, and no request with it was seen: so it was not sent again, either. Who was not
+    started again gave up.
+    """
+    tale = Tale().life("producer", "started").tell("taken", "producer-1", record="r").sent("a", 1)
+    assert tale.said(hop=LastHop.NEVER_SENT) == (
+        "the producer took it from the source at 5.0 s; no request with it was seen on the wire; "
+        "the producer sent 1 other after 5.0 s, and not this one; the output does not have it"
+    )
     assert "does not look at what a send returns" in tale.usually(hop=LastHop.NEVER_SENT)
+    told = Tale().tell("taken", "runner", record="r").said(hop=LastHop.NEVER_SENT)
+    assert told.startswith("lostack offered it at 4.0 s; no request with it was seen on the wire")
 
 
 @pytest.mark.parametrize(
@@ -147,61 +194,57 @@ def test_a_record_that_nobody_sent() -> None:
         (
             Tale().sent("r", 1).answered("r", 1, 7),
             LastHop.SENT,
-            "sent at 3.0 s; the broker refused it (error 7) at 4.0 s",
+            "the producer sent it at 4.0 s; the broker answered the producer with error 7 at 5.0 s",
         ),
-        (Tale().sent("r", 1), LastHop.SENT, "sent at 3.0 s; no answer to it was seen"),
+        (
+            Tale().sent("r", 1),
+            LastHop.SENT,
+            "the producer sent it at 4.0 s; no answer to it was seen",
+        ),
         (
             Tale().sent("r", 1).answered("r", 1).life("broker", "exited", signal=9),
             LastHop.ACKED,
-            "the broker acknowledged it at 4.0 s; the broker was killed at 5.0 s",
+            "the broker acknowledged it to the producer at 5.0 s; was killed at 6.0 s",
         ),
         (
             Tale().sent("r", 1).forgot("t-0"),
             LastHop.ACKED,
-            "at 4.0 s its log went back to what had been flushed",
+            "its log on broker-1 went back to what was flushed at 5.0 s",
         ),
         (
-            Tale().stored("r", 0).tell("committed", topic="t", partition=0, offset=4),
+            Tale().stored("r", 0).committed(4),
             LastHop.SKIPPED,
             (
-                "stored at partition 0 offset 0; never given to a reader; the position was saved "
-                "past it at 4.0 s (to 4)"
+                "the consumer saved position 4 of partition 0 for group g, past it, at 6.0 s; no "
+                "reader was seen to be given it; stored at partition 0 offset 0"
             ),
         ),
         (
-            Tale()
-            .fetched("r")
-            .tell("committed", topic="t", partition=0, offset=1)
-            .restarted("consumer")
-            .fetched("a")
-            .stored("r", 0),
+            Tale().fetched("r").committed(1).restarted("consumer").fetched("a").stored("r", 0),
             LastHop.DELIVERED,
             (
-                "stored at partition 0 offset 0; given to a reader at 3.0 s; the position was "
-                "saved past it at 4.0 s (to 1); the consumer was killed at 5.0 s, was started "
-                "again at 6.0 s; after that the consumer was given 1 other, and this one never "
-                "again; the output has no row of it"
+                "the consumer was given it at 4.0 s; saved position 1 of partition 0 for group g, "
+                "past it, at 6.0 s; was killed at 7.0 s; was started again at 8.0 s; was given 1 "
+                "other after 8.0 s, and this one never again; stored at partition 0 offset 0; the "
+                "output does not have it"
             ),
         ),
         (
             Tale()
             .stored("r", 0)
-            .tell("removed", "observer", record="r", offset=0, why="retention"),
+            .tell("removed", "observer", record="r", partition=0, offset=0, why="retention"),
             LastHop.DELETED,
-            "the broker took it away",
+            "the broker took it away from partition 0 offset 0 (retention)",
         ),
         (
-            Tale()
-            .stored("r", 0)
-            .tell("sent", record="r", topic="t", request="1:1", attempt="producer-1.3.1")
-            .tell("transaction", transaction="producer-1.3", outcome="aborted"),
-            LastHop.ABORTED,
-            "its transaction was aborted at 5.0 s",
+            Tale().fetched("r").tell("acknowledged", record="r", request="2:1", how="ack"),
+            LastHop.GIVEN_UP,
+            "the consumer was given it at 4.0 s; acknowledged it at 5.0 s",
         ),
     ],
 )
 def test_each_last_hop_has_its_sentence(tale: Tale, hop: LastHop, words: str) -> None:
-    """Acts, who did them, and when: in the order in which the record went its way."""
+    """Acts, who did them, and when: in the order of time."""
     assert words in tale.said(hop=hop)
 
 
@@ -213,14 +256,263 @@ def test_every_last_hop_can_be_told_of_an_empty_history() -> None:
         assert "None" not in told
 
 
+# -- what is counted as saved ----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("tale", "saved"),
+    [
+        (Tale().committed(4), True),
+        (Tale().committed(4, error=25), False),
+        (Tale().committed(4, error=None), False),
+        (Tale().committed(4, name="x").ended("x", commit=True), True),
+        (Tale().committed(4, name="x").ended("x", commit=False), False),
+        (Tale().committed(4, name="x").ended("x", 51, commit=True), False),
+        (Tale().committed(4, name="x"), False),
+        (Tale().committed(4, name="x").ended("y", commit=True), False),
+        (
+            Tale()
+            .committed(4, name="x")
+            .tell("init_producer", transactional_id="x", request="3:9", reached=True)
+            .ended("x", commit=True),
+            False,
+        ),
+        (
+            Tale().committed(4, name="x").ended("x", commit=False).ended("x", commit=True),
+            False,
+        ),
+        (Tale().committed(1), False),
+    ],
+    ids=[
+        "saved",
+        "refused",
+        "not answered",
+        "committed",
+        "aborted",
+        "its commit was refused",
+        "never ended",
+        "another's commit",
+        "another producer began",
+        "the next transaction was committed",
+        "not past it",
+    ],
+)
+def test_a_position_is_saved_when_the_broker_says_so(tale: Tale, *, saved: bool) -> None:
+    """A position in a transaction is saved if that was committed."""
+    told = tale.stored("r", 1).said(hop=LastHop.SKIPPED)
+    assert ("past it" in told) == saved
+    hops = Paths(tale.events).of(_row(hop=LastHop.SKIPPED)).hops
+    assert any("saved past it" in hop.text for hop in hops) == saved
+
+
+def test_a_position_is_of_a_group_and_of_who_asked_for_it() -> None:
+    """Two groups read the log; of each stands when its own position was past the record."""
+    tale = Tale().fetched("r").committed(4, conn=3, group="other").committed(1).committed(9)
+    told = tale.stored("r", 1).said(hop=LastHop.DELIVERED)
+    assert (
+        "the processor saved position 4 of partition 0 for group other, past it, at 6.0 s" in told
+    )
+    assert "the consumer saved position 9 of partition 0 for group g, past it, at 10.0 s" in told
+
+
+def test_a_position_is_past_a_record_when_it_is_past_all_its_copies() -> None:
+    """One of two copies that is still to be read is not skipped. A group that is past one copy and
+    another that is past the other are not past both.
+    """
+    tale = Tale().stored("r", 0).stored("r", 5).committed(4)
+    assert "past" not in tale.said(hop=LastHop.SKIPPED)
+    tale.committed(6)
+    assert "saved position 6 of partition 0 for group g, past the last of its copies, at 9.0 s" in (
+        tale.said(hop=LastHop.SKIPPED)
+    )
+
+
+def test_a_position_of_another_log_is_not_past_it() -> None:
+    """The same partition and offsets of another topic."""
+    tale = Tale().stored("r", 0)
+    tale.events[-1]["topic"] = "u"
+    assert "past" not in tale.committed(4).said(hop=LastHop.SKIPPED)
+
+
+# -- by role ---------------------------------------------------------------------------------------
+
+
+def test_sends_of_two_roles_are_told_apart() -> None:
+    """A processor sends the same record on; each answer is told of whom it was for."""
+    tale = Tale().sent("r", 1).sent("r", 1, conn=3).answered("r", 1).stored("r", 0).stored("r", 1)
+    told = tale.said(recordings=2, stored_twice=1)
+    assert told.startswith(
+        "the producer sent it at 4.0 s; the processor sent it at 5.0 s; the broker acknowledged it "
+        "to the producer at 6.0 s; stored"
+    )
+
+
+def test_deliveries_to_two_roles_are_told_apart() -> None:
+    """A stage and the sink read the record once each, and the stage again after its death: only
+    that is a second delivery. Others are counted by role as well.
+    """
+    tale = Tale().fetched("r", conn=3).fetched("r").restarted("processor").fetched("r", conn=3)
+    told = tale.said(recordings=2, delivered_twice=1)
+    assert told.startswith(
+        "the processor was given it at 4.0 s and 8.0 s; the consumer was given it at 5.0 s; the "
+        "processor was killed at 6.0 s; was started again at 7.0 s; "
+    )
+    told = tale.fetched("a").fetched("b", conn=3).fetched("c", conn=3).said(hop=LastHop.DELIVERED)
+    assert "; was given 2 others after 8.0 s, and this one never again" in told
+    assert "the consumer was given 3 others after 5.0 s" not in told
+    assert "the consumer was given 1 other after 5.0 s, and this one never again" in told
+
+
+def test_of_whom_the_wire_saw_nothing_its_own_word_counts() -> None:
+    """A queue's reader, or one over HTTP, that says what it was given. What the wire saw of another
+    role counts nothing of it.
+    """
+    tale = Tale().life("consumer", "started").fetched("a", conn=3).delivered("r")
+    tale.delivered("a").delivered("b")
+    told = tale.said(hop=LastHop.DELIVERED)
+    assert told == (
+        "the consumer was given it at 6.0 s; was given 2 others after 6.0 s, and this one never "
+        "again; the output does not have it"
+    )
+
+
+def test_where_the_wire_saw_a_reader_its_own_word_is_not_told_again() -> None:
+    """The program tells each delivery that the wire has seen as well."""
+    tale = Tale().life("consumer", "started").fetched("r").delivered("r").fetched("a")
+    assert (
+        tale.delivered("a")
+        .said(hop=LastHop.DELIVERED)
+        .startswith(
+            "the consumer was given it at 5.0 s; was given 1 other after 6.0 s, and this one never"
+        )
+    )
+
+
+def test_a_program_that_no_line_names() -> None:
+    """It may be any; so no other records are counted, of no role."""
+    tale = Tale().fetched("r").fetched("a").fetched("b", conn=9)
+    assert "other" not in tale.said(hop=LastHop.DELIVERED)
+    tale = Tale().sent("r", 1).sent("a", 2).sent("r", 1, conn=9)
+    told = tale.said(hop=LastHop.SENT)
+    assert "the producer sent it at 4.0 s; a program sent it at 6.0 s" in told
+    assert "other" not in told
+
+
+# -- what was held ---------------------------------------------------------------------------------
+
+
+def test_a_held_send_is_told() -> None:
+    """It was held, its program died, and then it was discarded."""
+    tale = Tale().rule("held", 2).life("producer", "exited", signal=9)
+    tale.sent("r", 2, arrives=False).rule("discarded", 2).life("producer", "started", 2)
+    assert tale.sent("a", 3).said(hop=LastHop.NEVER_SENT) == (
+        "lostack's fault held the Produce request of the producer about it at 4.0 s; the producer "
+        "was killed at 5.0 s; lostack's fault discarded the Produce request of the producer about "
+        "it at 7.0 s; the producer was started again at 8.0 s; sent 1 other after 8.0 s, and this "
+        "one never again; the output does not have it"
+    )
+
+
+def test_a_held_send_that_was_delivered_late_is_told() -> None:
+    """Another copy was sent meanwhile."""
+    tale = Tale().rule("held", 2).sent("r", 3).sent("r", 2).rule("delivered", 2)
+    assert (
+        tale.stored("r", 0)
+        .stored("r", 1)
+        .said(recordings=2, stored_twice=1)
+        .startswith(
+            "lostack's fault held the Produce request of the producer about it at 4.0 s; the "
+            "producer sent it at 5.0 s and 6.0 s; lostack's fault delivered the Produce request of "
+            "the producer about it late at 7.0 s; stored"
+        )
+    )
+
+
+def test_what_waves_of_load_hold_is_no_fault() -> None:
+    """They hold records back so that there is load behind the fault."""
+    tale = Tale().rule("held", 1)
+    tale.events[-1]["rule"] = "second-wave"
+    assert "fault" not in tale.sent("r", 1).said(hop=LastHop.SENT)
+
+
+@pytest.mark.parametrize(
+    ("phase", "words"),
+    [
+        ("discarded", "discarded the OffsetCommit request of the consumer about it"),
+        ("answered", "answered the OffsetCommit request of the consumer about it in the broker's"),
+        ("hit", ""),
+        ("armed", ""),
+    ],
+)
+def test_a_commit_that_was_kept_back(phase: str, words: str) -> None:
+    """By what was done to it; between two deliveries."""
+    tale = Tale().fetched("r").rule(phase, 9, "OffsetCommit", conn=2).fetched("r")
+    told = tale.said(recordings=2, delivered_twice=1)
+    assert f"; lostack's fault {words}" in told if words else "fault" not in told
+    assert "OffsetCommit" not in tale.sent("r", 1).said(hop=LastHop.SENT)
+
+
+# -- answers ---------------------------------------------------------------------------------------
+
+
+def test_an_aborted_send_is_told() -> None:
+    """Sent, acknowledged, and what its program was told of the transaction."""
+    tale = (
+        Tale()
+        .life("producer", "started")
+        .tell("sent", record="r", topic="t", request="1:1", attempt="producer-1.3.1")
+    )
+    tale.answered("r", 1).tell("transaction", "producer-1", transaction="producer-1.3")
+    tale.events[-1]["outcome"] = "aborted"
+    tale.stored("r", 0).events[-1]["visible"] = False
+    assert tale.said(hop=LastHop.ABORTED) == (
+        "the producer sent it at 5.0 s; the broker acknowledged it to the producer at 6.0 s; the "
+        "producer was told of a transaction with it: aborted, at 7.0 s; stored where no committed "
+        "reader sees it, at partition 0 offset 0; the output does not have it"
+    )
+
+
+def test_every_answer_is_told() -> None:
+    """An acknowledgement stands beside a later refusal; an answer that says nothing of the record
+    is none of the two.
+    """
+    tale = Tale().sent("r", 1).answered("r", 1).sent("r", 2).answered("r", 2, 19)
+    told = tale.sent("r", 3).answered("r", 3, None).said(hop=LastHop.SENT)
+    assert "the broker acknowledged it to the producer at 5.0 s; " in told
+    assert "answered the producer with error 19 at 7.0 s" in told
+    assert "9.0 s" not in told
+    path = Paths(tale.events).of(_row(hop=LastHop.SENT))
+    assert [hop.text for hop in path.hops if "answer" in hop.text][-1].endswith("nothing of it")
+
+
+def test_an_answer_that_did_not_arrive() -> None:
+    """And what the program says that it was told."""
+    tale = Tale().life("producer", "started").sent("r", 1).answered("r", 1, reached=False)
+    told = tale.tell("unknown", "producer-1", record="r", error="E").said(hop=LastHop.SENT)
+    assert "the broker's acknowledgement of it did not reach the producer at 6.0 s" in told
+    assert "the producer could not know whether it is stored (E) at 7.0 s" in told
+
+
+def test_what_only_the_program_says() -> None:
+    """It told of a send, and no request was seen."""
+    tale = Tale().life("producer", "started").tell("unknown", "producer-1", record="r", error="E")
+    assert tale.said(hop=LastHop.SENT).startswith(
+        "the producer could not know whether it is stored (E) at 5.0 s; no request with it was "
+        "seen on the wire"
+    )
+
+
+# -- sent, or given, again -------------------------------------------------------------------------
+
+
 def test_a_record_that_was_sent_again_after_a_restart() -> None:
     """Both sends, what became of the program in between, and the answer that it never had."""
     tale = Tale().sent("r", 1).answered("r", 1, reached=False).restarted("producer").sent("r", 2)
     told = tale.stored("r", 0).stored("r", 1).said(recordings=2, stored_twice=1)
     assert told == (
-        "sent 2 times, first at 3.0 s and last at 7.0 s; the answer of 4.0 s never reached the "
-        "client; in between the producer was killed at 5.0 s, was started again at 6.0 s; stored "
-        "2 times: partition 0 offset 0, partition 0 offset 1; the output has 2 rows of it"
+        "the producer sent it at 4.0 s and 8.0 s; the broker's acknowledgement of it did not reach "
+        "the producer at 5.0 s; the producer was killed at 6.0 s; was started again at 7.0 s; "
+        "stored at partition 0 offset 0, partition 0 offset 1; the output has it 2 times"
     )
     assert "nothing recognises it" in tale.usually(recordings=2, stored_twice=1)
 
@@ -228,12 +520,50 @@ def test_a_record_that_was_sent_again_after_a_restart() -> None:
 def test_a_record_that_was_delivered_again() -> None:
     """Both deliveries, the death in between, and the commit that the fault kept from the broker."""
     tale = Tale().fetched("r").rule("discarded", 9, "OffsetCommit", conn=2).restarted("consumer")
-    told = tale.fetched("r").said(recordings=2, delivered_twice=1)
-    assert told == (
-        "given to a reader 2 times, first at 3.0 s and last at 7.0 s; the OffsetCommit request was "
-        "discarded by lostack's fault at 4.0 s; in between the consumer was killed at 5.0 s, was "
-        "started again at 6.0 s; the output has 2 rows of it"
+    assert tale.fetched("r").said(recordings=2, delivered_twice=1) == (
+        "the consumer was given it at 4.0 s and 8.0 s; lostack's fault discarded the OffsetCommit "
+        "request of the consumer about it at 5.0 s; the consumer was killed at 6.0 s; was started "
+        "again at 7.0 s; the output has it 2 times"
     )
+
+
+def test_what_happens_often_is_counted() -> None:
+    """Ends and starts each by themselves."""
+    tale = Tale().sent("r", 1)
+    for _ in range(4):
+        tale.restarted("producer")
+    told = tale.said(hop=LastHop.SENT)
+    assert "; was killed 4 times, first at 5.0 s and last at 11.0 s; " in told
+    assert "was started again 4 times, first at 6.0 s and last at 12.0 s; " in told
+
+
+def test_others_are_counted_from_a_moment_that_is_named() -> None:
+    """The last restart is not it, if nothing came after that; others that were sent before the
+    program died are not sent after its death.
+    """
+    tale = Tale().sent("r", 1).sent("a", 2).life("producer", "exited", signal=9)
+    assert tale.said(hop=LastHop.SENT) == (
+        "the producer sent it at 4.0 s; was killed at 6.0 s; no answer to it was seen; the "
+        "producer sent 1 other after 4.0 s, and this one never again; the output does not have it"
+    )
+    tale = Tale().sent("r", 1).restarted("producer").sent("a", 2).restarted("producer")
+    told = tale.sent("b", 3).sent("b", 4).said(hop=LastHop.SENT)
+    assert "sent 2 others after 6.0 s, and this one never again" in told
+
+
+@pytest.mark.parametrize("hop", [LastHop.SENT, LastHop.DELIVERED, LastHop.NEVER_SENT])
+def test_nothing_is_said_of_what_did_not_come_after(hop: LastHop) -> None:
+    """A broker's queue has no topic, and a wire may see nothing of a program."""
+    tale = Tale().tell("sent", record="r", topic="q", request="1:1").fetched("r")
+    tale.tell("stored", "observer", record="r", hop="topic", queue="q", place="1", visible=True)
+    tale.tell("sent", record="a", topic="q", request="1:2").fetched("a")
+    told = tale.said(hop=hop)
+    assert "nothing more" not in told
+    assert "1 other after" in told
+    assert "other" not in Tale().sent("r", 1).fetched("r").said(hop=hop)
+
+
+# -- processes -------------------------------------------------------------------------------------
 
 
 def test_who_ended_by_itself_was_not_killed() -> None:
@@ -241,48 +571,45 @@ def test_who_ended_by_itself_was_not_killed() -> None:
     tale = Tale().sent("r", 1).life("producer", "exited", status=1)
     tale.tell("drain", "runner", phase="completed").life("producer", "exited", signal=9)
     told = tale.said(hop=LastHop.SENT)
-    assert "the producer ended by itself (status 1) at 4.0 s" in told
+    assert "ended by itself (status 1) at 5.0 s" in told
     assert "killed" not in told
-
-
-def test_of_a_record_that_fared_well_nothing_is_said() -> None:
-    """Its path has no sentence, and no cause."""
-    tale = Tale().sent("r", 1)
-    assert tale.said(recordings=1) == ""
-    assert tale.usually(recordings=1) == ""
-
-
-def test_what_came_after_is_counted_from_what_is_told() -> None:
-    """Others that were sent before the program died are not sent after its death."""
-    tale = Tale().sent("r", 1).sent("a", 2).life("producer", "exited", signal=9)
-    assert tale.said(hop=LastHop.SENT) == (
-        "sent at 3.0 s; no answer to it was seen; after that the producer sent 1 other, and this "
-        "one never again; the producer was killed at 5.0 s; at rest no log has a copy of it"
-    )
-    tale = Tale().sent("r", 1).restarted("producer").sent("a", 2).restarted("producer")
-    assert tale.sent("b", 3).said(hop=LastHop.SENT) == (
-        "sent at 3.0 s; no answer to it was seen; the producer was killed at 4.0 s, was started "
-        "again at 5.0 s; after that the producer sent 2 others, and this one never again; the "
-        "producer was killed at 7.0 s and so on (4 times); at rest no log has a copy of it"
-    )
 
 
 def test_a_program_that_has_done_its_work_did_not_die() -> None:
     """Status 0 is no death."""
-    assert "ended" not in Tale().sent("r", 1).life("producer", "exited", status=0).said(
-        hop=LastHop.SENT
-    )
+    tale = Tale().sent("r", 1).life("producer", "exited", status=0)
+    assert "ended" not in tale.said(hop=LastHop.SENT)
 
 
-def test_of_several_processes_of_a_role_each_is_named() -> None:
-    """A death of one and a start of another are no restart."""
+@pytest.mark.parametrize(
+    ("role", "node", "words"),
+    [
+        ("controller", "controller-4", "controller-4 was killed"),
+        ("controller", "broker-2", "the controller broker-2 was killed"),
+        ("leader", "broker-1", "the leader broker-1 was killed"),
+        ("broker", "broker-1", "broker-1 was killed"),
+        ("database", "database", "the database was killed"),
+        ("producer", "p-1", "the producer p-1 was killed"),
+    ],
+)
+def test_who_ended_is_called_what_it_is(role: str, node: str, words: str) -> None:
+    """A controller is no broker, and of several processes of a role each is named."""
     tale = Tale().sent("r", 1)
-    for node, phase, more in (("p-1", "exited", {"signal": 9}), ("p-2", "started", {})):
-        tale.tell("node", "runner", node=node, role="producer", phase=phase, incarnation=2, **more)
+    tale.tell("node", "runner", node=node, role=role, phase="exited", signal=9, incarnation=1)
     told = tale.said(hop=LastHop.SENT)
-    assert (
-        "the producer p-1 was killed at 4.0 s; the producer p-2 was started again at 5.0 s" in told
-    )
+    assert f"{words} at 5.0 s" in told
+    assert "the broker was" not in told
+
+
+def test_a_broker_that_came_back_is_told() -> None:
+    """The first process of a broker has no number; a node that is there for the first time did not
+    come back.
+    """
+    tale = Tale().sent("r", 1)
+    for node, phase in (("broker-1", "exited"), ("broker-1", "started"), ("broker-2", "started")):
+        tale.tell("node", "runner", node=node, role="broker", phase=phase, incarnation=0, signal=9)
+    told = tale.said(hop=LastHop.SENT)
+    assert "broker-1 was killed at 5.0 s; was started again at 6.0 s; no answer" in told
 
 
 @pytest.mark.parametrize(
@@ -300,62 +627,8 @@ def test_another_loss_of_power_is_not_told_of_it(tale: Tale) -> None:
     assert "flushed" not in tale.said(hop=LastHop.ACKED)
 
 
-@pytest.mark.parametrize(
-    ("rules", "told"),
-    [
-        ([{"phase": "discarded"}], "the OffsetCommit request was discarded by"),
-        ([{"phase": "answered", "error": 25}], "the OffsetCommit request was refused by"),
-        ([{"phase": "answered", "error": 25, "forward": True}], ""),
-        ([{"phase": "discarded"}, {"phase": "delivered"}], ""),
-        ([{"phase": "discarded", "role": "producer"}], ""),
-    ],
-)
-def test_a_commit_that_was_kept_back(rules: list[Row], told: str) -> None:
-    """Only the reader's own, for good, and by what was done to it."""
-    tale = Tale().fetched("r")
-    common = {"rule": "fault", "role": "consumer", "conn": 2, "corr": 9, "dir": "request"}
-    for rule in rules:
-        tale.tell("rule", **{**common, "api": "OffsetCommit", **rule})
-    said = tale.fetched("r").said(recordings=2, delivered_twice=1)
-    assert (told in said) if told else ("OffsetCommit" not in said)
-    late = Tale().fetched("r").fetched("r")
-    late.tell("rule", **{**common, "api": "OffsetCommit", "phase": "discarded"})
-    assert "OffsetCommit" not in late.said(recordings=2, delivered_twice=1), "it came too late"
-
-
-def test_sends_of_two_roles_are_told_apart() -> None:
-    """A processor sends the same record on."""
-    tale = Tale().sent("r", 1).tell("sent", record="r", topic="u", partition=0, request="2:1")
-    told = tale.stored("r", 0).stored("r", 1).said(recordings=2, stored_twice=1)
-    assert "sent by the producer at 3.0 s; sent by the consumer at 4.0 s" in told
-
-
-def test_what_only_the_program_says() -> None:
-    """It told of a send, and no request was seen."""
-    told = Tale().tell("unknown", "producer-1", record="r", error="E").said(hop=LastHop.SENT)
-    assert told.startswith(
-        "the program says that it sent it, but no request with it was seen on the wire; at 3.0 s "
-        "the program was told: nothing certain: E"
-    )
-
-
-def test_a_position_is_past_a_record_when_it_is_past_all_its_copies() -> None:
-    """One of two copies that is still to be read is not skipped."""
-    tale = Tale().stored("r", 0).stored("r", 5)
-    tale.tell("committed", topic="t", partition=0, offset=4)
-    assert "saved past" not in tale.said(hop=LastHop.SKIPPED)
-    tale.tell("committed", topic="t", partition=0, offset=6)
-    assert "the position was saved past the last of its copies at 6.0 s (to 6)" in tale.said(
-        hop=LastHop.SKIPPED
-    )
-
-
-def test_a_death_while_its_request_was_held_is_told() -> None:
-    """The request is seen to be discarded after the program has died of the fault."""
-    tale = Tale().rule("held", 2).life("producer", "exited", signal=9)
-    tale.sent("r", 2, arrives=False).rule("discarded", 2).life("producer", "started", 2)
-    assert tale.sent("a", 3).said(hop=LastHop.NEVER_SENT) == (
-        "the producer was killed at 4.0 s, was started again at 7.0 s; its request was discarded "
-        "by lostack's fault at 6.0 s; after that the producer sent 1 other, and this one never "
-        "again"
-    )
+def test_of_a_record_that_fared_well_nothing_is_said() -> None:
+    """Its path has no sentence, and no cause."""
+    tale = Tale().sent("r", 1)
+    assert tale.said(recordings=1) == ""
+    assert tale.usually(recordings=1) == ""

@@ -44,7 +44,8 @@ class Turn:
 @dataclass(frozen=True, slots=True)
 class Saved:
     """A position that a broker said it has saved for a group. ``t``: when it said so; of a position
-    in a transaction, when it said that it commits this. ``role``: who asked; empty if unknown.
+    in a transaction, when it said that it commits this. ``role``: who asked. Role and group are
+    empty where no line tells them.
     """
 
     t: int
@@ -52,6 +53,16 @@ class Saved:
     group: str
     partition: int
     offset: int
+
+    @property
+    def words(self) -> str:
+        """Name the position.
+
+        >>> Saved(0, "consumer", "billing", 2, 7).words
+        'position 7 of partition 2 for group billing'
+        """
+        group = f" for group {self.group}" if self.group else ""
+        return f"position {self.offset} of partition {self.partition}{group}"
 
 
 class Lines:
@@ -78,8 +89,8 @@ class Lines:
         }
         for event in self.of(kinds.SENT):  # what a connection's requests name, its answers do not
             self._conns.setdefault(str(event.get("request")).partition(":")[0], self.role(event))
-        drained = [event for event in self.of(kinds.DRAIN) if event.get("phase") != "begun"]
-        self.rest: int = (drained or events)[0 if drained else -1]["t"] if events else 0
+        drained = (event["t"] for event in self.of(kinds.DRAIN) if event.get("phase") != "begun")
+        self.rest: int = next(drained, events[-1]["t"] + 1 if events else 0)
         """When the drain was over. Processes that end later are ended by lostack, to clean up."""
         fired = (event["t"] for event in self.of(kinds.FAULT) if event.get("phase") == "fired")
         self.fired: int | None = next(fired, None)
@@ -132,11 +143,11 @@ class Lines:
         return [turn.t for turn in self.turns if turn.role == role and turn.how == AGAIN]
 
     def _by_role(self, events: Iterable[Event]) -> dict[str, list[Event]]:
-        """Return the lines whose role is known, by role."""
+        """Return the lines by role; nothing if the role of one is unknown: it may be any."""
         found: dict[str, list[Event]] = defaultdict(list)
         for event in events:
             found[self.role(event)].append(event)
-        return {role: lines for role, lines in found.items() if role}
+        return {} if "" in found else found
 
     def _turns(self) -> Iterator[Turn]:
         ended = set()
@@ -168,7 +179,7 @@ class Lines:
             if t is not None:
                 log = event.get("topic"), event.get("partition")
                 at = int(event.get("partition") or 0), int(event.get("offset") or 0)
-                yield log, Saved(t, self.role(event), str(event.get("group")), *at)
+                yield log, Saved(t, self.role(event), str(event.get("group") or ""), *at)
 
     def _ends(self) -> dict[str, list[tuple[int, int | None]]]:
         """Return by transactional id when an end of its open transaction was asked for, and when a

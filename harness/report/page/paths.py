@@ -145,9 +145,8 @@ class Paths:
         """Yield, per log copy in the topic, the first position that each group saved past it."""
         for copy in filter(in_topic, events):
             for saved in self.lines.past(copy):
-                at = f"partition {saved.partition} offset {saved.offset}, group {saved.group}"
-                letter = letters.get(_copy(copy), "")
-                yield Hop(self._since(saved.t), "wire", f"position saved past it: {at}", letter)
+                text = f"position saved past it: {saved.words}"
+                yield Hop(self._since(saved.t), "wire", text, letters.get(_copy(copy), ""))
 
     def _steps(
         self, events: Iterable[Event], letters: Mapping[tuple[object, ...], str]

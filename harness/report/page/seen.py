@@ -72,7 +72,10 @@ def _lost_before(told: Sequence[Event], lines: Lines) -> Iterator[Said]:
 def _lost_behind(told: Sequence[Event], lines: Lines) -> Iterator[Said]:
     """What a record shows that its log kept, and that was lost behind it."""
     passed = _passed(told, lines)
-    parts = ((saved.t, _saved(saved, past)) for saved, past in passed.items())
+    parts = (
+        (saved.t, (_name(saved.role), f"saved {saved.words}, past {past},"))
+        for saved, past in passed.items()
+    )
     yield from _timed((*_deliveries(told, lines), *parts), lines, lines.rest)
     if last := _last(told, DELIVERIES, lines):
         yield from _others("was given", last, "this one never again", lines.given, lines)
@@ -171,14 +174,16 @@ def _said(
         if event["event"] == kinds.RULE and event.get("phase") in _KEPT
     }
     answered = any(event["event"] == kinds.PRODUCE_ANSWER for event in told)
+    readers = {lines.role(event) for event in told if event["event"] == kinds.DELIVERED} - {""}
+    wired = bool(mine.keys() & lines.watched.keys())
     for event in told:
         kind, role = event["event"], lines.role(event)
         left_out = {  # other parts say it
             kinds.TAKEN: bool(mine),
             kinds.UNSENT: event.get("request") in kept,
             kinds.ACKED: answered,
-            kinds.FETCHED: not role and any(each in lines.given for each in mine),
-            kinds.DELIVERED: role in lines.watched,
+            kinds.FETCHED: bool(readers) and not wired,
+            kinds.DELIVERED: role in lines.watched or (wired and not role),
             kinds.RULE: role in elsewhere,
         }
         if kind in words and not left_out.get(kind):
@@ -199,11 +204,6 @@ def _passed(told: Sequence[Event], lines: Lines) -> dict[Saved, str]:
     past = "it" if len(copies) == 1 else "the last of its copies"
     passed = (found for found in groups.values() if len(found) == len(copies))
     return {max(found, key=lambda saved: saved.t): past for found in passed}
-
-
-def _saved(saved: Saved, past: str) -> Said:
-    at = f"position {saved.offset} of partition {saved.partition} for group {saved.group}"
-    return _name(saved.role), f"saved {at}, past {past},"
 
 
 def _name(role: str) -> str:
