@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import re
 import socket
-import subprocess
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -14,6 +13,7 @@ import psutil
 import pytest
 
 from harness.model.waiting import wait_until
+from tests.started import started
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -32,33 +32,17 @@ def test_what_listens_is_on_the_page(tmp_path: Path) -> None:
     rows = re.findall(r"^\| (`[^|]*) \| ([^|]*) \|", PAGE.read_text(encoding="utf-8"), re.MULTILINE)
     known = {name for program, _ in rows for name in re.findall(r"`([\w-]+)`", program)}
     assert set(PROGRAMS.values()) <= known
-    run = subprocess.Popen(
-        [
-            sys.executable,
-            "-m",
-            "harness.cli",
-            "run",
-            "--system",
-            "kafka",
-            "--only",
-            CELL,
-            "--reports",
-            str(tmp_path),
-        ],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-    )
-    root, seen = psutil.Process(run.pid), set[tuple[str, str]]()
+    words = ("run", "--system", "kafka", "--only", CELL, "--reports", str(tmp_path / "reports"))
+    seen = set[tuple[str, str]]()
+    with started((sys.executable, "-m", "harness.cli", *words), tmp_path / "said") as run:
+        root = psutil.Process(run.pid)
 
-    def over() -> bool:
-        seen.update(listening(root))
-        return run.poll() is not None
+        def over() -> bool:
+            seen.update(listening(root))
+            return run.poll() is not None
 
-    wait_until(over, within_s=200, because="the run to end", poll_s=0.1)
-    assert run.stdout is not None
-    with run.stdout as said:
-        assert run.returncode == 0, said.read()
+        wait_until(over, within_s=200, because="the run to end", poll_s=0.1)
+    assert run.returncode == 0, (tmp_path / "said").read_text()
     by_program = {program: {at for name, at in seen if name == program} for program, _ in seen}
     assert by_program.keys() == set(PROGRAMS.values()), by_program
     [control] = {at for at in by_program["wire"] if at.startswith("/")}
