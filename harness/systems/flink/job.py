@@ -8,8 +8,9 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final
 
 from harness.model import events as kinds
+from harness.model.failures import CellFailure
 from harness.model.scenario import Role
-from harness.model.waiting import wait_until
+from harness.model.waiting import WaitTimeoutError, wait_until
 from harness.run.drain import StageEndedError
 from harness.systems.flink.abilities import RunningJob
 from harness.systems.flink.inputs import failpoint_of
@@ -162,6 +163,12 @@ class Job(RunningJob):
             self._slots = 0
 
     def _end(self) -> None:
+        """Cancel the job, and wait for its end. If the JobManager cannot tell it, kill the
+        TaskManager, which could write into the history of a cell that has ended.
+
+        Raises:
+            CellFailure: the job did not end in time, or nobody knows whether it has.
+        """
         try:
             if self._cluster.rest.state(self.id) not in OVER:
                 self._cluster.rest.cancel(self.id)
@@ -171,8 +178,11 @@ class Job(RunningJob):
                     because="the job to end",
                     poll_s=POLL_S,
                 )
-        except RestError:  # the JobManager is gone, or does not know the job
-            return
+        except (RestError, WaitTimeoutError) as error:
+            if isinstance(error, RestError) and self.task_manager.has_ended():
+                return  # a fault has killed both: the next JobManager does not know the job
+            self.task_manager.end()
+            raise CellFailure(f"nobody can tell whether the job has ended: {error}") from error
 
     def _words(self) -> list[str]:
         scene = self._scene

@@ -57,6 +57,15 @@ class TaskManager:
             self._say("exited", status=end.status, signal=end.signal)
         return end
 
+    def has_ended(self) -> bool:
+        """Say whether the job's TaskManager is known, and has ended."""
+        return bool(self._now) and self.ended() is not None
+
+    def end(self) -> None:
+        """Kill the TaskManager, if it is known and lives."""
+        if self._now and self.ended() is None:
+            self.kill()
+
     def pause(self) -> None:
         """Stop the TaskManager (SIGSTOP)."""
         self._cluster.task_manager(self._now).pause()
