@@ -200,6 +200,22 @@ def test_who_sends_what_it_reads_for_ever_comes_no_further(load: Load) -> None:
     assert goes_round(range(records, 3 * records)) == once
 
 
+def test_who_writes_into_new_topics_for_ever_comes_no_further(load: Load) -> None:
+    """From retry to retry, each in a topic of its own."""
+
+    def goes_on(times: range) -> int:
+        for number in times:
+            topic = f"retry-{number}"
+            load.says("sent", record=load.ids[0], topic=topic, request="1:1")
+            load.says(
+                "committed", group="billing", topic=topic, partition=0, offset=1, request="2:1"
+            )
+        return load.count()
+
+    assert goes_on(range(20)) == 40
+    assert goes_on(range(20, 200)) == goes_on(range(200, 400)) == 200
+
+
 def test_each_topic_that_a_stage_drains_is_a_load_of_its_own(load: Load) -> None:
     """The same records go from topic to topic: every step in each of them counts."""
     for topic in ("orders", "paid", "shipped"):

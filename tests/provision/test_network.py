@@ -219,6 +219,14 @@ def test_a_login_that_ivy_cannot_give_a_socks_proxy_is_told(fetching: Fetching) 
     assert "s3cret" not in said
 
 
+def test_jars_do_not_come_by_socks_4(fetching: Fetching) -> None:
+    """Java hands such a proxy addresses, and looks up no names for it: as the docs say."""
+    with serving({}) as proxy:
+        said = fetching.failure("http://repo.invalid", ALL_PROXY=f"socks4://127.0.0.1:{proxy.port}")
+        assert proxy.asked == []
+    assert "repo.invalid: not found" in said
+
+
 def test_jars_come_through_a_socks_proxy(fetching: Fetching) -> None:
     """By the variable that holds for everything."""
     with serving({AT: b"jar"}) as repository, socks_to(repository.port) as proxy:

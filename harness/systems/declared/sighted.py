@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
 INTERNAL = "__"
 """The prefix of Kafka's internal topics."""
+MOST_TOPICS = 100
+"""In how many topics steps count: a program may write into new ones for ever."""
 
 
 class Sighted:
@@ -69,6 +71,7 @@ class Sighted:
         self._furthest: dict[tuple[str, str, int], int] = {}
         self._advanced = 0
         self._moves: Counter[tuple[str, str]] = Counter()
+        self._counted: set[str] = set()
 
     def moments(self, since: int = 0) -> list[int]:
         """Return the times (monotonic ns) at which something about a record was seen, without the
@@ -90,10 +93,10 @@ class Sighted:
         """Return how often a record of the load was seen to do something in a topic for the first
         time, or a stage saved a position that was ahead of all before.
 
-        It grows while the load gets on, and is bounded by the load, for each topic. What is done
-        again does not count, nor do records that a program makes up. A stage's positions in a topic
-        count as often as the load has records: a program that sends again what it reads moves them
-        for ever.
+        It grows while the load gets on, and is bounded by the load, for each topic of the first
+        :data:`MOST_TOPICS`. What is done again does not count, nor do records that a program makes
+        up. A stage's positions in a topic count as often as the load has records: a program that
+        sends again what it reads moves them for ever.
         """
         with self._lock:
             self._look()
@@ -337,7 +340,7 @@ class Sighted:
         log = event["group"], event["topic"], event["partition"]
         if event["offset"] > self._furthest.get(log, 0):
             self._furthest[log] = event["offset"]
-            self._moves[self._role(event), event["topic"]] += 1
+            self._moves[self._role(event), event["topic"]] += self._counts(event["topic"])
         if position not in self._positions:
             self._positions.add(position)
             self._moments.append(event["t"])
@@ -347,8 +350,13 @@ class Sighted:
         if first in self._firsts:
             return False
         self._firsts.add(first)
-        self._advanced += event["record"] in self._known
+        self._advanced += event["record"] in self._known and self._counts(topic)
         return True
+
+    def _counts(self, topic: str) -> bool:
+        if len(self._counted) < MOST_TOPICS:
+            self._counted.add(topic)
+        return topic in self._counted
 
     def _first_in_some_topic(self, event: Event) -> None:
         """Count a step that names no topic, at most once for each topic in which the stage sent the
