@@ -284,7 +284,7 @@ def _transaction(clause: Clause) -> str:
         and line["transaction"] in attempts
         and line["outcome"] == clause.named["outcome"]
         and clause.reading.by(line) == clause.named["who"]
-        and str(clause.named["error"] or "None") in str(line["error"])
+        and str(clause.named["error"] or "None") in str(line.get("error"))
     )
 
 
@@ -412,12 +412,12 @@ def _did(line: Line, how: str) -> bool:
     if line["phase"] != "exited":
         return False
     if how == "was killed":
-        return line["signal"] == 9 and not line.get("asked")
+        return line.get("signal") == 9 and not line.get("asked")
     if how.startswith("ended, as it was told"):
         return bool(line.get("asked"))
     return how in (
-        f"ended by itself (status {line['status']})",
-        f"ended by itself (signal {line['signal']})",
+        f"ended by itself (status {line.get('status')})",
+        f"ended by itself (signal {line.get('signal')})",
     )
 
 
