@@ -55,9 +55,9 @@ _SHAPES: Final = (
     (("bearer",), re.compile(r"(?i)(\bbearer\s+)[\w.~+/-]{16,}=*")),
     (
         _KEYS,
-        re.compile(rf"(?i)({_KEY}\s?=\s?){_OPEN}(?:{_VALUE}|[^\s&;,#\"'\[\]{{}}()]+)"),
+        re.compile(rf"(?i)({_KEY}[ \t]?=[ \t]?){_OPEN}(?:{_VALUE}|[^\s&;,#\"'\[\]{{}}()]+)"),
     ),
-    (_KEYS, re.compile(rf"(?i)({_KEY}[\"']\s?:\s?){_OPEN}(?:{_VALUE}|[\w.+/-]+)")),
+    (_KEYS, re.compile(rf"(?i)({_KEY}[\"'][ \t]?:[ \t]?){_OPEN}(?:{_VALUE}|[\w.+/-]+)")),
     (_KEYS, re.compile(rf"(?i)((?<!\S)--?[\w-]{{0,40}}{_KEY} ){_OPEN}{_WORD}")),
     (("eyj",), re.compile(r"()\beyJ[\w-]{6,}\.[\w-]{6,}\.[\w-]*")),
     (

@@ -354,6 +354,11 @@ def test_a_key_that_does_not_end_hides_what_may_be_of_it_only(tmp_path: Path) ->
     assert log.read_text().count("a line") > 190_000
 
 
+def test_a_name_at_the_end_of_a_line_hides_nothing_of_the_next() -> None:
+    """So a log in which each line ends with one can be cut anywhere."""
+    assert masked("password=\nfetched k3-17 token:\nx") == "password=\nfetched k3-17 token:\nx"
+
+
 def test_a_log_that_cannot_be_masked_stays_alone(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
