@@ -19,6 +19,7 @@ PARTS: Final[Mapping[str, Callable[[], str]]] = {
     "suites": suites.sizes,
 }
 """What each part says, by its name. ``points`` is written by ``tests.points``."""
+AT_THE_TOP: Final = ("README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "SECURITY.md")
 REFERENCE: Final = ROOT / "docs" / "reference"
 MARK: Final = re.compile(
     r"<!-- ([\w/ .,+-]+?)(?: -->|(\n(?:(?!-->).)*)-->)\n(.*?)<!-- /\1 -->", re.DOTALL
@@ -27,8 +28,8 @@ MARK: Final = re.compile(
 
 
 def pages() -> list[Path]:
-    """Return every page that we write: README, ARCHITECTURE, and those below docs and examples."""
-    found = [ROOT / "README.md", ROOT / "ARCHITECTURE.md", *sorted((ROOT / "docs").rglob("*.md"))]
+    """Return every page that we write: those at the top, and those below docs and examples."""
+    found = [*(ROOT / name for name in AT_THE_TOP), *sorted((ROOT / "docs").rglob("*.md"))]
     return [*found, *sorted((ROOT / "examples").rglob("*.md"))]
 
 
