@@ -29,7 +29,8 @@ if TYPE_CHECKING:
 
     import pandas as pd
 
-    from harness.model.history import Event
+    from harness.judge.rows import Row
+    from harness.model.events import Event
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,11 +150,7 @@ class Account:
 
 
 def account(events: Iterable[Event]) -> Account:
-    """Account for one cell's events.
-
-    Raises:
-        TypeError: a field has a value of a wrong type.
-    """
+    """Account for one cell's events."""
     return account_of(Rows(events))
 
 
@@ -166,24 +163,24 @@ def account_of(rows: Rows) -> Account:
 
 def _records(rows: Rows) -> tuple[dict[str, Any], ...]:
     """One row per offered record: state, last hop and copies."""
-    recordings = counted(rows.results) + _contributions(rows)
-    absorbed = counted(rows.of(kinds.ABSORBED))
+    recordings = Counter(row.record for row in rows.results) + _contributions(rows)
+    absorbed = counted(rows.of(kinds.Absorbed))
     twice = _stored_twice(rows)
     facts = {
-        "acked": ids(rows.near(kinds.ACKED)),
-        "refused": ids(rows.near(kinds.REFUSED)),
+        "acked": ids(rows.near(kinds.Acked)),
+        "refused": ids(rows.near(kinds.Refused)),
         "unknown": rows.unknown(near=True),
         "stored": ids(rows.in_topic),
     }
     states = _states(rows, recordings)
     hops = _last_hops(rows, facts["acked"])
 
-    def row(record: str, said: dict[str, Any]) -> dict[str, Any]:
+    def row(record: str, said: Row) -> dict[str, Any]:
         extra, state = max(recordings[record] - 1, 0), states[record]
         return {
             "record": record,
-            "key": said["key"],
-            "position": said["position"],
+            "key": said.key,
+            "position": said.position,
             **{name: record in records for name, records in facts.items()},
             "recordings": recordings[record],
             "absorbed": absorbed[record],
@@ -198,42 +195,36 @@ def _records(rows: Rows) -> tuple[dict[str, Any], ...]:
     return tuple(row(record, said) for record, said in rows.offered.items())
 
 
-def _contributions(rows: Rows) -> Counter[str]:
+def _contributions(rows: Rows) -> Counter[str | None]:
     """Return how often each record is folded into the last version of a value. Earlier versions are
     no results.
 
     If one version has two lines about a record, the later one counts.
     """
     last: dict[str | None, int] = {}
-    folded = list(rows.of(kinds.FOLDED))
+    folded = list(rows.of(kinds.Folded))
     for row in folded:
-        last[row["key"]] = max(row["version"], last.get(row["key"], row["version"]))
-    times = {
-        (row["key"], row["record"]): row["times"]
-        for row in folded
-        if row["version"] == last[row["key"]]
-    }
-    found: Counter[str] = Counter()
+        last[row.key] = max(row.version, last.get(row.key, row.version))
+    times = {(row.key, row.record): row.times for row in folded if row.version == last[row.key]}
+    found: Counter[str | None] = Counter()
     for (_, record), count in times.items():
         found[record] += max(count, 0)
     return found
 
 
-def _stored_twice(rows: Rows) -> Counter[str]:
+def _stored_twice(rows: Rows) -> Counter[str | None]:
     """For each record, how many of its rows are of one more copy, or tell of one attempt and copy
     again.
     """
-    places = {(row["record"], rows.copies.of(row["place"])) for row in rows.results}
+    places = {(row.record, rows.copies.of(row.place)) for row in rows.results}
     found = Counter(
         {record: count - 1 for record, count in Counter(record for record, _ in places).items()}
     )
-    named = [row for row in rows.results if row["attempt"] is not None]
-    again = counted(named)
+    named = [row for row in rows.results if row.attempt is not None]
+    again = Counter(row.record for row in named)
     again.subtract(
         record
-        for record, _, _ in {
-            (row["record"], row["attempt"], rows.copies.of(row["place"])) for row in named
-        }
+        for record, _, _ in {(row.record, row.attempt, rows.copies.of(row.place)) for row in named}
     )
     found.update(again)
     return found
@@ -245,38 +236,38 @@ def _totals(rows: Rows) -> Iterator[Total]:
     """
     cursor = _cursor(rows)
     movable = ids(row for row in rows.stored if undecided(row)) | ids(
-        row for row in rows.in_topic if row["waiting"] in MOVABLE
+        row for row in rows.in_topic if row.waiting in MOVABLE
     )
-    for row in {row["key"]: row for row in rows.of(kinds.TOTAL)}.values():
-        of = [record for record, said in rows.offered.items() if row["key"] in ("", said["key"])]
+    for row in {row.key: row for row in rows.of(kinds.Total)}.values():
+        of = [record for record, said in rows.offered.items() if row.key in ("", said.key)]
         still = sum(
-            record in movable or (cursor is not None and rows.offered[record]["position"] >= cursor)
+            record in movable or (cursor is not None and rows.offered[record].position >= cursor)
             for record in of
         )
-        missing, extra = max(row["missing"], 0), max(row["extra"], 0)
+        missing, extra = max(row.missing, 0), max(row.extra, 0)
         yield Total(
-            row["key"],
-            row["expected"],
-            row["found"],
+            row.key or "",
+            row.expected,
+            row.found,
             max(missing - still, 0),
             min(missing, still),
             extra,
-            row["alone"],
+            row.alone,
         )
 
 
 def _cursor(rows: Rows) -> int | None:
-    return next((row["position"] for row in reversed(list(rows.of(kinds.CURSOR)))), None)
+    return next((row.position for row in reversed(list(rows.of(kinds.Cursor)))), None)
 
 
-def _states(rows: Rows, recordings: Counter[str]) -> dict[str, State]:
+def _states(rows: Rows, recordings: Counter[str | None]) -> dict[str, State]:
     """Return the state of each record at rest. States that can still change come before those that
     cannot.
     """
     cursor = _cursor(rows)
     stalled = ids(row for row in rows.stored if undecided(row))
-    left = ids(row for row in rows.in_topic if row["waiting"] in MOVABLE)
-    aside = ids(row for row in rows.stored if row["hop"] == Hop.ASIDE and not rows.copies.gone(row))
+    left = ids(row for row in rows.in_topic if row.waiting in MOVABLE)
+    aside = ids(row for row in rows.stored if row.hop == Hop.ASIDE and not rows.copies.gone(row))
 
     def state(record: str, position: int) -> State:
         if recordings[record]:
@@ -289,17 +280,17 @@ def _states(rows: Rows, recordings: Counter[str]) -> dict[str, State]:
             return State.LEFT_IN_SOURCE
         return State.SET_ASIDE if record in aside else State.LOST
 
-    return {record: state(record, row["position"]) for record, row in rows.offered.items()}
+    return {record: state(record, row.position) for record, row in rows.offered.items()}
 
 
 def _last_hops(rows: Rows, acked: Collection[str]) -> Callable[[str], LastHop]:
     copies = rows.copies
-    visible = ids(row for row in rows.in_topic if row["visible"]) | (copies.untold - copies.unseen)
+    visible = ids(row for row in rows.in_topic if row.visible) | (copies.untold - copies.unseen)
     aborted = ids(rows.in_topic) - visible
-    there = ids(row for row in rows.in_topic if row["visible"] and not copies.gone(row))
-    taken = ids(rows.of(kinds.DELIVERED))
-    arrived = ids(row for row in rows.of(kinds.FETCHED) if row["reached"])
-    sent = ids(rows.near(kinds.SENT, kinds.UNKNOWN))
+    there = ids(row for row in rows.in_topic if row.visible and not copies.gone(row))
+    taken = ids(rows.of(kinds.Delivered))
+    arrived = ids(row for row in rows.of(kinds.Fetched) if row.reached)
+    sent = ids(rows.near(kinds.Sent, kinds.Unknown))
 
     def hop(record: str) -> LastHop:
         if record in there:
@@ -321,13 +312,11 @@ def _phantoms(rows: Rows) -> int:
 
     What programs write besides their records (``foreign``) is no record.
     """
-    in_sink = [row for row in rows.of(kinds.RECORDED) if not rows.knows(row)]
-    gone_on = {rows.copies.of(row["place"]) for row in in_sink}
-    strange = (row for row in rows.of(kinds.STORED) if not rows.knows(row) and not row["foreign"])
+    in_sink = [row for row in rows.of(kinds.Recorded) if not rows.knows(row)]
+    gone_on = {rows.copies.of(row.place) for row in in_sink}
+    strange = (row for row in rows.of(kinds.Stored) if not rows.knows(row) and not row.foreign)
     waiting = (
-        row
-        for row in strange
-        if row["hop"] == Hop.TOPIC and rows.copies.of(row["place"]) not in gone_on
+        row for row in strange if row.hop == Hop.TOPIC and rows.copies.of(row.place) not in gone_on
     )
     folded = sum(
         times for record, times in _contributions(rows).items() if record not in rows.offered
@@ -340,9 +329,11 @@ def _reordered(rows: Rows) -> tuple[str, ...]:
     highest: dict[str, int] = {}
     found = []
     for record in dict.fromkeys(
-        row["record"] for row in sorted(rows.results, key=lambda row: row["order"])
+        row.record
+        for row in sorted(rows.results, key=lambda row: row.order)
+        if row.record is not None
     ):
-        key, position = rows.offered[record]["key"], rows.offered[record]["position"]
+        key, position = rows.offered[record].key, rows.offered[record].position
         if key is not None:
             if position < highest.get(key, position):
                 found.append(record)
@@ -373,7 +364,7 @@ def _counts(
         "duplicated": total("duplicated") + extra,
         **{name: total(name) for name in ("stored_twice", "delivered_twice", "absorbed")},
         "aborted": rows.copies.count(
-            row for row in rows.stored if not row["visible"] and not undecided(row)
+            row for row in rows.stored if not row.visible and not undecided(row)
         ),
         "phantom": _phantoms(rows),
         "resurrected": resurrected(rows),

@@ -31,11 +31,11 @@ def broken_order(plan: Plan, found: Account) -> str | None:
 
 def broken_invariants(history: History) -> str | None:
     """Say which invariants do not hold at rest, or return ``None``."""
-    broken = [event for event in history.of(kinds.INVARIANT) if not event["holds"]]
+    broken = [event for event in history.of(kinds.Invariant) if not event.holds]
     if not broken:
         return None
     return "; ".join(
-        f"an invariant does not hold: {e['asked']} gives {e['found']}, and must give {e['equals']}"
+        f"an invariant does not hold: {e.asked} gives {e.found}, and must give {e.equals}"
         for e in broken
     )
 

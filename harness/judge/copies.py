@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Final
 
 from harness.model.places import Removal
 from harness.model.states import LastHop
@@ -11,7 +11,7 @@ from harness.model.states import LastHop
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
 
-_Row: TypeAlias = "dict[str, Any]"
+    from harness.judge.rows import Row
 
 MOVED: Final = "moved"
 """The reason for a missing copy that was moved to a place about which the history has no other
@@ -44,32 +44,30 @@ class Copies:
     """
 
     def __init__(
-        self, stored: Collection[_Row], removed: Collection[_Row], moved: Collection[_Row]
+        self, stored: Collection[Row], removed: Collection[Row], moved: Collection[Row]
     ) -> None:
         self._same: dict[str, str] = {}
-        self._moved = {row[end] for row in moved for end in ("place", "to")} - {None}
+        self._moved = {place for row in moved for place in (row.place, row.to)} - {None}
         for row in moved:
-            self._join(row["place"], row["to"])
-        self._gone = {
-            _spot(row) for row in (*removed, *moved) if row["place"] not in (None, row["to"])
-        }
+            self._join(row.place, row.to)
+        self._gone = {_spot(row) for row in (*removed, *moved) if row.place not in (None, row.to)}
         here = {_spot(row) for row in stored}
-        self.untold = {row["record"] for row in removed if _spot(row) not in here}
+        self.untold = {row.record for row in removed if _spot(row) not in here}
         """Records with a copy that only its removal mentions."""
         self.unseen = self.untold - {
-            row["record"] for row in removed if _spot(row) not in here and row["visible"]
+            row.record for row in removed if _spot(row) not in here and row.visible
         }
         """Those of ``untold`` whose copy no reader could see: it was in a log, in an aborted
         transaction.
         """
-        self.why: dict[str, set[str]] = defaultdict(set)
+        self.why: dict[str | None, set[str | None]] = defaultdict(set)
         """By record: the reasons why its copies were removed."""
-        told = {row["place"] for row in (*stored, *removed, *moved)} - {None}
+        told = {row.place for row in (*stored, *removed, *moved)} - {None}
         for row in removed:
-            self.why[row["record"]].add(row["why"])
+            self.why[row.record].add(row.why)
         for row in moved:
-            if row["to"] not in told:
-                self.why[row["record"]].add(MOVED)
+            if row.to not in told:
+                self.why[row.record].add(MOVED)
 
     def _join(self, place: str | None, to: str | None) -> None:
         if place is None or to is None:
@@ -83,7 +81,7 @@ class Copies:
             place = self._same[place]
         return place
 
-    def gone(self, copy: _Row) -> bool:
+    def gone(self, copy: Row) -> bool:
         """Say whether a copy was removed from its place, or moved to another one."""
         return _spot(copy) in self._gone
 
@@ -93,21 +91,21 @@ class Copies:
         """
         return None if place is None else self._first(place)
 
-    def count(self, rows: Iterable[_Row]) -> int:
+    def count(self, rows: Iterable[Row]) -> int:
         """Return how many copies lines are about. A copy that was moved counts once."""
         rows = list(rows)
-        moved = {self.of(row["place"]) for row in rows if row["place"] in self._moved}
-        return len(moved) + sum(row["place"] not in self._moved for row in rows)
+        moved = {self.of(row.place) for row in rows if row.place in self._moved}
+        return len(moved) + sum(row.place not in self._moved for row in rows)
 
 
-def _spot(row: _Row) -> tuple[str | None, str | None]:
+def _spot(row: Row) -> tuple[str | None, str | None]:
     """Where a line's copy stands: the logs of two topics have the same places. A line about a queue
     names no topic.
     """
-    return row["topic"], row["place"]
+    return row.topic, row.place
 
 
-def removed(why: Collection[str], *, taken: bool, arrived: bool) -> LastHop:
+def removed(why: Collection[str | None], *, taken: bool, arrived: bool) -> LastHop:
     """Return the last hop of a record whose copies have all been removed, for these reasons.
 
     ``taken``: a program reported that it was given the record. ``arrived``: the wire saw it arrive.

@@ -23,7 +23,8 @@ if TYPE_CHECKING:
     from harness.judge.load import Load
     from harness.judge.proof import Knowledge
     from harness.judge.signs import Signs
-    from harness.model.history import Event, History
+    from harness.model.events import Event
+    from harness.model.history import History
     from harness.model.plan import Plan
 
 SIGTERM = 15
@@ -46,8 +47,8 @@ class Course:
         """Records, other than the target, that were offered and are still waiting in the pipeline
         at the end.
         """
-        self.drain: Event | None = None
-        for event in history.of(kinds.DRAIN):
+        self.drain: kinds.Drain | None = None
+        for event in history.of(kinds.Drain):
             self.drain = event
         self.firing = Firing(plan, history, self.drain)
         self.fired_at = self.firing.fired_at
@@ -55,7 +56,7 @@ class Course:
         self._rest = Rest(plan, history, found, self.drain)
 
     @property
-    def killed(self) -> list[Event]:
+    def killed(self) -> list[kinds.Node]:
         """The processes that were killed by SIGKILL as part of the fault."""
         return self.firing.killed
 
@@ -119,44 +120,38 @@ class Course:
         """Say whether the drain completed and nothing moves any more. A record that is missing then
         is lost, not late.
         """
-        return (
-            self.drain is not None
-            and self.drain.get("phase") == "completed"
-            and self.unrest() is None
-        )
+        return self.drain is not None and self.drain.phase == "completed" and self.unrest() is None
 
     def stuck(self) -> str | None:
         """Say which stage stopped, if the drain failed; otherwise return ``None``."""
-        if self.drain and self.drain.get("phase") == "failed":
+        if self.drain and self.drain.phase == "failed":
             ended = "".join(
-                f"; {e['by']} had ended: {kinds.last_words(e.get('because'))}"
-                for e in self._gave_up()
+                f"; {e.by} had ended: {kinds.last_words(e.because)}" for e in self._gave_up()
             )
             gone = (
                 e
-                for e in self.history.of(kinds.NODE)
-                if e.get("phase") == "gone" and not self.firing.drained_before(e)
+                for e in self.history.of(kinds.Node)
+                if e.phase == "gone" and not self.firing.drained_before(e)
             )
             ended += "".join(
-                f"; process {e['pid']} ({e['command']}) of the {e['node']} had ended by itself"
-                for e in gone
+                f"; process {e.pid} ({e.command}) of the {e.node} had ended by itself" for e in gone
             )
             how = (
                 "the pipeline cannot go on"
-                if self.drain.get("at_once")
+                if self.drain.at_once
                 else "no progress until the deadline"
             )
-            return f"{how}: {self.drain.get('stage')}: {self.drain.get('because')}{ended}"
+            return f"{how}: {self.drain.stage}: {self.drain.because}{ended}"
         return None
 
-    def _gave_up(self) -> Iterator[Event]:
+    def _gave_up(self) -> Iterator[kinds.Stopped]:
         """Return the programs that ended by an error after the fault and before the drain was given
         up.
         """
         ends = (
             e
-            for e in self.history.of(kinds.STOPPED)
-            if e.get("kind") == "error" and e["t"] > (self.fired_at or 0)
+            for e in self.history.of(kinds.Stopped)
+            if e.kind == "error" and e.t > (self.fired_at or 0)
         )
         return (e for e in ends if not self.firing.drained_before(e))
 
@@ -171,19 +166,17 @@ class Course:
         why = self.plan.stops
         return (
             None
-            if any(why in str(e.get("because")) for e in self._gave_up())
+            if any(why in str(e.because) for e in self._gave_up())
             else f"the pipeline stopped, but no program ended with the error {why}"
         )
 
     def _asked_too_early(self) -> str | None:
         if self.plan.refused_by_client:
             return None
-        end = self.drain["t"] if self.drain else 0
-        early = next((e for e in self.history.of(*kinds.AUTHORITIES) if e["t"] < end), None)
+        end = self.drain.t if self.drain else 0
+        early = next((e for e in self.history.of(*kinds.AUTHORITIES) if e.t < end), None)
         return (
-            f"an authority was asked before the drain had ended ({early['event']})"
-            if early
-            else None
+            f"an authority was asked before the drain had ended ({early.event})" if early else None
         )
 
     def unhealthy_after(self) -> str | None:
@@ -192,44 +185,36 @@ class Course:
         """
         if self.plan.refused_by_client or self.drain is None:
             return None
-        for event in self.history.of(kinds.NODE):
+        for event in self.history.of(kinds.Node):
             if (
-                event.get("phase") == "exited"
-                and event.get("signal") != SIGKILL
+                event.phase == "exited"
+                and event.signal != SIGKILL
                 and not self.firing.drained_before(event)
             ):
                 if (
-                    event.get("status") == 0
+                    event.status == 0
                     or self._supervised(event)
                     or self._replaced(event)
                     or _ended_in_order(event)
                 ):
                     continue
-                was_told = event.get("asked") and event.get("role") in self.plan.evidence.told
-                if was_told or event in self.firing.meant(event.get("role")):
+                was_told = event.asked and event.role in self.plan.evidence.told
+                if was_told or event in self.firing.meant(event.role):
                     continue
-                return f"{event.get('node')} was not healthy after the fault: {how_ended(event)}"
+                return f"{event.node} was not healthy after the fault: {how_ended(event)}"
         return None
 
-    def _supervised(self, end: Event) -> bool:
+    def _supervised(self, end: kinds.Node) -> bool:
         """Whether a process that ended by itself was started again by a supervisor."""
-        lives = (
-            e
-            for e in self.history.of(kinds.NODE)
-            if e.get("node") == end.get("node") and e["t"] > end["t"]
-        )
-        return any(e.get("phase") == "started" and e.get("supervised") is True for e in lives)
+        lives = (e for e in self.history.of(kinds.Node) if e.node == end.node and e.t > end.t)
+        return any(e.phase == "started" and e.supervised is True for e in lives)
 
-    def _replaced(self, end: Event) -> bool:
+    def _replaced(self, end: kinds.Node) -> bool:
         """Whether another process had taken this one's place. It may have been told so, and ended
         because of it.
         """
-        lives = (
-            e
-            for e in self.history.of(kinds.NODE)
-            if e.get("node") == end.get("node") and e["t"] < end["t"]
-        )
-        return any(e.get("phase") == "replaced" for e in lives)
+        lives = (e for e in self.history.of(kinds.Node) if e.node == end.node and e.t < end.t)
+        return any(e.phase == "replaced" for e in lives)
 
     def _failed_early(self) -> str | None:
         """Return a failure that came before all authorities had been asked. A later one does not
@@ -238,19 +223,14 @@ class Course:
         return self._failure() if self._cut_short() else None
 
     def _failure(self) -> str | None:
-        return next(
-            (f"the run failed: {e.get('because')}" for e in self.history.of(kinds.FAILED)), None
-        )
+        return next((f"the run failed: {e.because}" for e in self.history.of(kinds.Failed)), None)
 
     def _unreadable(self) -> str | None:
         if self.history.damage:
             return f"the history is damaged at {', '.join(self.history.damage[:3])}"
-        blind = next(self.history.of(kinds.UNDECODABLE), None)
+        blind = next(self.history.of(kinds.Undecodable), None)
         return (
-            (
-                f"the wire could not read {blind.get('api')} v{blind.get('version')}: "
-                f"{blind.get('because')}"
-            )
+            (f"the wire could not read {blind.api} v{blind.version}: {blind.because}")
             if blind
             else None
         )
@@ -259,33 +239,32 @@ class Course:
         """Name a process that was connected in a stage's place without being part of it: it takes
         records.
         """
-        found = next(self.history.of(kinds.STRANGER), None)
+        found = next(self.history.of(kinds.Stranger), None)
         if found is None:
             return None
         who = (
-            f"process {found['pid']} ({found['command']})"
-            if found["pid"]
+            f"process {found.pid} ({found.command})"
+            if found.pid
             else "a process that lostack cannot identify"
         )
         return (
-            f"{who} is connected through the {found['role']}'s route, but does not belong to the "
-            f"{found['role']}: end that process, or, if it belongs to another stage, give it the "
+            f"{who} is connected through the {found.role}'s route, but does not belong to the "
+            f"{found.role}: end that process, or, if it belongs to another stage, give it the "
             "address of that stage's route"
         )
 
     def _survivors(self) -> str | None:
         """Name a process that was killed and is still alive."""
-        for event in self.history.of(kinds.NODE):
-            if event.get("left") and not self.firing.drained_before(event):
-                pid, how, command = event["left"][0]
+        for event in self.history.of(kinds.Node):
+            if event.left and not self.firing.drained_before(event):
+                pid, how, command = event.left[0]
                 why = (
                     "and it is unknown whether it belongs to that node"
                     if how == "stray"
                     else "although it belongs to that node"
                 )
                 return (
-                    f"process {pid} ({command}) was still alive after {event.get('node')} had "
-                    f"ended, {why}"
+                    f"process {pid} ({command}) was still alive after {event.node} had ended, {why}"
                 )
         return None
 
@@ -293,7 +272,7 @@ class Course:
         """Say what is wrong with the source: if it is incomplete, losses and phantoms cannot be
         told.
         """
-        count = len({event.get("record") for event in self.history.of(kinds.OFFERED)})
+        count = len({event.record for event in self.history.of(kinds.Offered)})
         return (
             None
             if count == self.plan.offered
@@ -303,8 +282,8 @@ class Course:
     def _refusal(self) -> str | None:
         if not self.plan.refused_by_client:
             return None
-        refusals = [e for e in self.history.of(kinds.STOPPED) if e.get("kind") == "settings"]
-        sent = next(self.history.of(kinds.SENT, kinds.STORED, kinds.RECORDED), None)
+        refusals = [e for e in self.history.of(kinds.Stopped) if e.kind == "settings"]
+        sent = next(self.history.of(kinds.Sent, kinds.Stored, kinds.Recorded), None)
         if not refusals:
             return "the client was expected to refuse these settings and did not"
         return (
@@ -349,15 +328,13 @@ class Course:
 
     def _unhealthy_before(self) -> str | None:
         until = self.fired_at
-        for event in self.history.of(kinds.NODE):
-            if event.get("phase") != "exited" or (
-                event.get("status") == 0 and event.get("signal") is None
-            ):
+        for event in self.history.of(kinds.Node):
+            if event.phase != "exited" or (event.status == 0 and event.signal is None):
                 continue
             if until is None and (self.plan.refused_by_client or self.firing.drained_before(event)):
                 continue
-            if until is None or event["t"] < until:
-                return f"{event.get('node')} was not healthy before the fault: {how_ended(event)}"
+            if until is None or event.t < until:
+                return f"{event.node} was not healthy before the fault: {how_ended(event)}"
         return None
 
     def _load(self) -> str | None:
@@ -376,40 +353,34 @@ class Course:
         That counts as load without progress. If nothing waits, or a program is gone, there was no
         load. If a supervisor has seen that a program does not come back, that is why nothing moves.
         """
-        if self.drain and self.drain.get("phase") == "failed" and self.drain.get("at_once"):
+        if self.drain and self.drain.phase == "failed" and self.drain.at_once:
             return True
-        last = {
-            e.get("node"): e
-            for e in self.history.of(kinds.NODE)
-            if not self.firing.drained_before(e)
-        }
-        gone = any(e.get("phase") == "exited" and e.get("status") != 0 for e in last.values())
+        last = {e.node: e for e in self.history.of(kinds.Node) if not self.firing.drained_before(e)}
+        gone = any(e.phase == "exited" and e.status != 0 for e in last.values())
         return self.stuck() is not None and bool(self.waiting) and not gone
 
     def _cut_short(self) -> str | None:
         if self.plan.refused_by_client:
             return None
-        if self.drain is None or self.drain.get("phase") == "begun":
+        if self.drain is None or self.drain.phase == "begun":
             return "the run was cut short before the drain had ended"
-        if not any(event.get("phase") == "observed" for event in self.history.of(kinds.CELL)):
+        if not any(event.phase == "observed" for event in self.history.of(kinds.Cell)):
             return "the run was cut short before all authorities had been asked"
         return None
 
 
-def _ended_in_order(event: Event) -> bool:
+def _ended_in_order(event: kinds.Node) -> bool:
     """Whether a server ended by itself after SIGTERM."""
-    return event.get("asked") is True and (
-        event.get("status") == ENDED or event.get("signal") == SIGTERM
-    )
+    return event.asked is True and (event.status == ENDED or event.signal == SIGTERM)
 
 
-def how_ended(event: Event) -> str:
+def how_ended(event: kinds.Node) -> str:
     """Say how a program ended, as the line of its end tells.
 
     >>> how_ended({"status": None, "signal": 15}), how_ended({"status": 3}), how_ended({})
     ('ended by signal 15', 'exit status 3', 'ended, nobody saw how')
     """
-    if event.get("signal"):
-        return f"ended by signal {event['signal']}"
-    status = event.get("status")
+    if event.signal:
+        return f"ended by signal {event.signal}"
+    status = event.status
     return "ended, nobody saw how" if status is None else f"exit status {status}"

@@ -18,18 +18,21 @@ from typing import TYPE_CHECKING
 
 from harness.judge import queuechecks
 from harness.model import events as kinds
-from harness.model.places import in_log, of_log, waits_in_log
+from harness.model.places import NOWHERE, in_log, of_log, waits_in_log
 from harness.model.scenario import Role
 from harness.model.states import Hop
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
-    from harness.model.history import Event, History
+    from harness.model.events import Event
+    from harness.model.history import History
     from harness.model.plan import Plan
 
 Log = tuple[str, int]
 """Topic and partition."""
+Place = tuple[str, str, int]
+"""Hop, topic and partition."""
 INIT_PRODUCER_ID, END_TXN, PRODUCE = "InitProducerId", "EndTxn", "Produce"
 """Names of the requests that may end a transaction, and of those that carry records."""
 KEPT_BACK = frozenset({"dropped", "discarded"})
@@ -52,50 +55,51 @@ class _Told:
     def __init__(self, plan: Plan, history: History) -> None:
         self.plan = plan
         self.history = history
-        self.logs: dict[tuple[str, str, int], Event] = {
-            (e["hop"], e["topic"], e["partition"]): e for e in history.of(kinds.LOG)
+        self.logs: dict[Place, kinds.Log] = {
+            (e.hop, e.topic, e.partition): e for e in history.of(kinds.Log)
         }
-        self.stored: dict[tuple[str, str, int], list[Event]] = defaultdict(list)
-        self.held: dict[tuple[int, int], Event] = {}
+        self.stored: dict[Place, list[kinds.Stored]] = defaultdict(list)
+        self.held: dict[tuple[int, int], kinds.Stored | kinds.Removed] = {}
         """By partition and offset: copies in the topic between producer and consumer, and those
         that retention has removed.
         """
-        self.known: set[str] = set()
+        self.known: set[str | None] = set()
         """The records of which that topic or queue has, or had, a copy."""
-        self.queued: list[Event] = []
+        self.queued: list[kinds.Stored] = []
         """Copies that are, or were, in queues between producer and consumer. For their places see
         :mod:`queuechecks`.
         """
-        for copy in history.of(kinds.REMOVED, kinds.STORED, kinds.MOVED):
-            if not of_log(copy):
-                if copy.get("hop", Hop.TOPIC) == Hop.TOPIC:
-                    self.known.add(copy["record"])
-                    self.queued += [copy] if copy["event"] == kinds.STORED else []
+        for copy in history.of(kinds.Removed, kinds.Stored, kinds.Moved):
+            between = not isinstance(copy, kinds.Stored) or copy.hop == Hop.TOPIC
+            if between:
+                self.known.add(copy.record)
+            if isinstance(copy, kinds.Moved) or copy.partition is None:
+                self.queued += [copy] if between and isinstance(copy, kinds.Stored) else []
                 continue
-            if copy["event"] == kinds.STORED:
-                self.stored[copy["hop"], copy["topic"], copy["partition"]].append(copy)
-            if copy.get("hop", Hop.TOPIC) == Hop.TOPIC:
-                self.held[copy["partition"], copy["offset"]] = copy
-                self.known.add(copy["record"])
-        queues = {e["queue"] for e in history.of(kinds.COUNTED) if e["hop"] == Hop.TOPIC}
+            if isinstance(copy, kinds.Stored):
+                self.stored[copy.hop, copy.topic or "", copy.partition].append(copy)
+            if between:
+                self.held[copy.partition, _offset(copy)] = copy
+        queues = {e.queue for e in history.of(kinds.Counted) if e.hop == Hop.TOPIC}
         self.mine = queues | {topic for hop, topic, _ in self.logs if hop == Hop.TOPIC}
         """The topic, or the queues, between producer and consumer."""
-        given = (
-            e for e in history.of(kinds.DELIVERED, kinds.FETCHED) if plan.forgets and of_log(e)
-        )
-        own = {None, *self.mine}  # a program's own word names no topic
+        given = history.of(kinds.Delivered, kinds.Fetched) if plan.forgets else ()
         self.read = {
-            (e["partition"], e["offset"], e["record"]) for e in given if e.get("topic") in own
+            (e.partition, _offset(e), e.record)
+            for e in given
+            if e.partition is not None
+            # a program's own word names no topic
+            and (isinstance(e, kinds.Delivered) or e.topic is None or e.topic in self.mine)
         }
         """Partition, offset and record of what readers were given, if the log may have lost its
         copy since.
         """
-        self.offered = {e["record"]: e["position"] for e in history.of(kinds.OFFERED)}
+        self.offered = {e.record: e.position for e in history.of(kinds.Offered)}
         self.added = Counter(
-            topic for topic, _ in {(e["topic"], e["partition"]) for e in history.of(kinds.ADDED)}
+            topic for topic, _ in {(e.topic, e.partition) for e in history.of(kinds.Added)}
         )
 
-    def of(self, hop: Hop) -> dict[Log, Event]:
+    def of(self, hop: Hop) -> dict[Log, kinds.Log]:
         """Return the logs of a hop, by topic and partition."""
         return {
             (topic, partition): log
@@ -110,9 +114,13 @@ class _Told:
         return self.plan.logs[hop] + self.added[topic]
 
 
+def _offset(copy: kinds.OfCopy) -> int:
+    return NOWHERE if copy.offset is None else copy.offset
+
+
 def _stranger(told: _Told) -> str | None:
     """An event of an unknown kind: no count includes it."""
-    unknown = Counter(e["event"] for e in told.history.events if e["event"] not in kinds.KINDS)
+    unknown = Counter(e.kind for e in told.history.of(kinds.OfUnknownKind))
     if not unknown:
         return None
     return (
@@ -123,8 +131,8 @@ def _stranger(told: _Told) -> str | None:
 
 def _other_plan(told: _Told) -> str | None:
     """A plan whose seal is not the one that the cell was begun with."""
-    begun = next((e for e in told.history.of(kinds.CELL) if e.get("phase") == "begun"), None)
-    seal = begun.get("seal") if begun else None
+    begun = next((e for e in told.history.of(kinds.Cell) if e.phase == "begun"), None)
+    seal = begun.seal if begun else None
     return (
         None
         if seal is None or seal == told.plan.seal
@@ -134,7 +142,7 @@ def _other_plan(told: _Told) -> str | None:
 
 def _no_source(told: _Told) -> str | None:
     """The source's cursor is unknown, or past its end."""
-    position = max((e["position"] for e in told.history.of(kinds.CURSOR)), default=None)
+    position = max((e.position for e in told.history.of(kinds.Cursor)), default=None)
     if position is None:
         return "the history does not say where the source's cursor is"
     last = max(told.offered.values(), default=0)
@@ -148,7 +156,7 @@ def _no_source(told: _Told) -> str | None:
 def _copied_twice(told: _Told) -> str | None:
     """Two copies at one offset, which no log can have."""
     for (_, topic, partition), copies in told.stored.items():
-        at, count = Counter(copy["offset"] for copy in copies).most_common(1)[0]
+        at, count = Counter(map(_offset, copies)).most_common(1)[0]
         if count > 1:
             return (
                 f"the history has {count} copies in {topic}/{partition} at offset {at}: a log "
@@ -159,36 +167,36 @@ def _copied_twice(told: _Told) -> str | None:
 
 def _misplaced(told: _Told) -> str | None:
     """A line whose place and offset disagree."""
-    for event in told.history.of(kinds.STORED, kinds.RECORDED, kinds.ABSORBED, kinds.REMOVED):
-        offset = event.get("offset")
-        if offset is not None and event.get("place") != (
-            at := in_log(event.get("partition"), event.get("epoch"), offset)
+    for event in told.history.of(kinds.Stored, kinds.Recorded, kinds.Absorbed, kinds.Removed):
+        offset = event.offset
+        if offset is not None and event.place != (
+            at := in_log(event.partition, event.epoch, offset)
         ):
             return (
-                f"an event about {event['record']} ({event['event']}) names two places: "
-                f"{event.get('place')} and {at}"
+                f"an event about {event.record} ({event.event}) names two places: "
+                f"{event.place} and {at}"
             )
     return None
 
 
 def _waits_otherwise(told: _Told) -> str | None:
     """A copy in a log whose ``waiting`` contradicts the log and the saved position."""
-    saved = {e["partition"]: e["offset"] for e in told.history.of(kinds.POSITION)}
+    saved = {e.partition: e.offset for e in told.history.of(kinds.Position)}
     for (hop, topic, partition), copies in told.stored.items():
         log = told.logs.get((hop, topic, partition))
         read = saved.get(partition, -1) if hop == Hop.TOPIC else None
         for copy in copies:
             waits = waits_in_log(
-                visible=copy["visible"],
-                offset=copy["offset"],
-                stable=log["stable"] if log else None,
+                visible=copy.visible,
+                offset=_offset(copy),
+                stable=log.stable if log else None,
                 saved=read,
             )
-            if copy.get("waiting") != waits:
-                at = f"{topic}/{partition} at {copy['offset']}"
+            if copy.waiting != waits:
+                at = f"{topic}/{partition} at {copy.offset}"
                 said = (
-                    f"the history says that the copy of {copy['record']} in {at} waits for "
-                    f"{copy.get('waiting') or 'nothing'}"
+                    f"the history says that the copy of {copy.record} in {at} waits for "
+                    f"{copy.waiting or 'nothing'}"
                 )
                 return f"{said}, but by its log it waits for {waits or 'nothing'}"
     return None
@@ -201,34 +209,38 @@ def _homeless(told: _Told) -> str | None:
     It is no contradiction if the fault removed the copy from the log and a reader was seen to get
     it before.
     """
-    for event in told.history.of(kinds.RECORDED, kinds.ABSORBED):
-        partition, offset = event.get("partition"), event.get("offset")
+    for event in told.history.of(kinds.Recorded, kinds.Absorbed):
+        partition, offset = event.partition, event.offset
         if partition is None or offset is None or min(partition, offset) < 0:
             continue  # it names no place
-        if told.plan.forgets and (partition, offset, event["record"]) in told.read:
+        if told.plan.forgets and (partition, offset, event.record) in told.read:
             continue
         copy = told.held.get((partition, offset))
         what = (
-            f"{event['record'] or 'a result'} is {event['event']} from partition {partition} "
+            f"{event.record or 'a result'} is {event.event} from partition {partition} "
             f"offset {offset}"
         )
         if copy is None:
             return f"{what}, where the log has no copy"
         if _differ(event, copy, told.offered):
-            return f"{what}, where the log has {copy['record']}"
+            return f"{what}, where the log has {copy.record}"
     return None
 
 
-def _differ(one: Event, other: Event, offered: Mapping[str, int]) -> bool:
+def _differ(
+    one: kinds.Recorded | kinds.Absorbed,
+    other: kinds.Stored | kinds.Removed,
+    offered: Mapping[str, int],
+) -> bool:
     """Whether two lines are about two records of the source. A damaged or never offered one is a
     phantom.
     """
-    names = {one["record"], other["record"]}
+    names = {one.record, other.record}
     return (
         len(names) > 1
         and names <= offered.keys()
-        and one.get("intact", True)
-        and other.get("intact", True)
+        and (isinstance(one, kinds.Absorbed) or one.intact)
+        and (isinstance(other, kinds.Removed) or other.intact)
     )
 
 
@@ -238,30 +250,22 @@ def _kept_back(told: _Told) -> str | None:
 
     Either the wire did not do what it says, or the program has another way to the broker.
     """
-    kept = {
-        (e["topic"], e["record"])
-        for e in told.history.of(kinds.UNSENT)
-        if e.get("topic") is not None
-    }
+    kept = {(e.topic, e.record) for e in told.history.of(kinds.Unsent) if e.topic is not None}
     if not kept:
         return None
-    kept -= {(e["topic"], e["record"]) for e in told.history.of(kinds.SENT)}
+    kept -= {(e.topic, e.record) for e in told.history.of(kinds.Sent)}
     copies = (*told.queued, *(copy for found in told.stored.values() for copy in found))
     arrived = next(
-        (copy for copy in copies if (copy.get("topic", copy.get("queue")), copy["record"]) in kept),
+        (copy for copy in copies if (copy.topic or copy.queue, copy.record) in kept),
         None,
     )
     if arrived is None:
         return None
     queued = not of_log(arrived)
-    where = (
-        arrived["place"]
-        if queued
-        else f"{arrived['topic']}/{arrived['partition']} at {arrived['offset']}"
-    )
+    where = arrived.place if queued else f"{arrived.topic}/{arrived.partition} at {arrived.offset}"
     has = "queue" if queued else "log"
     return (
-        f"{arrived['record']} was kept from the broker and not sent again, but the {has} has it: "
+        f"{arrived.record} was kept from the broker and not sent again, but the {has} has it: "
         f"{where}"
     )
 
@@ -269,16 +273,16 @@ def _kept_back(told: _Told) -> str | None:
 def _both_ways(told: _Told) -> str | None:
     """A request that was both withheld by a rule and forwarded."""
     kept = {
-        f"{e['conn']}:{e['corr']}"
-        for e in told.history.of(kinds.RULE)
-        if e.get("phase") in KEPT_BACK and e.get("dir") == "request"
+        f"{e.conn}:{e.corr}"
+        for e in told.history.of(kinds.Rule)
+        if e.phase in KEPT_BACK and e.dir == "request"
     }
-    sent = next((e for e in told.history.of(kinds.SENT) if e["request"] in kept), None)
+    sent = next((e for e in told.history.of(kinds.Sent) if e.request in kept), None)
     return (
         None
         if sent is None
         else (
-            f"the wire reports that it dropped the request with {sent['record']}, but also that "
+            f"the wire reports that it dropped the request with {sent.record}, but also that "
             "it forwarded the request"
         )
     )
@@ -287,15 +291,13 @@ def _both_ways(told: _Told) -> str | None:
 def _speechless(told: _Told) -> str | None:
     """A producer's requests and copies in the log, but no line about what any request carried."""
     if not told.known & told.offered.keys() or any(
-        True for _ in told.history.of(kinds.SENT, kinds.UNSENT)
+        True for _ in told.history.of(kinds.Sent, kinds.Unsent)
     ):
         return None
     asked = (
-        e
-        for e in told.history.of(kinds.FRAME)
-        if e["dir"] == "request" and e["role"] == Role.PRODUCER
+        e for e in told.history.of(kinds.Frame) if e.dir == "request" and e.role == Role.PRODUCER
     )
-    count = Counter(e["api"] for e in asked)
+    count = Counter(str(e.api) for e in asked)
     if not count:
         return None
     apis = "Produce" if count[PRODUCE] else ", ".join(sorted(count)[:4])
@@ -308,16 +310,12 @@ def _speechless(told: _Told) -> str | None:
 
 def _not_given(told: _Told) -> str | None:
     """A record that the wire kept from every reader, and that has a result nevertheless."""
-    fetched = [e for e in told.history.of(kinds.FETCHED) if e["topic"] in told.mine]
-    kept = {e["record"] for e in fetched if e["reached"] is False} - {
-        e["record"] for e in fetched if e["reached"] is not False
+    fetched = [e for e in told.history.of(kinds.Fetched) if e.topic in told.mine]
+    kept = {e.record for e in fetched if e.reached is False} - {
+        e.record for e in fetched if e.reached is not False
     }
     found = next(
-        (
-            e["record"]
-            for e in told.history.of(kinds.RECORDED)
-            if e["record"] in kept and e.get("intact")
-        ),
+        (e.record for e in told.history.of(kinds.Recorded) if e.record in kept and e.intact),
         None,
     )
     return (
@@ -329,12 +327,12 @@ def _not_given(told: _Told) -> str | None:
 
 def _saved_unasked(told: _Told) -> str | None:
     """A saved position that was committed only by requests that the wire kept from the broker."""
-    asked = [e for e in told.history.of(kinds.COMMITTED) if e.get("topic") in told.mine]
-    kept = {(e["partition"], e["offset"]) for e in asked if e.get("reached") is False}
-    kept -= {(e["partition"], e["offset"]) for e in asked if e.get("reached") is not False}
-    for saved in told.history.of(kinds.POSITION):
-        if saved.get("where") == "group" and (saved["partition"], saved["offset"]) in kept:
-            at = f"{saved['offset']} of partition {saved['partition']}"
+    asked = [e for e in told.history.of(kinds.Committed) if e.topic in told.mine]
+    kept = {(e.partition, e.offset) for e in asked if e.reached is False}
+    kept -= {(e.partition, e.offset) for e in asked if e.reached is not False}
+    for saved in told.history.of(kinds.Position):
+        if saved.where == "group" and (saved.partition, saved.offset) in kept:
+            at = f"{saved.offset} of partition {saved.partition}"
             return (
                 f"the position {at} is saved, but the wire reports that no request to save it "
                 "reached the broker"
@@ -348,10 +346,8 @@ def _nowhere(told: _Told) -> str | None:
     """
     if told.plan.forgets:
         return None
-    recorded = {
-        e["record"] for e in told.history.of(kinds.RECORDED) if e.get("intact")
-    } & told.offered.keys()
-    acked = (e["record"] for e in told.history.of(kinds.ACKED) if e.get("hop") != Hop.SINK)
+    recorded = {e.record for e in told.history.of(kinds.Recorded) if e.intact} & told.offered.keys()
+    acked = (e.record for e in told.history.of(kinds.Acked) if e.hop != Hop.SINK)
     lost = next(
         (record for record in acked if record in recorded and record not in told.known), None
     )
@@ -367,19 +363,15 @@ def _ahead(told: _Told) -> str | None:
     """A saved position past the end of its log; if the log was cut short, also past everything that
     was ever read of it.
     """
-    ends = {
-        partition: log["end"]
-        for (_, partition), log in told.of(Hop.TOPIC).items()
-        if log.get("end") is not None
-    }
+    ends = {partition: log.end for (_, partition), log in told.of(Hop.TOPIC).items()}
     for partition, offset, _ in told.read if told.plan.forgets else ():
         ends[partition] = max(offset + 1, ends.get(partition, 0))
-    for saved in told.history.of(kinds.POSITION):
-        end = ends.get(saved["partition"])
-        if end is not None and saved["offset"] > end:
+    for saved in told.history.of(kinds.Position):
+        end = ends.get(saved.partition)
+        if end is not None and saved.offset > end:
             ends_at = "was never read past" if told.plan.forgets else "ends at"
             return (
-                f"the saved position of partition {saved['partition']} is {saved['offset']}, but "
+                f"the saved position of partition {saved.partition} is {saved.offset}, but "
                 f"its log {ends_at} {end}"
             )
     return None
@@ -404,7 +396,7 @@ def _unread(told: _Told) -> str | None:
                 f"{'' if wrong[0] in read else 'not '}read"
             )
         if hop == Hop.TOPIC:
-            saved = {e["partition"] for e in told.history.of(kinds.POSITION)}
+            saved = {e.partition for e in told.history.of(kinds.Position)}
             if wrong := sorted(saved ^ set(range(size))):
                 which = "a" if wrong[0] in saved else "no"
                 return (
@@ -426,25 +418,24 @@ def _outside(told: _Told) -> str | None:
             )
         log = told.logs[place]
         for copy in copies:
-            if not log["start"] <= copy["offset"] < log["end"]:
+            if not log.start <= _offset(copy) < log.end:
                 return (
-                    f"{place[1]}/{place[2]} has a copy at {copy['offset']}, but goes from "
-                    f"{log['start']} to {log['end']}"
+                    f"{place[1]}/{place[2]} has a copy at {copy.offset}, but goes from "
+                    f"{log.start} to {log.end}"
                 )
     for (hop, topic, partition), log in told.logs.items():
-        if not log["stable"] <= log["end"]:
+        if not log.stable <= log.end:
             return (
-                f"the last stable offset of {topic}/{partition} is {log['stable']}, past its end "
-                f"{log['end']}"
+                f"the last stable offset of {topic}/{partition} is {log.stable}, past its end "
+                f"{log.end}"
             )
         last = max(
-            (e["offset"] for e in told.stored.get((hop, topic, partition), ()) if e["visible"]),
+            (_offset(e) for e in told.stored.get((hop, topic, partition), ()) if e.visible),
             default=-1,
         )
-        if hop != Hop.CURSOR and last != log["last_data"]:
+        if hop != Hop.CURSOR and last != log.last_data:
             said = (
-                f"the history has the last visible copy of {topic}/{partition} at "
-                f"{log['last_data']}"
+                f"the history has the last visible copy of {topic}/{partition} at {log.last_data}"
             )
             return f"{said}, but the last one that was read is at {last}"
     return None
@@ -455,10 +446,10 @@ def _gaps(told: _Told) -> str | None:
     if _transactional(told.history):
         return None
     for (hop, topic, partition), log in told.logs.items():
-        count, size = len(told.stored.get((hop, topic, partition), ())), log["end"] - log["start"]
+        count, size = len(told.stored.get((hop, topic, partition), ())), log.end - log.start
         if hop != Hop.CURSOR and count != size:
             return (
-                f"{topic}/{partition} goes from {log['start']} to {log['end']}, but {count} "
+                f"{topic}/{partition} goes from {log.start} to {log.end}, but {count} "
                 "copies were read from it"
             )
     return None
@@ -466,20 +457,20 @@ def _gaps(told: _Told) -> str | None:
 
 def _transactional(history: History) -> bool:
     """Whether there may have been a transaction, by the wire and the programs."""
-    sent = (e.get("transactional") for e in history.of(kinds.SENT, kinds.UNSENT))
-    begun = (e["transactional_id"] is not None for e in history.of(kinds.INIT_PRODUCER))
-    said = any(True for _ in history.of(kinds.TRANSACTION, kinds.END_TXN))
+    sent = (e.transactional for e in history.of(kinds.Sent, kinds.Unsent))
+    begun = (e.transactional_id is not None for e in history.of(kinds.InitProducer))
+    said = any(True for _ in history.of(kinds.Transaction, kinds.EndTxn))
     return said or any(sent) or any(begun) or bool(_unsettled(history))
 
 
 def _unsettled(history: History) -> set[str]:
     """Requests that begin or end a producer's transaction and that the wire could not read."""
     asked = {
-        f"{e['conn']}:{e['corr']}"
-        for e in history.of(kinds.FRAME)
-        if e["api"] in (INIT_PRODUCER_ID, END_TXN) and e["dir"] == "request"
+        f"{e.conn}:{e.corr}"
+        for e in history.of(kinds.Frame)
+        if e.api in (INIT_PRODUCER_ID, END_TXN) and e.dir == "request"
     }
-    return asked - {e["request"] for e in history.of(kinds.INIT_PRODUCER, kinds.END_TXN)}
+    return asked - {e.request for e in history.of(kinds.InitProducer, kinds.EndTxn)}
 
 
 def _other_results(told: _Told) -> str | None:
@@ -490,11 +481,9 @@ def _other_results(told: _Told) -> str | None:
         copy for (hop, _, _), found in told.stored.items() if hop == Hop.SINK for copy in found
     )
     logged = Counter(
-        (copy["record"], copy["offset"])
-        for copy in copies
-        if copy["visible"] and not copy.get("foreign")
+        (copy.record, _offset(copy)) for copy in copies if copy.visible and not copy.foreign
     )
-    counted = Counter((e["record"], e["order"]) for e in told.history.of(kinds.RECORDED))
+    counted = Counter((e.record, e.order) for e in told.history.of(kinds.Recorded))
     differ = sorted(((logged - counted) + (counted - logged)).items(), key=str)
     if not differ:
         return None
@@ -515,12 +504,12 @@ def _open(told: _Told) -> str | None:
     for name, producer in _producers(told.history).items():
         for answer in producer.stored():
             log = told.logs.get((Hop.TOPIC, *answer.log)) or told.logs.get((Hop.SINK, *answer.log))
-            if log is not None and log["t"] < answer.ends and log["stable"] > answer.offset:
+            if log is not None and log.t < answer.ends and log.stable > answer.offset:
                 topic, partition = answer.log
                 return (
                     f"no request has ended the transaction of {name} with a record at "
                     f"{answer.offset} of {topic}/{partition}, but the history has "
-                    f"{log['stable']} as the last stable offset"
+                    f"{log.stable} as the last stable offset"
                 )
     return None
 
@@ -562,26 +551,26 @@ class _Producer:
 def _producers(history: History) -> dict[str, _Producer]:
     found: dict[str, _Producer] = defaultdict(_Producer)
     whose: dict[tuple[str, str], str] = {}
-    for event in history.of(kinds.INIT_PRODUCER, kinds.END_TXN, kinds.SENT, kinds.PRODUCE_ANSWER):
-        name, of = (
-            event.get("transactional_id"),
-            (event.get("request", ""), event.get("record", "")),
-        )
-        if event["event"] == kinds.PRODUCE_ANSWER:
-            if of in whose and event["error"] == 0 and event["offset"] >= 0:
-                found[whose[of]].answers.append((of, event["offset"]))
-        elif name is None:
+    for event in history.of(kinds.InitProducer, kinds.EndTxn, kinds.Sent, kinds.ProduceAnswer):
+        if isinstance(event, kinds.ProduceAnswer):
+            of = (event.request, event.record)
+            if of in whose and event.error == 0 and event.offset is not None and event.offset >= 0:
+                found[whose[of]].answers.append((of, event.offset))
             continue
-        elif event["event"] == kinds.SENT:
-            if "partition" not in event:
+        name = event.transactional_id
+        if name is None:
+            continue
+        if isinstance(event, kinds.Sent):
+            if event.partition is None:
                 # to a queue: its transactions end with their connection, and by no time-out
                 continue
+            of = (event.request, event.record)
             whose[of] = name
-            found[name].sent[of] = (event["t"], (event["topic"], event["partition"]))
-        elif event.get("reached") is not False:
-            found[name].bounds.append(event["t"])
-            if event["event"] == kinds.INIT_PRODUCER:
-                found[name].timeouts.append(event["timeout_ms"])
+            found[name].sent[of] = (event.t, (event.topic or "", event.partition))
+        elif event.reached is not False:
+            found[name].bounds.append(event.t)
+            if isinstance(event, kinds.InitProducer):
+                found[name].timeouts.append(event.timeout_ms)
     return found
 
 

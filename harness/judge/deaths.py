@@ -9,11 +9,12 @@ from signal import SIGKILL, SIGTERM
 from typing import TYPE_CHECKING
 
 from harness.model import events as kinds
+from harness.model.events import DrainPhase, NodePhase
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from harness.model.history import Event
+    from harness.model.events import Event
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,56 +38,58 @@ class Death:
         return f"the {self.node} {self.how} {often}{again}"
 
 
-def how_it_ended(event: Event) -> str:
+def how_it_ended(event: kinds.Node) -> str:
     """Say how a process ended, from its line.
 
-    >>> how_it_ended({"signal": 9}), how_it_ended({"signal": None, "status": 1})
+    >>> from functools import partial
+    >>> end = partial(kinds.Node, t=0, node="n", role="r", incarnation=1, phase="exited")
+    >>> how_it_ended(end(signal=9)), how_it_ended(end(status=1))
     ('was killed', 'ended by itself (status 1)')
-    >>> how_it_ended({"signal": 11}), how_it_ended({"signal": 9, "asked": True})
+    >>> how_it_ended(end(signal=11)), how_it_ended(end(signal=9, asked=True))
     ('ended by itself (signal 11)', 'ended, as it was told to (SIGTERM),')
     """
-    if event.get("asked") is True:
+    if event.asked:
         return "ended, as it was told to (SIGTERM),"
-    if event.get("signal") == SIGKILL:
+    if event.signal == SIGKILL:
         return "was killed"
-    if event.get("signal"):
-        return f"ended by itself (signal {event['signal']})"
-    return f"ended by itself (status {event.get('status')})"
+    if event.signal:
+        return f"ended by itself (signal {event.signal})"
+    return f"ended by itself (status {event.status})"
 
 
 def deaths(events: Iterable[Event]) -> list[Death]:
     """Return the nodes of which a process ended by itself, with an error, before the drain was
     over.
     """
-    ended: dict[str, list[Event]] = {}
+    ended: dict[str, list[kinds.Node]] = {}
     started: dict[str, int] = {}
     zero = None
     for event in events:
-        zero = event["t"] if zero is None else zero
-        if event["event"] == kinds.DRAIN and event.get("phase") != "begun":
+        zero = event.t if zero is None else zero
+        if isinstance(event, kinds.Drain) and event.phase != DrainPhase.BEGUN:
             break
-        if event["event"] != kinds.NODE:
+        if not isinstance(event, kinds.Node):
             continue
-        node = str(event.get("node"))
-        if event.get("phase") == "started":
-            started[node] = event["t"]
-        elif event.get("phase") == "exited" and _by_itself(event):
+        node = event.node
+        if event.phase == NodePhase.STARTED:
+            started[node] = event.t
+        elif event.phase == NodePhase.EXITED and _by_itself(event):
             ended.setdefault(node, []).append(event)
     return [
         Death(
             node,
             how_it_ended(found[-1]),
-            (found[0]["t"] - (zero or 0)) / 1e9,
+            (found[0].t - (zero or 0)) / 1e9,
             len(found),
-            started.get(node, 0) > found[-1]["t"],
+            started.get(node, 0) > found[-1].t,
         )
         for node, found in ended.items()
     ]
 
 
-def _by_itself(event: Event) -> bool:
+def _by_itself(event: kinds.Node) -> bool:
     """Whether a process ended with an error that nobody gave it."""
-    if event.get("asked") is True:
+    if event.asked:
         return False
-    signal = event.get("signal")
-    return bool(event.get("status")) if not signal else signal not in (SIGKILL, SIGTERM)
+    signal = event.signal
+    return bool(event.status) if not signal else signal not in (SIGKILL, SIGTERM)

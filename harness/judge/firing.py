@@ -5,34 +5,41 @@ processes were killed or paused.
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 from harness.model import events as kinds
+from harness.model.events import DrainPhase, FaultPhase, NodePhase, RulePhase
 
 if TYPE_CHECKING:
-    from harness.model.history import Event, History
+    from harness.model.history import History
     from harness.model.plan import Plan
     from harness.model.scenario import Role
 
 SIGKILL = 9
-TRIGGERS = {kinds.RULE: "rule", kinds.FAILPOINT: "failpoint", kinds.DURABLE: "durable write"}
+TRIGGERS: Final[dict[type[kinds.Event], str]] = {
+    kinds.Rule: "rule",
+    kinds.Failpoint: "failpoint",
+    kinds.Durable: "durable write",
+}
 """What can hit a fault's trigger, by its kind of event, in words."""
+Hit: TypeAlias = kinds.Rule | kinds.Failpoint | kinds.Durable
+"""What hits a fault's trigger."""
 
 
 class Firing:
     """What the history proves about the trigger and its victims."""
 
-    def __init__(self, plan: Plan, history: History, drain: Event | None) -> None:
+    def __init__(self, plan: Plan, history: History, drain: kinds.Drain | None) -> None:
         self.plan = plan
         self.history = history
         self.drain = drain
-        self.hits = [
-            e for e in history.of(kinds.RULE, kinds.FAILPOINT, kinds.DURABLE) if _is_hit(e)
+        self.hits: list[Hit] = [
+            e for e in history.of(kinds.Rule, kinds.Failpoint, kinds.Durable) if _is_hit(e)
         ]
-        fired = next((e for e in history.of(kinds.FAULT) if e.get("phase") == "fired"), None)
-        own = [e for e in self.hits if e.get("rule", "fault") == "fault"]
+        fired = next((e for e in history.of(kinds.Fault) if e.phase == FaultPhase.FIRED), None)
+        own = [e for e in self.hits if not isinstance(e, kinds.Rule) or e.rule == "fault"]
         self.fired_at: int | None = (
-            min(e["t"] for e in (fired, *(own or self.hits))) if fired else None
+            min(e.t for e in (fired, *(own or self.hits))) if fired else None
         )
         """When the trigger was hit, by the wire or the program. (The runner learns of it a little
         later.)
@@ -49,10 +56,13 @@ class Firing:
             return None
         if self.fired_at is None:
             return "the fault did not fire"
-        kind = {"rule": kinds.RULE, "failpoint": kinds.FAILPOINT, "durable": kinds.DURABLE}[
-            evidence.trigger
-        ]
-        hits = [e for e in self.hits if e["event"] == kind]
+        by: dict[str, type[Hit]] = {
+            "rule": kinds.Rule,
+            "failpoint": kinds.Failpoint,
+            "durable": kinds.Durable,
+        }
+        kind = by[evidence.trigger]
+        hits = [e for e in self.hits if isinstance(e, kind)]
         if not hits:
             return f"the history says that the fault fired, but no {TRIGGERS[kind]} was hit"
         if evidence.at_target and not any(
@@ -61,34 +71,34 @@ class Firing:
             return f"the fault fired at another record than its target {self.plan.target}"
         return self._hit_otherwise(hits)
 
-    def _hit_otherwise(self, hits: list[Event]) -> str | None:
+    def _hit_otherwise(self, hits: list[Hit]) -> str | None:
         """Say how the trigger was hit at another durable write, or too often."""
         if other := self._at_another_write(hits):
             return other
         for kind, most in self._most_hits().items():
-            if (count := sum(e["event"] == kind for e in self.hits)) > most:
+            if (count := sum(isinstance(e, kind) for e in self.hits)) > most:
                 return (
                     f"the {TRIGGERS[kind]} may be hit at most {most} times, but was hit {count} "
                     "times"
                 )
         return None
 
-    def _at_another_write(self, hits: list[Event]) -> str | None:
+    def _at_another_write(self, hits: list[Hit]) -> str | None:
         """Say that a thread was held at another durable write than was armed, or in
         another stage.
         """
         need = self.plan.evidence
         for hit in hits:
-            if hit["event"] == kinds.DURABLE and (
-                _write(hit) != need.write or hit.get("role") not in need.killed
+            if isinstance(hit, kinds.Durable) and (
+                _write(hit) != need.write or hit.role not in need.killed
             ):
                 return (
-                    f"the {hit.get('role')} was held {_write(hit)}, instead of the "
+                    f"the {hit.role} was held {_write(hit)}, instead of the "
                     f"{need.killed[0]} {need.write}"
                 )
         return None
 
-    def _most_hits(self) -> dict[str, int]:
+    def _most_hits(self) -> dict[type[Hit], int]:
         """How often each kind of trigger may be hit: a failpoint or a write once, rules as often as
         they were armed for.
 
@@ -96,45 +106,46 @@ class Firing:
         """
         armed = (
             e
-            for e in self.history.of(kinds.RULE)
-            if e.get("phase") == "armed" and e.get("rule") not in kinds.WAVES
+            for e in self.history.of(kinds.Rule)
+            if e.phase == RulePhase.ARMED and e.rule not in kinds.WAVES
         )
-        limits = [e.get("limit", 1) for e in armed]
-        rules = len(self.hits) if None in limits else sum(limits)
+        limits = [e.limit for e in armed]
+        known = [limit for limit in limits if limit is not None]
+        rules = sum(known) if len(known) == len(limits) else len(self.hits)
         evidence, trigger = self.plan.evidence, self.plan.evidence.trigger
         failpoints = trigger == "failpoint" or (trigger == "rule" and evidence.approached)
         return {
-            kinds.RULE: max(rules, int(trigger == "rule")),
-            kinds.FAILPOINT: int(failpoints),
-            kinds.DURABLE: int(trigger == "durable"),
+            kinds.Rule: max(rules, int(trigger == "rule")),
+            kinds.Failpoint: int(failpoints),
+            kinds.Durable: int(trigger == "durable"),
         }
 
     @property
-    def lives(self) -> list[Event]:
+    def lives(self) -> list[kinds.Node]:
         """Events of processes between the hit of the trigger and the end of the drain."""
         since = self.fired_at
         return [
             e
-            for e in self.history.of(kinds.NODE)
-            if since is not None and e["t"] >= since and not self.drained_before(e)
+            for e in self.history.of(kinds.Node)
+            if since is not None and e.t >= since and not self.drained_before(e)
         ]
 
     @property
-    def killed(self) -> list[Event]:
+    def killed(self) -> list[kinds.Node]:
         """Events of the processes that were killed by SIGKILL between the hit and the end of the
         drain.
         """
         return [
             e
             for e in self.lives
-            if e.get("phase") == "exited" and e.get("signal") == SIGKILL and not e.get("asked")
+            if e.phase == NodePhase.EXITED and e.signal == SIGKILL and not e.asked
         ]
 
     @property
     def healed_at(self) -> int | None:
         """When the fault was healed."""
         return next(
-            (e["t"] for e in self.history.of(kinds.FAULT) if e.get("phase") == "healed"), None
+            (e.t for e in self.history.of(kinds.Fault) if e.phase == FaultPhase.HEALED), None
         )
 
     def victims(self) -> str | None:
@@ -144,17 +155,17 @@ class Firing:
         if self.fired_at is None:
             return None
         lives = self.lives
-        told = [e for e in lives if e.get("phase") == "told"]
-        paused = [e for e in lives if e.get("phase") == "paused"]
+        told = [e for e in lives if e.phase == NodePhase.TOLD]
+        paused = [e for e in lives if e.phase == NodePhase.PAUSED]
         if trouble := (
             self._other_than(self.killed, self.plan.evidence.killed, "killed")
             or self._lived_on()
-            or self._other_than(paused, self.plan.evidence.paused, "paused")
+            or self._other_than(paused, self.plan.evidence.paused, NodePhase.PAUSED)
             or self._other_than(told, self.plan.evidence.told, "told to end")
         ):
             return trouble
-        awake = {e.get("node") for e in lives if e.get("phase") == "resumed"}
-        asleep = sorted({str(e.get("node")) for e in paused} - awake)
+        awake = {e.node for e in lives if e.phase == NodePhase.RESUMED}
+        asleep = sorted({str(e.node) for e in paused} - awake)
         return f"{asleep[0]} was paused and never woke up" if asleep else None
 
     def _lived_on(self) -> str | None:
@@ -162,28 +173,24 @@ class Firing:
         alive = [role for role in self.plan.evidence.ended if not self.meant(role)]
         return f"the fault fired, but the {alive[0]} did not end by itself" if alive else None
 
-    def meant(self, role: object) -> list[Event]:
+    def meant(self, role: object) -> list[kinds.Node]:
         """Return the one event in which a process of this role ended by itself with an error, as
         the fault requires.
         """
         if role not in self.plan.evidence.ended or self.fired_at is None:
             return []
         ends = (
-            e
-            for e in self.history.of(kinds.NODE)
-            if e.get("phase") == "exited" and e.get("role") == role
+            e for e in self.history.of(kinds.Node) if e.phase == NodePhase.EXITED and e.role == role
         )
-        return [
-            e
-            for e in ends
-            if e["t"] >= (self.fired_at or 0) and e.get("status") and not e.get("asked")
-        ][:1]
+        return [e for e in ends if e.t >= (self.fired_at or 0) and e.status and not e.asked][:1]
 
-    def _other_than(self, seen: list[Event], wanted: tuple[Role, ...], what: str) -> str | None:
+    def _other_than(
+        self, seen: list[kinds.Node], wanted: tuple[Role, ...], what: str
+    ) -> str | None:
         """Say how the processes that were killed (or paused) differ from the declared ones, or
         return ``None``.
         """
-        roles = Counter(e.get("role") for e in seen)
+        roles = Counter(e.role for e in seen)
         if missing := sorted(set(wanted) - set(roles)):
             return f"the fault fired, but the {missing[0]} was not {what}"
         if others := sorted(str(role) for role in set(roles) - set(wanted)):
@@ -200,62 +207,62 @@ class Firing:
         where nobody says.
         """
         name = next(
-            (e.get("node") for e in self.history.of(kinds.FAULT) if e.get("phase") == "fired"), None
+            (e.node for e in self.history.of(kinds.Fault) if e.phase == FaultPhase.FIRED), None
         )
-        pid = next((e.get("pid") for e in self.hits if e["event"] != kinds.RULE), None)
-        lives = [e for e in self.history.of(kinds.NODE) if e.get("node") == name]
-        pid = next(
-            (e.get("of") for e in lives if e.get("phase") == "joined" and e.get("pid") == pid), pid
-        )
+        pid = next((e.pid for e in self.hits if not isinstance(e, kinds.Rule)), None)
+        lives = [e for e in self.history.of(kinds.Node) if e.node == name]
+        pid = next((e.of for e in lives if e.phase == NodePhase.JOINED and e.pid == pid), pid)
         if pid is None and any(
-            e.get("of") is not None and e.get("phase") in ("exited", "paused") for e in lives
+            e.of is not None and e.phase in (NodePhase.EXITED, NodePhase.PAUSED) for e in lives
         ):
             # one process of several was crashed: the one whose connection it was, or the wrong one
             pid = self._owner()
-        return (str(lives[0].get("role")), str(name), pid) if name is not None and lives else None
+        return (str(lives[0].role), str(name), pid) if name is not None and lives else None
 
     def _owner(self) -> int | None:
         """Return the process whose connection the trigger was hit on, where that was asked of the
         kernel.
         """
-        conns = {e["conn"] for e in self.hits if e.get("conn") is not None}
-        return next((e["pid"] for e in self.history.of(kinds.OWNER) if e["conn"] in conns), None)
+        conns = {e.conn for e in self.hits if isinstance(e, kinds.Rule)} - {None}
+        return next((e.pid for e in self.history.of(kinds.Owner) if e.conn in conns), None)
 
-    def drained_before(self, event: Event) -> bool:
+    def drained_before(self, event: kinds.Event) -> bool:
         """Say whether an event came after the drain. A process that the harness ends after the
         drain is no victim.
         """
         return (
             self.drain is not None
-            and self.drain.get("phase") != "begun"
-            and event["t"] > self.drain["t"]
+            and self.drain.phase != DrainPhase.BEGUN
+            and event.t > self.drain.t
         )
 
 
-def _is_hit(event: Event) -> bool:
+def _is_hit(event: Hit) -> bool:
     """Whether a line says that a trigger of the fault was hit. A rule that holds back the load is
     none of its triggers.
     """
-    return event["event"] != kinds.RULE or (
-        event.get("phase") == "hit" and event.get("rule") not in kinds.WAVES
+    return not isinstance(event, kinds.Rule) or (
+        event.phase == RulePhase.HIT and event.rule not in kinds.WAVES
     )
 
 
-def _write(event: Event) -> str:
+def _write(event: kinds.Durable) -> str:
     """The durable write at which a thread was held, as :class:`~harness.model.writes.Point` spells
     it.
     """
-    return f"{event.get('side')} {event.get('call')} {event.get('occurrence')}"
+    return f"{event.side} {event.call} {event.occurrence}"
 
 
-def _names(event: Event, record: str) -> bool:
+def _names(event: Hit, record: str) -> bool:
     """Whether a hit is about a record: what the frame held counts, not what the rule says it looked
     for.
     """
-    found = event.get("records")
-    return event.get("record") == record if found is None else record in found
+    if isinstance(event, kinds.Durable):
+        return False
+    found = event.records if isinstance(event, kinds.Rule) else None
+    return event.record == record if found is None else record in found
 
 
-def _is_process(event: Event, hit: tuple[str, str, int | None]) -> bool:
+def _is_process(event: kinds.Node, hit: tuple[str, str, int | None]) -> bool:
     _, name, pid = hit
-    return event.get("node") == name and (pid is None or event.get("pid") == pid)
+    return event.node == name and (pid is None or event.pid == pid)

@@ -29,9 +29,10 @@ from harness.model import events as kinds
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from harness.model.history import Event, History
+    from harness.judge.firing import Hit
+    from harness.model.history import History
 
-LEDGERS = (kinds.TAKEN, kinds.DELIVERED, kinds.BATCH)
+LEDGERS = (kinds.Taken, kinds.Delivered, kinds.Batch)
 """Events that only lostack's own programs write."""
 
 
@@ -48,16 +49,20 @@ class Load:
     beside: frozenset[str] = frozenset()
 
 
-def load_of(history: History, target: str, fired_at: int, hits: Sequence[Event]) -> Load:
+def load_of(history: History, target: str, fired_at: int, hits: Sequence[Hit]) -> Load:
     """Return the load around a fault. ``fired_at``: when it struck (monotonic ns); ``hits``: the
     events of its triggers.
     """
-    told = any(True for _ in history.of(kinds.DELIVERED, kinds.BATCH))
-    seen = () if told else (kinds.FETCHED,)
-    moves = [
-        (e["event"], e.get("record", e.get("batch")), e["t"])
-        for e in history.of(kinds.TAKEN, kinds.DELIVERED, kinds.SENT, kinds.BATCH, *seen)
-        if e.get("record") != target and e.get("reached") is not False
+    told = any(True for _ in history.of(kinds.Delivered, kinds.Batch))
+    moves: list[tuple[type[kinds.Event], object, int]] = [
+        (type(e), e.batch if isinstance(e, kinds.Batch) else e.record, e.t)
+        for e in history.of(kinds.Taken, kinds.Delivered, kinds.Sent, kinds.Batch)
+        if isinstance(e, kinds.Batch) or e.record != target
+    ]
+    moves += [
+        (kinds.Fetched, e.record, e.t)
+        for e in history.of(kinds.Fetched)
+        if not told and e.record != target and e.reached is not False
     ]
     moved = {(kind, what) for kind, what, t in moves if t < fired_at}
     before, after = (
@@ -71,9 +76,9 @@ def load_of(history: History, target: str, fired_at: int, hits: Sequence[Event])
     return Load(bool(beside), after, beside)
 
 
-def _beside(target: str, hits: Iterable[Event]) -> frozenset[str]:
+def _beside(target: str, hits: Iterable[Hit]) -> frozenset[str]:
     """Return the records that were in a struck request together with the target."""
-    struck = (set(hit.get("records") or ()) for hit in hits)
+    struck = (set(hit.records or ()) for hit in hits if isinstance(hit, kinds.Rule))
     return frozenset(
         record for records in struck if target in records for record in records - {target}
     )
@@ -84,31 +89,27 @@ def _finished(history: History, since: int) -> Iterator[str]:
     after a moment.
     """
     given = {
-        (e["topic"], e["partition"], e["offset"]): e["record"]
-        for e in history.of(kinds.FETCHED)
-        if "offset" in e
+        (e.topic, e.partition, e.offset): e.record
+        for e in history.of(kinds.Fetched)
+        if e.offset is not None
     }
-    saved: dict[tuple[object, str, int], int] = {}
+    saved: dict[tuple[object, ...], int] = {}
     done: set[str] = set()
-    for event in sorted(history.of(kinds.COMMITTED, kinds.ACKNOWLEDGED), key=lambda e: e["t"]):
-        if event.get("reached") is False:
+    for event in sorted(history.of(kinds.Committed, kinds.Acknowledged), key=lambda e: e.t):
+        if event.reached is False:
             continue
-        if event["event"] == kinds.COMMITTED:
-            log = (event["topic"], event["partition"])
-            at = (event.get("group"), *log)
-            before, saved[at] = saved.get(at, 0), max(event["offset"], saved.get(at, 0))
+        if isinstance(event, kinds.Committed):
+            log = (event.topic, event.partition)
+            at = (event.group, *log)
+            before, saved[at] = saved.get(at, 0), max(event.offset, saved.get(at, 0))
             records = [
                 given[*log, offset]
-                for offset in range(before, event["offset"])
+                for offset in range(before, event.offset)
                 if (*log, offset) in given
             ]
         else:
-            records = (
-                [event["record"]]
-                if event.get("outcome") is None and event.get("how") == "ack"
-                else []
-            )
-        if event["t"] > since:
+            records = [event.record] if event.outcome is None and event.how == "ack" else []
+        if event.t > since:
             yield from (record for record in records if record not in done)
         done.update(records)
 

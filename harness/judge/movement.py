@@ -13,13 +13,14 @@ from signal import SIGKILL
 from typing import TYPE_CHECKING, Any
 
 from harness.model import events as kinds
-from harness.model.places import Removal, of_log
+from harness.model.events import FaultPhase
+from harness.model.places import Removal
 from harness.model.states import Hop
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
-    from harness.model.history import Event, History
+    from harness.model.history import History
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +49,11 @@ class Movement:
         return asdict(self)
 
 
+def counted(copies: Iterable[kinds.Stored]) -> Counter[str]:
+    """Return how many of these copies are of each record."""
+    return Counter(copy.record for copy in copies if copy.record is not None)
+
+
 def movement_of(history: History, recordings: Mapping[str, int] | None = None) -> Movement:
     """Return how readers moved in a history. ``recordings``: how often the output has each record.
 
@@ -63,7 +69,7 @@ def movement_of(history: History, recordings: Mapping[str, int] | None = None) -
         skipped += sum(
             lowest <= offset <= highest for offset in visible.get(offsets.partition, set()) - given
         )
-    held = max((float(event["seconds"]) for event in history.of(kinds.HELD_BACK)), default=None)
+    held = max((float(event.seconds) for event in history.of(kinds.HeldBack)), default=None)
     again = _stored_again(history, recordings or {})
     return Movement(
         _inconsistent(history),
@@ -79,7 +85,7 @@ def movement_of(history: History, recordings: Mapping[str, int] | None = None) -
 def _stored_again(history: History, recordings: Mapping[str, int]) -> list[str]:
     """Return the offered records of which there is more than one visible copy on their way."""
     copies, _ = copies_between(history)
-    times = Counter(event["record"] for event in copies if event["visible"])
+    times = counted(copy for copy in copies if copy.visible)
     return [record for record, count in times.items() if count > 1 and record in recordings]
 
 
@@ -94,19 +100,19 @@ class _Read(list[int]):
 def _reads(history: History) -> Iterator[_Read]:
     """Every stretch of reading."""
     under_way: dict[tuple[str, int], _Read] = {}
-    for event in history.of(kinds.DELIVERED, kinds.READY):
-        if (
-            event["event"] == kinds.READY
+    for event in history.of(kinds.Delivered, kinds.Ready):
+        if isinstance(
+            event, kinds.Ready
         ):  # assigned anew: where it goes on is decided by the saved position
-            for key in [key for key in under_way if key[0] == event["by"]]:
+            for key in [key for key in under_way if key[0] == event.by]:
                 yield under_way.pop(key)
             continue
-        if not of_log(event):
+        if event.partition is None or event.offset is None:
             continue  # a queue has no order to go back in
-        key = (event["by"], event["partition"])
+        key = (event.by, event.partition)
         read = under_way.setdefault(key, _Read())
-        read.partition = event["partition"]
-        read.append(event["offset"])
+        read.partition = event.partition
+        read.append(event.offset)
     yield from under_way.values()
 
 
@@ -120,9 +126,9 @@ def _goes_back(offsets: list[int]) -> Iterator[bool]:
 def _visible(history: History) -> dict[int, set[int]]:
     """The offsets of visible records per partition of the topic, at the end."""
     found: dict[int, set[int]] = {}
-    for event in history.of(kinds.STORED):
-        if event["hop"] == "topic" and event["visible"] and of_log(event):
-            found.setdefault(event["partition"], set()).add(event["offset"])
+    for event in history.of(kinds.Stored):
+        if event.hop == Hop.TOPIC and event.visible and event.partition is not None:
+            found.setdefault(event.partition, set()).add(event.offset or 0)
     return found
 
 
@@ -130,18 +136,12 @@ def _inconsistent(history: History) -> int:
     """Offsets at which more than one record was seen: by readers, in the log at the end, or in the
     logs of replicas.
     """
-    seen: dict[tuple[str, int, int], set[str]] = {}
-
-    def note(log: str, event: Event) -> None:
-        if event.get("record") is not None and of_log(event):
-            seen.setdefault((log, event["partition"], event["offset"]), set()).add(event["record"])
-
-    topic = next((e.get("topic", "") for e in history.of(kinds.STORED) if e["hop"] == "topic"), "")
-    for event in history.of(kinds.STORED, kinds.DELIVERED, kinds.REPLICA):
-        if event["event"] == kinds.DELIVERED:
-            note(topic, event)
-        else:
-            note(event.get("topic", ""), event)
+    seen: dict[tuple[str | None, int, int | None], set[str]] = {}
+    topic = next((e.topic for e in history.of(kinds.Stored) if e.hop == Hop.TOPIC), None)
+    for event in history.of(kinds.Stored, kinds.Delivered, kinds.Replica):
+        if event.record is not None and event.partition is not None:
+            log = topic if isinstance(event, kinds.Delivered) else event.topic
+            seen.setdefault((log, event.partition, event.offset), set()).add(event.record)
     return sum(len(records) > 1 for records in seen.values())
 
 
@@ -149,37 +149,31 @@ def _moved_again(history: History) -> float | None:
     """Seconds from the fault until something was delivered that was sent after it: source and sink,
     and all between, move.
     """
-    fired = next((e["t"] for e in history.of(kinds.FAULT) if e.get("phase") == "fired"), None)
+    fired = next((e.t for e in history.of(kinds.Fault) if e.phase == FaultPhase.FIRED), None)
     if fired is None:
         return None
-    healed = next((e["t"] for e in history.of(kinds.FAULT) if e.get("phase") == "healed"), fired)
-    deaths = (
-        e["t"]
-        for e in history.of(kinds.NODE)
-        if e.get("signal") == SIGKILL and fired < e["t"] < healed
-    )
+    healed = next((e.t for e in history.of(kinds.Fault) if e.phase == FaultPhase.HEALED), fired)
+    deaths = (e.t for e in history.of(kinds.Node) if e.signal == SIGKILL and fired < e.t < healed)
     since = min(deaths, default=fired)
-    first: dict[str, int] = {}
-    for event in history.of(kinds.SENT):
-        first.setdefault(event["record"], event["t"])
-    for event in history.of(kinds.DELIVERED):
-        if event["t"] > since and first.get(event["record"], since) > since:
-            return float(round((event["t"] - since) / 1e9, 3))
+    first: dict[str | None, int] = {}
+    for sent in history.of(kinds.Sent):
+        first.setdefault(sent.record, sent.t)
+    for event in history.of(kinds.Delivered):
+        if event.t > since and first.get(event.record, since) > since:
+            return float(round((event.t - since) / 1e9, 3))
     return None
 
 
-def copies_between(history: History) -> tuple[list[Event], set[str]]:
+def copies_between(history: History) -> tuple[list[kinds.Stored], set[str]]:
     """Return the copies between producer and consumer, by their first place, and the records of
     which the broker had two.
 
     What the broker rejected as a duplicate is no copy.
     """
-    copies = [
-        e for e in history.of(kinds.STORED) if e["hop"] == Hop.TOPIC and e["record"] is not None
-    ]
-    twice = [e for e in history.of(kinds.REMOVED) if e.get("why") == Removal.DUPLICATE]
-    places = {e.get("place") for e in copies}
-    later = {e["to"] for e in history.of(kinds.MOVED) if e["place"] in places} | {
-        e["place"] for e in twice
+    copies = [e for e in history.of(kinds.Stored) if e.hop == Hop.TOPIC and e.record is not None]
+    twice = [e for e in history.of(kinds.Removed) if e.why == Removal.DUPLICATE]
+    places = {e.place for e in copies}
+    later = {e.to for e in history.of(kinds.Moved) if e.place in places} | {e.place for e in twice}
+    return [e for e in copies if e.place not in later], {
+        e.record for e in twice if e.record is not None
     }
-    return [e for e in copies if e.get("place") not in later], {e["record"] for e in twice}

@@ -14,7 +14,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from collections.abc import Set as AbstractSet
 
-    from harness.model.history import Event, History
+    from harness.model.events import Node
+    from harness.model.history import History
     from harness.model.plan import Plan
     from harness.model.prediction import Select
     from harness.model.semantics import Semantic
@@ -41,7 +42,7 @@ class Course(Protocol):
         """When the fault was healed (monotonic ns)."""
 
     @property
-    def killed(self) -> list[Event]:
+    def killed(self) -> list[Node]:
         """The processes that were killed by SIGKILL as part of the fault."""
 
 

@@ -17,11 +17,8 @@ from harness.model.states import Hop
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from harness.model.history import Event, History
+    from harness.model.history import History
     from harness.model.plan import Plan
-
-_COUNTS = {Waiting.READY: "ready", Waiting.IN_FLIGHT: "in_flight", Waiting.SCHEDULED: "scheduled"}
-"""The field of the broker's own count for each thing that a message may wait for."""
 
 
 def contradiction(plan: Plan, history: History) -> str | None:
@@ -36,18 +33,24 @@ class _Told:
     def __init__(self, plan: Plan, history: History) -> None:
         self.plan = plan
         self.history = history
-        self.copies = [e for e in history.of(kinds.STORED) if not of_log(e)]
-        self.removed = [e for e in history.of(kinds.REMOVED) if not of_log(e)]
-        self.moved = list(history.of(kinds.MOVED))
-        self.counted: dict[str, Event] = {e["queue"]: e for e in history.of(kinds.COUNTED)}
+        self.copies = [e for e in history.of(kinds.Stored) if not of_log(e)]
+        self.removed = [e for e in history.of(kinds.Removed) if not of_log(e)]
+        self.moved = list(history.of(kinds.Moved))
+        self.gone: list[kinds.Removed | kinds.Moved] = [*self.removed, *self.moved]
+        self.everywhere: list[kinds.Removed | kinds.Moved | kinds.Stored] = [
+            *self.moved,
+            *self.removed,
+            *self.copies,
+        ]
+        self.counted: dict[str, kinds.Counted] = {e.queue: e for e in history.of(kinds.Counted)}
 
 
 def _uncounted(told: _Told) -> str | None:
     """A queue, or a pipeline of queues, whose broker was not asked for its count."""
     is_queue = told.plan.sealed and Hop.TOPIC not in told.plan.logs
-    if is_queue and not any(count["hop"] == Hop.TOPIC for count in told.counted.values()):
+    if is_queue and not any(count.hop == Hop.TOPIC for count in told.counted.values()):
         return "the history lacks the broker's own count of the messages in its queue"
-    queues = {str(copy.get("queue")) for copy in told.copies if copy.get("waiting") in MOVABLE}
+    queues = {str(copy.queue) for copy in told.copies if copy.waiting in MOVABLE}
     if missing := sorted(queues - told.counted.keys()):
         return (
             f"messages wait in {missing[0]}, but the history lacks the broker's own count of them"
@@ -62,9 +65,9 @@ def _elsewhere(told: _Told) -> str | None:
     One of the two gives the queue another name. So nothing compares what was delivered with what is
     in the queue.
     """
-    queues = sorted(queue for queue, count in told.counted.items() if count["hop"] == Hop.TOPIC)
-    offered = {e["record"] for e in told.history.of(kinds.OFFERED)}
-    named = {str(e["topic"]) for e in told.history.of(kinds.FETCHED) if e["record"] in offered}
+    queues = sorted(queue for queue, count in told.counted.items() if count.hop == Hop.TOPIC)
+    offered = {e.record for e in told.history.of(kinds.Offered)}
+    named = {str(e.topic) for e in told.history.of(kinds.Fetched) if e.record in offered}
     if not queues or not named or named & set(queues):
         return None
     return (
@@ -82,18 +85,23 @@ def _miscounted(told: _Told) -> str | None:
     """
     seen: Counter[tuple[object, object]] = Counter()
     for copy in told.copies:
-        seen[copy.get("queue"), copy.get("waiting")] += copy.get("counts", 1)
+        seen[copy.queue, copy.waiting] += copy.counts
     for queue, count in told.counted.items():
-        held = max(0, count["in_flight"] - seen[queue, Waiting.IN_FLIGHT])
-        held = held if seen[queue, Waiting.READY] - count["ready"] == held else 0
+        held = max(0, count.in_flight - seen[queue, Waiting.IN_FLIGHT])
+        held = held if seen[queue, Waiting.READY] - count.ready == held else 0
         there = {
             Waiting.READY: seen[queue, Waiting.READY] - held,
             Waiting.IN_FLIGHT: seen[queue, Waiting.IN_FLIGHT] + held,
         }
-        for waiting, field in _COUNTS.items():
-            if (found := there.get(waiting, seen[queue, waiting])) != count[field]:
+        counts = {
+            Waiting.READY: count.ready,
+            Waiting.IN_FLIGHT: count.in_flight,
+            Waiting.SCHEDULED: count.scheduled,
+        }
+        for waiting, counted in counts.items():
+            if (found := there.get(waiting, seen[queue, waiting])) != counted:
                 return (
-                    f"the broker counts {count[field]} messages {waiting} in {queue}, but the "
+                    f"the broker counts {counted} messages {waiting} in {queue}, but the "
                     f"observer saw {found} there"
                 )
     return None
@@ -101,7 +109,7 @@ def _miscounted(told: _Told) -> str | None:
 
 def _copied_twice(told: _Told) -> str | None:
     """Two copies at one place, which is the broker's own name for one copy."""
-    for place, count in Counter(copy["place"] for copy in told.copies).items():
+    for place, count in Counter(copy.place for copy in told.copies).items():
         if count > 1:
             return f"the history has {count} copies at {place}: a place holds one copy"
     return None
@@ -109,7 +117,7 @@ def _copied_twice(told: _Told) -> str | None:
 
 def _parted(told: _Told) -> str | None:
     """A copy that was moved to two places, or two that were moved to one."""
-    moves = {(move["place"], move["to"]) for move in told.moved}
+    moves = {(move.place, move.to) for move in told.moved}
     for at, way in ((0, "from"), (1, "to")):
         for place, count in Counter(move[at] for move in moves).items():
             if count > 1:
@@ -123,15 +131,15 @@ def _waits_and_does_not(told: _Told) -> str | None:
     """A copy that waits although it was removed, or that waits for a commit although it is
     committed.
     """
-    gone = {line["place"]: line["event"] for line in (*told.removed, *told.moved)}
+    gone = {line.place: line.event for line in told.gone}
     for copy in told.copies:
-        waiting, place = copy.get("waiting"), copy["place"]
-        what = f"the history says that the copy of {copy['record']} at {place} waits ({waiting})"
+        waiting, place = copy.waiting, copy.place
+        what = f"the history says that the copy of {copy.record} at {place} waits ({waiting})"
         if waiting is not None and place in gone:
             return f"{what}, but also that it was {gone[place]}"
-        if waiting in UNDECIDED and copy["visible"]:
+        if waiting in UNDECIDED and copy.visible:
             return f"{what}, but also that it is committed"
-        if waiting in MOVABLE and not copy["visible"]:
+        if waiting in MOVABLE and not copy.visible:
             return f"{what}, but also that it is not committed"
     return None
 
@@ -143,18 +151,18 @@ def _homeless(told: _Told) -> str | None:
     It is no contradiction if the broker forgot the copy because of the fault and had delivered it
     before.
     """
-    at = {line["place"]: line["record"] for line in (*told.moved, *told.removed, *told.copies)}
-    offered = {e["record"] for e in told.history.of(kinds.OFFERED)}
+    at = {line.place: line.record for line in told.everywhere}
+    offered = {e.record for e in told.history.of(kinds.Offered)}
     given = (
-        {e["record"] for e in told.history.of(kinds.DELIVERED, kinds.FETCHED)}
+        {e.record for e in told.history.of(kinds.Delivered, kinds.Fetched)}
         if told.plan.forgets
         else set()
     )
-    for event in told.history.of(kinds.RECORDED, kinds.ABSORBED):
-        place, record = event.get("place"), event["record"]
+    for event in told.history.of(kinds.Recorded, kinds.Absorbed):
+        place, record = event.place, event.record
         if place is None or of_log(event):
             continue
-        what = f"{record or 'a result'} is {event['event']} from {place}"
+        what = f"{record or 'a result'} is {event.event} from {place}"
         if place not in at and record not in given:
             return f"{what}, where no queue has a copy"
         other = at.get(place, record)

@@ -14,14 +14,17 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from harness.judge.accounting import Account
-    from harness.model.history import Event, History
+    from harness.model.events import Event
+    from harness.model.history import History
     from harness.model.plan import Plan
 
 
 class Rest:
     """What the history shows of the source, the logs, the queues and the sink after the drain."""
 
-    def __init__(self, plan: Plan, history: History, found: Account, drain: Event | None) -> None:
+    def __init__(
+        self, plan: Plan, history: History, found: Account, drain: kinds.Drain | None
+    ) -> None:
         self.plan = plan
         self.history = history
         self.drain = drain
@@ -47,8 +50,8 @@ class Rest:
         return f"the drain completed, but {rest} records are left behind" if rest else None
 
     def _source_goes_on(self) -> str | None:
-        position = max((e["position"] for e in self.history.of(kinds.CURSOR)), default=None)
-        last = max((e["position"] for e in self.history.of(kinds.OFFERED)), default=0)
+        position = max((e.position for e in self.history.of(kinds.Cursor)), default=None)
+        last = max((e.position for e in self.history.of(kinds.Offered)), default=0)
         if position is None or position > last:
             return None
         return f"the drain completed, but the source's cursor is at {position} of {last}"
@@ -61,19 +64,19 @@ class Rest:
         is not on its way.
         """
         said = "the drain completed, but"
-        logs = {_log_of(e): e for e in self.history.of(kinds.LOG)}
-        saved = {e["partition"]: e["offset"] for e in self.history.of(kinds.POSITION)}
+        logs = {_log_of(e): e for e in self.history.of(kinds.Log)}
+        saved = {e.partition: e.offset for e in self.history.of(kinds.Position)}
         tail = self._tail()
         for name, log in logs.items():
-            if log["stable"] < log["end"]:
+            if log.stable < log.end:
                 return (
-                    f"{said} {name} has an open transaction: last stable offset {log['stable']}, "
-                    f"end {log['end']}"
+                    f"{said} {name} has an open transaction: last stable offset {log.stable}, "
+                    f"end {log.end}"
                 )
-        for copy in self.history.of(kinds.STORED):
-            if copy.get("offset") is None:
+        for copy in self.history.of(kinds.Stored):
+            if copy.offset is None or copy.partition is None:
                 continue  # it stands in a queue
-            name, offset = _log_of(copy), copy["offset"]
+            name, offset = _log_of(copy), copy.offset
             if name not in logs:
                 return (
                     f"{name} holds copies, but the history does not say where this log begins "
@@ -81,59 +84,57 @@ class Rest:
                 )
             if (name, offset) in tail:
                 continue
-            if (
-                copy["hop"] == "topic"
-                and copy["visible"]
-                and offset >= saved.get(copy["partition"], -1)
-            ):
-                position = saved.get(copy["partition"], "none")
+            if copy.hop == "topic" and copy.visible and offset >= saved.get(copy.partition, -1):
+                position = saved.get(copy.partition, "none")
                 return (
                     f"{said} {name} has an unread record at {offset}: the saved position is "
                     f"{position}"
                 )
         return self._replica_goes_on(
-            {(log["topic"], log["partition"]): int(log["end"]) for log in logs.values()}
+            {(log.topic, log.partition): int(log.end) for log in logs.values()}
         )
 
     def _tail(self) -> set[tuple[str, int]]:
         """Return log and offset of recorded copies in a tail that a reader was seen to leave
         uncommitted.
         """
-        if self.drain is None or not self.drain.get("tail"):
+        if self.drain is None or not self.drain.tail:
             return set()
-        recorded = {e["record"] for e in self.history.of(kinds.RECORDED)}
-        given = (e for e in self.history.of(kinds.FETCHED) if e.get("reached"))
-        return {(_log_of(e), e["offset"]) for e in given if e["record"] in recorded}
+        recorded = {e.record for e in self.history.of(kinds.Recorded)}
+        given = (e for e in self.history.of(kinds.Fetched) if e.reached)
+        return {
+            (_log_of(e), e.offset) for e in given if e.record in recorded and e.offset is not None
+        }
 
     def _queue_goes_on(self) -> str | None:
         """Say which copy in a queue may still be delivered, or is held by an open transaction."""
-        for copy in self.history.of(kinds.STORED):
-            waiting = copy.get("waiting")
-            if copy.get("offset") is None and (
-                waiting in UNDECIDED or (copy["hop"] == Hop.TOPIC and waiting in MOVABLE)
+        for copy in self.history.of(kinds.Stored):
+            waiting = copy.waiting
+            if copy.offset is None and (
+                waiting in UNDECIDED or (copy.hop == Hop.TOPIC and waiting in MOVABLE)
             ):
-                what = f"a copy of {copy['record']}" if copy["record"] else "a message"
-                return f"the drain completed, but {what} at {copy['place']} waits: {waiting}"
+                what = f"a copy of {copy.record}" if copy.record else "a message"
+                return f"the drain completed, but {what} at {copy.place} waits: {waiting}"
         return None
 
     def _replica_goes_on(self, ends: Mapping[tuple[str, int], int]) -> str | None:
         """Say which copy in a broker's files was above the high watermark, and so could not be
         delivered yet.
         """
-        for copy in self.history.of(kinds.REPLICA):
-            end = ends.get((copy["topic"], copy["partition"]))
-            if end is not None and copy["offset"] >= end:
-                where = f"{copy['topic']}/{copy['partition']} at {copy['offset']}"
+        for copy in self.history.of(kinds.Replica):
+            end = ends.get((copy.topic, copy.partition))
+            if end is not None and copy.offset >= end:
+                where = f"{copy.topic}/{copy.partition} at {copy.offset}"
                 return (
-                    f"the drain completed, but {copy['node']} has a record of {where}: the log "
+                    f"the drain completed, but {copy.node} has a record of {where}: the log "
                     f"ends at {end}"
                 )
         return None
 
     def _sink_goes_on(self) -> str | None:
-        left = max((int(e.get("open") or 0) for e in self.history.of(kinds.SETTLED)), default=0)
+        left = max((e.open for e in self.history.of(kinds.Settled)), default=0)
         return f"the sink was read while {left} transactions were open in it" if left else None
 
 
-def _log_of(event: Event) -> str:
-    return f"{event.get('topic')}/{event.get('partition')}"
+def _log_of(event: kinds.Log | kinds.Stored | kinds.Fetched) -> str:
+    return f"{event.topic}/{event.partition}"

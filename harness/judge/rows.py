@@ -6,92 +6,92 @@ The rules use places only: the numbers of a log are not among the fields.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Final
+
+import msgspec
 
 from harness.judge.copies import Copies
 from harness.model import events as kinds
-from harness.model.places import LOG_NUMBERS, UNDECIDED, of_log, placed
+from harness.model.places import UNDECIDED, Removal, Waiting, of_log
 from harness.model.states import Hop
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterable, Iterator
 
-    from harness.model.history import Event
+    from harness.model.events import Event
 
-Row: TypeAlias = "dict[str, Any]"
 
-FIELDS: dict[str, type] = {
-    "t": int,
-    "event": str,
-    "record": str,
-    "key": str,
-    "position": int,
-    "hop": str,
-    "topic": str,
-    "attempt": str,
-    "intact": bool,
-    "visible": bool,
-    "order": int,
-    "reached": bool,
-    "outcome": str,
-    "transaction": str,
-    "request": str,
-    "where": str,
-    "by": str,
-    "foreign": bool,
-    "place": str,
-    "waiting": str,
-    "why": str,
-    "to": str,
-    "told_by": str,
-    "version": int,
-    "times": int,
-    "redelivered": bool,
-    "missing": int,
-    "extra": int,
-    "expected": int,
-    "found": int,
-    "alone": str,
-}
-"""The fields that the rules read. A missing number is -1, a missing flag false, a missing text
-null.
-"""
-_MISSING: dict[type, Any] = {int: -1, bool: False, str: None}
-_EMPTY = {name: _MISSING[kind] for name, kind in FIELDS.items()}
-_SAID_OF = {kinds.REMOVED: {"visible": True}}
-"""Defaults of fields that an event does not have. A removed message of a queue, for one, had been
-visible.
-"""
+class Row(msgspec.Struct, frozen=True, kw_only=True):
+    """What the rules read of an event. A missing number is -1, a missing flag false, a missing text
+    null.
+    """
 
-READ = frozenset(
+    t: int = -1
+    record: str | None = None
+    key: str | None = None
+    position: int = -1
+    hop: Hop | None = None
+    topic: str | None = None
+    attempt: str | None = None
+    intact: bool = False
+    visible: bool = False
+    order: int = -1
+    reached: bool = False
+    outcome: str | None = None
+    transaction: str | None = None
+    request: str | None = None
+    where: str | None = None
+    by: str | None = None
+    foreign: bool = False
+    place: str | None = None
+    waiting: Waiting | None = None
+    why: Removal | None = None
+    to: str | None = None
+    told_by: str | None = None
+    version: int = -1
+    times: int = -1
+    redelivered: bool = False
+    missing: int = -1
+    extra: int = -1
+    expected: int = -1
+    found: int = -1
+    alone: str | None = None
+
+
+READ: Final = frozenset(
     {
-        kinds.OFFERED,
-        kinds.CURSOR,
-        kinds.STORED,
-        kinds.LOG,
-        kinds.RECORDED,
-        kinds.ABSORBED,
-        kinds.RESUMED,
-        kinds.TAKEN,
-        kinds.ACKED,
-        kinds.REFUSED,
-        kinds.UNKNOWN,
-        kinds.DELIVERED,
-        kinds.TRANSACTION,
-        kinds.SENT,
-        kinds.UNSENT,
-        kinds.FETCHED,
-        kinds.REMOVED,
-        kinds.MOVED,
-        kinds.FOLDED,
-        kinds.TOTAL,
-        kinds.ENDING,
-        kinds.ACKNOWLEDGED,
+        kinds.Offered,
+        kinds.Cursor,
+        kinds.Stored,
+        kinds.Log,
+        kinds.Recorded,
+        kinds.Absorbed,
+        kinds.Resumed,
+        kinds.Taken,
+        kinds.Acked,
+        kinds.Refused,
+        kinds.Unknown,
+        kinds.Delivered,
+        kinds.Transaction,
+        kinds.Sent,
+        kinds.Unsent,
+        kinds.Fetched,
+        kinds.Removed,
+        kinds.Moved,
+        kinds.Folded,
+        kinds.Total,
+        kinds.Ending,
+        kinds.Acknowledged,
     }
 )
 """The kinds of events that the rules read; a history has many more. Of ``resumed`` only positions
 in the source count.
 """
+_SHARED: Final = {
+    kind: tuple(name for name in Row.__struct_fields__ if name in kind.__struct_fields__)
+    for kind in READ
+}
+"""The fields of each kind that the rules read."""
 
 
 class Rows:
@@ -101,110 +101,86 @@ class Rows:
     or is known to have had; ``in_topic``: those between producer and consumer. ``results``: every
     row of the sink that is of an offered record. ``aside``: how many copies of each record are dead
     letters.
-
-    Raises:
-        TypeError: a field has a value of a wrong type.
     """
 
     def __init__(self, events: Iterable[Event]) -> None:
-        self._of: dict[str, list[Row]] = defaultdict(list)
-        events = placed(events)
-        for event in filter(of_log, events):
-            _said(event, LOG_NUMBERS)
-        for row in sorted(
-            (_row(event) for event in events if _is_read(event)), key=lambda row: row["t"]
-        ):
-            self._of[row["event"]].append(row)
+        self._of: dict[type[Event], list[Row]] = defaultdict(list)
+        for event in sorted(filter(_is_read, events), key=lambda event: event.t):
+            self._of[type(event)].append(_row(event))
         self.offered: dict[str, Row] = {}
-        for row in self._of[kinds.OFFERED]:
-            if row["record"] is not None:
-                self.offered.setdefault(row["record"], row)
-        self._sinks = {row["topic"] for row in self._of[kinds.LOG] if row["hop"] == Hop.SINK}
-        self.stored = [row for row in self._of[kinds.STORED] if self.knows(row)]
-        self.results = [row for row in self._of[kinds.RECORDED] if self.knows(row)]
-        self.in_topic = [row for row in self.stored if row["hop"] == Hop.TOPIC]
-        self.aside = counted(row for row in self.stored if row["hop"] == Hop.ASIDE)
-        self.copies = Copies(self._of[kinds.STORED], self._of[kinds.REMOVED], self._of[kinds.MOVED])
+        for row in self._of[kinds.Offered]:
+            if row.record is not None:
+                self.offered.setdefault(row.record, row)
+        self._sinks = {row.topic for row in self._of[kinds.Log] if row.hop == Hop.SINK}
+        self.stored = [row for row in self._of[kinds.Stored] if self.knows(row)]
+        self.results = [row for row in self._of[kinds.Recorded] if self.knows(row)]
+        self.in_topic = [row for row in self.stored if row.hop == Hop.TOPIC]
+        self.aside = counted(row for row in self.stored if row.hop == Hop.ASIDE)
+        self.copies = Copies(self._of[kinds.Stored], self._of[kinds.Removed], self._of[kinds.Moved])
 
-    def of(self, *names: str) -> Iterator[Row]:
+    def of(self, *of: type[Event]) -> Iterator[Row]:
         """Return the rows of these kinds."""
-        return (row for name in names for row in self._of.get(name, ()))
+        return (row for kind in of for row in self._of.get(kind, ()))
 
-    def near(self, *names: str) -> Iterator[Row]:
+    def near(self, *of: type[Event]) -> Iterator[Row]:
         """Return the rows of these kinds that are not about the sink. If the sink is a log, it has
         sends of its own.
         """
         return (
             row
-            for row in self.of(*names)
-            if row["hop"] != Hop.SINK and (not self._sinks or row["topic"] not in self._sinks)
+            for row in self.of(*of)
+            if row.hop != Hop.SINK and (not self._sinks or row.topic not in self._sinks)
         )
 
     def knows(self, row: Row) -> bool:
         """Say whether a row is intact and about an offered record."""
-        return bool(row["intact"]) and row["record"] in self.offered
+        return bool(row.intact) and row.record in self.offered
 
     def unknown(self, *, near: bool) -> set[str]:
         """Return the records with an attempt of unknown outcome. ``near``: leave out a sink that is
         a log.
         """
         rows_of = self.near if near else self.of
-        told = list(rows_of(kinds.ACKED, kinds.REFUSED))
+        told = list(rows_of(kinds.Acked, kinds.Refused))
         records, attempts = ids(told), attempts_of(told)
         return {
-            row["record"]
-            for row in rows_of(kinds.SENT, kinds.UNKNOWN)
-            if (
+            row.record
+            for row in rows_of(kinds.Sent, kinds.Unknown)
+            if row.record is not None
+            and (
                 attempt_of(row) not in attempts
-                if row["attempt"] is not None
-                else row["record"] not in records
+                if row.attempt is not None
+                else row.record not in records
             )
         }
 
 
 def _is_read(event: Event) -> bool:
-    return event["event"] in READ and (event["event"] != kinds.RESUMED or not of_log(event))
+    return type(event) in READ and not (isinstance(event, kinds.Resumed) and of_log(event))
 
 
 def _row(event: Event) -> Row:
-    return _EMPTY | _SAID_OF.get(event["event"], {}) | _said(event, FIELDS)
-
-
-def _said(event: Event, fields: Mapping[str, type]) -> Row:
-    """Return what an event says of these fields.
-
-    Raises:
-        TypeError: a field has a value of a wrong type.
-    """
-    said = {name: value for name, value in event.items() if name in fields and value is not None}
-    for name, value in said.items():
-        if type(value) is not fields[name]:
-            raise TypeError(
-                f"the field {name} of an event {event['event']} has a value of a wrong type: "
-                f"{value!r:.60}"
-            )
-    return said
+    said = ((name, getattr(event, name)) for name in _SHARED[type(event)])
+    return Row(**{name: value for name, value in said if value is not None})
 
 
 def transaction_of(row: Row) -> str | None:
     """Return the transaction of a row: its own field, or the first two words of its attempt;
     ``None`` if it has neither.
 
-    >>> transaction_of({"transaction": None, "attempt": "producer-1.3.12"})
+    >>> transaction_of(Row(attempt="producer-1.3.12"))
     'producer-1.3'
     """
-    if row["transaction"] or row["attempt"] is None:
-        return row["transaction"] or None
-    return ".".join(row["attempt"].split(".")[:2])
+    if row.transaction or row.attempt is None:
+        return row.transaction or None
+    return ".".join(row.attempt.split(".")[:2])
 
 
 def attempt_of(row: Row) -> tuple[str, str] | None:
     """Return the key of a row's attempt (record, attempt), or ``None`` if the row lacks one of the
     two.
     """
-    return (
-        None if row["attempt"] is None or row["record"] is None else (row["record"], row["attempt"])
-    )
+    return None if row.attempt is None or row.record is None else (row.record, row.attempt)
 
 
 def attempts_of(rows: Iterable[Row]) -> set[tuple[str, str] | None]:
@@ -214,14 +190,14 @@ def attempts_of(rows: Iterable[Row]) -> set[tuple[str, str] | None]:
 
 def undecided(copy: Row) -> bool:
     """Say whether a copy waits only for the end of a transaction."""
-    return copy["waiting"] in UNDECIDED
+    return copy.waiting in UNDECIDED
 
 
 def ids(rows: Iterable[Row]) -> set[str]:
     """Return the ids of the records that these rows are about."""
-    return {row["record"] for row in rows}
+    return {row.record for row in rows if row.record is not None}
 
 
 def counted(rows: Iterable[Row]) -> Counter[str]:
     """Return how many of these rows are about each record."""
-    return Counter(row["record"] for row in rows)
+    return Counter(row.record for row in rows if row.record is not None)

@@ -97,44 +97,48 @@ class Signs:
 
 def common_signs(rows: Rows) -> dict[Sign, set[str]]:
     """Return the records that show each sign of any messaging system."""
-    asked = list(rows.of(kinds.SENT, kinds.UNSENT))
-    attempts = [row for row in asked if row["attempt"] is not None]
-    by_program = {(row["record"], row["attempt"].split(".")[0], row["attempt"]) for row in attempts}
-    fetched = list(rows.of(kinds.FETCHED))
-    reached = ids(row for row in fetched if row["reached"])
-    endings = list(rows.of(kinds.ENDING))
+    asked = list(rows.of(kinds.Sent, kinds.Unsent))
+    attempts = [row for row in asked if row.attempt is not None]
+    by_program = {
+        (row.record, row.attempt.split(".")[0], row.attempt)
+        for row in asked
+        if row.attempt is not None and row.record is not None
+    }
+    fetched = list(rows.of(kinds.Fetched))
+    reached = ids(row for row in fetched if row.reached)
+    endings = list(rows.of(kinds.Ending))
     return {
         REPEATED_REQUEST: _repeated(attempts),
-        TAKEN_AGAIN: repeated(rows.of(kinds.TAKEN), "by"),
+        TAKEN_AGAIN: repeated((row.record, row.by) for row in rows.of(kinds.Taken)),
         SENT_ANEW: {
             record for (record, _), n in Counter(found[:2] for found in by_program).items() if n > 1
         },
         ABORTED: _aborted(rows, asked),
         DELIVERED_AGAIN: {
-            record for record, n in counted(rows.of(kinds.DELIVERED)).items() if n > 1
+            record for record, n in counted(rows.of(kinds.Delivered)).items() if n > 1
         }
-        | (ids(row for row in fetched if not row["reached"]) & reached)
-        | ids(row for row in fetched if row["reached"] and row.get("redelivered")),
-        ABSORBED: ids(rows.of(kinds.ABSORBED)),
+        | (ids(row for row in fetched if not row.reached) & reached)
+        | ids(row for row in fetched if row.reached and row.redelivered),
+        ABSORBED: ids(rows.of(kinds.Absorbed)),
         NOT_RESENT: rows.unknown(near=False) - _resent(asked),
         RESUMED_PAST: _resumed_past(rows),
-        ENDED_AGAIN: repeated((row for row in endings if row["outcome"] is None), "request"),
-        END_REFUSED: ids(row for row in endings if row["outcome"] == "refused"),
+        ENDED_AGAIN: repeated((row.record, row.request) for row in endings if row.outcome is None),
+        END_REFUSED: ids(row for row in endings if row.outcome == "refused"),
         NOT_GIVEN_AGAIN: _not_given_again(rows, fetched),
     }
 
 
-def repeated(rows: Iterable[Row], name: str) -> set[str]:
-    """Return the records whose rows have more than one value of a field."""
-    found = Counter(record for record, _ in {(row["record"], row[name]) for row in rows})
-    return {record for record, count in found.items() if count > 1}
+def repeated(told: Iterable[tuple[str | None, str | None]]) -> set[str]:
+    """Return the records (the first of each pair) that are told with more than one value."""
+    found = Counter(record for record, _ in set(told))
+    return {record for record, count in found.items() if record is not None and count > 1}
 
 
 def _repeated(attempts: Iterable[Row]) -> set[str]:
     """Return the records of which one attempt was in more than one request."""
     requests: dict[tuple[str, str] | None, set[str | None]] = defaultdict(set)
     for row in attempts:
-        requests[attempt_of(row)].add(row["request"])
+        requests[attempt_of(row)].add(row.request)
     return {
         attempt[0] for attempt, found in requests.items() if attempt is not None and len(found) > 1
     }
@@ -143,7 +147,9 @@ def _repeated(attempts: Iterable[Row]) -> set[str]:
 def _resent(asked: Iterable[Row]) -> set[str]:
     """The records that were in more than one request to one topic."""
     topics = {
-        (row["record"], row["request"]): row["topic"] for row in reversed(list(asked))
+        (row.record, row.request): row.topic
+        for row in reversed(list(asked))
+        if row.record is not None
     }  # a request's first line says it
     return {
         record
@@ -156,18 +162,18 @@ def _resent(asked: Iterable[Row]) -> set[str]:
 
 def _aborted(rows: Rows, asked: Iterable[Row]) -> set[str]:
     bad = {name for name, outcome in outcomes(rows).items() if outcome in {"aborted", "fenced"}}
-    dead = ids(row for row in rows.stored if not row["visible"] and not undecided(row))
+    dead = ids(row for row in rows.stored if not row.visible and not undecided(row))
     return dead | ids(row for row in (*rows.stored, *asked) if transaction_of(row) in bad)
 
 
 def _not_given_again(rows: Rows, fetched: Iterable[Row]) -> set[str]:
     unheard = ids(
         row
-        for row in rows.of(kinds.ACKNOWLEDGED, kinds.ENDING)
-        if row["outcome"] == "taken" and not row["reached"]
+        for row in rows.of(kinds.Acknowledged, kinds.Ending)
+        if row.outcome == "taken" and not row.reached
     )
-    removed = ids(row for row in rows.of(kinds.REMOVED) if row["why"] == Removal.ACK)
-    given = counted(row for row in fetched if row["reached"])
+    removed = ids(row for row in rows.of(kinds.Removed) if row.why == Removal.ACK)
+    given = counted(row for row in fetched if row.reached)
     return {record for record in unheard & removed if given[record] == 1}
 
 
@@ -175,8 +181,8 @@ def _resumed_past(rows: Rows) -> set[str]:
     """Return the records that a restarted program went on past, in the source."""
     first: set[str | None] = set()
     cursor = -1
-    for row in rows.of(kinds.RESUMED):
-        if row["where"] in first:
-            cursor = max(cursor, row["position"])
-        first.add(row["where"])
-    return {record for record, row in rows.offered.items() if row["position"] < cursor}
+    for row in rows.of(kinds.Resumed):
+        if row.where in first:
+            cursor = max(cursor, row.position)
+        first.add(row.where)
+    return {record for record, row in rows.offered.items() if row.position < cursor}

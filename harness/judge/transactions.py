@@ -23,14 +23,10 @@ def outcomes(rows: Rows) -> dict[str, str | None]:
     """Return the last outcome of each transaction that the program was told; "begun" only if it was
     told no other.
     """
-    told = list(rows.of(kinds.TRANSACTION))
-    begun = [row for row in told if row["outcome"] == "begun"]
-    rest = (row for row in told if row["outcome"] != "begun")
-    return {
-        row["transaction"]: row["outcome"]
-        for row in (*begun, *rest)
-        if row["transaction"] is not None
-    }
+    told = list(rows.of(kinds.Transaction))
+    begun = [row for row in told if row.outcome == "begun"]
+    rest = (row for row in told if row.outcome != "begun")
+    return {row.transaction: row.outcome for row in (*begun, *rest) if row.transaction is not None}
 
 
 def in_doubt(rows: Rows) -> set[str]:
@@ -38,9 +34,7 @@ def in_doubt(rows: Rows) -> set[str]:
     library says does not count.
     """
     by = {
-        row["transaction"]: row["told_by"]
-        for row in rows.of(kinds.TRANSACTION)
-        if row["outcome"] != "begun"
+        row.transaction: row.told_by for row in rows.of(kinds.Transaction) if row.outcome != "begun"
     }
     return {
         name
@@ -56,13 +50,13 @@ def resurrected(rows: Rows) -> int:
     undone = {name for name, outcome in outcomes(rows).items() if outcome == "aborted"} - in_doubt(
         rows
     )
-    doubts: dict[str, int] = {}
-    for row in rows.of(kinds.UNKNOWN):
-        doubts.setdefault(row["record"], row["t"])
+    doubts: dict[str | None, int] = {}
+    for row in rows.of(kinds.Unknown):
+        doubts.setdefault(row.record, row.t)
     clear = attempts_of(
-        row for row in rows.of(kinds.REFUSED) if doubts.get(row["record"], row["t"]) >= row["t"]
+        row for row in rows.of(kinds.Refused) if doubts.get(row.record, row.t) >= row.t
     )
-    visible = (row for row in rows.stored if row["visible"])
+    visible = (row for row in rows.stored if row.visible)
     return rows.copies.count(
         row for row in visible if transaction_of(row) in undone or attempt_of(row) in clear
     )
@@ -80,13 +74,13 @@ def torn(rows: Rows) -> int:
     known = rows.offered.keys() - rows.copies.untold
     told = [
         row
-        for row in rows.of(kinds.ACKED)
-        if row["record"] in known and attempt_of(row) not in waiting
+        for row in rows.of(kinds.Acked)
+        if row.record in known and attempt_of(row) not in waiting
     ]
     seen: dict[tuple[str, str], bool] = {}
     within: dict[tuple[str, str], str | None] = {}
     for row, visible in (
-        *((row, row["visible"]) for row in logged),
+        *((row, row.visible) for row in logged),
         *((row, False) for row in told),
     ):
         attempt, transaction = attempt_of(row), transaction_of(row)

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 
 from harness.judge.claims import broken_invariants, broken_order, wrong_totals
 from harness.judge.course import Course
-from harness.judge.movement import Movement, copies_between, movement_of
+from harness.judge.movement import Movement, copies_between, counted, movement_of
 from harness.judge.rows import Rows
 from harness.judge.signs import Signs, common_signs
 from harness.model import events as kinds
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
     from harness.judge.accounting import Account
     from harness.judge.proof import Knowledge
-    from harness.model.history import Event
+    from harness.model.events import Event
     from harness.model.plan import Plan
 
 DUPLICATE_SEQUENCE = 46
@@ -270,11 +270,12 @@ def _never_offered(history: History) -> str | None:
     """Return the beginning of the first payload that was never offered, of the sink or else of the
     topic, if it is known.
     """
-    for kind in (kinds.RECORDED, kinds.FOLDED, kinds.STORED):
-        for event in history.of(kind):
-            if event.get("text") is not None and not event.get("foreign"):
-                return str(event["text"])
-    return None
+    told = sorted(
+        history.of(kinds.Recorded, kinds.Folded, kinds.Stored),
+        key=lambda event: (isinstance(event, kinds.Stored), isinstance(event, kinds.Folded)),
+    )
+    texts = (e.text for e in told if not isinstance(e, kinds.Stored) or not e.foreign)
+    return next((text for text in texts if text is not None), None)
 
 
 def _anomalies(found: Account) -> frozenset[Anomaly]:
@@ -301,7 +302,7 @@ def _missing(plan: Plan, found: Account) -> frozenset[str]:
     return missing if plan.dead_letters else missing | found.set_aside
 
 
-def _lost(plan: Plan, history: History, found: Account, drain: Event | None) -> str | None:
+def _lost(plan: Plan, history: History, found: Account, drain: kinds.Drain | None) -> str | None:
     if _missing(plan, found) and Anomaly.LOST in PROMISES[plan.semantic]:
         return "; ".join(
             (f"{plan.semantic} forbids loss: {_losses(found)}", *_unnamed(history), *_rested(drain))
@@ -313,34 +314,28 @@ def _unnamed(history: History) -> Iterator[str]:
     """Say which rows of the output are no results: they have no id, or columns that should have a
     value are empty.
     """
-    for event in history.of(kinds.UNNAMED):
-        rows = (
-            "1 row of the output has"
-            if event["count"] == 1
-            else f"{event['count']} rows of the output have"
-        )
-        yield f"{rows} no id, as {event['text']!r}"
-    for event in history.of(kinds.UNFILLED):
-        rows = (
-            "1 row of the output has"
-            if event["count"] == 1
-            else f"{event['count']} rows of the output have"
-        )
+    for unnamed in history.of(kinds.Unnamed):
+        yield f"{_rows_have(unnamed.count)} no id, as {unnamed.text!r}"
+    for event in history.of(kinds.Unfilled):
         columns = (
-            f"column{'s' if len(event['columns']) > 1 else ''} "
-            f"{' and '.join(map(str, event['columns']))}"
+            f"column{'s' if len(event.columns) > 1 else ''} {' and '.join(map(str, event.columns))}"
         )
         yield (
-            f"{rows} nothing in {columns}, where every row had something without a fault, as "
-            f"{event['text']!r}"
+            f"{_rows_have(event.count)} nothing in {columns}, where every row had something "
+            f"without a fault, as {event.text!r}"
         )
 
 
-def _rested(drain: Event | None) -> Iterator[str]:
+def _rows_have(count: int) -> str:
+    return "1 row of the output has" if count == 1 else f"{count} rows of the output have"
+
+
+def _rested(drain: kinds.Drain | None) -> Iterator[str]:
     """Yield how long the drain rested, where something could still have come."""
-    if drain is not None and drain.get("why") in UNSURE:
-        gap = f", after a silence of {drain['gap']:.1f} s" if drain["gap"] >= LONG_S else ""
-        yield f"rested {drain['rested']:.0f} s{gap}"
+    if drain is not None and drain.why in UNSURE:
+        silent_s, rested_s = drain.gap or 0.0, drain.rested or 0.0
+        gap = f", after a silence of {silent_s:.1f} s" if silent_s >= LONG_S else ""
+        yield f"rested {rested_s:.0f} s{gap}"
 
 
 def _no_effect(plan: Plan, found: Account, select: dict[Select, frozenset[str]]) -> str | None:
@@ -435,13 +430,11 @@ def _repeats(history: History, record: str) -> Iterator[str]:
     attempts.
     """
     asked = {
-        (e.get("topic"), e["request"])
-        for e in history.of(kinds.SENT, kinds.UNSENT)
-        if e["record"] == record
+        (e.topic, e.request) for e in history.of(kinds.Sent, kinds.Unsent) if e.record == record
     }
     if len(asked) > len({topic for topic, _ in asked}):
         yield "sent-again"
-    if len([e for e in history.of(kinds.FETCHED) if e["record"] == record]) > 1:
+    if len([e for e in history.of(kinds.Fetched) if e.record == record]) > 1:
         yield "fetched-again"
 
 
@@ -487,7 +480,7 @@ def _circumstances(plan: Plan, course: Course) -> Iterator[str]:
             f"nothing was sent before the fault: the load is {with_it} in one request with "
             f"{plan.target}"
         )
-    if course.drain is not None and course.drain.get("tail"):
+    if course.drain is not None and course.drain.tail:
         yield "no position is saved behind the last records: the next start reads them again"
     yield from _rested(course.drain)
 
@@ -502,11 +495,8 @@ def _absorbed(history: History, found: Account) -> Iterator[str]:
     once.
     """
     copies, doubled = copies_between(history)
-    stored, visible = (
-        Counter(e["record"] for e in copies),
-        Counter(e["record"] for e in copies if e["visible"]),
-    )
-    taken = _taken(history, {str(e.get("topic", e.get("queue"))) for e in copies})
+    stored, visible = counted(copies), counted(copy for copy in copies if copy.visible)
+    taken = _taken(history, {str(e.topic or e.queue) for e in copies})
     once = {row["record"] for row in found.rows if row["recordings"] == 1}
     by_broker = frozenset(
         record for record, times in taken.items() if times > 1 == stored[record] and record in once
@@ -531,20 +521,20 @@ def _absorbed(history: History, found: Account) -> Iterator[str]:
 
 def _taken(history: History, topics: set[str]) -> Counter[str]:
     """Return how often a broker acknowledged each record, whether or not the answer arrived."""
-    asked = {(e["request"], e["record"]) for e in history.of(kinds.SENT) if e["topic"] in topics}
+    asked = {(e.request, e.record) for e in history.of(kinds.Sent) if e.topic in topics}
     told = {
-        (e["request"], e["record"])
-        for e in history.of(kinds.PRODUCE_ANSWER)
-        if e["error"] in (0, DUPLICATE_SEQUENCE)
+        (e.request, e.record)
+        for e in history.of(kinds.ProduceAnswer)
+        if e.error in (0, DUPLICATE_SEQUENCE)
     }
     return Counter(record for _, record in asked & told)
 
 
 def _held_back(history: History) -> Iterator[str]:
     """Say which readers were kept waiting by an open transaction."""
-    for event in history.of(kinds.HELD_BACK):
+    for event in history.of(kinds.HeldBack):
         yield (
-            f"for at least {event['seconds']:.0f} s, readers of {event['log']} with "
+            f"for at least {event.seconds:.0f} s, readers of {event.log} with "
             "isolation.level=read_committed were given nothing behind a transaction that was "
             "left open (transaction.timeout.ms ends it)"
         )

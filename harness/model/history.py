@@ -24,10 +24,15 @@ import threading
 import time
 from dataclasses import dataclass, field
 from pathlib import PurePath
-from typing import TYPE_CHECKING, Any, Self, TypeAlias
+from functools import cache
+from typing import TYPE_CHECKING, Any, Final, Self, TypeAlias, TypeVar, Union, overload
+
+import msgspec
 
 from harness.model import safe_files
-from harness.model.places import placed
+from harness.model.events import CLASSES, OfUnknownKind
+from harness.model.events import Event as Event  # noqa: PLC0414 - who reads a history names it, too
+from harness.model.older import history_of_before, line_of_before
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -54,10 +59,12 @@ APPENDING = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLO
 CLOSED = -1
 """The descriptor of a closed writer: a number that no open file can have."""
 
-Event: TypeAlias = dict[str, Any]
-"""One decoded history line. The kinds and their fields are listed in
-:mod:`harness.model.events`.
-"""
+A = TypeVar("A", bound=Event)
+B = TypeVar("B", bound=Event)
+C = TypeVar("C", bound=Event)
+D = TypeVar("D", bound=Event)
+Kind: TypeAlias = type[Event] | str
+"""A kind of event: its class, or (to be removed) its name."""
 
 
 class HistoryError(Exception):
@@ -168,9 +175,36 @@ class History:
     and of a cut last line of a writer that nobody kills. None of these is normal.
     """
 
-    def of(self, *kinds: str) -> Iterator[Event]:
+    @overload
+    def of(self, a: type[A], /) -> Iterator[A]: ...
+    @overload
+    def of(self, a: type[A], b: type[B], /) -> Iterator[A | B]: ...
+    @overload
+    def of(self, a: type[A], b: type[B], c: type[C], /) -> Iterator[A | B | C]: ...
+    @overload
+    def of(self, a: type[A], b: type[B], c: type[C], d: type[D], /) -> Iterator[A | B | C | D]: ...
+    @overload
+    def of(self, *kinds: Kind) -> Iterator[Event]: ...
+
+    def of(self, *kinds: Kind) -> Iterator[Event]:
         """Return the events of the given kinds, in order of time."""
-        return (event for event in self.events if event["event"] in kinds)
+        return filter(is_of(*kinds), self.events)
+
+
+def class_of(kind: Kind) -> type[Event]:
+    """Return the class of a kind; that of all kinds which lostack does not know, if it is none."""
+    return CLASSES.get(kind, OfUnknownKind) if isinstance(kind, str) else kind
+
+
+@cache
+def is_of(*kinds: Kind) -> Callable[[Event], bool]:
+    """Return a function that says whether an event is of one of these kinds."""
+    classes = tuple(class_of(kind) for kind in kinds)
+    if OfUnknownKind not in classes:
+        return lambda event: isinstance(event, classes)
+    return lambda event: (
+        isinstance(event, classes) and (event.event in kinds or type(event) in kinds)
+    )
 
 
 def read_history(directory: Path, cell: str | None = None) -> History:
@@ -272,8 +306,8 @@ def parse_history(files: Iterable[tuple[str, Iterable[bytes]]], cell: str | None
             events += lines.events([last], at)
         if last and name.removesuffix(SUFFIX) in LASTING:
             lines.damage.append(f"{name}:{ended + 1} (it ends inside a line)")
-    events.sort(key=lambda event: event["t"])
-    return History(tuple(placed(events)), tuple(cut), tuple(lines.damage))
+    events.sort(key=lambda event: event.t)
+    return History(tuple(history_of_before(events)), tuple(cut), tuple(lines.damage))
 
 
 @dataclass(slots=True)
@@ -319,53 +353,66 @@ class Lines:
             self.damage.append(f"{at.name}:{at.lines} (told twice)")
             return None
         self._known.add(line)
-        told: int = event.get("line", 1)
+        told = event.line
         if at.told is not None and told not in (
             1,
             at.told + 1,
         ):  # 1: another writer goes on in this file
             self.damage.append(f"{at.name}:{at.lines} (lines before it are missing)")
         at.told = told
-        if self._cell is not None and event.get("cell") != self._cell:
+        if self._cell is not None and event.cell != self._cell:
             self.damage.append(f"{at.name}:{at.lines} (of another cell)")
             return None
         return event
 
 
-_DECODER: Any = json.JSONDecoder()
-_scan = _DECODER.scan_once
-"""What :func:`json.loads` calls in the end; what it does before takes longer than most lines."""
+@cache
+def _decoder() -> msgspec.json.Decoder[Event]:
+    """Return what decodes a line of any kind. It is made when a line is read first: who only writes
+    has no need of it.
+    """
+    return msgspec.json.Decoder(_any_kind())
+
+
+@cache
+def _any_kind() -> Any:
+    return Union[tuple(CLASSES.values())]  # noqa: UP007 - as many as there are
 
 
 def _decoded(line: bytes) -> Event | None:
-    event: Any
-    try:
-        text = line.decode()
-        event, end = _scan(text, 0)
-        if end != len(text):
-            event = _loaded(line)
-    except (ValueError, StopIteration, RecursionError):
+    if line.count(b"[") + line.count(b"{") > safe_files.DEEPEST:
         event = _loaded(line)
-    if not _is_event(event):
-        return None
-    deep = line.count(b"[") + line.count(b"{") > safe_files.DEEPEST
-    return None if deep and safe_files.excessive(event) else event
+    else:
+        try:
+            event = _decoder().decode(line)
+        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+            event = _loaded(line)
+    return event if event is not None and 0 <= event.t < safe_files.LARGEST else None
 
 
-def _loaded(line: bytes) -> object:
-    """Read a line that is not written as we write them: blanks in front, another encoding, or
-    damage (then nothing).
+def _loaded(line: bytes) -> Event | None:
+    """Read a line that is not written as we write them (another encoding, halves of a character),
+    is of an earlier version or of an unknown kind, or is damage (then nothing).
     """
     try:
-        return safe_files.parse_json(line)
-    except ValueError:
+        told = safe_files.parse_json(line)
+        if not isinstance(told, dict) or not isinstance(told.get("event"), str):
+            return None
+        return event_of(told)
+    except (ValueError, msgspec.ValidationError):
         return None
 
 
-def _is_event(value: object) -> bool:
-    if not isinstance(value, dict):
-        return False
-    t = value.get("t")
-    if type(t) is not int or not 0 <= t < safe_files.LARGEST:
-        return False
-    return isinstance(value.get("event"), str) and type(value.get("line", 1)) is int
+def event_of(line: dict[str, Any]) -> Event:
+    """Return the event of a line's content.
+
+    Raises:
+        msgspec.ValidationError: it is none.
+    """
+    line = line_of_before(line)
+    if line["event"] in CLASSES:
+        found: Event = msgspec.convert(line, _any_kind())
+        return found
+    told = {name: value for name, value in line.items() if name != "event"}
+    rest = {name: value for name, value in told.items() if name not in Event.__struct_fields__}
+    return msgspec.convert({**told, "kind": line["event"], "fields": rest}, OfUnknownKind)

@@ -1,11 +1,23 @@
-"""Turns plans of earlier versions into today's form. Every saved plan is read through it.
-
-(Histories of earlier versions are read through :func:`harness.model.places.placed`.)
+"""Turns plans and histories of earlier versions into today's form. Every saved plan and every
+history is read through it.
 """
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+import msgspec
+
+from harness.model import events as kinds
+from harness.model.places import NOWHERE, Removal, in_log, waits_in_log
+from harness.model.states import Hop
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from harness.model.events import Event
+
+    AnEvent = TypeVar("AnEvent", bound=Event)
 
 _OF_A_CLUSTER: Final = frozenset({"leader", "follower", "controller", "coordinator"})
 """Roles of a broker that the cluster itself assigns."""
@@ -46,3 +58,62 @@ _FLAGS: Final = {
     "grown": "grown",
     "input_ended": "input-ended",
 }
+
+
+def line_of_before(line: dict[str, Any]) -> dict[str, Any]:
+    """Return the content of a line of a history. Earlier histories have ``deleted`` for a copy that
+    retention removed.
+    """
+    if line["event"] != _DELETED or "place" in line:
+        return line
+    return line | {"event": kinds.REMOVED, "why": str(Removal.RETENTION)}
+
+
+def history_of_before(events: Iterable[Event]) -> list[Event]:
+    """Return the events of a history with the places of copies, and with the broker's own names.
+
+    Earlier histories have no places. They are all about logs, so a copy's place follows from its
+    offset, and what the copy waits for follows from the last stable offset and the saved position.
+    They also have the prefix ``queue://`` in the names of Classic's queues, as AMQP clients write
+    them; the broker's own names have none.
+    """
+    events = [_named(event) for event in events]
+    if any(isinstance(event, _PLACED) and event.place is not None for event in events):
+        return events
+    stable: dict[tuple[Hop, str | None, int | None], int] = {}
+    saved: dict[int | None, int] = {}
+    for event in sorted(events, key=lambda each: each.t):
+        if isinstance(event, kinds.Log):
+            stable[event.hop, event.topic, event.partition] = event.stable
+        elif isinstance(event, kinds.Position):
+            saved[event.partition] = event.offset
+
+    def now(event: Event) -> Event:
+        if not isinstance(event, _PLACED):
+            return event
+        place = in_log(event.partition, event.epoch, event.offset)
+        if place is None:
+            return event
+        if not isinstance(event, kinds.Stored):
+            return msgspec.structs.replace(event, place=place)
+        waiting = waits_in_log(
+            visible=event.visible,
+            offset=NOWHERE if event.offset is None else event.offset,
+            stable=stable.get((event.hop, event.topic, event.partition)),
+            saved=saved.get(event.partition, NOWHERE) if event.hop == Hop.TOPIC else None,
+        )
+        return msgspec.structs.replace(event, place=place, waiting=waiting)
+
+    return [now(event) for event in events]
+
+
+def _named(event: AnEvent) -> AnEvent:
+    topic = getattr(event, "topic", None)
+    if topic is None or not topic.startswith(_QUEUE):
+        return event
+    return msgspec.structs.replace(event, topic=topic[len(_QUEUE) :])
+
+
+_DELETED: Final = "deleted"
+_QUEUE: Final = "queue://"
+_PLACED: Final = (kinds.Stored, kinds.Removed, kinds.Recorded, kinds.Absorbed)

@@ -12,21 +12,10 @@ When the system is at rest, its observer decides what each copy *waits* for.
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any, Final
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    Event = dict[str, Any]
+from typing import Any, Final
 
 NOWHERE: Final = -1
 """Stands for a missing offset or epoch."""
-LOG_NUMBERS: Final = dict.fromkeys(
-    ("partition", "epoch", "offset", "stable", "start", "end", "last_data"), int
-)
-"""The fields that give positions in a log, each an ``int``. No counting rule reads them; whoever
-does may rely on the type.
-"""
 
 
 class Waiting(StrEnum):
@@ -93,11 +82,11 @@ def log_fields(partition: int, epoch: int, offset: int) -> dict[str, Any]:
     }
 
 
-def of_log(event: Event) -> bool:
+def of_log(event: object) -> bool:
     """Say whether an event is about a position in a log. Events about a queue or a source name no
     partition.
     """
-    return event.get("partition") is not None
+    return getattr(event, "partition", None) is not None
 
 
 def waits_in_log(
@@ -118,52 +107,3 @@ def waits_in_log(
     if not visible:
         return Waiting.OPEN if stable is not None and offset >= stable else None
     return Waiting.READY if saved is not None and offset >= saved else None
-
-
-def placed(events: Iterable[Event]) -> list[Event]:
-    """Return events of any version in today's form.
-
-    Earlier histories have ``deleted`` instead of ``removed``, and no places. They are all about
-    logs, so a copy's place follows from its offset, and what the copy waits for follows from the
-    last stable offset and the saved position. They also have the prefix ``queue://`` in the names
-    of Classic's queues, as AMQP clients write them; the broker's own names have none.
-    """
-    events = [
-        e | {"topic": e["topic"][len(_QUEUE) :]} if str(e.get("topic")).startswith(_QUEUE) else e
-        for e in events
-    ]
-    if all("place" in event for event in events if event["event"] in _PLACED):
-        return events
-    stable, saved = {}, {}
-    for event in sorted(events, key=lambda each: int(each["t"])):
-        if event["event"] == "log":
-            stable[_log_of(event)] = event.get("stable")
-        elif event["event"] == "position":
-            saved[event.get("partition")] = event.get("offset")
-
-    def now(event: Event) -> Event:
-        if event["event"] not in _PLACED or "place" in event:
-            return event
-        place = in_log(event.get("partition"), event.get("epoch"), event.get("offset"))
-        if event["event"] == "deleted":
-            return event | {"event": "removed", "why": str(Removal.RETENTION), "place": place}
-        if event["event"] != "stored":
-            return event | {"place": place}
-        read = saved.get(event.get("partition"), NOWHERE) if event.get("hop") == "topic" else None
-        waiting = waits_in_log(
-            visible=bool(event.get("visible")),
-            offset=event.get("offset", NOWHERE),
-            stable=stable.get(_log_of(event)),
-            saved=read,
-        )
-        return event | {"place": place, "waiting": None if waiting is None else str(waiting)}
-
-    return [now(event) for event in events]
-
-
-_QUEUE: Final = "queue://"
-_PLACED: Final = frozenset({"stored", "deleted", "recorded", "absorbed"})
-
-
-def _log_of(event: Event) -> tuple[Any, Any, Any]:
-    return event.get("hop"), event.get("topic"), event.get("partition")

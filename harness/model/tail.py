@@ -15,14 +15,17 @@ from collections import Counter, defaultdict
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar, overload
 
-from harness.model.history import SUFFIX, Lines, Mark
+from harness.model.history import SUFFIX, Lines, Mark, class_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
 
-    from harness.model.history import Event
+    from harness.model.events import Event
+    from harness.model.history import Kind
+
+    A = TypeVar("A", bound=Event)
 
 
 class HistoryChangedError(Exception):
@@ -82,7 +85,7 @@ class Tail:
         if self._broken is not None:
             raise HistoryChangedError(self._broken)
         try:
-            return sorted(self._new(), key=lambda event: event["t"])
+            return sorted(self._new(), key=lambda event: event.t)
         except HistoryChangedError as error:
             self._broken = str(error)
             raise
@@ -182,7 +185,7 @@ class SoFar:
         self._tail = Tail(directory)
         self._lock = threading.Lock()
         self._events: list[Event] = []
-        self._kinds: defaultdict[str, list[Event]] = defaultdict(list)
+        self._kinds: defaultdict[type[Event], list[Event]] = defaultdict(list)
         self._lines: Counter[str] = Counter()
 
     def events(self, since: int = 0) -> list[Event]:
@@ -193,27 +196,33 @@ class SoFar:
             self._read_on()
             return self._events[since:]
 
-    def of(self, *kinds: str) -> list[Event]:
+    @overload
+    def of(self, kind: type[A], /) -> list[A]: ...
+    @overload
+    def of(self, *kinds: Kind) -> list[Event]: ...
+
+    def of(self, *kinds: Kind) -> Sequence[Event]:
         """Return the events of the given kinds, in order of time."""
         with self._lock:
             self._read_on()
             return sorted(
-                chain.from_iterable(self._kinds[kind] for kind in kinds),
-                key=lambda event: event["t"],
+                chain.from_iterable(self._kinds[class_of(kind)] for kind in kinds),
+                key=lambda event: event.t,
             )
 
-    def finder(self, kind: str, wanted: Callable[[Event], bool]) -> Callable[[], list[Event]]:
+    def finder(self, kind: Kind, wanted: Callable[[Event], bool]) -> Callable[[], list[Event]]:
         """Return a function that returns the events so far of a kind for which ``wanted`` is true.
         Each event is tested once.
         """
         found: list[Event] = []
+        of = class_of(kind)
         seen = 0
 
         def find() -> list[Event]:
             nonlocal seen
             with self._lock:
                 self._read_on()
-                new = self._kinds[kind][seen:]
+                new = self._kinds[of][seen:]
             seen += len(new)
             found.extend(event for event in new if wanted(event))
             return found
@@ -229,5 +238,5 @@ class SoFar:
     def _read_on(self) -> None:
         for event in self._tail.read():
             self._events.append(event)
-            self._kinds[event["event"]].append(event)
-            self._lines[event.get("by", "")] += 1
+            self._kinds[type(event)].append(event)
+            self._lines[event.by] += 1

@@ -26,19 +26,16 @@ class LetGo:
         longer than its time-out.
         """
         own = {
-            event.get("phase"): event
-            for event in course.history.of(kinds.RULE)
-            if event.get("rule") == "fault"
+            event.phase: event for event in course.history.of(kinds.Rule) if event.rule == "fault"
         }
-        held, released = own.get("held", {}), own.get("released")
+        held, released = own.get(kinds.RulePhase.HELD), own.get(kinds.RulePhase.RELEASED)
         if released is None:
-            gone = own.get("discarded", {}).get("because")
+            discarded = own.get(kinds.RulePhase.DISCARDED)
+            gone = discarded and discarded.because
             ended = f": {gone}" if gone else ", which did not happen"
             return f"the held frame waited for {self.until}{ended}"
-        most_s, waited_s = (
-            held.get("silence_s"),
-            (released["t"] - held.get("t", released["t"])) / 1e9,
-        )
+        most_s = held.silence_s if held else None
+        waited_s = (released.t - held.t) / 1e9 if held else 0.0
         if most_s is not None and waited_s > most_s:
             return (
                 f"the held frame waited {waited_s:.1f} s for {self.until}; its receiver "

@@ -89,9 +89,9 @@ def not_elected(history: History, target: str, since: int) -> str | None:
     (monotonic ns).
     """
     said = _said_of(history, target)
-    order = said[-1]["replicas"] if said else []
+    order = list(said[-1].replicas) if said else []
     waiting = [
-        e for e in said if e["t"] >= since and e["replicas"] == order and e["leader"] != order[0]
+        e for e in said if e["t"] >= since and list(e.replicas) == order and e.leader != order[0]
     ]
     if not waiting:
         return (
@@ -149,13 +149,13 @@ def _in_turn(names: list[str]) -> list[str]:
     return [names[0], *sorted(names[1:], reverse=True)]
 
 
-def _said_of(history: History, target: str) -> list[Event]:
+def _said_of(history: History, target: str) -> list[kinds.Leadership]:
     """What the cluster said of the target's partition, in order."""
     sent = next(
         (e for e in history.of(kinds.SENT, kinds.UNSENT) if e.get("record") == target), None
     )
     place = (sent.get("topic"), sent.get("partition")) if sent else None
-    return [e for e in history.of(kinds.LEADERSHIP) if (e["topic"], e["partition"]) == place]
+    return [e for e in history.of(kinds.Leadership) if (e.topic, e.partition) == place]
 
 
 def wrong_part(history: History, target: str, killed: Iterable[Event]) -> str | None:

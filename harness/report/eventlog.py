@@ -164,6 +164,6 @@ def _more(event: Event, known: set[str] | frozenset[str]) -> str:
     """Return what else a line says, as ``name value``; what is null or empty says nothing."""
     left = {name: value for name, value in event.items() if name not in _SHOWN_ELSEWHERE | known}
     words = ", ".join(
-        f"{name} {value}" for name, value in left.items() if value not in (None, "", [])
+        f"{name} {value}" for name, value in left.items() if value not in (None, "", ())
     )
     return f"  {words}" if words else ""

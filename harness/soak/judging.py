@@ -143,7 +143,7 @@ def _objections(seen: Window) -> Iterator[str]:
             at.direction,
         ):
             yield f"the rule hit another frame: {hit['api']} {hit['dir']} of {hit['client']}"
-    killed = [e for e in history.of(kinds.NODE) if e["phase"] == "exited" and not e.get("asked")]
+    killed = [e for e in history.of(kinds.Node) if e.phase == "exited" and not e.asked]
     yield from _deaths(fault, node, hit, killed)
     if not any(e["phase"] == "healed" for e in history.of(kinds.FAULT)):
         yield "the fault was not healed"
@@ -157,7 +157,7 @@ def _hits(seen: Window) -> list[Event]:
     return [e for e in seen.history.of(kinds.RULE) if e["rule"] == "fault" and e["phase"] == "hit"]
 
 
-def _deaths(fault: object, node: str, hit: Event, killed: Sequence[Event]) -> Iterator[str]:
+def _deaths(fault: object, node: str, hit: Event, killed: Sequence[kinds.Node]) -> Iterator[str]:
     """Yield what is wrong with the deaths: each victim must die once, by SIGKILL, after the hit,
     and no other program may.
     """

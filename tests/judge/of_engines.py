@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from harness import registry
 from harness.model.history import History
 from harness.plugins import load
+from tests.events import a_history
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -23,5 +24,5 @@ def knowers() -> Mapping[str, tuple[Callable[[History], Mapping[object, object]]
 def signs_of_engines() -> set[str]:
     """Return all of these signs, by their names."""
     return {
-        str(sign) for each in knowers().values() for know in each for sign in know(History((), ()))
+        str(sign) for each in knowers().values() for know in each for sign in know(a_history((), ()))
     }

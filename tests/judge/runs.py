@@ -21,6 +21,7 @@ from harness.model.prediction import Select, Zero
 from harness.model.scenario import Evidence, Role
 from harness.model.semantics import Semantic
 from harness.model.states import Hop
+from tests.events import a_history
 from tests.judge.histories import Row, Story
 
 if TYPE_CHECKING:
@@ -280,7 +281,7 @@ def look_again(story: Story) -> None:
 
 def history_of(story: Story, damage: tuple[str, ...] = ()) -> History:
     """Return the story as it would be read back."""
-    return History(tuple(sorted(placed(story.events), key=lambda row: row["t"])), damage=damage)
+    return a_history(tuple(sorted(placed(story.events), key=lambda row: row["t"])), damage=damage)
 
 
 def judged(story: Story, damage: tuple[str, ...] = (), **changes: Any) -> Judgement:

@@ -17,6 +17,7 @@ from harness.proofs.answer import ASKED_ANEW, Answered, answer_signs
 from harness.proofs.hold import LetGo
 from harness.protocols.kafka.steps import ERRORS, STEPS, Api
 from harness.wire.rules import Action, Direction, RuleError
+from tests.events import a_history
 from tests.judge.recording import played, steps
 
 if TYPE_CHECKING:
@@ -52,7 +53,7 @@ SAID = {"t": 2, "event": "frame", "dir": "response", **ASKED}
 
 def history(rows: Iterable[Row]) -> History:
     """Return the history of these lines."""
-    return History(tuple(rows), ())
+    return a_history(tuple(rows), ())
 
 
 def trouble(proof: Any, *rows: Row) -> str | None:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from harness.model.history import History
 from harness.model.prediction import Select
 from harness.systems.spark.batches import batch_selections
+from tests.events import a_history
 from tests.judge.histories import Story
 
 PLACES = {"a-1": (0, 0), "b-2": (1, 0), "a-3": (0, 2), "b-4": (1, 2), "a-5": (0, 4), "b-6": (1, 4)}
@@ -44,7 +44,7 @@ def batch(told: Story, by: str, number: int, ranges: dict[int, tuple[int, int]])
 
 def selected(told: Story, target: str) -> dict[Select, frozenset[str]]:
     """Return the selections of a history."""
-    return batch_selections(History(tuple(told.events), ()), target)
+    return batch_selections(a_history(tuple(told.events), ()), target)
 
 
 @pytest.mark.parametrize(

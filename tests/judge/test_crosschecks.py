@@ -16,11 +16,12 @@ from harness.judge.signs import ABORTED, ABSORBED
 from harness.judge.verdict import Kind, judge
 from harness.knowledge import knowledge
 from harness.model.events import KINDS
-from harness.model.history import Event, History, read_history
+from harness.model.history import Event, read_history
 from harness.model.plan import Plan
 from harness.model.prediction import AtLeast, Permitted
 from harness.model.scenario import Evidence, Role
 from harness.model.semantics import Semantic
+from tests.events import a_history
 from tests.judge.histories import RESULTS, TOPIC, Story
 from tests.judge.make_golden import FAULTLESS, foreign, no_fault, powerless, topic_to_topic
 from tests.judge.runs import (
@@ -722,7 +723,7 @@ def test_no_mutation_of_an_authority_stays_green(folder: Path) -> None:
     for number, event in enumerate(events):
         for what, left in mutations(event) if event["event"] in FIELDS else ():
             tried += 1
-            changed = History((*events[:number], *((left,) if left else ()), *events[number + 1 :]))
+            changed = a_history((*events[:number], *((left,) if left else ()), *events[number + 1 :]))
             excused = excuse(asked, event, what)
             if crosschecks.contradiction(asked, changed) or excused in _used | {
                 "logs of version 1"

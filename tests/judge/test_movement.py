@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from harness.judge.movement import Movement, movement_of
 from harness.model import events as kinds
-from harness.model.history import History
+from tests.events import a_history
 
 if TYPE_CHECKING:
     from harness.model.history import Event
@@ -52,7 +52,7 @@ def test_a_reader_that_goes_on_shows_nothing() -> None:
     """What is not visible is not skipped."""
     assert (
         movement_of(
-            History((delivered(1, 0, "a"), delivered(2, 1, "b"), delivered(3, 3, "c"), *LOG))
+            a_history((delivered(1, 0, "a"), delivered(2, 1, "b"), delivered(3, 3, "c"), *LOG))
         )
         == Movement()
     )
@@ -60,7 +60,7 @@ def test_a_reader_that_goes_on_shows_nothing() -> None:
 
 def test_one_offset_with_two_records_is_inconsistent() -> None:
     """A reader saw one that the log does not have any more; or the files of two replicas differ."""
-    seen = movement_of(History((delivered(1, 0, "a"), delivered(2, 1, "gone"), *LOG)))
+    seen = movement_of(a_history((delivered(1, 0, "a"), delivered(2, 1, "gone"), *LOG)))
     assert seen.inconsistent_offsets == 1
     copies = [
         other(
@@ -68,11 +68,11 @@ def test_one_offset_with_two_records_is_inconsistent() -> None:
         )
         for n, record in ((1, "b"), (2, "z"))
     ]
-    assert movement_of(History((*copies, *LOG))).inconsistent_offsets == 1
+    assert movement_of(a_history((*copies, *LOG))).inconsistent_offsets == 1
     elsewhere = other(
         9, kinds.REPLICA, node="broker-1", topic="other", partition=0, offset=1, record="z"
     )
-    assert movement_of(History((elsewhere, *LOG))).inconsistent_offsets == 0, (
+    assert movement_of(a_history((elsewhere, *LOG))).inconsistent_offsets == 0, (
         "another topic has its own offsets"
     )
 
@@ -81,7 +81,7 @@ def test_going_back_and_skipping_count_within_one_assignment() -> None:
     """A reader that is assigned anew goes on from the saved position: that is no step back of its
     own.
     """
-    back = History((delivered(1, 0, "a"), delivered(2, 1, "b"), delivered(3, 0, "a"), *LOG))
+    back = a_history((delivered(1, 0, "a"), delivered(2, 1, "b"), delivered(3, 0, "a"), *LOG))
     assert movement_of(back).backward_polls == 1
     anew = (
         delivered(1, 1, "b"),
@@ -89,10 +89,10 @@ def test_going_back_and_skipping_count_within_one_assignment() -> None:
         delivered(3, 0, "a"),
         *LOG,
     )
-    assert movement_of(History(anew)).backward_polls == 0
-    assert movement_of(History((delivered(1, 0, "a"), delivered(2, 3, "c"), *LOG))).skipped == 1
+    assert movement_of(a_history(anew)).backward_polls == 0
+    assert movement_of(a_history((delivered(1, 0, "a"), delivered(2, 3, "c"), *LOG))).skipped == 1
     two = (delivered(1, 0, "a"), delivered(2, 1, "b", by="consumer-2"), *LOG)
-    assert movement_of(History(two)).skipped == 0
+    assert movement_of(a_history(two)).skipped == 0
 
 
 def test_moved_again_is_the_first_delivery_of_what_was_sent_after_the_fault() -> None:
@@ -102,7 +102,7 @@ def test_moved_again_is_the_first_delivery_of_what_was_sent_after_the_fault() ->
         other(t, kinds.SENT, record=record)
         for t, record in ((0, "a"), (1, "b"), (5, "b"), (5, "c"))
     ]
-    history = History(
+    history = a_history(
         (
             *sent,
             delivered(1, 0, "a"),
@@ -114,7 +114,7 @@ def test_moved_again_is_the_first_delivery_of_what_was_sent_after_the_fault() ->
         )
     )
     assert movement_of(history).moved_again_s == 4
-    assert movement_of(History((delivered(1, 0, "a"), fired, *LOG))).moved_again_s is None
+    assert movement_of(a_history((delivered(1, 0, "a"), fired, *LOG))).moved_again_s is None
 
 
 def test_what_is_held_until_the_death_moves_from_the_death_on() -> None:
@@ -124,15 +124,15 @@ def test_what_is_held_until_the_death_moves_from_the_death_on() -> None:
     fired, healed = other(2, kinds.FAULT, phase="fired"), other(5, kinds.FAULT, phase="healed")
     death, end = (other(t, kinds.NODE, phase="exited", signal=9) for t in (4, 9))
     moves = (other(6, kinds.SENT, record="b"), delivered(8, 1, "b"), *LOG)
-    assert movement_of(History((fired, death, healed, *moves, end))).moved_again_s == 4
-    assert movement_of(History((fired, healed, *moves, end))).moved_again_s == 6
+    assert movement_of(a_history((fired, death, healed, *moves, end))).moved_again_s == 4
+    assert movement_of(a_history((fired, healed, *moves, end))).moved_again_s == 6
 
 
 def test_how_long_readers_were_held_back_is_the_longest_that_was_seen() -> None:
     """Of all logs; where no transaction was left open for long, nobody was."""
     held = [other(t, kinds.HELD_BACK, log="in/0", seconds=t) for t in (4, 61, 8)]
-    assert movement_of(History((*held, *LOG))).held_back_s == 61.0
-    assert movement_of(History(LOG)).held_back_s is None
+    assert movement_of(a_history((*held, *LOG))).held_back_s == 61.0
+    assert movement_of(a_history(LOG)).held_back_s is None
 
 
 def test_what_is_stored_again_is_counted_whether_or_not_it_is_recorded() -> None:
@@ -142,10 +142,10 @@ def test_what_is_stored_again_is_counted_whether_or_not_it_is_recorded() -> None
     copies = [
         copy(offset, record) for offset, record in enumerate(("a", "a", "b", "b", "c", "x", "x"))
     ]
-    seen = movement_of(History(tuple(copies)), {"a": 1, "b": 2, "c": 1})
+    seen = movement_of(a_history(tuple(copies)), {"a": 1, "b": 2, "c": 1})
     assert (seen.stored_again, seen.stored_again_recorded_once) == (2, 1)
     hidden = [each | {"visible": False} for each in copies]
-    assert movement_of(History(tuple(hidden)), {"a": 1, "b": 2}).stored_again == 0
+    assert movement_of(a_history(tuple(hidden)), {"a": 1, "b": 2}).stored_again == 0
 
 
 def copy(offset: int, record: str) -> dict[str, object]:

@@ -10,11 +10,11 @@ import pytest
 from harness.controls import OnWire
 from harness.faults import Refuse
 from harness.model import events as kinds
-from harness.model.history import History
 from harness.model.scenario import Role
 from harness.proofs.refusal import Refused
 from harness.protocols.acts import Act
 from harness.wire.rules import Action, Direction
+from tests.events import a_history
 from tests.judge.recording import played
 
 if TYPE_CHECKING:
@@ -58,6 +58,6 @@ def answer(record: str = "k-1", error: Any = 0, *, reached: bool = True) -> Even
 def test_the_answer_proves_the_refusal(answers: list[Event], said: str | None) -> None:
     """Of the target, once, and it arrived."""
     course: Any = SimpleNamespace(
-        history=History(tuple(answers)), plan=SimpleNamespace(target="k-1")
+        history=a_history(tuple(answers)), plan=SimpleNamespace(target="k-1")
     )
     assert Refused().trouble(course) == said

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from harness.model import events as kinds
-from harness.model.history import History
 from harness.model.prediction import Select
 from harness.model.scenario import Role
 from harness.proofs.leadership import TRANSACTION_LOG, not_elected, not_rolled, unmoved, wrong_part
 from harness.systems.kafka.selections import replication_selections
+from tests.events import a_history
 
 if TYPE_CHECKING:
     from harness.model.history import Event
@@ -50,7 +50,7 @@ def copied(
 
 def test_unreplicated_is_what_was_sent_and_reached_no_follower() -> None:
     """A copy that was held and thrown away on its way to a follower is none."""
-    history = History(
+    history = a_history(
         (
             event(1, kinds.SENT, record="a"),
             copied(2, "a"),
@@ -64,7 +64,7 @@ def test_unreplicated_is_what_was_sent_and_reached_no_follower() -> None:
     assert replication_selections(history, "a") == {}, (
         "a follower has the target: the fault had no effect"
     )
-    assert replication_selections(History(()), "a") == {}
+    assert replication_selections(a_history(()), "a") == {}
 
 
 @pytest.mark.parametrize(
@@ -77,7 +77,7 @@ def test_what_the_next_leader_did_not_fetch_is_unreplicated_whoever_else_did(
     """Found in a real run: one of two followers had fetched a record when copies were stalled, and
     the other was elected.
     """
-    history = History(
+    history = a_history(
         (
             led(1, "broker-1", number=1),
             event(2, kinds.SENT, record="a"),
@@ -132,7 +132,7 @@ def test_the_broker_that_died_must_have_had_its_part(
 ) -> None:
     """What the cluster said last, before it died, of the target's partition decides."""
     other = {**led(3, "broker-3"), "partition": 1}
-    history = History(
+    history = a_history(
         (
             event(1, kinds.SENT, record="r"),
             led(2, "broker-2"),
@@ -153,18 +153,18 @@ def test_a_leader_that_coordinates_too_is_two_faults_in_one() -> None:
         "partition": TRANSACTION_LOG[1],
     }
     killed = [event(5, kinds.NODE, role=Role.LEADER, node="broker-2")]
-    history = History((event(1, kinds.SENT, record="r"), led(2, "broker-2"), coordinates))
+    history = a_history((event(1, kinds.SENT, record="r"), led(2, "broker-2"), coordinates))
     assert (
         wrong_part(history, "r", killed)
         == "broker-2 was killed as the leader but was the coordinator of transactions as well"
     )
     home = {**coordinates, "t": 4, "leader": "broker-1"}
-    assert wrong_part(History((*history.events, home)), "r", killed) is None
+    assert wrong_part(a_history((*history.events, home)), "r", killed) is None
 
 
 def test_a_part_that_nobody_asked_for_is_no_proof() -> None:
     """Without a word of the cluster itself, who led is not known."""
-    history = History((event(1, kinds.SENT, record="r"), led(9, "broker-2")))
+    history = a_history((event(1, kinds.SENT, record="r"), led(9, "broker-2")))
     end = event(5, kinds.NODE, role=Role.LEADER, node="broker-2")
     assert (
         wrong_part(history, "r", [end])
@@ -180,17 +180,17 @@ def test_a_leader_that_was_to_move_and_stayed_is_told() -> None:
         {**led(t, leader), "partition": 1} for t, leader in ((3, "broker-1"), (4, "broker-3"))
     ]
     sent = event(1, kinds.SENT, record="r")
-    stayed = History((sent, led(2, "broker-2"), *elsewhere, led(9, "broker-2")))
+    stayed = a_history((sent, led(2, "broker-2"), *elsewhere, led(9, "broker-2")))
     assert unmoved(stayed, "r") == "the leader did not move: broker-2"
-    assert unmoved(History((sent, *elsewhere)), "r") == "the leader did not move: unknown"
-    assert unmoved(History((sent, led(2, "broker-2"), led(9, "broker-3"))), "r") is None
+    assert unmoved(a_history((sent, *elsewhere)), "r") == "the leader did not move: unknown"
+    assert unmoved(a_history((sent, led(2, "broker-2"), led(9, "broker-3"))), "r") is None
 
 
 @pytest.mark.parametrize(("leads", "wrong"), [("broker-1", False), ("broker-3", True)])
 def test_a_coordinator_is_who_leads_the_log_of_transactions(leads: str, wrong: bool) -> None:
     """Whoever leads the target's partition does not matter."""
     log = {**led(2, leads), "topic": "__transaction_state"}
-    history = History((event(1, kinds.SENT, record="r"), log, led(3, "broker-2")))
+    history = a_history((event(1, kinds.SENT, record="r"), log, led(3, "broker-2")))
     assert (
         bool(
             wrong_part(history, "r", [event(5, kinds.NODE, role=Role.COORDINATOR, node="broker-1")])
@@ -249,8 +249,8 @@ def test_a_preferred_leader_is_elected_by_nothing_but_an_election(
     """It must have been preferred, and not have led; and a move that changes the order of the
     replicas is another fault.
     """
-    assert not_elected(History((SENT, *said)), "r", 2) == wrong
-    assert not_elected(History((SENT, *said)), "r", 9) == UNPROVED, (
+    assert not_elected(a_history((SENT, *said)), "r", 2) == wrong
+    assert not_elected(a_history((SENT, *said)), "r", 9) == UNPROVED, (
         "what was elected before the fault is none of its doing"
     )
 
@@ -318,4 +318,4 @@ def test_brokers_roll_one_at_a_time_each_once_in_turn(
     restarted in order.
     """
     ordered_lives = sorted(lives, key=lambda e: e["t"])
-    assert not_rolled(History((SENT, led(2, B2), *ordered_lives, led(90, B3))), "r", 3) == wrong
+    assert not_rolled(a_history((SENT, led(2, B2), *ordered_lives, led(90, B3))), "r", 3) == wrong

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from harness.model.history import History, read_history
+from harness.model.history import read_history
 from harness.systems.spark.rollback import Moment, Rollback, rollback_of
+from tests.events import a_history
 
 if TYPE_CHECKING:
     from harness.model.history import Event
@@ -98,4 +99,4 @@ def test_nothing_is_told_of_one_driver(events: list[Event], without: str) -> Non
 
 def test_nothing_is_told_where_there_is_no_state() -> None:
     """Queries without state have no such figure."""
-    assert rollback_of(History((), ())) is None
+    assert rollback_of(a_history((), ())) is None

@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 from harness.judge.rows import Rows
 from harness.judge.verdict import signs_of
 from harness.knowledge import knowledge
-from harness.model.history import History
 from harness.model.places import placed
+from tests.events import a_history
 from tests.judge import histories, queues
 from tests.judge.of_engines import signs_of_engines
 from tests.judge.sign_oracle import SHOWS, protect, sign_oracle
@@ -49,7 +49,7 @@ def story_of(seed: int) -> list[Row]:
 
 def differences(events: list[Row]) -> list[str]:
     """Say where the two disagree."""
-    signs = signs_of(Rows(events), History(tuple(events)), knowledge())
+    signs = signs_of(Rows(events), a_history(tuple(events)), knowledge())
     told = {
         record: (seen, set(map(str, signs.of(record))))
         for record, seen in sign_oracle(events).items()
@@ -77,7 +77,7 @@ def test_one_history_agrees_with_the_oracle(seed: int) -> None:
 
 def test_the_oracle_knows_every_sign_there_is() -> None:
     """A sign that is new is looked at twice from its first day on."""
-    known = signs_of(Rows(()), History((), ()), knowledge())
+    known = signs_of(Rows(()), a_history((), ()), knowledge())
     assert set(map(str, known.seen)) - signs_of_engines() == set(SHOWS)
 
 
@@ -113,6 +113,6 @@ def test_what_a_log_says_is_nothing_to_a_queue() -> None:
         queue.tell("batch", driver, batch=0, partition=0, offset=0, position=9)
         queue.tell("resumed", driver, where="query", partition=0, position=9)
     assert (
-        signs_of(Rows(queue.events), History(tuple(queue.events)), knowledge()).of("a-1")
+        signs_of(Rows(queue.events), a_history(tuple(queue.events)), knowledge()).of("a-1")
         == frozenset()
     )

@@ -14,6 +14,7 @@ from harness.model.history import History
 from harness.proofs.second import InSuccessor
 from harness.protocols.kafka.steps import Api
 from harness.wire.rules import Direction
+from tests.events import a_history
 from tests.judge.recording import Recording
 
 if TYPE_CHECKING:
@@ -167,7 +168,7 @@ def test_the_second_must_strike_a_successor(
     killed = [{"role": "consumer", "t": died}] if died is not None else []
     fault = Twice(Kill(DONE, (Role.CONSUMER,)), Kill(ASKS, (Role.CONSUMER,)))
     [proof] = [each for each in fault.evidence().proofs if isinstance(each, InSuccessor)]
-    assert (proof.trouble(cast("Any", _Seen(History(tuple(rules), ()), killed))) is None) is proved
+    assert (proof.trouble(cast("Any", _Seen(a_history(tuple(rules), ()), killed))) is None) is proved
 
 
 @pytest.mark.parametrize(("hit", "proved"), [(20, True), (9, False)])
@@ -179,7 +180,7 @@ def test_who_is_told_to_end_must_have_been_told(hit: int, proved: bool) -> None:
     ]
     fault = Twice(Terminate(DONE), Kill(ASKS, (Role.CONSUMER,)))
     [proof] = [each for each in fault.evidence().proofs if isinstance(each, InSuccessor)]
-    assert (proof.trouble(cast("Any", _Seen(History(tuple(events), ()), []))) is None) is proved
+    assert (proof.trouble(cast("Any", _Seen(a_history(tuple(events), ()), []))) is None) is proved
 
 
 def test_another_roles_fault_needs_no_death() -> None:

@@ -11,12 +11,13 @@ import pytest
 
 from harness import registry
 from harness.judge.verdict import Kind
-from harness.model.history import History, HistoryWriter, read_history
+from harness.model.history import HistoryWriter, read_history
 from harness.model.semantics import Semantic
 from harness.soak.drawing import Drawn, streamable
 from harness.soak.judging import Window, judge
 from harness.stages.bulk.marks import Marks
 from scenarios import plain, transactions
+from tests.events import a_history
 from tests.soak.play import FaultHistory, Harm
 
 if TYPE_CHECKING:
@@ -46,7 +47,7 @@ def changed(seen: Window, change: Callable[[Event], Event | None]) -> Window:
     events = tuple(
         event for each in seen.history.events if (event := change(dict(each))) is not None
     )
-    return replace(seen, history=History(events, ()))
+    return replace(seen, history=a_history(events, ()))
 
 
 def without(**meant: Any) -> Callable[[Event], Event | None]:
@@ -137,7 +138,7 @@ def test_somebody_else_died(tmp_path: Path) -> None:
     other: Event = next(e for e in seen.history.events if e.get("phase") == "exited") | {
         "node": "producer-0"
     }
-    told = judge(replace(seen, history=History((*seen.history.events, other), ())))
+    told = judge(replace(seen, history=a_history((*seen.history.events, other), ())))
     assert told == (Kind.VOID, "producer-0 died, although the fault does not kill it")
 
 

@@ -33,6 +33,7 @@ from harness.sweep.points import (
 )
 from harness.sweep.steps import Step, Steps, intersected, process_of, shared_roles, trace
 from harness.wire.rules import Direction
+from tests.events import a_history
 from tests.sweep.stepping import asked
 
 if TYPE_CHECKING:
@@ -280,7 +281,7 @@ def played(frames: list[tuple[str, str, int, bool]], load: Load, protocol: str =
         | ({} if answered or way == "response" else {"answered": False})
         for at, (api, way, one, answered) in enumerate(frames, 1)
     ]
-    return steps_of([(History(tuple(lines)), KEY)])  # type: ignore[arg-type]  # the little that is asked for
+    return steps_of([(a_history(tuple(lines)), KEY)])  # type: ignore[arg-type]  # the little that is asked for
 
 
 def acts_of(steps: Steps, load: Load, can: Can) -> dict[str, set[str]]:
@@ -386,17 +387,17 @@ def test_who_shares_the_work_of_a_group() -> None:
 
     foreign = [joins("processor", 1, "rdkafka"), joins("processor", 2, "rdkafka")]
     both, one = [owner(1, 70), owner(2, 71)], [owner(1, 70), owner(2, 70)]
-    assert shared_roles(History((*foreign, *both)), KEY) == {"processor"}
-    assert shared_roles(History((*foreign, *one)), KEY) == set()
-    assert shared_roles(History(tuple(foreign)), KEY) == set()
-    assert shared_roles(History((*foreign, both[0])), KEY) == set(), (
+    assert shared_roles(a_history((*foreign, *both)), KEY) == {"processor"}
+    assert shared_roles(a_history((*foreign, *one)), KEY) == set()
+    assert shared_roles(a_history(tuple(foreign)), KEY) == set()
+    assert shared_roles(a_history((*foreign, both[0])), KEY) == set(), (
         "a connection that nobody looked at is no process"
     )
     beside = [joins("processor", 1, "rdkafka"), joins("processor", 2, "rdkafka", "Metadata")]
-    assert shared_roles(History((*beside, *both)), KEY) == set()
+    assert shared_roles(a_history((*beside, *both)), KEY) == set()
     for api in ("ConsumerGroupHeartbeat", "ShareGroupHeartbeat", "api-88"):
         ours = [joins("consumer", at, f"{KEY}.consumer-{at}.1", api) for at in (1, 2)]
-        assert shared_roles(History(tuple(ours)), KEY) == {"consumer"}
+        assert shared_roles(a_history(tuple(ours)), KEY) == {"consumer"}
 
 
 @pytest.mark.parametrize("named", [False, True])
@@ -410,7 +411,7 @@ def test_only_who_names_itself_is_fenced_by_its_name(named: bool) -> None:
         frame(at, "OffsetCommit", way, (load.records[1].id,))
         for at, way in enumerate(("request", "response"), 2)
     ]
-    steps = steps_of([(History((join, *commit)), KEY)])  # type: ignore[arg-type]  # the little that is asked for
+    steps = steps_of([(a_history((join, *commit)), KEY)])  # type: ignore[arg-type]  # the little that is asked for
     refusals = {
         point.act: point.illegal
         for point in points(steps, load, Can())
@@ -492,7 +493,7 @@ def frame(
 
 def run_of(frames: list[tuple[str, str, tuple[str, ...], int | None]]) -> tuple[History, str]:
     """Return a run of frames, each by API, direction, records and error."""
-    return History(tuple(frame(number, *one) for number, one in enumerate(frames, 1))), KEY  # type: ignore[arg-type]
+    return a_history(tuple(frame(number, *one) for number, one in enumerate(frames, 1))), KEY  # type: ignore[arg-type]
 
 
 def test_a_refused_answer_is_no_step() -> None:
@@ -598,7 +599,7 @@ def test_a_queue_has_phases_of_its_own() -> None:
         line("ending", 11, record="k-1", request="7:3", outcome="taken", reached=True),
         frame(12, 4, "request"),
     )
-    found = phases(History(tuple(events), ()))
+    found = phases(a_history(tuple(events), ()))
     assert list(found.values()) == [
         "calm",
         "in hand",

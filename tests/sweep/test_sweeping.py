@@ -33,6 +33,7 @@ from harness.sweep.signature import Signature
 from harness.sweep.sweeping import POINTS, DryRunError
 from harness.sweep.telling import plain_of, summary_of, write_sweep
 from harness.systems.memory.plants import Plant
+from tests.events import a_history
 from tests.sweep.stepping import RIGHT, Quiet, Stepping, asked, sweep
 
 if TYPE_CHECKING:
@@ -384,7 +385,7 @@ def test_only_the_program_at_the_source_ends_the_source(
     lines.append(
         {"event": "node", "t": 3, "role": ended, "phase": "exited", "status": 1, "asked": False}
     )
-    assert source_ended(History(tuple(lines))) is expected
+    assert source_ended(a_history(tuple(lines))) is expected
 
 
 def test_a_supervised_program_does_not_end_the_source() -> None:
@@ -414,7 +415,7 @@ def test_a_supervised_program_does_not_end_the_source() -> None:
         for at in (3, 5)
     ]
     lines.append({"event": "fault", "t": 2, "phase": "fired"})
-    assert not source_ended(History(tuple(lines)))
+    assert not source_ended(a_history(tuple(lines)))
 
 
 def test_a_refusal_is_no_finding_with_another_act(tmp_path: Path) -> None:
@@ -648,7 +649,7 @@ def test_dry_runs_that_name_no_protocol_are_refused(
 
     def old(*where: Any) -> History:
         found = read_history(*where)
-        return History((*found.events, {"event": "conn", "phase": "open", "conn": 1, "t": 1}), ())
+        return a_history((*found.events, {"event": "conn", "phase": "open", "conn": 1, "t": 1}), ())
 
     assert one.plan().steps.found
     monkeypatch.setattr("harness.sweep.sweeping.read_history", old)

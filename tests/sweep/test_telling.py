@@ -13,7 +13,6 @@ import pytest
 from harness.faults import Drop
 from harness.model.exits import ExitCode
 from harness.model.failures import UsageError
-from harness.model.history import History
 from harness.sweep import telling
 from harness.sweep.page import NEVER, PAGE_FILE, Swept, table_of, timeline_of
 from harness.sweep.reached import Reach, reached
@@ -22,6 +21,7 @@ from harness.sweep.signature import errors_of
 from harness.sweep.sweeping import RESULT_FILE
 from harness.sweep.telling import plan_lines, report_of, summary_of, write_sweep
 from harness.systems.memory.plants import Plant
+from tests.events import a_history
 from tests.sweep.stepping import RIGHT, Quiet, sweep
 
 if TYPE_CHECKING:
@@ -187,7 +187,7 @@ def test_a_signature_has_no_text_of_one_run() -> None:
         {"event": "stopped", "t": 6, "kind": "error", "because": "Fenced: epoch 3"},
         {"event": "saved", "t": 7, "error": None},
     ]
-    assert errors_of(History(tuple(lines)), 3) == {"TimedOut", "Fenced"}
+    assert errors_of(a_history(tuple(lines)), 3) == {"TimedOut", "Fenced"}
 
 
 def test_what_is_inside_programs_is_told_before_it_is_run(tmp_path: Path) -> None:

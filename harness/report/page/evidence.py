@@ -199,7 +199,7 @@ def _answers(rules: Sequence[Event]) -> Iterator[str]:
 
 
 def _with(records: object) -> str:
-    if not isinstance(records, list) or not records:
+    if not isinstance(records, tuple) or not records:
         return ""
     more = f" and {len(records) - MOST_HITS} more" if len(records) > MOST_HITS else ""
     return f", with {', '.join(str(record) for record in records[:MOST_HITS])}{more}"
@@ -273,7 +273,7 @@ def network_text(event: Event) -> str:
         toxics = event.get("toxics")
         said = (
             ", ".join(map(_toxic, toxics))
-            if isinstance(toxics, list) and toxics
+            if isinstance(toxics, tuple) and toxics
             else "no toxic named"
         )
         return f"{whose} made bad: {said}"
@@ -306,7 +306,7 @@ def _deaths(plan: Plan, events: Sequence[Event]) -> Iterator[str]:
     for event in events:
         if event["event"] == kinds.DRAIN and event.get("phase") != "begun":
             return  # what ends after the drain is ended by the harness
-        if event["event"] == kinds.NODE and event.get("asked") is True:
+        if isinstance(event, kinds.Node) and event.asked:
             yield (
                 f"ended in order (SIGTERM): {event.get('node')} (pid {event.get('pid')}), "
                 f"{how_ended(event)}"

@@ -29,7 +29,7 @@ _SOURCE, _SENDER, _WIRE, _SERVER, _OTHER, _RECEIVER, _SINK = range(7)
 """The order of lanes, down the way of a record."""
 STOPPED = frozenset({"held", "dropped", "discarded", "cut"})
 """What became of a frame that a rule did not let pass."""
-AT_REST = frozenset({*kinds.AUTHORITIES, kinds.ABSORBED})
+AT_REST = frozenset({*(each.__struct_config__.tag for each in kinds.AUTHORITIES), kinds.ABSORBED})
 """Asked for at the end: their time is when they were asked, not when it happened."""
 BRIEF = 3
 """How many records a message names."""
@@ -237,12 +237,12 @@ class _Traffic:
         conn, _, corr = str(event.get("request")).partition(":")
         return self.requests.get((_number(conn), _number(corr), direction))
 
-    def _carried(self, event: Event, direction: str, note: str) -> None:
+    def _carried(self, event: Event, direction: str, note: str, *, reached: bool = True) -> None:
         message = self._about(event, direction)
         if message is not None:
             message.notes.append(note)
             message.target |= self._is_target(event)
-            if event.get("reached") is False and not message.fate:
+            if not (reached and event.get("reached") is not False) and not message.fate:
                 message.fate = "never arrived"
 
     def _is_target(self, event: Event) -> bool:
@@ -257,7 +257,7 @@ class _Traffic:
 
     def draw_unsent(self, t: int, event: Event) -> None:  # noqa: ARG002 - its frame has the time
         """A record was to go, and did not."""
-        self._carried({**event, "reached": False}, "request", str(event.get("record")))
+        self._carried(event, "request", str(event.get("record")), reached=False)
 
     def draw_produce_answer(self, t: int, event: Event) -> None:  # noqa: ARG002 - its frame has the time
         """An answer tells where a record is, or why not."""
@@ -372,7 +372,7 @@ class _Drawing:
 
     # --- the runner -------------------------------------------------------------------------------
 
-    def _node(self, t: int, event: Event) -> None:
+    def _node(self, t: int, event: kinds.Node) -> None:
         phase = event.get("phase")
         lane = self.lanes.lane(str(event.get("node")), _OTHER)
         who = f"{lane} #{event.get('incarnation')}, pid {event.get('pid')}"
@@ -575,6 +575,6 @@ def _number(text: str) -> object:
 def _listed(records: Any) -> str:
     return (
         examples({str(record) for record in records}, BRIEF)
-        if isinstance(records, list) and records
+        if isinstance(records, tuple) and records
         else ""
     )

@@ -147,4 +147,4 @@ def _unread(history: History) -> set[str]:
 
 
 def _reads(connection: Event) -> bool:
-    return connection.get("role") == Role.CONSUMER
+    return bool(connection.get("role") == Role.CONSUMER)

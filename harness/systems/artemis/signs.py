@@ -7,6 +7,8 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING, Final
 
+import msgspec
+
 from harness.model import events as kinds
 from harness.model.places import Removal
 from harness.model.sign import Sign
@@ -43,11 +45,11 @@ def artemis_signs(history: History) -> dict[Sign, set[str]]:
         if not event.get("transactional")
     }
     taken = Counter(
-        event["record"]
-        for event in history.of(kinds.PRODUCE_ANSWER)
-        if event["error"] == 0
-        and "place" not in event
-        and (event["request"], event["record"]) in alone
+        event.record
+        for event in history.of(kinds.ProduceAnswer)
+        if event.error == 0
+        and event.place is msgspec.UNSET
+        and (event.request, event.record) in alone
     )
     kept = Counter(
         event["record"]

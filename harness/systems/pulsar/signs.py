@@ -53,7 +53,7 @@ TOLD_AGAIN: Final = Sign(
 
 def pulsar_signs(history: History) -> dict[Sign, set[str]]:
     """Return, for each sign, the records that show it."""
-    answers = [e for e in history.of(kinds.PRODUCE_ANSWER) if "place" in e and e["error"] == 0]
+    answers = [e for e in history.of(kinds.ProduceAnswer) if e.error == 0]
     given = Counter(event["record"] for event in history.of(kinds.FETCHED) if event["reached"])
     unheard = {
         e["record"]
@@ -61,7 +61,7 @@ def pulsar_signs(history: History) -> dict[Sign, set[str]]:
         if e["outcome"] == "taken" and not e["reached"]
     }
     return {
-        DEDUPLICATED: {event["record"] for event in answers if event["place"] is None},
+        DEDUPLICATED: {event.record for event in answers if event.place is None},
         ENDED_UNHEARD: {record for record in unheard if given[record] == 1},
         HELD_BACK: _held_back(history),
         PART_AGAIN: _part_again(history),

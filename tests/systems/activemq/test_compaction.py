@@ -12,7 +12,6 @@ import pytest
 
 from harness.controls import OnWire
 from harness.model import events as kinds
-from harness.model.history import History
 from harness.model.record import Record
 from harness.model.scenario import Role
 from harness.protocols.acts import Act
@@ -21,6 +20,7 @@ from harness.systems.activemq.faults import IndexRebuilt
 from harness.systems.activemq.proofs import CarriedOn
 from harness.systems.activemq.signs import REMEMBERED, activemq_signs
 from harness.wire.rules import Action, Direction
+from tests.events import a_history
 from tests.judge.recording import played
 from tests.systems.activemq.test_journal import add, end, remove
 
@@ -155,7 +155,7 @@ def test_the_fault_is_proved_by_what_was_carried_on_and_removed(
 ) -> None:
     """Of the target, and in that order."""
     course: Any = SimpleNamespace(
-        history=History(tuple(events)), plan=SimpleNamespace(target="k-1")
+        history=a_history(tuple(events)), plan=SimpleNamespace(target="k-1")
     )
     assert CarriedOn().trouble(course) == trouble
 
@@ -166,4 +166,4 @@ def test_what_is_given_again_was_not_remembered() -> None:
     fetched = [
         {"event": kinds.FETCHED, "record": record, "reached": reached} for record, reached in given
     ]
-    assert activemq_signs(History((*fetched, CARRIED))) == {REMEMBERED: {"k-1"}}
+    assert activemq_signs(a_history((*fetched, CARRIED))) == {REMEMBERED: {"k-1"}}

@@ -10,12 +10,12 @@ import pytest
 
 from harness.judge.verdict import Kind
 from harness.model import events as kinds
-from harness.model.history import History
 from harness.model.prediction import AtLeast, AtMost, Permitted, Some
 from harness.model.scenario import Predicted
 from harness.model.semantics import Semantic
 from harness.scenarios import activemq, artemis
 from harness.systems.activemq.selections import IN_HAND, ON_THE_WAY, UNREAD_NS, given_selections
+from tests.events import a_history
 from tests.judge.queue_runs import deliver, judged, place, queue_run
 from tests.judge.runs import RECORDS, TARGET, first, without
 
@@ -57,12 +57,12 @@ def failed(record: str | None, error: str | None) -> Event:
 
 def in_hand(*events: Event) -> Iterable[str]:
     """Return what was."""
-    return sorted(given_selections(History((COUNTED, *events)), "")[IN_HAND])
+    return sorted(given_selections(a_history((COUNTED, *events)), "")[IN_HAND])
 
 
 def test_of_what_has_no_queue_nothing_is_said() -> None:
     """A log has positions."""
-    assert given_selections(History((given("a"), GONE)), "") == {}
+    assert given_selections(a_history((given("a"), GONE)), "") == {}
 
 
 @pytest.mark.parametrize(
@@ -201,7 +201,7 @@ def had(record: str, t: int) -> Event:
 )
 def test_what_is_on_the_way(events: list[Any], found: list[str]) -> None:
     """It is the end of what a connection carried, and nothing before."""
-    assert sorted(given_selections(History((COUNTED, *events)), "")[ON_THE_WAY]) == found
+    assert sorted(given_selections(a_history((COUNTED, *events)), "")[ON_THE_WAY]) == found
 
 
 # --- a broker that lies ---------------------------------------------------------------------------

@@ -12,7 +12,6 @@ import pytest
 from harness import registry
 from harness.model import events as kinds
 from harness.model.cell import Cell, expand
-from harness.model.history import History
 from harness.model.places import Removal
 from harness.model.scenario import NotApplicable, Predicted, Suite
 from harness.model.semantics import Semantic
@@ -21,6 +20,7 @@ from harness.provision.jars import read_jar_set
 from harness.stages.settings import ours
 from harness.systems.artemis.install import RECIPE
 from harness.systems.artemis.signs import KEPT_ONCE, UNBOUND, artemis_signs
+from tests.events import a_history
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -149,7 +149,7 @@ def test_kept_once_is_what_was_taken_twice_and_is_there_once(
     ]
     aside = {"t": 2, "event": kinds.STORED, "hop": Hop.ASIDE, "record": "k-1", "visible": True}
     undone = {"t": 2, "event": kinds.STORED, "hop": Hop.TOPIC, "record": "k-1", "visible": False}
-    found = artemis_signs(History((COUNTED, *told, *kept, aside, undone), ()))
+    found = artemis_signs(a_history((COUNTED, *told, *kept, aside, undone), ()))
     assert found[KEPT_ONCE] == ({"k-1"} if shown else set())
 
 
@@ -194,7 +194,7 @@ def test_unbound_is_what_an_open_transaction_has_taken_off(
     events: list[Any], *, shown: bool
 ) -> None:
     """By the wire's acknowledgement and the journal."""
-    assert artemis_signs(History((COUNTED, *events), ()))[UNBOUND] == ({"k-1"} if shown else set())
+    assert artemis_signs(a_history((COUNTED, *events), ()))[UNBOUND] == ({"k-1"} if shown else set())
 
 
 @pytest.mark.parametrize(
@@ -214,4 +214,4 @@ def test_only_a_queue_that_is_sent_single_messages_shows_that_it_kept_one(
 ) -> None:
     """Elsewhere one copy of two has another cause."""
     kept = {"t": 2, "event": kinds.STORED, "hop": Hop.TOPIC, "record": "k-1", "visible": True}
-    assert bool(artemis_signs(History((*events, kept), ())).get(KEPT_ONCE)) is shown
+    assert bool(artemis_signs(a_history((*events, kept), ())).get(KEPT_ONCE)) is shown

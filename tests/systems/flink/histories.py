@@ -6,6 +6,7 @@ from itertools import count
 from typing import TYPE_CHECKING, Any
 
 from harness.model.history import History
+from tests.events import a_history
 
 if TYPE_CHECKING:
     from harness.model.history import Event
@@ -84,7 +85,7 @@ class Told:
 
     def history(self) -> History:
         """Return what was told."""
-        return History(tuple(self.events))
+        return a_history(tuple(self.events))
 
 
 def rolled_back() -> Told:

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any, cast
 import pytest
 
 from harness.model import events as kinds
-from harness.model.history import History
 from harness.systems.flink.proofs import Aligned, CheckpointRefused, CheckpointWas, ReadersWaited
 from harness.systems.flink.rollback import rollback_detail
 from harness.systems.flink.signs import (
@@ -21,6 +20,7 @@ from harness.systems.flink.signs import (
     checkpoint_selections,
     flink_signs,
 )
+from tests.events import a_history
 from tests.systems.flink.histories import SINK, Told, rolled_back, standing
 
 if TYPE_CHECKING:
@@ -111,7 +111,7 @@ def test_nothing_is_told_of_a_job_that_was_never_restored() -> None:
         if event["event"] == kinds.RESUMED:
             event["batch"] = 0
     assert rollback_detail(told.history()) is None
-    assert rollback_detail(History(())) is None
+    assert rollback_detail(a_history(())) is None
 
 
 def test_what_came_since_the_checkpoint_is_known_by_the_source_and_the_snapshot() -> None:

@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 
-from harness.model.history import History
 from harness.model.prediction import AtLeast, Permitted, Some
 from harness.model.scenario import Predicted
 from harness.model.semantics import Semantic
@@ -20,6 +19,7 @@ from harness.systems.pulsar.selections import (
     chunk_selections,
     cursor_selections,
 )
+from tests.events import a_history
 
 DEATH = 10 * WRITES_NS
 COUNTED = {"event": "counted", "queue": "q", "t": DEATH + 9}
@@ -87,12 +87,12 @@ OLD = LAST - WRITES_NS
 )
 def test_what_a_broker_had_not_written_down(events: list[Any], found: set[str]) -> None:
     """By its last acknowledgement, and not by its death."""
-    assert cursor_selections(History((COUNTED, *events, DIED), ()), "") == {UNWRITTEN: found}
+    assert cursor_selections(a_history((COUNTED, *events, DIED), ()), "") == {UNWRITTEN: found}
 
 
 def test_of_a_broker_that_lives_nothing_is_said() -> None:
     """A prediction that asks for it is void there."""
-    assert cursor_selections(History((COUNTED, given("a"), GONE), ()), "") == {}
+    assert cursor_selections(a_history((COUNTED, given("a"), GONE), ()), "") == {}
 
 
 def test_every_prediction_has_an_upper_bound() -> None:
@@ -157,13 +157,13 @@ CHUNK = stored(None, "5:69:0", foreign=True)
 )
 def test_what_waits_behind_a_chunk_that_is_alone(events: list[Any], found: set[str]) -> None:
     """What waits before it, the broker could deliver: that is another matter."""
-    assert chunk_selections(History(tuple(events), ()), "") == {BEHIND_CHUNK: found}
+    assert chunk_selections(a_history(tuple(events), ()), "") == {BEHIND_CHUNK: found}
 
 
 def test_another_brokers_queue_has_other_places() -> None:
     """The judge asks each system's selections of every history."""
     others = stored(None, "ID:x", queue="q", foreign=True), stored("a", "ID:y", queue="q", parts=3)
-    assert chunk_selections(History(others, ()), "") == {}
+    assert chunk_selections(a_history(others, ()), "") == {}
 
 
 def test_a_broker_that_hangs_by_itself_is_not_the_control() -> None:
@@ -171,7 +171,7 @@ def test_a_broker_that_hangs_by_itself_is_not_the_control() -> None:
     [control] = [each for each in pulsar.SCENARIOS if each.id == "ack-lost+last-part"]
     left = next(iter(control.by_client.values()))[Semantic.AT_LEAST_ONCE].left  # type: ignore[union-attr]
     assert left.contradiction({"a"}, {BEHIND_CHUNK: frozenset("a")}) is None
-    assert chunk_selections(History((stored("a", "5:107:0"),), ()), "") == {}
+    assert chunk_selections(a_history((stored("a", "5:107:0"),), ()), "") == {}
     assert left.contradiction({"a"}, {BEHIND_CHUNK: frozenset()}) is not None
     whole = stored("a", "5:8:0", parts=3, counts=3), stored("b", "5:107:0")
-    assert chunk_selections(History(whole, ()), "") == {}
+    assert chunk_selections(a_history(whole, ()), "") == {}

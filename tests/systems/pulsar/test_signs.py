@@ -18,11 +18,12 @@ from harness.systems.pulsar.signs import (
     TOLD_AGAIN,
     pulsar_signs,
 )
+from tests.events import a_history
 
 
 def told(*events: dict[str, Any]) -> History:
     """Return a history of these lines of the wire."""
-    return History(tuple({"t": at, "by": "wire", **event} for at, event in enumerate(events)))
+    return a_history(tuple({"t": at, "by": "wire", **event} for at, event in enumerate(events)))
 
 
 def answer(record: str, **more: Any) -> dict[str, Any]:

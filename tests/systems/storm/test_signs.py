@@ -7,8 +7,8 @@ from __future__ import annotations
 from typing import Any
 
 from harness.model import events as kinds
-from harness.model.history import History
 from harness.systems.storm.signs import POLLED_AGAIN, WENT_ON, storm_signs
+from tests.events import a_history
 
 
 def fetched(record: str, conn: int, *, reached: bool = True) -> dict[str, Any]:
@@ -33,7 +33,7 @@ def test_a_record_is_fetched_again_over_another_connection() -> None:
         fetched("k0-3", 1, reached=False),
         fetched("k0-3", 2),
     ]
-    assert storm_signs(History(tuple(told)))[POLLED_AGAIN] == {"k0-1"}
+    assert storm_signs(a_history(tuple(told)))[POLLED_AGAIN] == {"k0-1"}
 
 
 def without_a_daemon(*, answered_at: int, workers: int = 1) -> set[str]:
@@ -61,7 +61,7 @@ def without_a_daemon(*, answered_at: int, workers: int = 1) -> set[str]:
         },
     ]
     told += [{"t": n, "by": f"worker-{n}", "event": kinds.READY} for n in range(1, workers + 1)]
-    return set(storm_signs(History(tuple(told)))[WENT_ON])
+    return set(storm_signs(a_history(tuple(told)))[WENT_ON])
 
 
 def test_a_worker_goes_on_without_a_daemon() -> None:

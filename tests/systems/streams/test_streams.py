@@ -14,7 +14,7 @@ from harness.controls import OnWire
 from harness.judge.accounting import account
 from harness.model import events as kinds
 from harness.model.cell import expand
-from harness.model.history import History, HistoryWriter, read_history
+from harness.model.history import HistoryWriter, read_history
 from harness.model.pipeline import SettingsError
 from harness.model.record import Record
 from harness.model.scenario import NotApplicable, Role
@@ -44,6 +44,7 @@ from harness.systems.streams.settings import (
 )
 from harness.systems.streams.sinks import kept
 from harness.wire.rules import Direction
+from tests.events import a_history
 from tests.judge.recording import played
 
 KEY = "c0ffee00"
@@ -334,7 +335,7 @@ def test_an_instance_died_while_it_made_its_state_anew(
         for phase, t in lines
     ]
     course: Any = SimpleNamespace(
-        history=History(tuple(events)), killed=[e for e in events if e["event"] == kinds.NODE]
+        history=a_history(tuple(events)), killed=[e for e in events if e["event"] == kinds.NODE]
     )
     assert Restoring().trouble(course) == trouble
 
@@ -390,7 +391,7 @@ def test_an_application_that_was_given_nothing_has_sent(
         ),
     ]
     course: Any = SimpleNamespace(
-        history=History(tuple(events)), plan=SimpleNamespace(target="k-1")
+        history=a_history(tuple(events)), plan=SimpleNamespace(target="k-1")
     )
     assert SentUnfed().trouble(course) == trouble
 
@@ -428,7 +429,7 @@ def test_only_a_committed_result_of_a_life_that_was_given_nothing_is_a_sign(
         {"event": kinds.DELIVERED, "by": "processor-1", "record": "k-1"},
         stored,
     )
-    assert unfed_signs(History(events)) == {SENT_UNFED: {"k-1"} if shown else set()}
+    assert unfed_signs(a_history(events)) == {SENT_UNFED: {"k-1"} if shown else set()}
 
 
 @pytest.mark.parametrize(("target", "first"), [("a-1", True), ("a-3", False), ("b-2", True)])
@@ -439,10 +440,10 @@ def test_a_key_is_new_where_nothing_of_it_comes_before(target: str, first: bool)
         for n, k in enumerate("aba", 1)
     ]
     values = {"event": kinds.FOLDED, "key": "a", "version": 0, "record": "a-1", "times": 1}
-    assert key_selections(History((*offered[::-1], values)), target) == {
+    assert key_selections(a_history((*offered[::-1], values)), target) == {
         NEW_KEY: {target} if first else set()
     }
-    assert key_selections(History(tuple(offered)), target) == {}
+    assert key_selections(a_history(tuple(offered)), target) == {}
 
 
 SENDS = OnWire(Role.PROCESSOR, Api.PRODUCE, Direction.RESPONSE)
