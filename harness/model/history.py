@@ -22,9 +22,11 @@ import json
 import os
 import threading
 import time
+from collections import defaultdict
 from dataclasses import dataclass, field
 from pathlib import PurePath
 from functools import cache
+from itertools import chain
 from typing import TYPE_CHECKING, Any, Final, Self, TypeAlias, TypeVar, Union, overload
 
 import msgspec
@@ -174,6 +176,12 @@ class History:
     """``file:line`` of each line that is damaged, written twice, of another cell, or follows a gap;
     and of a cut last line of a writer that nobody kills. None of these is normal.
     """
+    _places: dict[type[Event], list[int]] = field(
+        default_factory=dict, init=False, repr=False, compare=False
+    )
+    """Where the events of each kind are among :attr:`events`, when somebody has asked for a
+    kind.
+    """
 
     @overload
     def of(self, a: type[A], /) -> Iterator[A]: ...
@@ -188,23 +196,23 @@ class History:
 
     def of(self, *kinds: Kind) -> Iterator[Event]:
         """Return the events of the given kinds, in order of time."""
-        return filter(is_of(*kinds), self.events)
+        if not self._places:
+            found_at: defaultdict[type[Event], list[int]] = defaultdict(list)
+            for place, event in enumerate(self.events):
+                found_at[type(event)].append(place)
+            self._places.update(found_at)
+        classes = {class_of(kind) for kind in kinds}
+        found = [self._places[each] for each in self._places.keys() & classes]
+        places = found[0] if len(found) == 1 else sorted(chain.from_iterable(found))
+        told = (self.events[place] for place in places)
+        if OfUnknownKind not in classes or OfUnknownKind in kinds:
+            return told
+        return (e for e in told if not isinstance(e, OfUnknownKind) or e.kind in kinds)
 
 
 def class_of(kind: Kind) -> type[Event]:
     """Return the class of a kind; that of all kinds which lostack does not know, if it is none."""
     return CLASSES.get(kind, OfUnknownKind) if isinstance(kind, str) else kind
-
-
-@cache
-def is_of(*kinds: Kind) -> Callable[[Event], bool]:
-    """Return a function that says whether an event is of one of these kinds."""
-    classes = tuple(class_of(kind) for kind in kinds)
-    if OfUnknownKind not in classes:
-        return lambda event: isinstance(event, classes)
-    return lambda event: (
-        isinstance(event, classes) and (event.event in kinds or type(event) in kinds)
-    )
 
 
 def read_history(directory: Path, cell: str | None = None) -> History:
