@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import types
-from typing import TYPE_CHECKING, Any, Union, get_args, get_origin
+from typing import TYPE_CHECKING, Any, Final, Union, get_args, get_origin
 
 import msgspec
 
+from harness.judge import accounting
 from harness.model import events as kinds
 from harness.model.history import History, event_of
 from harness.model.older import history_of_before
@@ -14,30 +16,35 @@ from harness.model.older import history_of_before
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
+    from harness.judge.accounting import Account
     from harness.model.events import Event
 
 
 def typed(told: Mapping[str, Any] | Event) -> Event:
-    """Return the event that a test means. What each line of its kind has, and the test does not care
-    for, is empty.
-
-    Raises:
-        AssertionError: no line of its kind has such a field.
+    """Return the event that a test means. What each line of its kind has, and the test does not
+    name, is empty.
     """
     if isinstance(told, kinds.Event):
         return told
     kind = kinds.CLASSES.get(told["event"])
     if kind is None:
         return event_of({"t": 0, **told})
-    fields = {field.encode_name: field for field in msgspec.structs.fields(kind)}
-    strange = told.keys() - fields.keys() - {"event"}
-    assert not strange, f"no line of the kind {told['event']} has {', '.join(sorted(strange))}"
-    empty = {
-        name: _empty(field.type)
-        for name, field in fields.items()
-        if field.required and name not in told
-    }
-    return event_of(msgspec.to_builtins({**empty, **told}))
+    line = {name: value for name, value in told.items() if value is not None}
+    for field in msgspec.structs.fields(kind):
+        if field.required and field.encode_name not in line:
+            line[field.encode_name] = _empty(field.type)
+    return event_of(json.loads(json.dumps({**dict.fromkeys(told), **line})))
+
+
+def whole(told: Mapping[str, Any] | Event) -> dict[str, Any]:
+    """Return a line of which :func:`typed` makes an event, with all that it needs to have."""
+    return plain([typed(told)])[0]
+
+
+def fields(kind: str, **told: Any) -> dict[str, Any]:
+    """Return the fields with which a line of a kind is written."""
+    line = whole({"event": kind, **told})
+    return {name: value for name, value in line.items() if name in told or name not in _HEADER}
 
 
 def a_history(
@@ -46,17 +53,39 @@ def a_history(
     damage: tuple[str, ...] = (),
 ) -> History:
     """Return the history of these events, in their order."""
-    return History(events(told), cut, damage)
+    return History(events_of(told), cut, damage)
 
 
-def events(told: Iterable[Mapping[str, Any] | Event]) -> tuple[Event, ...]:
+def events_of(told: Iterable[Mapping[str, Any] | Event]) -> tuple[Event, ...]:
     """Return the events that a test means."""
     return tuple(typed(each) for each in told)
 
 
 def placed(told: Iterable[Mapping[str, Any] | Event]) -> list[Event]:
     """Return the events that a test means, as a reader of their history has them."""
-    return history_of_before(events(told))
+    return history_of_before(events_of(told))
+
+
+def account(told: Iterable[Mapping[str, Any] | Event]) -> Account:
+    """Return the account of these events."""
+    return accounting.account(placed(told))
+
+
+def plain(told: Iterable[Event]) -> list[dict[str, Any]]:
+    """Return events as their lines have them."""
+    return [
+        {"event": event.event, **event.fields, **msgspec.to_builtins(_header(event))}
+        if isinstance(event, kinds.OfUnknownKind)
+        else msgspec.to_builtins(event)
+        for event in told
+    ]
+
+
+_HEADER: Final = {*kinds.Event.__struct_fields__, "event"}
+
+
+def _header(event: Event) -> dict[str, Any]:
+    return {name: getattr(event, name) for name in kinds.Event.__struct_fields__}
 
 
 def _empty(kind: Any) -> Any:

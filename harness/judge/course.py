@@ -377,7 +377,9 @@ def _ended_in_order(event: kinds.Node) -> bool:
 def how_ended(event: kinds.Node) -> str:
     """Say how a program ended, as the line of its end tells.
 
-    >>> how_ended({"status": None, "signal": 15}), how_ended({"status": 3}), how_ended({})
+    >>> from functools import partial
+    >>> end = partial(kinds.Node, t=0, node="n", role="r", incarnation=1, phase="exited")
+    >>> how_ended(end(signal=15)), how_ended(end(status=3)), how_ended(end())
     ('ended by signal 15', 'exit status 3', 'ended, nobody saw how')
     """
     if event.signal:

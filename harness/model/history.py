@@ -210,6 +210,11 @@ class History:
         return (e for e in told if not isinstance(e, OfUnknownKind) or e.kind in kinds)
 
 
+def name_of(kind: Kind) -> str:
+    """Return the name of a kind, as its lines have it."""
+    return kind if isinstance(kind, str) else str(kind.__struct_config__.tag)
+
+
 def class_of(kind: Kind) -> type[Event]:
     """Return the class of a kind; that of all kinds which lostack does not know, if it is none."""
     return CLASSES.get(kind, OfUnknownKind) if isinstance(kind, str) else kind

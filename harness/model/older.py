@@ -74,11 +74,12 @@ def history_of_before(events: Iterable[Event]) -> list[Event]:
 
     Earlier histories have no places. They are all about logs, so a copy's place follows from its
     offset, and what the copy waits for follows from the last stable offset and the saved position.
+    So it is with each copy that has a position in a log and no place.
     They also have the prefix ``queue://`` in the names of Classic's queues, as AMQP clients write
     them; the broker's own names have none.
     """
     events = [_named(event) for event in events]
-    if any(isinstance(event, _PLACED) and event.place is not None for event in events):
+    if all(not isinstance(event, _PLACED) or _has_place(event) for event in events):
         return events
     stable: dict[tuple[Hop, str | None, int | None], int] = {}
     saved: dict[int | None, int] = {}
@@ -89,11 +90,9 @@ def history_of_before(events: Iterable[Event]) -> list[Event]:
             saved[event.partition] = event.offset
 
     def now(event: Event) -> Event:
-        if not isinstance(event, _PLACED):
+        if not isinstance(event, _PLACED) or _has_place(event):
             return event
         place = in_log(event.partition, event.epoch, event.offset)
-        if place is None:
-            return event
         if not isinstance(event, kinds.Stored):
             return msgspec.structs.replace(event, place=place)
         waiting = waits_in_log(
@@ -105,6 +104,10 @@ def history_of_before(events: Iterable[Event]) -> list[Event]:
         return msgspec.structs.replace(event, place=place, waiting=waiting)
 
     return [now(event) for event in events]
+
+
+def _has_place(event: kinds.Stored | kinds.Removed | kinds.Recorded | kinds.Absorbed) -> bool:
+    return event.place is not None or not in_log(event.partition, event.epoch, event.offset)
 
 
 def _named(event: AnEvent) -> AnEvent:

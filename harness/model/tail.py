@@ -17,7 +17,7 @@ from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar, overload
 
-from harness.model.history import SUFFIX, Lines, Mark, class_of
+from harness.model.history import SUFFIX, Lines, Mark, name_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -185,7 +185,7 @@ class SoFar:
         self._tail = Tail(directory)
         self._lock = threading.Lock()
         self._events: list[Event] = []
-        self._kinds: defaultdict[type[Event], list[Event]] = defaultdict(list)
+        self._kinds: defaultdict[str, list[Event]] = defaultdict(list)
         self._lines: Counter[str] = Counter()
 
     def events(self, since: int = 0) -> list[Event]:
@@ -206,7 +206,7 @@ class SoFar:
         with self._lock:
             self._read_on()
             return sorted(
-                chain.from_iterable(self._kinds[class_of(kind)] for kind in kinds),
+                chain.from_iterable(self._kinds[name_of(kind)] for kind in kinds),
                 key=lambda event: event.t,
             )
 
@@ -215,7 +215,7 @@ class SoFar:
         Each event is tested once.
         """
         found: list[Event] = []
-        of = class_of(kind)
+        of = name_of(kind)
         seen = 0
 
         def find() -> list[Event]:
@@ -238,5 +238,5 @@ class SoFar:
     def _read_on(self) -> None:
         for event in self._tail.read():
             self._events.append(event)
-            self._kinds[type(event)].append(event)
+            self._kinds[event.event].append(event)
             self._lines[event.by] += 1

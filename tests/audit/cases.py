@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 from harness.audit.auditing import audit
 from harness.audit.findings import Findings
 from harness.audit.spec import Rows, parse
-from harness.judge.accounting import account
+from tests.events import account
 
 if TYPE_CHECKING:
     import random

@@ -18,10 +18,10 @@ from harness.audit.accounts import (
     cells_on_spark,
     records_on_spark,
 )
-from harness.judge.accounting import account
 from harness.model import safe_files
 from harness.model.history import read_history
 from harness.model.plan import PLAN_FILE
+from tests.events import account
 from tests.judge.histories import story_of
 
 if TYPE_CHECKING:

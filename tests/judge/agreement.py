@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from harness.judge.accounting import account
+from tests.events import account
 
 if TYPE_CHECKING:
     from collections.abc import Callable

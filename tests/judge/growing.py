@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from harness.model.ending import RUNNER, counted
 from harness.model.history import read_files
 from harness.model.tail import SoFar
+from tests.events import whole
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -22,7 +23,8 @@ def tell(folder: Path, *events: Event, by: str = "wire") -> None:
     before = file.read_bytes().count(b"\n") if file.exists() else 0
     with file.open("a", encoding="utf-8") as lines:
         for number, event in enumerate(events, start=before + 1):
-            lines.write(json.dumps({"line": number, "t": number, "by": by, **event}) + "\n")
+            line = {"line": number, "t": number, "by": by, **event}
+            lines.write(json.dumps(whole(line)) + "\n")
 
 
 def so_far_of(folder: Path, *events: Event) -> SoFar:

@@ -434,7 +434,7 @@ def _add(story: Story, dice: random.Random, kind: str, names: list[str]) -> None
         "fetched": {"record": record, "reached": flag, **place},
         "taken": {"record": record},
         "deleted": {"record": record, "topic": TOPIC, "visible": flag, **place},
-        "produce_answer": {"record": record, "reached": flag, "error": None},
+        "produce_answer": {"record": record, "reached": flag, "error": 0},
     }
     story.tell(kind, _WRITERS.get(kind, "observer"), **fields[kind])
 

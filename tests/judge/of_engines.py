@@ -24,5 +24,8 @@ def knowers() -> Mapping[str, tuple[Callable[[History], Mapping[object, object]]
 def signs_of_engines() -> set[str]:
     """Return all of these signs, by their names."""
     return {
-        str(sign) for each in knowers().values() for know in each for sign in know(a_history((), ()))
+        str(sign)
+        for each in knowers().values()
+        for know in each
+        for sign in know(a_history((), ()))
     }

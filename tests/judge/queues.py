@@ -201,7 +201,7 @@ def _add(story: QueueStory, dice: random.Random, kind: str, names: list[str]) ->
         ),
         "taken": lambda: story.taken(str(record)),
         "produce_answer": lambda: story.tell(
-            "produce_answer", "wire", record=record, reached=True, error=None
+            "produce_answer", "wire", record=record, reached=True, error=0
         ),
     }
     tell[kind]()

@@ -15,13 +15,12 @@ from harness.judge.signs import TAKEN_AGAIN
 from harness.judge.verdict import Judgement, judge
 from harness.knowledge import knowledge
 from harness.model.history import History
-from harness.model.places import placed
 from harness.model.plan import Plan
 from harness.model.prediction import Select, Zero
 from harness.model.scenario import Evidence, Role
 from harness.model.semantics import Semantic
 from harness.model.states import Hop
-from tests.events import a_history
+from tests.events import a_history, placed
 from tests.judge.histories import Row, Story
 
 if TYPE_CHECKING:
@@ -281,7 +280,7 @@ def look_again(story: Story) -> None:
 
 def history_of(story: Story, damage: tuple[str, ...] = ()) -> History:
     """Return the story as it would be read back."""
-    return a_history(tuple(sorted(placed(story.events), key=lambda row: row["t"])), damage=damage)
+    return a_history(sorted(placed(story.events), key=lambda event: event.t), damage=damage)
 
 
 def judged(story: Story, damage: tuple[str, ...] = (), **changes: Any) -> Judgement:

@@ -391,7 +391,6 @@ def protect(
             "topic": topic,
             "request": f"{topic}/{pick('12')}",
         }
-        outcome = pick((None, None, None, "refused", "committed", "taken"))
         there = partition if logs and dice.random() < 0.7 else None
         frame = {
             "api": pick(APIS),
@@ -412,7 +411,7 @@ def protect(
             "ending": {
                 "record": record,
                 "request": pick("12"),
-                "outcome": outcome,
+                "outcome": pick((None, None, None, "refused", "taken")),
                 "reached": True,
             },
             "asked_again": {"record": record, "api": pick(APIS)},
@@ -427,7 +426,7 @@ def protect(
             "database_commit": {
                 "record": record,
                 "request": pick("12"),
-                "outcome": outcome,
+                "outcome": pick((None, None, None, "refused", "committed", "rolled back")),
                 "reached": dice.random() < 0.7,
             },
             "batch": {

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from harness.judge.accounting import account
 from harness.model.states import LastHop, State
+from tests.events import account
 from tests.judge.agreement import differences, disagreement, figures_of_oracle
 from tests.judge.histories import story_of
 from tests.judge.oracle import oracle

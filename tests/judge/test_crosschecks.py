@@ -723,7 +723,9 @@ def test_no_mutation_of_an_authority_stays_green(folder: Path) -> None:
     for number, event in enumerate(events):
         for what, left in mutations(event) if event["event"] in FIELDS else ():
             tried += 1
-            changed = a_history((*events[:number], *((left,) if left else ()), *events[number + 1 :]))
+            changed = a_history(
+                (*events[:number], *((left,) if left else ()), *events[number + 1 :])
+            )
             excused = excuse(asked, event, what)
             if crosschecks.contradiction(asked, changed) or excused in _used | {
                 "logs of version 1"

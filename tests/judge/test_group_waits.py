@@ -29,6 +29,7 @@ from harness.systems.kafka.abilities import (
 )
 from harness.wire.messages import WireError
 from harness.wire.rules import Action, Direction
+from tests.events import fields as fields_of
 from tests.judge.scenes import CELL, living, scene_of
 
 if TYPE_CHECKING:
@@ -64,7 +65,7 @@ def reading(members: tuple[StageNode, ...]) -> Any:
 def tell(scene: Scene, kind: str, *, by: str = "wire", **fields: Any) -> None:
     """Write a line into the cell's history."""
     with HistoryWriter(scene.history_folder / f"{by}.jsonl", cell="cell", by=by) as history:
-        history.write(kind, **fields)
+        history.write(kind, **fields_of(kind, **fields))
 
 
 def comes(wait: Callable[..., None], *args: Any, **more: Any) -> bool:

@@ -410,8 +410,8 @@ def test_lines_of_one_moment_are_numbered_and_whole(
     written of no line.
     """
     given_lines = [
-        ("sent", {"record": "a-1", "base": -1, "attempt": None}),
-        ("frame", {"client": "\ud800 é", "records": ["b"]}),
+        ("sent", {"record": "a-1", "request": "1:1", "base": -1, "attempt": None}),
+        ("frame", {"client": "\ud800 é", "records": ("b",)}),
     ]
     with HistoryWriter(tmp_path / "w.jsonl", cell="c", by="w", encode=encode) as history:
         history.write("begun")
@@ -427,7 +427,8 @@ def test_lines_of_one_moment_are_numbered_and_whole(
         (4, "ended"),
     ]
     for (kind, fields), seen in zip(given_lines, read.of("sent", "frame"), strict=True):
-        assert {**fields, "event": kind, "cell": "c", "by": "w"}.items() <= seen.items()
+        told = {name: seen[name] for name in fields}
+        assert (seen.event, seen.cell, seen.by, told) == (kind, "c", "w", fields)
     lines = (tmp_path / "w.jsonl").read_bytes().splitlines(keepends=True)
     (tmp_path / "w.jsonl").write_bytes(b"".join([*lines[:2], lines[2][:-9]]))
     assert read_history(tmp_path).cut_lines == ("w.jsonl",)

@@ -5,16 +5,18 @@ likes, and what for none.
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from harness.judge.load import load_of
 from harness.judge.verdict import Kind, Verdict
 from harness.model.prediction import Permitted
+from tests.events import typed
 from tests.judge.runs import RECORDS, TARGET, first, history_of, judged, place, run, without
 
 if TYPE_CHECKING:
+    from harness.model.events import Event
     from tests.judge.histories import Row, Story
 
 FREE = {"sign": None, "lost": Permitted(), "duplicated": Permitted()}
@@ -245,13 +247,18 @@ def test_what_is_acknowledged_again_is_no_load() -> None:
     assert not load_of(history_of(story), TARGET, struck(story), ()).after
 
 
+def hit(**more: Any) -> Event:
+    """Return the line of a rule that was hit."""
+    return typed({"event": "rule", "phase": "hit", **more})
+
+
 def test_only_a_request_that_held_the_target_has_something_beside_it() -> None:
     """Of several triggers the other ones were hit by other requests."""
     story = foreign()
     everything_at_once(story)
-    hits = [{"records": OTHERS}, {"records": [TARGET]}, {}]
+    hits = [hit(records=OTHERS), hit(records=[TARGET]), hit()]
     assert not load_of(history_of(story), TARGET, struck(story), hits).before
-    assert load_of(history_of(story), TARGET, struck(story), [{"records": RECORDS}]).beside == set(
+    assert load_of(history_of(story), TARGET, struck(story), [hit(records=RECORDS)]).beside == set(
         OTHERS
     )
 
@@ -269,7 +276,7 @@ def test_what_only_comes_again_is_no_load(kind: str) -> None:
         for row in story.events
         if row["event"] == kind and row["t"] < at and row["record"] != TARGET
     ]
-    again = dict(before[0]) | {"t": at + 5, "seq": 10_000}
+    again = dict(before[0]) | {"t": at + 5, "by": "again"}
     story.events.append(again)
     assert not load_of(history_of(story), TARGET, at, ()).after
     again["record"] = next(
@@ -284,7 +291,7 @@ def test_a_batch_that_is_worked_on_again_is_no_load() -> None:
     at = struck(story)
     without(story, lambda row: row["event"] in OURS | MOVES and row["t"] > at)
     for number, after in ((1, -5), (1, 5)):
-        story.tell("batch", "driver-1", batch=number, phase="planned")["t"] = at + after
+        story.tell("batch", "driver-1", batch=number, phase="before-offset-log")["t"] = at + after
     assert not load_of(history_of(story), TARGET, at, ()).after
-    story.tell("batch", "driver-1", batch=2, phase="planned")["t"] = at + 6
+    story.tell("batch", "driver-1", batch=2, phase="before-offset-log")["t"] = at + 6
     assert load_of(history_of(story), TARGET, at, ()).after

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from harness.judge.accounting import account
 from harness.model.states import LastHop, State
+from tests.events import account
 from tests.judge.histories import Story, clean, story_of
 
 if TYPE_CHECKING:

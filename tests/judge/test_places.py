@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from harness.model.places import Removal, placed
+from harness.model.places import Removal
+from tests.events import placed, typed
 from tests.judge.runs import TARGET, history_of, run
 
 if TYPE_CHECKING:
@@ -31,7 +32,7 @@ def test_a_history_of_before_is_given_places() -> None:
     assert all(row["place"] is not None for row in after if row["event"] in names)
     assert [row["why"] for row in after if row["event"] == "removed"] == [Removal.RETENTION]
     assert [row for row in after if row["event"] not in names] == [
-        row for row in before if row["event"] not in names | {"deleted"}
+        typed(row) for row in before if row["event"] not in names | {"deleted"}
     ]
 
 
@@ -48,7 +49,7 @@ def test_a_queue_of_classic_has_the_name_that_its_broker_counts_by() -> None:
         {"event": "sent", "topic": "q", "t": 2},
         {"event": "log", "t": 3},
     ]
-    assert [row.get("topic") for row in placed(lines)] == ["q", "q", None]
+    assert [row.get("topic") for row in placed(lines)] == ["q", "q", ""]
 
 
 @pytest.mark.parametrize(

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from harness.judge.accounting import account
 from harness.model.states import LastHop, State
+from tests.events import account
 from tests.judge.agreement import differences
 from tests.judge.histories import Story
 from tests.judge.queue_oracle import queue_oracle

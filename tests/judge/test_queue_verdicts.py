@@ -159,7 +159,7 @@ def test_a_power_loss_of_a_queue_is_judged() -> None:
 def test_a_power_loss_of_a_queue_flushes_no_offset() -> None:
     """A copy without an offset is not below one, whatever was written of the flush."""
     story = queue_run()
-    story.tell("flushed", "runner", partition=None, offset=1)
+    story.tell("flushed", "runner", partition=0, offset=1)
     assert FLUSHED not in judged(story).signs.of(TARGET)
 
 

@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import msgspec
 import pytest
 
 from harness.model.history import read_history
@@ -60,7 +61,7 @@ def test_a_state_that_did_not_go_back_is_torn(events: list[Event]) -> None:
     time.
     """
     spoilt = [
-        event | {"records": [*event["records"], "k1-14"]}
+        msgspec.structs.replace(event, records=(*event["records"], "k1-14"))
         if (event["event"], event["by"], event.get("batch"), event.get("key"))
         == ("state", "driver-2", 7, "k1")
         else event
@@ -74,13 +75,13 @@ def test_a_state_that_did_not_go_back_is_torn(events: list[Event]) -> None:
 def test_without_a_checkpoint_nothing_is_left(events: list[Event]) -> None:
     """A driver that begins with batch 0 was given nothing back, whatever the one before it had."""
     again = [
-        event | {"batch": event["batch"] - 7}
+        msgspec.structs.replace(event, batch=event["batch"] - 7)
         if event["event"] in {"state", "batch"} and event["by"].startswith("driver-2")
         else event
         for event in events
     ]
     again = [
-        event | {"records": event["news"]}
+        msgspec.structs.replace(event, records=event["news"])
         if event["event"] == "state" and event["by"] == "driver-2"
         else event
         for event in again

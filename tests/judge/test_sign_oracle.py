@@ -15,8 +15,7 @@ from hypothesis import strategies as st
 from harness.judge.rows import Rows
 from harness.judge.verdict import signs_of
 from harness.knowledge import knowledge
-from harness.model.places import placed
-from tests.events import a_history
+from tests.events import a_history, events_of, placed, plain
 from tests.judge import histories, queues
 from tests.judge.of_engines import signs_of_engines
 from tests.judge.sign_oracle import SHOWS, protect, sign_oracle
@@ -44,12 +43,12 @@ def story_of(seed: int) -> list[Row]:
     story.now = max((row["t"] for row in told), default=0)
     records = [row["record"] for row in told if row["event"] == "offered"]
     protect(story, dice, records, logs=not of_queue)
-    return sorted(placed(histories.shuffled(story.events, dice)), key=lambda row: row["t"])
+    return plain(sorted(placed(histories.shuffled(story.events, dice)), key=lambda event: event.t))
 
 
 def differences(events: list[Row]) -> list[str]:
     """Say where the two disagree."""
-    signs = signs_of(Rows(events), a_history(tuple(events)), knowledge())
+    signs = signs_of(Rows(events_of(events)), a_history(tuple(events)), knowledge())
     told = {
         record: (seen, set(map(str, signs.of(record))))
         for record, seen in sign_oracle(events).items()
@@ -113,6 +112,8 @@ def test_what_a_log_says_is_nothing_to_a_queue() -> None:
         queue.tell("batch", driver, batch=0, partition=0, offset=0, position=9)
         queue.tell("resumed", driver, where="query", partition=0, position=9)
     assert (
-        signs_of(Rows(queue.events), a_history(tuple(queue.events)), knowledge()).of("a-1")
+        signs_of(Rows(events_of(queue.events)), a_history(tuple(queue.events)), knowledge()).of(
+            "a-1"
+        )
         == frozenset()
     )

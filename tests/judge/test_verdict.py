@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from harness.judge.accounting import account
 from harness.judge.signs import (
     ABSORBED,
 )
@@ -19,6 +18,7 @@ from harness.model.prediction import AtLeast, Exactly, Permitted, Select, Some
 from harness.model.scenario import Evidence, Predicted, Role
 from harness.model.semantics import PROMISES, Anomaly, Semantic
 from harness.report.summary import outcome
+from tests.events import account
 from tests.judge.histories import Row, Story
 from tests.judge.runs import (
     COUNT,

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from harness.judge.accounting import account
 from harness.model.record import Record
 from harness.pipelines.aggregates import BASE, DIGITS, Aggregate, Of, amounts, spread, total_of
 from harness.pipelines.declaration import Input, Output, OutputKind
@@ -22,6 +21,7 @@ from harness.systems.declared.found import Found
 from harness.systems.declared.nodes import StageError
 from harness.systems.declared.positions import Positions
 from harness.systems.kafka.observer import LogCopy, LogEnds, WholeLog
+from tests.events import account
 from tests.pipelines.scenes import nobody, told
 
 if TYPE_CHECKING:

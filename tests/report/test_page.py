@@ -12,7 +12,6 @@ from typing import Any
 
 import pytest
 
-from harness.judge.accounting import account
 from harness.judge.verdict import Kind, Verdict
 from harness.model.history import read_history
 from harness.report.page.detail import COUNTED, Shared, detail_of, path_rows
@@ -22,6 +21,7 @@ from harness.report.page.paths import Paths, anomalous
 from harness.report.page.ribbons import MOST_STRETCHES, ribbons_of
 from harness.report.page.timeline import timeline_of
 from harness.saved import judge_cell
+from tests.events import account
 from tests.judge import queue_runs
 from tests.judge.queue_runs import deliver, queue_run
 from tests.judge.runs import TARGET

@@ -168,7 +168,9 @@ def test_the_second_must_strike_a_successor(
     killed = [{"role": "consumer", "t": died}] if died is not None else []
     fault = Twice(Kill(DONE, (Role.CONSUMER,)), Kill(ASKS, (Role.CONSUMER,)))
     [proof] = [each for each in fault.evidence().proofs if isinstance(each, InSuccessor)]
-    assert (proof.trouble(cast("Any", _Seen(a_history(tuple(rules), ()), killed))) is None) is proved
+    assert (
+        proof.trouble(cast("Any", _Seen(a_history(tuple(rules), ()), killed))) is None
+    ) is proved
 
 
 @pytest.mark.parametrize(("hit", "proved"), [(20, True), (9, False)])

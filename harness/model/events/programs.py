@@ -73,7 +73,7 @@ class Acked(Event, frozen=True, kw_only=True):
     """The program was told that the record is stored."""
 
     hop: Hop | None = None
-    record: str
+    record: str | None
     attempt: str | None = None
     partition: int | None = None
     offset: int | None = None
@@ -83,7 +83,7 @@ class OfAttempt(Event, frozen=True, kw_only=True):
     """An event about an attempt of which the program was not told that it succeeded."""
 
     hop: Hop | None = None
-    record: str
+    record: str | None
     attempt: str | None = None
     error: str | None = None
 
@@ -123,7 +123,7 @@ class Doubt(Event, frozen=True, kw_only=True):
     know whether the record's result is there.
     """
 
-    record: str
+    record: str | None
     error: str
 
 

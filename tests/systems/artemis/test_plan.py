@@ -194,7 +194,9 @@ def test_unbound_is_what_an_open_transaction_has_taken_off(
     events: list[Any], *, shown: bool
 ) -> None:
     """By the wire's acknowledgement and the journal."""
-    assert artemis_signs(a_history((COUNTED, *events), ()))[UNBOUND] == ({"k-1"} if shown else set())
+    assert artemis_signs(a_history((COUNTED, *events), ()))[UNBOUND] == (
+        {"k-1"} if shown else set()
+    )
 
 
 @pytest.mark.parametrize(

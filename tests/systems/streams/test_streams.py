@@ -11,7 +11,6 @@ import pytest
 
 from harness import registry
 from harness.controls import OnWire
-from harness.judge.accounting import account
 from harness.model import events as kinds
 from harness.model.cell import expand
 from harness.model.history import HistoryWriter, read_history
@@ -44,7 +43,7 @@ from harness.systems.streams.settings import (
 )
 from harness.systems.streams.sinks import kept
 from harness.wire.rules import Direction
-from tests.events import a_history
+from tests.events import a_history, account
 from tests.judge.recording import played
 
 KEY = "c0ffee00"
