@@ -30,9 +30,9 @@ import signal
 from pathlib import Path
 from typing import Any
 
-from harness.model.events import FAILPOINT
-from harness.model.history import HistoryWriter
+from harness.model.kinds import FAILPOINT
 from harness.model.waiting import wait_until
+from harness.model.writing import HistoryWriter
 
 VARIABLE = "LOSTACK_FAILPOINTS"
 FAIL = "fail"

@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from harness.judge.load import Load
     from harness.judge.proof import Knowledge
     from harness.judge.signs import Signs
-    from harness.model.events import Event
     from harness.model.history import History
     from harness.model.plan import Plan
 

@@ -25,7 +25,6 @@ from harness.model.states import Hop
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
-    from harness.model.events import Event
     from harness.model.history import History
     from harness.model.plan import Plan
 

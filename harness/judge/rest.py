@@ -14,7 +14,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from harness.judge.accounting import Account
-    from harness.model.events import Event
     from harness.model.history import History
     from harness.model.plan import Plan
 

@@ -35,7 +35,6 @@ if TYPE_CHECKING:
 
     from harness.judge.accounting import Account
     from harness.judge.proof import Knowledge
-    from harness.model.events import Event
     from harness.model.plan import Plan
 
 DUPLICATE_SEQUENCE = 46

@@ -18,16 +18,12 @@ file, and whole files, are missed by :mod:`harness.model.ending`.
 from __future__ import annotations
 
 import errno
-import json
-import os
-import threading
-import time
 from collections import defaultdict
 from dataclasses import dataclass, field
-from pathlib import PurePath
 from functools import cache
 from itertools import chain
-from typing import TYPE_CHECKING, Any, Final, Self, TypeAlias, TypeVar, Union, overload
+from pathlib import PurePath
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar, Union, overload
 
 import msgspec
 
@@ -35,13 +31,15 @@ from harness.model import safe_files
 from harness.model.events import CLASSES, OfUnknownKind
 from harness.model.events import Event as Event  # noqa: PLC0414 - who reads a history names it, too
 from harness.model.older import history_of_before, line_of_before
+from harness.model.writing import SUFFIX as SUFFIX  # noqa: PLC0414
+from harness.model.writing import HistoryError as HistoryError  # noqa: PLC0414
+from harness.model.writing import HistoryWriter as HistoryWriter  # noqa: PLC0414
+from harness.model.writing import in_plain_json as in_plain_json  # noqa: PLC0414
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from collections.abc import Iterable, Iterator
     from pathlib import Path
-    from types import TracebackType
 
-SUFFIX = ".jsonl"
 HISTORY = "history"
 """The folder of a history, in the folder of its cell."""
 LOGS = "logs"
@@ -56,10 +54,6 @@ LASTING = frozenset({"runner", "wire"})
 """Writers that live until a cell has ended. If a file of theirs ends inside a line, it was cut
 later, or the disk was full.
 """
-APPENDING = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW
-"""How a history is opened. A link in its place is not followed: it may lead anywhere."""
-CLOSED = -1
-"""The descriptor of a closed writer: a number that no open file can have."""
 
 A = TypeVar("A", bound=Event)
 B = TypeVar("B", bound=Event)
@@ -67,102 +61,6 @@ C = TypeVar("C", bound=Event)
 D = TypeVar("D", bound=Event)
 Kind: TypeAlias = type[Event] | str
 """A kind of event: its class, or (to be removed) its name."""
-
-
-class HistoryError(Exception):
-    """A history cannot be written (disk full, read-only folder), or a folder has no history."""
-
-
-def in_plain_json(line: object) -> bytes:
-    """Return a line as JSON, made by the standard library."""
-    return json.dumps(line, separators=(",", ":")).encode()
-
-
-class HistoryWriter:
-    """Appends events to one file. Safe to use from several threads of one process.
-
-    Raises:
-        HistoryError: the file cannot be opened. The methods raise it if a line cannot be written
-            whole, so that a full disk never passes silently.
-    """
-
-    def __init__(
-        self, path: Path, *, cell: str, by: str, encode: Callable[[object], bytes] = in_plain_json
-    ) -> None:
-        """``encode`` turns a line into JSON. A fast encoder pays for a writer that writes a line
-        for each record.
-        """
-        self._encode = encode
-        self.path = path
-        self.cell = cell
-        self.by = by
-        self._lines = 0
-        self._turn = threading.Lock()
-        try:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            self._fd = os.open(path, APPENDING, 0o644)
-        except OSError as error:
-            msg = f"cannot write the history {path}: {error.strerror}"
-            raise HistoryError(msg) from error
-
-    def write(self, event: str, **fields: Any) -> None:
-        """Append one event of kind ``event`` (see :mod:`harness.model.events`) with its fields.
-
-        Raises:
-            HistoryError: the line could not be written whole.
-        """
-        self.write_all(((event, fields),))
-
-    def write_all(self, events: Iterable[tuple[str, Mapping[str, Any]]]) -> None:
-        """Append events, each a kind and its fields, with the same time, by one ``write(2)``.
-
-        Raises:
-            HistoryError: the lines could not be written whole.
-        """
-        with self._turn:
-            number = self._lines
-            times = {
-                "t": time.monotonic_ns(),
-                "w": time.time_ns(),
-                "cell": self.cell,
-                "by": self.by,
-            }
-            lines = [
-                self._encode({"line": line, **times, "event": event, **fields})
-                for line, (event, fields) in enumerate(events, number + 1)
-            ]
-            if not lines:
-                return
-            data = b"\n".join((*lines, b""))
-            try:
-                written = os.write(self._fd, data)
-            except OSError as error:
-                msg = f"cannot write the history {self.path}: {error.strerror}"
-                raise HistoryError(msg) from error
-            self._lines = number + len(lines)
-        if written != len(data):
-            msg = (
-                f"cannot write the history {self.path}: only {written} of {len(data)} bytes "
-                "fitted (disk full?)"
-            )
-            raise HistoryError(msg)
-
-    def close(self) -> None:
-        """Close the file; further writes fail. Safe to call twice."""
-        fd, self._fd = self._fd, CLOSED
-        if fd != CLOSED:
-            os.close(fd)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        value: BaseException | None,
-        tb: TracebackType | None,
-    ) -> None:
-        self.close()
 
 
 @dataclass(frozen=True, slots=True)

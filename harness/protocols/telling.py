@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from harness.model import events as kinds
+from harness.model import kinds
 from harness.protocols.acts import Act
 
 if TYPE_CHECKING:

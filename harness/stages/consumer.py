@@ -7,7 +7,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from harness.failpoint import failpoint
-from harness.model import events as kinds
+from harness.model import kinds
 from harness.model.record import decode_id
 from harness.stages.clients import client_of
 from harness.stages.consuming import Unsaved, batches, save_until_confirmed, subscribe
@@ -19,7 +19,7 @@ from harness.stages.sinks.opening import open_sink
 from harness.stages.stage import Stage, run_stage
 
 if TYPE_CHECKING:
-    from harness.model.history import HistoryWriter
+    from harness.model.writing import HistoryWriter
     from harness.stages.clients.interface import Delivered
     from harness.stages.sinks.interface import Sink
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING
 
-from harness.model import events as kinds
+from harness.model import kinds
 from harness.model.record import decode_id
 from harness.model.waiting import wait_until
 from harness.stages.clients.interface import ClientError, Meaning
@@ -15,7 +15,7 @@ from harness.stages.clients.interface import ClientError, Meaning
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator
 
-    from harness.model.history import HistoryWriter
+    from harness.model.writing import HistoryWriter
     from harness.stages.clients.interface import Consumer, Delivered, Membership, Position
     from harness.stages.stage import Stage
 

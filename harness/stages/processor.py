@@ -15,7 +15,7 @@ from harness.stages.settings import GroupMetadata, SavePosition
 from harness.stages.stage import Stage, run_stage
 
 if TYPE_CHECKING:
-    from harness.model.history import HistoryWriter
+    from harness.model.writing import HistoryWriter
     from harness.stages.clients.interface import Delivered, Membership, Producer
 
 TAKEN_BACK_S = 20.0

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 from harness.failpoint import failpoint
-from harness.model import events as kinds
+from harness.model import kinds
 from harness.stages.clients import client_of
 from harness.stages.clients.interface import ClientError
 from harness.stages.outbox import Outbox
@@ -22,8 +22,8 @@ from harness.stages.stage import Stage, run_stage
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from harness.model.history import HistoryWriter
     from harness.model.record import Record
+    from harness.model.writing import HistoryWriter
     from harness.stages.clients.interface import Producer
     from harness.stages.clients.queues import TwoPhases
 

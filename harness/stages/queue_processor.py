@@ -7,7 +7,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from harness.failpoint import failpoint
-from harness.model import events as kinds
+from harness.model import kinds
 from harness.model.record import ORIGIN_HEADER, decode_id
 from harness.stages.clients import client_of, queue_client_of
 from harness.stages.queue_consumer import RECEIVE_S, acknowledged
@@ -16,7 +16,7 @@ from harness.stages.settings import SavePosition
 from harness.stages.stage import Stage, run_stage
 
 if TYPE_CHECKING:
-    from harness.model.history import HistoryWriter
+    from harness.model.writing import HistoryWriter
     from harness.stages.clients.queues import Given
 
 

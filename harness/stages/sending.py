@@ -7,14 +7,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from harness.model import events as kinds
+from harness.model import kinds
 from harness.model.record import ATTEMPT_HEADER
 from harness.stages.clients.interface import ClientError, Meaning
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from harness.model.history import HistoryWriter
+    from harness.model.writing import HistoryWriter
     from harness.stages.clients.interface import Pending, Producer
     from harness.stages.stage import Stage
 

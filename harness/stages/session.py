@@ -22,7 +22,7 @@ from harness.stages.stage import Stage, conduct
 from harness.stages.streaming import Query
 
 if TYPE_CHECKING:
-    from harness.model.history import HistoryWriter
+    from harness.model.writing import HistoryWriter
 
 STOPPED = "it was stopped"
 BEGUN_S = 10.0

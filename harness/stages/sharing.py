@@ -7,7 +7,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, cast
 
 from harness.failpoint import failpoint
-from harness.model import events as kinds
+from harness.model import kinds
 from harness.model.places import in_log
 from harness.model.record import decode_id
 from harness.stages.clients import client_of
@@ -20,7 +20,7 @@ from harness.stages.sinks.interface import Copy
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from harness.model.history import HistoryWriter
+    from harness.model.writing import HistoryWriter
     from harness.stages.clients.interface import Delivered, Sharer, Sharing
     from harness.stages.sinks.interface import Sink
     from harness.stages.stage import Stage

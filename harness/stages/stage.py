@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
-from harness.model import events as kinds
-from harness.model.history import HistoryWriter
+from harness.model import kinds
+from harness.model.writing import HistoryWriter
 from harness.stages.pushing import Acknowledge, Cursor, PushSettings, Subscription
 from harness.stages.settings import (
     PLAIN,

@@ -15,10 +15,10 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as f
 
 from harness.failpoint import VARIABLE, failpoint
-from harness.model import events as kinds
-from harness.model.history import SUFFIX
+from harness.model import kinds
 from harness.model.record import ATTEMPT_HEADER, ORIGIN_HEADER, decode_id
 from harness.model.waiting import wait_until
+from harness.model.writing import SUFFIX
 from harness.stages.settings import (
     BY_FOREACH_BATCH,
     PIPELINES,
@@ -34,7 +34,7 @@ from harness.stages.sinks.opening import open_sink
 from harness.stages.stage import TURN, Stage, run_stage
 
 if TYPE_CHECKING:
-    from harness.model.history import HistoryWriter
+    from harness.model.writing import HistoryWriter
     from harness.stages.sinks.interface import Sink
 
 TURN_S = 600.0

@@ -13,10 +13,10 @@ from typing import Final
 from harness.model.events import authorities, programs, runner, wire
 from harness.model.events.authorities import *  # noqa: F403 - every kind is a name of this package
 from harness.model.events.base import *  # noqa: F403
-from harness.model.events.names import *  # noqa: F403
 from harness.model.events.programs import *  # noqa: F403
 from harness.model.events.runner import *  # noqa: F403
 from harness.model.events.wire import *  # noqa: F403
+from harness.model.kinds import *  # noqa: F403
 
 AUTHORITIES: Final = (
     authorities.Offered,

@@ -27,8 +27,6 @@ class BatchPhase(StrEnum):
     AFTER_SINK_LOG = "after-sink-log"
     BEFORE_COMMIT_LOG = "before-commit-log"
     AFTER_COMMIT_LOG = "after-commit-log"
-    SNAPSHOT = "snapshot"
-    """The engine takes a snapshot of its state, behind which the batch ends."""
 
 
 class End(StrEnum):
@@ -144,7 +142,8 @@ class Saved(Event, frozen=True, kw_only=True):
 class Batch(Event, frozen=True, kw_only=True):
     """A batch reads a partition from ``offset`` up to, not including, ``position``."""
 
-    phase: BatchPhase
+    phase: str
+    """A :class:`BatchPhase`, or a word of another engine."""
     batch: int
     partition: int
     offset: int
@@ -172,6 +171,8 @@ class Failpoint(Event, frozen=True, kw_only=True):
     action: str
     pid: int | None = None
     batch: int | None = None
+    partition: int | None = None
+    offset: int | None = None
 
 
 class Stopped(Event, frozen=True, kw_only=True):

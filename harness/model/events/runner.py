@@ -53,10 +53,6 @@ class FaultPhase(StrEnum):
     HEALED = "healed"
     FORGOT = "forgot"
     """The system has forgotten something, as the fault says."""
-    CHECKPOINT = "checkpoint"
-    """A checkpoint is over."""
-    READERS = "readers"
-    """What readers of the sink cannot see."""
 
 
 class NetworkPhase(StrEnum):
@@ -181,7 +177,8 @@ class InputEnded(Event, frozen=True, kw_only=True):
 class Fault(Event, frozen=True, kw_only=True):
     """How far the fault is."""
 
-    phase: FaultPhase
+    phase: str
+    """A :class:`FaultPhase`, or what a system says of itself beside them."""
     fault: str | None = None
     role: str | None = None
     node: str | None = None
@@ -193,7 +190,7 @@ class Fault(Event, frozen=True, kw_only=True):
     bytes_after: int | None = None
     group: str | None = None
     positions: dict[str, int] | None = None
-    records: int | None = None
+    records: int | tuple[str, ...] | None = None
     number: int | None = None
     """Of ``checkpoint``, as the next three: its number."""
     status: str | None = None

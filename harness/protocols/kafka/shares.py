@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from harness.model import events as kinds
+from harness.model import kinds
 from harness.protocols.kafka import sharing
 from harness.protocols.kafka.insights import Insight, Line, unresolved, worst
 from harness.wire.rules import Subject

@@ -12,7 +12,7 @@ from collections import Counter, OrderedDict
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from harness.model import events as kinds
+from harness.model import kinds
 from harness.model.record import decode_id
 from harness.protocols.kafka import codec
 from harness.protocols.kafka.insights import Insight, Line, Place, unresolved, worst

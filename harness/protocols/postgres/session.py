@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
-from harness.model import events as kinds
+from harness.model import kinds
 from harness.protocols.postgres import messages, statements
 from harness.protocols.postgres.course import Course
 from harness.protocols.postgres.statements import Does

@@ -12,7 +12,7 @@ from confluent_kafka import OFFSET_BEGINNING, KafkaError, KafkaException, TopicP
 from confluent_kafka import Consumer as RdConsumer
 
 from harness.failpoint import failpoint
-from harness.model import events as kinds
+from harness.model import kinds
 from harness.model.semantics import Semantic
 from harness.model.waiting import wait_until
 from harness.stages.bulk.marks import Marks
@@ -22,7 +22,7 @@ from harness.stages.bulk.telling import BulkStage
 from harness.stages.stage import run_stage
 
 if TYPE_CHECKING:
-    from harness.model.history import HistoryWriter
+    from harness.model.writing import HistoryWriter
 
 POLL_S = 0.1
 AGAIN_S = 0.02

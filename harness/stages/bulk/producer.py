@@ -11,7 +11,7 @@ from confluent_kafka import KafkaException
 from confluent_kafka import Producer as RdProducer
 
 from harness.failpoint import failpoint
-from harness.model import events as kinds
+from harness.model import kinds
 from harness.model.semantics import Semantic
 from harness.stages.bulk.cursors import last_cursor
 from harness.stages.bulk.marks import Marks
@@ -22,7 +22,7 @@ from harness.stages.stage import run_stage
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from harness.model.history import HistoryWriter
+    from harness.model.writing import HistoryWriter
 
 BATCH_BYTES = 1_000_000
 """The largest batch that a broker accepts by default."""

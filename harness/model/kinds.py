@@ -1,4 +1,8 @@
-"""The kinds by name, for who writes them; the names of waves; and a word about errors."""
+"""The kinds of events by name, for who writes them; the names of waves; and a word about errors.
+
+A program in an environment of its own has the standard library and its client. So whoever only
+writes events imports this module, and not :mod:`harness.model.events`.
+"""
 
 from __future__ import annotations
 

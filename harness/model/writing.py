@@ -1,0 +1,120 @@
+"""The writing of a history: append-only JSON lines, one file per writer (see
+:mod:`harness.model.history`).
+
+It needs the standard library alone: programs in environments of their own write histories, too.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import threading
+import time
+from typing import TYPE_CHECKING, Any, Self
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+    from pathlib import Path
+    from types import TracebackType
+
+SUFFIX = ".jsonl"
+APPENDING = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW
+"""How a history is opened. A link in its place is not followed: it may lead anywhere."""
+CLOSED = -1
+"""The descriptor of a closed writer: a number that no open file can have."""
+
+
+class HistoryError(Exception):
+    """A history cannot be written (disk full, read-only folder), or a folder has no history."""
+
+
+def in_plain_json(line: object) -> bytes:
+    """Return a line as JSON, made by the standard library."""
+    return json.dumps(line, separators=(",", ":")).encode()
+
+
+class HistoryWriter:
+    """Appends events to one file. Safe to use from several threads of one process.
+
+    Raises:
+        HistoryError: the file cannot be opened. The methods raise it if a line cannot be written
+            whole, so that a full disk never passes silently.
+    """
+
+    def __init__(
+        self, path: Path, *, cell: str, by: str, encode: Callable[[object], bytes] = in_plain_json
+    ) -> None:
+        """``encode`` turns a line into JSON. A fast encoder pays for a writer that writes a line
+        for each record.
+        """
+        self._encode = encode
+        self.path = path
+        self.cell = cell
+        self.by = by
+        self._lines = 0
+        self._turn = threading.Lock()
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            self._fd = os.open(path, APPENDING, 0o644)
+        except OSError as error:
+            msg = f"cannot write the history {path}: {error.strerror}"
+            raise HistoryError(msg) from error
+
+    def write(self, event: str, **fields: Any) -> None:
+        """Append one event of kind ``event`` (see :mod:`harness.model.events`) with its fields.
+
+        Raises:
+            HistoryError: the line could not be written whole.
+        """
+        self.write_all(((event, fields),))
+
+    def write_all(self, events: Iterable[tuple[str, Mapping[str, Any]]]) -> None:
+        """Append events, each a kind and its fields, with the same time, by one ``write(2)``.
+
+        Raises:
+            HistoryError: the lines could not be written whole.
+        """
+        with self._turn:
+            number = self._lines
+            times = {
+                "t": time.monotonic_ns(),
+                "w": time.time_ns(),
+                "cell": self.cell,
+                "by": self.by,
+            }
+            lines = [
+                self._encode({"line": line, **times, "event": event, **fields})
+                for line, (event, fields) in enumerate(events, number + 1)
+            ]
+            if not lines:
+                return
+            data = b"\n".join((*lines, b""))
+            try:
+                written = os.write(self._fd, data)
+            except OSError as error:
+                msg = f"cannot write the history {self.path}: {error.strerror}"
+                raise HistoryError(msg) from error
+            self._lines = number + len(lines)
+        if written != len(data):
+            msg = (
+                f"cannot write the history {self.path}: only {written} of {len(data)} bytes "
+                "fitted (disk full?)"
+            )
+            raise HistoryError(msg)
+
+    def close(self) -> None:
+        """Close the file; further writes fail. Safe to call twice."""
+        fd, self._fd = self._fd, CLOSED
+        if fd != CLOSED:
+            os.close(fd)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        value: BaseException | None,
+        tb: TracebackType | None,
+    ) -> None:
+        self.close()
