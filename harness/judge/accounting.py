@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     import pandas as pd
 
-    from harness.judge.rows import Row
+    from harness.judge.row import Row
     from harness.model.events import Event
 
 

@@ -11,7 +11,7 @@ from harness.model.states import LastHop
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
 
-    from harness.judge.rows import Row
+    from harness.judge.row import Row
 
 MOVED: Final = "moved"
 """The reason for a missing copy that was moved to a place about which the history has no other

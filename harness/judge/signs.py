@@ -21,7 +21,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
     from collections.abc import Set as AbstractSet
 
-    from harness.judge.rows import Row, Rows
+    from harness.judge.row import Row
+    from harness.judge.rows import Rows
 
 
 REPEATED_REQUEST: Final = Sign(

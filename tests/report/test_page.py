@@ -21,7 +21,7 @@ from harness.report.page.paths import Paths, anomalous
 from harness.report.page.ribbons import MOST_STRETCHES, ribbons_of
 from harness.report.page.timeline import timeline_of
 from harness.saved import judge_cell
-from tests.events import account
+from tests.events import account, events_of, plain
 from tests.judge import queue_runs
 from tests.judge.queue_runs import deliver, queue_run
 from tests.judge.runs import TARGET
@@ -86,7 +86,7 @@ def test_lanes_are_found_in_the_data() -> None:
         tape.node(name, role, "started")
     tape.frame("abc.executor-2.1", "Fetch", "request", 1)
     tape.tell("offered", record="a", key="k", position=1)
-    timeline = timeline_of(tape.events)
+    timeline = timeline_of(events_of(tape.events))
     assert timeline is not None
     assert [lane.name for lane in timeline.lanes] == [
         "source",
@@ -110,7 +110,7 @@ def test_who_sends_stands_before_the_wire_and_who_receives_behind_the_broker() -
     tape.tell("taken", "a-1", record="r")
     tape.frame("x.a.1", "Produce", "request", 2)
     tape.tell("sent", "wire", record="r", request="1:2", attempt="a-1.0.1")
-    timeline = timeline_of(tape.events)
+    timeline = timeline_of(events_of(tape.events))
     assert timeline is not None
     assert [lane.name for lane in timeline.lanes] == ["source", "a", "wire", "broker-1", "b"]
 
@@ -133,7 +133,7 @@ def test_what_a_rule_stopped_is_drawn_as_stopped() -> None:
                 dir="response",
                 api="Produce",
             )
-    timeline = timeline_of(tape.events)
+    timeline = timeline_of(events_of(tape.events))
     assert timeline is not None
     assert [(m.fate, m.weight) for m in timeline.messages] == [("discarded", 3), ("", 3)]
     assert [mark.kind for mark in timeline.marks] == ["hit", "rule", "rule", "hit", "rule", "rule"]
@@ -156,7 +156,7 @@ def test_what_holds_back_the_load_is_drawn_as_no_hit_and_proves_nothing() -> Non
                 api="Produce",
             )
     tape.tell("fault", phase="fired", fault="kill")
-    timeline = timeline_of(tape.events)
+    timeline = timeline_of(events_of(tape.events))
     assert timeline is not None
     assert [(m.hit, m.fate) for m in timeline.messages] == [(True, ""), (False, "")]
     assert [mark.kind for mark in timeline.marks if mark.lane == "wire"] == [
@@ -171,7 +171,7 @@ def test_what_holds_back_the_load_is_drawn_as_no_hit_and_proves_nothing() -> Non
     assert (
         sum(
             line.startswith("hit: ")
-            for line in proof_of(golden("kept-after-a-crash").plan, tape.events)
+            for line in proof_of(golden("kept-after-a-crash").plan, events_of(tape.events))
         )
         == 1
     )
@@ -187,7 +187,7 @@ def test_a_transaction_ends_with_its_program() -> None:
         tape.tell("transaction", "a-1", transaction=name, outcome=outcome, error=None)
     tape.node("a", "producer", "exited", status=None, signal=9)
     tape.tell("transaction", "a-1", transaction="a-2.1", outcome="begun", error=None)
-    timeline = timeline_of(tape.events)
+    timeline = timeline_of(events_of(tape.events))
     assert timeline is not None
     bars = [
         (band.text, band.start, band.end) for band in timeline.bands if band.kind == "transaction"
@@ -208,7 +208,7 @@ def test_who_is_fed_takes_the_records(by: str) -> None:
     for name, role in (("db", "db"), ("b", "consumer"), ("a", "producer")):
         tape.node(name, role, "started")
     tape.tell("taken", by, record="r")
-    timeline = timeline_of(tape.events)
+    timeline = timeline_of(events_of(tape.events))
     assert timeline is not None
     assert [(m.start, m.end) for m in timeline.messages] == [("source", "a")]
     assert "runner" not in {lane.name for lane in timeline.lanes}
@@ -225,11 +225,11 @@ def test_rest_is_drawn_short_and_what_happened_is_not() -> None:
     tape.frame("x.a.1", "Heartbeat", "request", 2)
     tape.tell("drain", phase="begun")
     tape.tell("drain", phase="completed")
-    assert timeline_of(tape.events).breaks == ()  # type: ignore[union-attr]
+    assert timeline_of(events_of(tape.events)).breaks == ()  # type: ignore[union-attr]
     second = 1_000_000_000
     for event, at in zip(tape.events, (0, 1, 1, 20, 40, 41), strict=True):
         event["t"] = at * second
-    timeline = timeline_of(tape.events)
+    timeline = timeline_of(events_of(tape.events))
     assert timeline is not None
     assert [(a // 10_000, -(-b // 10_000)) for a, b in timeline.breaks] == [(1, 40)]
     moments = [band.start for band in timeline.bands] + [mark.t for mark in timeline.marks]
@@ -247,7 +247,7 @@ def test_the_way_of_the_target_is_marked() -> None:
         tape.tell("sent", "wire", record=record, request=f"1:{corr}")
         tape.frame("x.a.1", "Produce", "response", corr)
         tape.tell("produce_answer", "wire", record=record, request=f"1:{corr}", offset=corr)
-    timeline = timeline_of(tape.events, "r")
+    timeline = timeline_of(events_of(tape.events), "r")
     assert timeline is not None
     assert [m.target for m in timeline.messages] == [False] * 3 + [True] * 3 + [False] * 3
     assert [m.target for m in timeline.limited(3).messages] == [True] * 3
@@ -262,12 +262,12 @@ def test_what_ends_after_the_drain_was_not_killed_by_the_fault() -> None:
     tape.node("b", "consumer", "exited", status=None, signal=9)
     tape.tell("drain", phase="completed")
     tape.node("b", "consumer", "exited", status=None, signal=9)
-    timeline = timeline_of(tape.events)
+    timeline = timeline_of(events_of(tape.events))
     assert timeline is not None
     assert [mark.kind for mark in timeline.marks] == ["kill", "exit"]
     plan = golden("kept-after-a-crash").plan
     plan = replace(plan, evidence=replace(plan.evidence, killed=("consumer",)))
-    assert sum("ended by signal 9" in line for line in proof_of(plan, tape.events)) == 1
+    assert sum("ended by signal 9" in line for line in proof_of(plan, events_of(tape.events))) == 1
 
 
 def test_a_limited_timeline_keeps_what_tells_most() -> None:
@@ -289,7 +289,7 @@ def test_a_limited_timeline_keeps_what_tells_most() -> None:
         dir="request",
         api="Heartbeat",
     )
-    timeline = timeline_of(tape.events)
+    timeline = timeline_of(events_of(tape.events))
     assert timeline is not None
     small = timeline.limited(6)
     assert (len(small.messages), small.idle, small.telling) == (6, 9, 5)
@@ -322,7 +322,7 @@ def test_batches_of_an_engine_are_bars_and_steps_of_a_record() -> None:
     tape.tell(
         "stored", hop="topic", topic="t", partition=0, epoch=0, offset=7, record="r", visible=True
     )
-    timeline = timeline_of(tape.events)
+    timeline = timeline_of(events_of(tape.events))
     assert timeline is not None
     assert [lane.name for lane in timeline.lanes] == ["driver"]
     bars = [(band.text, band.start, band.end) for band in timeline.bands if band.kind == "batch"]
@@ -336,9 +336,9 @@ def test_batches_of_an_engine_are_bars_and_steps_of_a_record() -> None:
         "recordings": 1,
         "absorbed": 0,
     }
-    assert [hop.text for hop in Paths(tape.events).of(row).hops if hop.by == "driver-1-jvm"] == [
-        "batch 1: before-offset-log"
-    ]
+    assert [
+        hop.text for hop in Paths(events_of(tape.events)).of(row).hops if hop.by == "driver-1-jvm"
+    ] == ["batch 1: before-offset-log"]
 
 
 def test_a_bad_network_is_a_band_and_a_proof() -> None:
@@ -349,11 +349,11 @@ def test_a_bad_network_is_a_band_and_a_proof() -> None:
     tape.tell(
         "network", role="producer", node="broker-1", phase="off", toxics=[], sent=400, longest_s=3.1
     )
-    timeline = timeline_of(tape.events)
+    timeline = timeline_of(events_of(tape.events))
     assert timeline is not None
     [band] = [band for band in timeline.bands if band.kind == "network"]
     assert (band.lane, band.start, band.end) == ("a", 10, 20)
-    lines = proof_of(golden("kept-after-a-crash").plan, tape.events)
+    lines = proof_of(golden("kept-after-a-crash").plan, events_of(tape.events))
     assert "the producer's network to broker-1 made bad: latency 3000 ms" in lines
     assert (
         "the producer's network to broker-1 mended; counted meanwhile: bytes sent 400, longest "
@@ -435,7 +435,7 @@ def _copies(fates: str, at: int = 0) -> tuple[list[Row], list[Row]]:
                 "recordings": {"r": 1, "l": 0, "d": 2}[fate],
             }
         )
-    return tape.events, rows
+    return events_of(tape.events), rows
 
 
 def test_a_ribbon_tells_a_batch_from_scattered_losses() -> None:
@@ -458,9 +458,10 @@ def test_an_aborted_copy_is_no_duplicate() -> None:
     transaction is open.
     """
     events, rows = _copies("rrr")
-    events[1]["visible"] = events[3]["visible"] = False
-    events[0]["stable"] = 2
-    _, log = ribbons_of(events, rows)
+    log_line, *copies = plain(events)
+    copies[0]["visible"] = copies[2]["visible"] = False
+    log_line["stable"] = 2
+    _, log = ribbons_of(events_of([log_line, *copies]), rows)
     assert [stretch.kind for stretch in log.stretches] == ["aborted", "recorded", "left"]
 
 

@@ -7,10 +7,12 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+import msgspec
 import pytest
 
 from harness import registry
 from harness.judge.verdict import Kind
+from harness.model import events as kinds
 from harness.model.history import HistoryWriter, read_history
 from harness.model.semantics import Semantic
 from harness.soak.drawing import Drawn, streamable
@@ -135,9 +137,8 @@ def test_what_proves_nothing_is_void(
 def test_somebody_else_died(tmp_path: Path) -> None:
     """Besides the victim: void."""
     seen = window(tmp_path, plain.COMMIT_LOST, absorbed=3)
-    other: Event = next(e for e in seen.history.events if e.get("phase") == "exited") | {
-        "node": "producer-0"
-    }
+    died = next(e for e in seen.history.of(kinds.Node) if e.phase == "exited")
+    other = msgspec.structs.replace(died, node="producer-0")
     told = judge(replace(seen, history=a_history((*seen.history.events, other), ())))
     assert told == (Kind.VOID, "producer-0 died, although the fault does not kill it")
 

@@ -255,7 +255,7 @@ class Network(Event, frozen=True, kw_only=True):
     phase: NetworkPhase
     role: str
     node: str
-    toxics: tuple[dict[str, Any], ...] = ()
+    toxics: tuple[dict[str, Any] | str, ...] = ()
     seconds: float | None = None
     sent: float | None = None
     received: float | None = None

@@ -64,7 +64,7 @@ def given_selections(history: History, _target: str) -> dict[Select, frozenset[s
     given = {
         (str(event["conn"]), event["record"])
         for event in history.of(kinds.FETCHED)
-        if event["reached"] and event["conn"] in gone and event["record"] is not None
+        if event["reached"] and event["conn"] in gone and event["record"]
     }
     failed = {
         event["record"]
