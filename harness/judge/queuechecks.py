@@ -166,7 +166,11 @@ def _homeless(told: _Told) -> str | None:
         if place not in at and record not in given:
             return f"{what}, where no queue has a copy"
         other = at.get(place, record)
-        if other != record and {other, record} <= offered and event.get("intact", True):
+        if (
+            other != record
+            and {other, record} <= offered
+            and (isinstance(event, kinds.Absorbed) or event.intact)
+        ):
             return f"{what}, where the queue has {other}"
     return None
 

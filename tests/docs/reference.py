@@ -12,6 +12,7 @@ import typer
 
 from harness.cli.application import EPILOG, application
 from harness.model import events
+from harness.model.events import authorities, programs, runner, wire
 from harness.pipelines import declaration, reading
 from tests.docs.markdown import MADE, cell, columns, plain
 
@@ -57,13 +58,50 @@ def documented(source: str) -> Iterator[tuple[str, str | None, str]]:
 
 def event_page() -> str:
     """Return the page of every kind of event."""
-    out = ["# Events of a history", "", MADE, plain(events.__doc__ or ""), ""]
-    for name, value, doc in documented(inspect.getsource(events)):
-        if not name:
-            out += [f"## {doc[0].upper()}{doc[1:]}", ""]
-        elif value in events.KINDS:
-            out += [f"### {value}", "", plain(doc), ""]
+    out = [
+        "# Events of a history",
+        "",
+        MADE,
+        plain(events.__doc__ or ""),
+        "",
+        "Every event has:",
+        "",
+    ]
+    out += _fields_of(events.Event, events.Event)
+    for module in (authorities, programs, wire, runner):
+        out += [f"## {(module.__doc__ or '').rstrip('.')}", ""]
+        for kind, each in events.CLASSES.items():
+            if each.__module__ == module.__name__:
+                out += [f"### {kind}", "", plain(each.__doc__ or ""), "", *_fields_of(each)]
     return "\n".join(out).rstrip() + "\n"
+
+
+def _fields_of(kind: type[events.Event], *but: type[events.Event]) -> list[str]:
+    """Return the fields of a kind, each as an item of a list."""
+    lines = [
+        each
+        for each in reversed(kind.__mro__)
+        if issubclass(each, events.Event) and (each is not events.Event or each in but)
+    ]
+    told = {name: doc for each in lines for name, doc in _described(each)}
+    return [
+        *(
+            f"- `{name}`{': ' if doc else ''}{' '.join(plain(doc).split())}"
+            for name, doc in told.items()
+        ),
+        *([""] if told else []),
+    ]
+
+
+def _described(kind: type) -> Iterator[tuple[str, str]]:
+    """Yield the fields that a class declares itself, each with its docstring."""
+    [made] = ast.parse(inspect.getsource(kind)).body
+    assert isinstance(made, ast.ClassDef)
+    for node, behind in zip(made.body, [*made.body[1:], None], strict=True):
+        if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
+            said = behind.value if isinstance(behind, ast.Expr) else None
+            text = said.value if isinstance(said, ast.Constant) else None
+            yield node.target.id, text if isinstance(text, str) else ""
 
 
 def command_page() -> str:

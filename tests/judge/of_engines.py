@@ -7,12 +7,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from harness import registry
-from harness.model.history import History
 from harness.plugins import load
 from tests.events import a_history
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
+
+    from harness.model.history import History
 
 
 def knowers() -> Mapping[str, tuple[Callable[[History], Mapping[object, object]], ...]]:

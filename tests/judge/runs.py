@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any
 from harness.judge.signs import TAKEN_AGAIN
 from harness.judge.verdict import Judgement, judge
 from harness.knowledge import knowledge
-from harness.model.history import History
 from harness.model.plan import Plan
 from harness.model.prediction import Select, Zero
 from harness.model.scenario import Evidence, Role
@@ -25,6 +24,8 @@ from tests.judge.histories import Row, Story
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    from harness.model.history import History
 
 COUNT = 6
 TARGET = "k1-3"

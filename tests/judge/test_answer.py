@@ -11,7 +11,6 @@ import pytest
 
 from harness.controls import OnWire
 from harness.faults import Answer, Hold, Unanswered, Until
-from harness.model.history import History
 from harness.model.scenario import Role
 from harness.proofs.answer import ASKED_ANEW, Answered, answer_signs
 from harness.proofs.hold import LetGo
@@ -22,6 +21,8 @@ from tests.judge.recording import played, steps
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
+
+    from harness.model.history import History
 
 SENDS = OnWire(Role.PRODUCER, Api.PRODUCE, Direction.REQUEST)
 COMMITS = OnWire(Role.CONSUMER, Api.OFFSET_COMMIT, Direction.REQUEST)

@@ -10,7 +10,6 @@ import pytest
 from harness.abilities import Membership, Termination
 from harness.controls import OnWire, Role
 from harness.faults import Drop, Kill, Pause, Terminate, Twice
-from harness.model.history import History
 from harness.proofs.second import InSuccessor
 from harness.protocols.kafka.steps import Api
 from harness.wire.rules import Direction
@@ -19,6 +18,7 @@ from tests.judge.recording import Recording
 
 if TYPE_CHECKING:
     from harness.controls import Fired, Trigger
+    from harness.model.history import History
     from harness.wire.rules import How
 
 DONE = OnWire(Role.CONSUMER, Api.OFFSET_COMMIT, Direction.RESPONSE)

@@ -154,7 +154,7 @@ class ProduceAnswer(Event, frozen=True, kw_only=True):
     error: int | str
     base_offset: int | None = None
     offset: int | None = None
-    place: str | None | msgspec.UnsetType = msgspec.UNSET
+    place: str | msgspec.UnsetType | None = msgspec.UNSET
     """The place that the broker names. Null: it names none, because it had the record already. No
     field: an answer of its protocol names no place.
     """

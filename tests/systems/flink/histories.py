@@ -5,11 +5,10 @@ from __future__ import annotations
 from itertools import count
 from typing import TYPE_CHECKING, Any
 
-from harness.model.history import History
 from tests.events import a_history
 
 if TYPE_CHECKING:
-    from harness.model.history import Event
+    from harness.model.history import Event, History
 
 SINK = "c.out"
 

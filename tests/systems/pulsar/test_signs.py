@@ -4,11 +4,10 @@ record that was held back.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from harness.model.history import History
 from harness.systems.pulsar.signs import (
     ABORTED_OR_ASKED,
     DEDUPLICATED,
@@ -19,6 +18,9 @@ from harness.systems.pulsar.signs import (
     pulsar_signs,
 )
 from tests.events import a_history
+
+if TYPE_CHECKING:
+    from harness.model.history import History
 
 
 def told(*events: dict[str, Any]) -> History:
