@@ -318,7 +318,7 @@ def event_of(line: dict[str, Any]) -> Event:
     """Return the event of a line's content.
 
     Raises:
-        msgspec.ValidationError: it is none.
+        ValueError: it is none (by ``msgspec.ValidationError``).
     """
     line = line_of_before(line)
     if line["event"] in CLASSES:

@@ -78,7 +78,7 @@ def event_lines(
             )
         for event in chosen:
             yield (
-                json.dumps(event)
+                json.dumps(dict(event.items()))
                 if as_json
                 else visible(f"  {(event['t'] - zero) / MS_NS:>11.1f} ms  {event_text(event)}")
             )

@@ -11,7 +11,7 @@ import kafka.errors
 import pytest
 
 from harness.cli import main
-from harness.model.history import HISTORY, read_history
+from harness.model.history import HISTORY, event_of, read_history
 from harness.protocols.kafka import steps
 from harness.report.eventlog import event_lines
 from harness.report.record import NoRecordError
@@ -66,7 +66,7 @@ def test_the_lines_are_those_of_the_history_as_json(cell: CellResult) -> None:
     """For programs: every line is an event, and none is changed."""
     lines = [json.loads(line) for line in event_lines([cell], frames=True, as_json=True)]
     history = read_history(cell.directory / HISTORY)
-    assert lines == [event for event in history.events if event["event"] in ("frame", "rule")]
+    assert [event_of(line) for line in lines] == list(history.of("frame", "rule"))
 
 
 def test_what_is_not_there_is_said(cell: CellResult) -> None:
