@@ -28,7 +28,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar, Union, overload
 import msgspec
 
 from harness.model import safe_files
-from harness.model.events import CLASSES, OfUnknownKind
+from harness.model.events import CLASSES, OfFrame, OfUnknownKind
 from harness.model.events import Event as Event  # noqa: PLC0414 - who reads a history names it, too
 from harness.model.older import history_of_before, line_of_before
 from harness.model.writing import SUFFIX as SUFFIX  # noqa: PLC0414
@@ -314,6 +314,12 @@ def _loaded(line: bytes) -> Event | None:
         return None
 
 
+@cache
+def _names(kind: type[Event]) -> frozenset[str]:
+    """Return the names of the fields of a kind, as lines have them."""
+    return frozenset(("event", *kind.__struct_encode_fields__))
+
+
 def event_of(line: dict[str, Any]) -> Event:
     """Return the event of a line's content.
 
@@ -321,9 +327,39 @@ def event_of(line: dict[str, Any]) -> Event:
         ValueError: it is none (by ``msgspec.ValidationError``).
     """
     line = line_of_before(line)
-    if line["event"] in CLASSES:
+    if (kind := CLASSES.get(line["event"])) is not None:
+        if issubclass(kind, OfFrame) and (facts := line.keys() - _names(kind)):
+            line = {name: told for name, told in line.items() if name not in facts} | {
+                "facts": {name: line[name] for name in line if name in facts}
+            }
         found: Event = msgspec.convert(line, _any_kind())
         return found
     told = {name: value for name, value in line.items() if name != "event"}
     rest = {name: value for name, value in told.items() if name not in Event.__struct_fields__}
     return msgspec.convert({**told, "kind": line["event"], "fields": rest}, OfUnknownKind)
+
+
+def line_of(event: Event, *, defaults: bool = True) -> dict[str, Any]:
+    """Return the content of an event's line, which :func:`event_of` reads: each field that has a
+    value, by its name in the line. ``defaults``: also flags and numbers that are as in a line
+    without them.
+    """
+    line: dict[str, Any] = {"event": event.event}
+    for told in msgspec.structs.fields(event):
+        value = getattr(event, told.name)
+        if told.name in _OTHERS:
+            line |= value or {}
+        elif value is msgspec.UNSET or (told.name == "kind" and isinstance(event, OfUnknownKind)):
+            pass
+        elif (
+            told.required
+            or told.name in Event.__struct_fields__
+            or value != told.default
+            or (defaults and value is not None)
+        ):
+            line[told.encode_name] = value
+    return line
+
+
+_OTHERS = frozenset({"facts", "fields"})
+"""The fields of events that hold fields of the line which have no type."""

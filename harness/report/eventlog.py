@@ -8,6 +8,7 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from harness.model import events as kinds
+from harness.model.history import line_of
 from harness.protocols.kafka.steps import error_name
 from harness.report.escaping import visible
 from harness.report.page.detail import history_of
@@ -78,7 +79,7 @@ def event_lines(
             )
         for event in chosen:
             yield (
-                json.dumps(dict(event.items()))
+                json.dumps(line_of(event))
                 if as_json
                 else visible(f"  {(event['t'] - zero) / MS_NS:>11.1f} ms  {event_text(event)}")
             )
@@ -162,7 +163,8 @@ def _frame(event: Event) -> str:
 
 def _more(event: Event, known: set[str] | frozenset[str]) -> str:
     """Return what else a line says, as ``name value``; what is null or empty says nothing."""
-    left = {name: value for name, value in event.items() if name not in _SHOWN_ELSEWHERE | known}
+    line = line_of(event, defaults=False)
+    left = {name: value for name, value in line.items() if name not in _SHOWN_ELSEWHERE | known}
     words = ", ".join(
         f"{name} {value}" for name, value in left.items() if value not in (None, "", ())
     )

@@ -16,9 +16,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.model.history import HistoryError, HistoryWriter, in_plain_json, read_history
+from harness.model.events import CLASSES
+from harness.model.history import (
+    HistoryError,
+    HistoryWriter,
+    event_of,
+    in_plain_json,
+    line_of,
+    read_history,
+)
 from harness.model.waiting import wait_until
 from harness.wire.cells import in_json
+from tests.events import typed
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -293,6 +302,27 @@ def test_what_is_written_is_what_is_read(tmp_path: Path) -> None:
     assert (first["cell"], first["by"], first["event"]) == ("c", "w", "first")
     assert first["t"] <= second["t"]
     assert abs(first["w"] - second["w"]) < 60 * 10**9
+
+
+@pytest.mark.parametrize("kind", sorted(CLASSES))
+def test_an_event_is_what_its_line_says(kind: str) -> None:
+    """Every kind, read from its line and shown as a line again."""
+    event = typed({"event": kind, "t": 1, "cell": "c", "by": "x"})
+    assert event_of(json.loads(json.dumps(line_of(event)))) == event
+    assert event_of(json.loads(json.dumps(line_of(event, defaults=False)))) == event
+
+
+@pytest.mark.parametrize("kind", ["frame", "rule", "undecodable", "of another version"])
+def test_what_lostack_does_not_know_of_a_line_is_kept(tmp_path: Path, kind: str) -> None:
+    """Protocols of others say of their frames what no protocol of ours does."""
+    line = {"line": 1, "t": 1, "w": 2, "cell": "c", "by": "wire", "event": kind}
+    line |= {"rule": "fault", "phase": "hit"} if kind == "rule" else {}
+    line |= {"api": "PUB", "subject": {"name": "orders.new"}, "max-bytes": 7}
+    write(tmp_path / "wire.jsonl", line)
+    history = read_history(tmp_path)
+    assert not history.damage
+    (event,) = history.events
+    assert line_of(event, defaults=False) == line
 
 
 def test_threads_may_share_a_writer(tmp_path: Path) -> None:

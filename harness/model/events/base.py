@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 
 def _kind(name: str) -> str:
@@ -63,18 +60,6 @@ class Event(msgspec.Struct, frozen=True, kw_only=True, tag_field="event", tag=_k
     def __contains__(self, name: str) -> bool:
         """Say whether the line has a field."""
         return self.get(name) is not None
-
-    def keys(self) -> list[str]:
-        """Return the names of the fields that the line has."""
-        return [name for name, _ in self.items()]
-
-    def items(self) -> Iterator[tuple[str, Any]]:
-        """Yield the fields that the line has."""
-        yield "event", self.event
-        for field in msgspec.structs.fields(self):
-            value = getattr(self, field.name)
-            if field.required or value != field.default:
-                yield field.encode_name, value
 
 
 def _attribute(name: str) -> str:
