@@ -1,4 +1,5 @@
-"""The kinds of events by name, for who writes them; the names of waves; and a word about errors.
+"""The kinds of events by name, for who writes them; words that the wire writes, too; and a word
+about errors.
 
 A program in an environment of its own has the standard library and its client. So whoever only
 writes events imports this module, and not :mod:`harness.model.events`.
@@ -6,7 +7,16 @@ writes events imports this module, and not :mod:`harness.model.events`.
 
 from __future__ import annotations
 
+from enum import StrEnum
 from typing import Final
+
+
+class Direction(StrEnum):
+    """Which way a frame goes."""
+
+    REQUEST = "request"
+    RESPONSE = "response"
+
 
 OFFERED: Final = "offered"
 REMOVED: Final = "removed"

@@ -14,19 +14,14 @@ from enum import StrEnum
 from types import NoneType
 from typing import TYPE_CHECKING, Any, Final
 
+from harness.model.kinds import Direction as Direction  # noqa: PLC0414 - a rule has a direction
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
 
 class RuleError(ValueError):
     """A rule that could never do what it says; the message is one line."""
-
-
-class Direction(StrEnum):
-    """Which way a frame goes."""
-
-    REQUEST = "request"
-    RESPONSE = "response"
 
 
 class StepName(StrEnum):

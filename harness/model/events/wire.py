@@ -8,13 +8,7 @@ from typing import Any
 import msgspec
 
 from harness.model.events.base import Event, OfCopy
-
-
-class Direction(StrEnum):
-    """Which way a frame goes."""
-
-    REQUEST = "request"
-    RESPONSE = "response"
+from harness.model.kinds import Direction
 
 
 class RulePhase(StrEnum):
