@@ -9,6 +9,7 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import msgspec
 import pytest
 
 from harness.judge import crosschecks
@@ -684,7 +685,10 @@ def mutations(event: Event) -> Iterator[tuple[str, Event | None]]:
     """Yield what is done to a line, and what is left of it."""
     yield "dropped", None
     for names in FIELDS[event["event"]]:
-        yield f"{'/'.join(names)} + 1000", {**event, **{name: event[name] + 1000 for name in names}}
+        yield (
+            f"{'/'.join(names)} + 1000",
+            msgspec.structs.replace(event, **{name: getattr(event, name) + 1000 for name in names}),
+        )
 
 
 def excuse(asked: Plan, event: Event, what: str) -> str | None:
