@@ -10,7 +10,7 @@ import msgspec
 
 from harness.judge import accounting
 from harness.model import events as kinds
-from harness.model.history import History, event_of, line_of
+from harness.model.history import History, event_of
 from harness.model.older import history_of_before
 
 if TYPE_CHECKING:
@@ -73,10 +73,19 @@ def account(told: Iterable[Mapping[str, Any] | Event]) -> Account:
 
 def plain(told: Iterable[Event]) -> list[dict[str, Any]]:
     """Return events as their lines have them."""
-    return [msgspec.to_builtins(line_of(event)) for event in told]
+    return [
+        {"event": event.event, **event.fields, **msgspec.to_builtins(_header(event))}
+        if isinstance(event, kinds.OfUnknownKind)
+        else msgspec.to_builtins(event)
+        for event in told
+    ]
 
 
 _HEADER: Final = {*kinds.Event.__struct_fields__, "event"}
+
+
+def _header(event: Event) -> dict[str, Any]:
+    return {name: getattr(event, name) for name in kinds.Event.__struct_fields__}
 
 
 def _empty(kind: Any) -> Any:
