@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import types
+from functools import cache
 from typing import TYPE_CHECKING, Any, Final, Union, get_args, get_origin
 
 import msgspec
@@ -30,10 +31,14 @@ def typed(told: Mapping[str, Any] | Event) -> Event:
     if kind is None:
         return event_of({"t": 0, **told})
     line = {name: value for name, value in told.items() if value is not None}
-    for field in msgspec.structs.fields(kind):
-        if field.required and field.encode_name not in line:
-            line[field.encode_name] = _empty(field.type)
-    return event_of(json.loads(json.dumps({**dict.fromkeys(told), **line})))
+    return event_of(json.loads(json.dumps({**dict.fromkeys(told), **_needed(kind), **line})))
+
+
+@cache
+def _needed(kind: type[Event]) -> dict[str, Any]:
+    """Return what each line of a kind has, empty."""
+    told = msgspec.structs.fields(kind)
+    return {field.encode_name: _empty(field.type) for field in told if field.required}
 
 
 def whole(told: Mapping[str, Any] | Event) -> dict[str, Any]:

@@ -332,8 +332,7 @@ def event_of(line: dict[str, Any]) -> Event:
             line = {name: told for name, told in line.items() if name not in facts} | {
                 "facts": {name: line[name] for name in line if name in facts}
             }
-        found: Event = msgspec.convert(line, _any_kind())
-        return found
+        return msgspec.convert(line, kind)
     told = {name: value for name, value in line.items() if name != "event"}
     rest = {name: value for name, value in told.items() if name not in Event.__struct_fields__}
     return msgspec.convert({**told, "kind": line["event"], "fields": rest}, OfUnknownKind)
@@ -345,7 +344,7 @@ def line_of(event: Event, *, defaults: bool = True) -> dict[str, Any]:
     without them.
     """
     line: dict[str, Any] = {"event": event.event}
-    for told in msgspec.structs.fields(event):
+    for told in _fields(type(event)):
         value = getattr(event, told.name)
         if told.name in _OTHERS:
             line |= value or {}
@@ -359,6 +358,11 @@ def line_of(event: Event, *, defaults: bool = True) -> dict[str, Any]:
         ):
             line[told.encode_name] = value
     return line
+
+
+@cache
+def _fields(kind: type[Event]) -> tuple[msgspec.structs.FieldInfo, ...]:
+    return msgspec.structs.fields(kind)
 
 
 _OTHERS = frozenset({"facts", "fields"})
