@@ -13,6 +13,7 @@ from harness.report.page.lines import Lines
 from harness.report.page.paths import Paths
 from harness.report.page.seen import seen_of
 from harness.report.page.usual import MARKED
+from tests.events import events_of
 from tests.report.second_reading import SecondReading
 
 Row = dict[str, Any]
@@ -137,14 +138,14 @@ class Tale:
         """Return what is said of the record ``r``, if a second reading finds it true. That leaves
         out the number of rows in the output, of which these histories have none.
         """
-        told = seen_of(_row(**row), Lines(self.events))
+        told = seen_of(_row(**row), Lines(events_of(self.events)))
         wrong = SecondReading(self.events).false("r", told, _row(**row)) if told else ()
         assert [each for each in wrong if not each.startswith("the output")] == []
         return told
 
     def usually(self, **row: object) -> str:
         """Return what usually does this."""
-        return Paths(self.events).of(_row(**row)).usually
+        return Paths(events_of(self.events)).of(_row(**row)).usually
 
 
 def _row(hop: LastHop | None = None, **row: object) -> Row:

@@ -153,7 +153,8 @@ class ProduceAnswer(Event, frozen=True, kw_only=True):
 
     record: str
     request: str
-    error: int | str
+    error: int | str | None
+    """0: none. Null: the wire could not read it."""
     base_offset: int | None = None
     offset: int | None = None
     place: str | msgspec.UnsetType | None = msgspec.UNSET

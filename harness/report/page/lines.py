@@ -75,7 +75,7 @@ class Lines:
         for event in events:
             self._of[event["event"]].append(event)
             many = event.get("records")
-            for record in many if isinstance(many, list) else [event.get("record")]:
+            for record in many if isinstance(many, tuple) else [event.get("record")]:
                 self._about[str(record)].append(event)
         self._conns = {
             str(event["conn"]): str(event["role"])
@@ -152,6 +152,8 @@ class Lines:
     def _turns(self) -> Iterator[Turn]:
         ended = set()
         for event in self.of(kinds.NODE):
+            if not isinstance(event, kinds.Node):
+                continue
             phase, node, how = event.get("phase"), str(event.get("node")), ""
             if phase == "started" and (node in ended or (event.get("incarnation") or 0) > 1):
                 how = AGAIN
