@@ -167,7 +167,7 @@ def test_a_relay_that_marks_rows_as_sent_too_early() -> None:
         "this one never again; the output does not have it"
     )
     assert tale.usually(hop=LastHop.NEVER_SENT).startswith("the source's cursor, or the mark")
-    path = Paths(tale.events).of(_row(hop=LastHop.NEVER_SENT))
+    path = Paths(events_of(tale.events)).of(_row(hop=LastHop.NEVER_SENT))
     assert "lostack's fault discarded this Produce request" in [hop.text for hop in path.hops]
     assert path.sentence.startswith("lost: never sent; lostack's fault discarded the Produce")
     assert "no line of the history shows" in MARKED
@@ -309,7 +309,7 @@ def test_a_position_is_saved_when_the_broker_says_so(tale: Tale, *, saved: bool)
     """A position in a transaction is saved if that was committed."""
     told = tale.stored("r", 1).said(hop=LastHop.SKIPPED)
     assert ("past it" in told) == saved
-    hops = Paths(tale.events).of(_row(hop=LastHop.SKIPPED)).hops
+    hops = Paths(events_of(tale.events)).of(_row(hop=LastHop.SKIPPED)).hops
     assert any("saved past it" in hop.text for hop in hops) == saved
 
 
@@ -494,7 +494,7 @@ def test_every_answer_is_told() -> None:
     assert "the broker acknowledged it to the producer at 5.0 s; " in told
     assert "answered the producer with error 19 at 7.0 s" in told
     assert "9.0 s" not in told
-    path = Paths(tale.events).of(_row(hop=LastHop.SENT))
+    path = Paths(events_of(tale.events)).of(_row(hop=LastHop.SENT))
     assert [hop.text for hop in path.hops if "answer" in hop.text][-1].endswith("nothing of it")
 
 
