@@ -8,11 +8,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Final
 
 from harness.model import events as kinds
+from harness.model.events import Direction, RulePhase
 from harness.model.sign import Sign
 
 if TYPE_CHECKING:
     from harness.judge.proof import Course
-    from harness.model.history import Event, History
+    from harness.model.history import History
 
 ASKED_ANEW: Final = Sign(
     "asked-anew",
@@ -39,17 +40,15 @@ class Answered:
 
     def trouble(self, course: Course) -> str | None:
         """Say which refusal did not reach the client, or does not fit what the broker did."""
-        rules = list(course.history.of(kinds.RULE))
+        rules = list(course.history.of(kinds.Rule))
         hits = [
-            event
-            for event in rules
-            if event.get("phase") == "hit" and event.get("action") == "answer"
+            event for event in rules if event.phase == RulePhase.HIT and event.action == "answer"
         ]
-        given = {_request(event): event for event in rules if event.get("phase") == "answered"}
+        given = {_request(event): event for event in rules if event.phase == RulePhase.ANSWERED}
         said = {
             _request(event): event
-            for event in course.history.of(kinds.FRAME)
-            if event.get("dir") == "response"
+            for event in course.history.of(kinds.Frame)
+            if event.dir == Direction.RESPONSE
         }
         if len(hits) < self.times:
             return (
@@ -65,14 +64,10 @@ class Answered:
             None,
         )
 
-    def _bad(self, given: Event | None, said: Event | None) -> str | None:
-        if (
-            given is None
-            or given.get("error") != self.error
-            or given.get("forward") is not self.forward
-        ):
+    def _bad(self, given: kinds.Rule | None, said: kinds.Frame | None) -> str | None:
+        if given is None or given.error != self.error or given.forward is not self.forward:
             return f"the wire did not answer a request with {self.error}, as its rule says"
-        if not given.get("reached"):
+        if not given.reached:
             return f"the refusal with {self.error} did not reach the client"
         if not self.forward:
             return (
@@ -83,18 +78,12 @@ class Answered:
                     "the same"
                 )
             )
-        if said is not None and given.get("said") is None:
+        if said is not None and given.said is None:
             return (
                 f"the wire refused a forwarded request with {self.error}, but could not read the "
                 "broker's own answer to it"
             )
-        wrong = (
-            "never answered it"
-            if said is None
-            else "refused it as well"
-            if given.get("said")
-            else ""
-        )
+        wrong = "never answered it" if said is None else "refused it as well" if given.said else ""
         return (
             f"the wire refused a forwarded request with {self.error}, but the broker {wrong}"
             if wrong
@@ -102,8 +91,8 @@ class Answered:
         )
 
 
-def _request(event: Event) -> tuple[object, object]:
-    return event.get("conn"), event.get("corr")
+def _request(event: kinds.OfFrame) -> tuple[object, object]:
+    return event.conn, event.corr
 
 
 def answer_signs(history: History) -> dict[Sign, set[str]]:
@@ -111,28 +100,25 @@ def answer_signs(history: History) -> dict[Sign, set[str]]:
 
     A request that names no record counts for every record at which the rule was hit.
     """
-    rules = list(history.of(kinds.RULE))
+    rules = list(history.of(kinds.Rule))
     marked = {
-        record
-        for event in rules
-        if event.get("phase") == "hit"
-        for record in event.get("records") or ()
+        record for event in rules if event.phase == RulePhase.HIT for record in event.records or ()
     }
-    asked = [event for event in history.of(kinds.FRAME) if event.get("dir") == "request"]
+    asked = [event for event in history.of(kinds.Frame) if event.dir == Direction.REQUEST]
     found: set[str] = set()
     for event in rules:
         if (
-            event.get("phase") == "answered"
-            and event.get("reached")
+            event.phase == RulePhase.ANSWERED
+            and event.reached
             and any(_is_again(event, each) for each in asked)
         ):
-            found |= set(event.get("records") or marked)
+            found |= set(event.records or marked)
     return {ASKED_ANEW: found}
 
 
-def _is_again(refused: Event, asked: Event) -> bool:
+def _is_again(refused: kinds.Rule, asked: kinds.Frame) -> bool:
     """Whether a request is of the same kind and client as one that was refused, and
     came after it.
     """
-    same = all(refused.get(name) == asked.get(name) for name in ("api", "role", "client"))
-    return same and _request(refused) != _request(asked) and asked["t"] > refused["t"]
+    same = (refused.api, refused.role, refused.client) == (asked.api, asked.role, asked.client)
+    return same and _request(refused) != _request(asked) and asked.t > refused.t

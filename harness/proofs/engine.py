@@ -12,7 +12,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from harness.judge.proof import Course
-    from harness.model.history import Event
 
 
 class Said(StrEnum):
@@ -57,33 +56,36 @@ class EngineSaid:
     def trouble(self, course: Course) -> str | None:
         """Say which of ``words`` the engine did not report, or what contradicts it."""
         since = course.fired_at or 0
-        return trouble(self.words, (e for e in course.history.of(kinds.ENGINE) if e["t"] >= since))
+        return trouble(self.words, (e for e in course.history.of(kinds.Engine) if e.t >= since))
 
 
-def trouble(wanted: Iterable[str], events: Iterable[Event]) -> str | None:
+def trouble(wanted: Iterable[str], events: Iterable[kinds.Engine]) -> str | None:
     """Say which of the ``wanted`` words the ``engine`` events do not prove, or return ``None``.
 
     >>> trouble(["oom-killed"], [])
     'the container engine did not report: oom-killed'
-    >>> trouble(["new-container"], [{"said": "new-container", "before": "a", "after": "a"}])
+    >>> again = kinds.Engine(t=0, said="new-container", before="a", after="a")
+    >>> trouble(["new-container"], [again])
     'no new container was started: the same one came back, a'
-    >>> trouble(["new-container"], [{"said": "new-container", "before": "a", "after": "b"}]) is None
+    >>> other = kinds.Engine(t=0, said="new-container", before="a", after="b")
+    >>> trouble(["new-container"], [other]) is None
     True
-    >>> trouble(["disk-full"], [{"said": "disk-full", "volume": "v", "size": 4096, "free": 512}])
+    >>> full = kinds.Engine(t=0, said="disk-full", volume="v", size=4096, free=512)
+    >>> trouble(["disk-full"], [full])
     'the disk v was not full: 512 of 4096 bytes were free'
     """
-    seen = {str(event.get("said")): event for event in events}
+    seen = {event.said: event for event in events}
     for word in wanted:
         if word not in seen:
             return f"the container engine did not report: {word}"
         event = seen[word]
-        if word == Said.NEW_CONTAINER and event.get("before") == event.get("after"):
-            return f"no new container was started: the same one came back, {event.get('after')}"
-        if word == Said.DISK_FULL and (event.get("free") != 0 or not event.get("size")):
+        if word == Said.NEW_CONTAINER and event.before == event.after:
+            return f"no new container was started: the same one came back, {event.after}"
+        if word == Said.DISK_FULL and (event.free != 0 or not event.size):
             return (
-                f"the disk {event.get('volume')} was not full: {event.get('free')} of "
-                f"{event.get('size')} bytes were free"
+                f"the disk {event.volume} was not full: {event.free} of "
+                f"{event.size} bytes were free"
             )
-        if word == Said.VOLUME_EMPTIED and not event.get("bytes"):
-            return f"the volume was empty, so nothing was lost: {event.get('volume')}"
+        if word == Said.VOLUME_EMPTIED and not event.bytes:
+            return f"the volume was empty, so nothing was lost: {event.volume}"
     return None

@@ -6,13 +6,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 from harness.model import events as kinds
+from harness.model.events import FaultPhase
 from harness.model.scenario import BROKERS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from harness.judge.proof import Course
-    from harness.model.history import Event, History
+    from harness.model.history import History
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,14 +27,14 @@ class Forgot:
         return spared(course.history, course.killed)
 
 
-def spared(history: History, killed: Iterable[Event]) -> str | None:
+def spared(history: History, killed: Iterable[kinds.Node]) -> str | None:
     """Say that no file was reverted, or name a killed broker of which none was; ``None`` if each
     lost its unflushed data.
     """
-    forgot = [event for event in history.of(kinds.FAULT) if event.get("phase") == "forgot"]
+    forgot = [event for event in history.of(kinds.Fault) if event.phase == FaultPhase.FORGOT]
     if not forgot:
         return "no file was reverted to its flushed state"
-    named = {event["node"] for event in forgot if "node" in event}
-    struck = {str(event.get("node")) for event in killed if event.get("role") in BROKERS}
+    named = {event.node for event in forgot if event.node is not None}
+    struck = {event.node for event in killed if event.role in BROKERS}
     whole = sorted(struck - named) if named else []
     return f"no file of {whole[0]} was reverted to its flushed state" if whole else None

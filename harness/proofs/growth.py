@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 from harness.model import events as kinds
+from harness.model.states import Hop
 
 if TYPE_CHECKING:
     from harness.judge.proof import Course
@@ -31,16 +32,12 @@ def ungrown(history: History, target: str) -> str | None:
     if not when:
         return "no partition was added to the topic"
     grew = min(when.values())
-    if not any(
-        event["t"] < grew for event in history.of(kinds.DELIVERED, kinds.BATCH, kinds.FETCHED)
-    ):
+    if not any(e.t < grew for e in history.of(kinds.Delivered, kinds.Batch, kinds.Fetched)):
         return "the partitions were added before anybody had read from the topic"
     old = {
-        f"{e['topic']}/{e['partition']}"
-        for e in history.of(kinds.STORED)
-        if e["record"] == target
-        and e["hop"] == "topic"
-        and (e["topic"], e["partition"]) not in when
+        f"{e.topic}/{e.partition}"
+        for e in history.of(kinds.Stored)
+        if e.record == target and e.hop == Hop.TOPIC and (e.topic, e.partition) not in when
     }
     if old:
         return f"{target} is not in an added partition, but in {', '.join(sorted(old))}"
@@ -49,4 +46,4 @@ def ungrown(history: History, target: str) -> str | None:
 
 def added(history: History) -> dict[tuple[str, int], int]:
     """Return when each partition was added (monotonic ns), by topic and partition."""
-    return {(event["topic"], event["partition"]): event["t"] for event in history.of(kinds.ADDED)}
+    return {(event.topic, event.partition): event.t for event in history.of(kinds.Added)}

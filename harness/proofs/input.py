@@ -24,12 +24,12 @@ class InputEnded:
         records.
         """
         fired, healed = course.fired_at or 0, course.healed_at
-        ends = list(course.history.of(kinds.INPUT_ENDED))
-        meanwhile = [e for e in ends if e["t"] > fired and (healed is None or e["t"] < healed)]
+        ends = list(course.history.of(kinds.InputEnded))
+        meanwhile = [e for e in ends if e.t > fired and (healed is None or e.t < healed)]
         if not meanwhile:
-            when = f": it ended {'before' if ends[0]['t'] <= fired else 'later'}" if ends else ""
+            when = f": it ended {'before' if ends[0].t <= fired else 'later'}" if ends else ""
             return f"the fault fired, but the input did not end while it lasted{when}"
-        given = meanwhile[0]["given"]
+        given = meanwhile[0].given
         return (
             None
             if given == course.plan.offered

@@ -5,16 +5,17 @@ broker had its role.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from harness.model import events as kinds
+from harness.model.events import NodePhase
 from harness.model.scenario import PARTS, Role
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from harness.judge.proof import Course
-    from harness.model.history import Event, History
+    from harness.model.history import History
 
 TRANSACTION_LOG = ("__transaction_state", 0)
 """Topic and partition of the transactions' log: its leader is the coordinator of all transactions
@@ -76,7 +77,7 @@ class PartHad:
 
 def unmoved(history: History, target: str) -> str | None:
     """Say that the target's partition kept its leader; ``None`` if the leader moved."""
-    leaders = {e["leader"] for e in _said_of(history, target)}
+    leaders = {e.leader for e in _said_of(history, target)}
     return (
         None
         if len(leaders) > 1
@@ -91,14 +92,14 @@ def not_elected(history: History, target: str, since: int) -> str | None:
     said = _said_of(history, target)
     order = list(said[-1].replicas) if said else []
     waiting = [
-        e for e in said if e["t"] >= since and list(e.replicas) == order and e.leader != order[0]
+        e for e in said if e.t >= since and list(e.replicas) == order and e.leader != order[0]
     ]
     if not waiting:
         return (
             "the history does not show that a broker other than the preferred replica was the "
             "leader before"
         )
-    after = [event["leader"] for event in said if event["t"] > waiting[-1]["t"]]
+    after = [event.leader for event in said if event.t > waiting[-1].t]
     return None if after[:1] == order[:1] else f"the preferred replica {order[0]} was not elected"
 
 
@@ -106,19 +107,19 @@ def not_rolled(history: History, target: str, count: int) -> str | None:
     """Say which broker was not restarted once, in its turn, after the one before was back; the
     target's leader is the first.
     """
-    leaders = [e["leader"] for e in _said_of(history, target)]
+    leaders = [e.leader for e in _said_of(history, target)]
     down: str | None = None
     rolled: list[str] = []
-    for event in history.of(kinds.NODE):
-        name, phase = str(event.get("node")), event.get("phase")
-        if event.get("role") != Role.BROKER:
+    for event in history.of(kinds.Node):
+        name, phase = event.node, event.phase
+        if event.role != Role.BROKER:
             continue
-        if phase == "exited" and event.get("asked") is True:
+        if phase == NodePhase.EXITED and event.asked is True:
             if down is not None:
                 return f"{name} was stopped while {down} was not back"
             down = name
             rolled.append(name)
-        elif phase == "ready" and name == down:
+        elif phase == NodePhase.READY and name == down:
             down = None
     if down is not None:
         return f"{down} was stopped and did not come back"
@@ -151,50 +152,52 @@ def _in_turn(names: list[str]) -> list[str]:
 
 def _said_of(history: History, target: str) -> list[kinds.Leadership]:
     """What the cluster said of the target's partition, in order."""
-    sent = next(
-        (e for e in history.of(kinds.SENT, kinds.UNSENT) if e.get("record") == target), None
-    )
-    place = (sent.get("topic"), sent.get("partition")) if sent else None
+    place = _home(history, target)
     return [e for e in history.of(kinds.Leadership) if (e.topic, e.partition) == place]
 
 
-def wrong_part(history: History, target: str, killed: Iterable[Event]) -> str | None:
+def _home(history: History, target: str) -> tuple[str | None, int | None] | None:
+    """Return the topic and the partition to which the target was sent."""
+    sent = (e for e in history.of(kinds.Sent, kinds.Unsent) if e.record == target)
+    return next(((e.topic, e.partition) for e in sent), None)
+
+
+def wrong_part(history: History, target: str, killed: Iterable[kinds.Node]) -> str | None:
     """Name a broker that was killed for a role that it did not have, or that had two; the cluster
     itself reported the roles.
     """
-    sent = [e for e in history.of(kinds.SENT, kinds.UNSENT) if e.get("record") == target]
-    home = (sent[0].get("topic"), sent[0].get("partition")) if sent else None
+    home = _home(history, target)
     for end in killed:
-        if end.get("role") not in PARTS:
+        if end.role not in PARTS:
             continue
-        node, role = end.get("node"), Role(end["role"])
-        coordination = _said_last(history, TRANSACTION_LOG, end["t"])
-        last = coordination if role is Role.COORDINATOR else _said_last(history, home, end["t"])
+        node, role = end.node, Role(end.role)
+        coordination = _said_last(history, TRANSACTION_LOG, end.t)
+        last = coordination if role is Role.COORDINATOR else _said_last(history, home, end.t)
         if last is None:
             return f"the cluster did not report whether {node} was the {role}"
         had = {
-            Role.LEADER: last["leader"] == node,
-            Role.COORDINATOR: last["leader"] == node,
-            Role.FOLLOWER: last["leader"] != node and node in last["replicas"],
-            Role.CONTROLLER: last["controller"] == node,
+            Role.LEADER: last.leader == node,
+            Role.COORDINATOR: last.leader == node,
+            Role.FOLLOWER: last.leader != node and node in last.replicas,
+            Role.CONTROLLER: last.controller == node,
         }
         if not had[role]:
             return (
-                f"{node} was killed as the {role} but was not: leader {last['leader']}, "
-                f"controller {last['controller']}"
+                f"{node} was killed as the {role} but was not: leader {last.leader}, "
+                f"controller {last.controller}"
             )
-        if role is Role.LEADER and coordination is not None and coordination["leader"] == node:
+        if role is Role.LEADER and coordination is not None and coordination.leader == node:
             return (
                 f"{node} was killed as the leader but was the coordinator of transactions as well"
             )
     return None
 
 
-def _said_last(history: History, place: tuple[Any, Any] | None, before: int) -> Event | None:
+def _said_last(
+    history: History, place: tuple[str | None, int | None] | None, before: int
+) -> kinds.Leadership | None:
     """What the cluster said last of a partition before a time."""
     said = [
-        e
-        for e in history.of(kinds.LEADERSHIP)
-        if e["t"] < before and (e["topic"], e["partition"]) == place
+        e for e in history.of(kinds.Leadership) if e.t < before and (e.topic, e.partition) == place
     ]
     return said[-1] if said else None

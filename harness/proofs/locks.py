@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 from harness.model import events as kinds
+from harness.model.events import FaultPhase
 
 if TYPE_CHECKING:
     from harness.judge.proof import Course
@@ -21,7 +22,7 @@ class LockOutlasted:
         """Say that the reader went on before its lock had expired, or never."""
         lock_ms = course.plan.settings["consumer"]["share"]["lock_ms"]
         applied = next(
-            (e["t"] for e in course.history.of(kinds.FAULT) if e.get("phase") == "applied"), None
+            (e.t for e in course.history.of(kinds.Fault) if e.phase == FaultPhase.APPLIED), None
         )
         if course.fired_at is None or applied is None:
             return "the reader never went on"

@@ -7,12 +7,12 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, ClassVar
 
 from harness.model import events as kinds
+from harness.model.events import NetworkPhase
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
     from harness.judge.proof import Course
-    from harness.model.history import Event
 
 
 class Effect(StrEnum):
@@ -53,26 +53,26 @@ class NetworkBad:
 
     def trouble(self, course: Course) -> str | None:
         """Name a role whose network was not made bad, was not mended, or showed no effect."""
-        return trouble(self, course.history.of(kinds.NETWORK))
+        return trouble(self, course.history.of(kinds.Network))
 
 
-def trouble(need: NetworkBad, events: Iterable[Event]) -> str | None:
+def trouble(need: NetworkBad, events: Iterable[kinds.Network]) -> str | None:
     """Say what of ``need`` the ``network`` events do not show, or return ``None``.
 
+    >>> from functools import partial
     >>> need = NetworkBad(("producer",), Effect.CUT, 2)
-    >>> on = {"role": "producer", "phase": "on"}
-    >>> off = {"role": "producer", "phase": "off", "sent": 9, "lost": 1}
-    >>> trouble(need, [on, off])
+    >>> net = partial(kinds.Network, t=0, role="producer", node="producer")
+    >>> on, off = net(phase=NetworkPhase.ON), partial(net, phase=NetworkPhase.OFF, sent=9)
+    >>> trouble(need, [on, off(lost=1)])
     "the network was made to cut for the producer, without effect: 1 connections were ended from the
     broker's side, not 2"
-    >>> trouble(need, [on, off | {"lost": 2}]) is None
+    >>> trouble(need, [on, off(lost=2)]) is None
     True
     """
     events = list(events)
     for role in need.roles:
         on, off = (
-            [e for e in events if e.get("role") == role and e.get("phase") == phase]
-            for phase in ("on", "off")
+            [e for e in events if e.role == role and e.phase == phase] for phase in NetworkPhase
         )
         if len(on) < need.times:
             return (
@@ -88,8 +88,8 @@ def trouble(need: NetworkBad, events: Iterable[Event]) -> str | None:
     return None
 
 
-def _late(event: Event, limit: float) -> str | None:
-    longest = float(event.get("longest_s", 0))
+def _late(event: kinds.Network, limit: float) -> str | None:
+    longest = event.longest_s or 0.0
     return (
         None
         if longest >= limit
@@ -97,14 +97,14 @@ def _late(event: Event, limit: float) -> str | None:
     )
 
 
-def _silent(event: Event, _limit: float) -> str | None:
-    if not event.get("sent"):
+def _silent(event: kinds.Network, _limit: float) -> str | None:
+    if not event.sent:
         return "nothing was sent"
-    return f"{event.get('answers')} requests were answered" if event.get("answers") else None
+    return f"{event.answers} requests were answered" if event.answers else None
 
 
-def _cut(event: Event, limit: float) -> str | None:
-    lost = int(event.get("lost", 0))
+def _cut(event: kinds.Network, limit: float) -> str | None:
+    lost = int(event.lost or 0)
     return (
         None
         if lost >= limit
@@ -112,10 +112,10 @@ def _cut(event: Event, limit: float) -> str | None:
     )
 
 
-def _slow(event: Event, limit: float) -> str | None:
-    if not event.get("answers"):
+def _slow(event: kinds.Network, limit: float) -> str | None:
+    if not event.answers:
         return "no request was answered"
-    rate = float(event.get("rate", 0))
+    rate = event.rate or 0.0
     return (
         None
         if rate <= limit
@@ -123,14 +123,14 @@ def _slow(event: Event, limit: float) -> str | None:
     )
 
 
-def _sliced(event: Event, limit: float) -> str | None:
-    reads, answers = int(event.get("reads", 0)), int(event.get("answers", 0))
+def _sliced(event: kinds.Network, limit: float) -> str | None:
+    reads, answers = int(event.reads or 0), int(event.answers or 0)
     if not answers:
         return "no request was answered"
     return None if reads >= limit * answers else f"{answers} answers came in {reads} pieces"
 
 
-_SHOWS: dict[Effect, Callable[[Event, float], str | None]] = {
+_SHOWS: dict[Effect, Callable[[kinds.Network, float], str | None]] = {
     Effect.LATE: _late,
     Effect.SILENT: _silent,
     Effect.CUT: _cut,

@@ -21,10 +21,10 @@ class Refused:
         """Say how often the target's message was refused, if not exactly once."""
         answers = [
             event
-            for event in course.history.of(kinds.PRODUCE_ANSWER)
-            if event["record"] == course.plan.target
+            for event in course.history.of(kinds.ProduceAnswer)
+            if event.record == course.plan.target
         ]
-        times = sum(bool(event["error"]) and event["reached"] for event in answers)
+        times = sum(bool(event.error and event.reached) for event in answers)
         return (
             None
             if times == 1

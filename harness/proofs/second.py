@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Final
 
 from harness.model import events as kinds
+from harness.model.events import NodePhase, RulePhase
 
 if TYPE_CHECKING:
     from harness.judge.proof import Course
@@ -28,19 +29,13 @@ class InSuccessor:
 
     def trouble(self, course: Course) -> str | None:
         """Say that the second trigger was hit in a process that the first fault had yet to end."""
-        rules = course.history.of(kinds.RULE)
+        rules = course.history.of(kinds.Rule)
         hit = next(
-            (
-                e["t"]
-                for e in rules
-                if e.get("phase") == "hit" and str(e.get("rule")).startswith(BEHIND)
-            ),
+            (e.t for e in rules if e.phase == RulePhase.HIT and e.rule.startswith(BEHIND)),
             None,
         )
-        told = (e for e in course.history.of(kinds.NODE) if e.get("phase") == "told")
-        ended = min(
-            (e["t"] for e in (*course.killed, *told) if e.get("role") == self.role), default=None
-        )
+        told = (e for e in course.history.of(kinds.Node) if e.phase == NodePhase.TOLD)
+        ended = min((e.t for e in (*course.killed, *told) if e.role == self.role), default=None)
         if hit is not None and (ended is None or hit < ended):
             return (
                 f"the second fault was hit in the {self.role} that the first fault had yet to end"

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from harness.proofs.network import Effect, NetworkBad, trouble
+from tests.events import typed
 
 Row = dict[str, Any]
 
@@ -44,12 +45,10 @@ NOTHING: dict[Effect, str] = {
 }
 
 
-def window(role: str = "producer", **counts: object) -> list[Row]:
+def window(role: str = "producer", **counts: object) -> list[Any]:
     """The network is made bad and mended."""
-    return [
-        {"phase": "on", "role": role},
-        {"phase": "off", "role": role, "sent": 0, "answers": 0, **counts},
-    ]
+    on, off = {"phase": "on"}, {"phase": "off", "sent": 0, "answers": 0, **counts}
+    return [typed({"event": "network", "role": role, **told}) for told in (on, off)]
 
 
 @pytest.mark.parametrize("effect", Effect)

@@ -11,7 +11,7 @@ from harness.model.prediction import Select
 from harness.model.scenario import Role
 from harness.proofs.leadership import TRANSACTION_LOG, not_elected, not_rolled, unmoved, wrong_part
 from harness.systems.kafka.selections import replication_selections
-from tests.events import a_history
+from tests.events import a_history, typed
 
 if TYPE_CHECKING:
     from harness.model.history import Event
@@ -20,6 +20,11 @@ if TYPE_CHECKING:
 def event(t: int, kind: str, **fields: Any) -> Event:
     """One event."""
     return {"t": t, "event": kind, "topic": "t", "partition": 0, **fields}
+
+
+def died(**fields: Any) -> Event:
+    """The death of a node."""
+    return typed({"event": kinds.NODE, "t": 5, **fields})
 
 
 def led(
@@ -140,7 +145,7 @@ def test_the_broker_that_died_must_have_had_its_part(
             led(9, "broker-3", "broker-3"),
         )
     )
-    assert wrong_part(history, "r", [event(5, kinds.NODE, role=role, node=node)]) == wrong
+    assert wrong_part(history, "r", [died(role=role, node=node)]) == wrong
 
 
 def test_a_leader_that_coordinates_too_is_two_faults_in_one() -> None:
@@ -152,7 +157,7 @@ def test_a_leader_that_coordinates_too_is_two_faults_in_one() -> None:
         "topic": TRANSACTION_LOG[0],
         "partition": TRANSACTION_LOG[1],
     }
-    killed = [event(5, kinds.NODE, role=Role.LEADER, node="broker-2")]
+    killed = [died(role=Role.LEADER, node="broker-2")]
     history = a_history((event(1, kinds.SENT, record="r"), led(2, "broker-2"), coordinates))
     assert (
         wrong_part(history, "r", killed)
@@ -165,7 +170,7 @@ def test_a_leader_that_coordinates_too_is_two_faults_in_one() -> None:
 def test_a_part_that_nobody_asked_for_is_no_proof() -> None:
     """Without a word of the cluster itself, who led is not known."""
     history = a_history((event(1, kinds.SENT, record="r"), led(9, "broker-2")))
-    end = event(5, kinds.NODE, role=Role.LEADER, node="broker-2")
+    end = died(role=Role.LEADER, node="broker-2")
     assert (
         wrong_part(history, "r", [end])
         == "the cluster did not report whether broker-2 was the leader"
@@ -191,12 +196,7 @@ def test_a_coordinator_is_who_leads_the_log_of_transactions(leads: str, wrong: b
     """Whoever leads the target's partition does not matter."""
     log = {**led(2, leads), "topic": "__transaction_state"}
     history = a_history((event(1, kinds.SENT, record="r"), log, led(3, "broker-2")))
-    assert (
-        bool(
-            wrong_part(history, "r", [event(5, kinds.NODE, role=Role.COORDINATOR, node="broker-1")])
-        )
-        is wrong
-    )
+    assert bool(wrong_part(history, "r", [died(role=Role.COORDINATOR, node="broker-1")])) is wrong
 
 
 def ordered(t: int, leader: str, *replicas: str) -> Event:

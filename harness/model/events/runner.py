@@ -11,6 +11,8 @@ Member: TypeAlias = tuple[int, str, str]
 """A process of a node: its pid, why it belongs to the node (see
 ``runtimes/process/members.py``), and its command.
 """
+Count: TypeAlias = int | float
+"""How many there were of something. A simulated run writes 3.0, where a real one writes 3."""
 
 
 class CellPhase(StrEnum):
@@ -257,13 +259,13 @@ class Network(Event, frozen=True, kw_only=True):
     node: str
     toxics: tuple[dict[str, Any] | str, ...] = ()
     seconds: float | None = None
-    sent: float | None = None
-    received: float | None = None
-    reads: float | None = None
-    answers: float | None = None
-    opened: float | None = None
-    left: float | None = None
-    lost: float | None = None
+    sent: Count | None = None
+    received: Count | None = None
+    reads: Count | None = None
+    answers: Count | None = None
+    opened: Count | None = None
+    left: Count | None = None
+    lost: Count | None = None
     longest_s: float | None = None
     rate: float | None = None
 
