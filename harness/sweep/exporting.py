@@ -16,6 +16,7 @@ from tomlkit.exceptions import TOMLKitError
 
 from harness.model import events as kinds
 from harness.model import safe_files
+from harness.model.events import RulePhase
 from harness.model.failures import UsageError
 from harness.model.history import HISTORY, read_history
 from harness.model.plan import Plan
@@ -31,7 +32,7 @@ from harness.sweep.shrinking import file_of
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from harness.model.history import Event, History
+    from harness.model.history import History
     from harness.sweep.outcomes import Finding
 
 BEFORE, BEHIND = 12, 40
@@ -179,35 +180,42 @@ def _lines(finding: Finding, found: Found, versions: Mapping[str, str]) -> Itera
 
 def _frames(history: History) -> Iterator[str]:
     hit = hit_of(history)
-    at = None if hit is None else hit["t"]
+    at = None if hit is None else hit.t
     shown = [
         e
-        for e in history.of(kinds.FRAME, kinds.RULE, kinds.NODE)
-        if e["event"] != kinds.RULE or e.get("phase") in _TOLD
+        for e in history.of(kinds.Frame, kinds.Rule, kinds.Node)
+        if not isinstance(e, kinds.Rule) or e.phase in _TOLD
     ]
     place = next(
-        (number for number, event in enumerate(shown) if at is not None and event["t"] >= at), 0
+        (number for number, event in enumerate(shown) if at is not None and event.t >= at), 0
     )
     for event in shown[max(0, place - BEFORE) : place + BEHIND]:
-        yield _row(event, 0 if at is None else event["t"] - at)
+        yield _row(event, 0 if at is None else event.t - at)
 
 
-_TOLD = frozenset({"hit", "discarded", "delivered", "released", "dropped", "cut", "answered"})
+_TOLD = frozenset(
+    {
+        RulePhase.HIT,
+        RulePhase.DISCARDED,
+        RulePhase.DELIVERED,
+        RulePhase.RELEASED,
+        RulePhase.DROPPED,
+        RulePhase.CUT,
+        RulePhase.ANSWERED,
+    }
+)
 
 
-def _row(event: Event, since: int) -> str:
-    if event["event"] == kinds.NODE:
-        return (
-            f"| {since / 1e6:.1f} | {markdown(str(event['node']))} | | | "
-            f"**{markdown(str(event['phase']))}** |"
-        )
-    about = ", ".join(event.get("records", ()))
-    what = f"**{event['rule']}: {event['phase']}**" if event["event"] == kinds.RULE else ""
-    error = (
-        f"error {event['error']}" if event["event"] == kinds.FRAME and event.get("error") else what
-    )
-    frame = f"{event.get('api', '')} {event.get('dir', '')}"
+def _row(event: kinds.Frame | kinds.Rule | kinds.Node, since: int) -> str:
+    if isinstance(event, kinds.Node):
+        return f"| {since / 1e6:.1f} | {markdown(event.node)} | | | **{markdown(event.phase)}** |"
+    about = ", ".join(event.records or ())
+    if isinstance(event, kinds.Rule):
+        error = f"**{event.rule}: {event.phase}**"
+    else:
+        error = f"error {event.error}" if event.error else ""
+    frame = f"{event.api or ''} {event.dir or ''}"
     return (
-        f"| {since / 1e6:.1f} | {markdown(str(event.get('role', '')))} | {markdown(frame)} | "
+        f"| {since / 1e6:.1f} | {markdown(event.role or '')} | {markdown(frame)} | "
         f"{markdown(about)} | {error} |"
     )

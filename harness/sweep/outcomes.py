@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from harness.judge.verdict import Kind
 from harness.model import events as kinds
+from harness.model.events import FaultPhase, NodePhase, RulePhase
 from harness.model.history import HISTORY, HistoryError, read_history
 from harness.model.scenario import Role
 from harness.model.semantics import Anomaly, forbids
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
 
-    from harness.model.history import Event, History
+    from harness.model.history import History
     from harness.saved import CellResult
     from harness.sweep.classes import Class
     from harness.sweep.points import Point
@@ -145,10 +146,10 @@ def _is_own(result: CellResult, record: str) -> bool:
     )
 
 
-def hit_of(history: History, rule: str = "fault") -> Event | None:
+def hit_of(history: History, rule: str = "fault") -> kinds.Rule | None:
     """Return the event of the hit of a fault's rule; ``None``: it was not hit."""
     return next(
-        (e for e in history.of(kinds.RULE) if e.get("phase") == "hit" and e["rule"] == rule), None
+        (e for e in history.of(kinds.Rule) if e.phase == RulePhase.HIT and e.rule == rule), None
     )
 
 
@@ -165,20 +166,21 @@ def source_ended(history: History) -> bool:
     That program is the producer; in a pipeline without a producer, it is any program. A supervised
     program does not count: if it ends again and again, that is a finding.
     """
-    since = next((e["t"] for e in history.of(kinds.FAULT) if e.get("phase") == "fired"), None)
-    nodes = [(e, e["role"]) for e in history.of(kinds.NODE)]
-    at_source = {Role.PRODUCER} & {role for _, role in nodes} or {role for _, role in nodes}
-    supervised = {e.get("node") for e, _ in nodes if e.get("supervised")}
+    since = next((e.t for e in history.of(kinds.Fault) if e.phase == FaultPhase.FIRED), None)
+    nodes = list(history.of(kinds.Node))
+    roles = {e.role for e in nodes}
+    at_source = {str(Role.PRODUCER)} & roles or roles
+    supervised = {e.node for e in nodes if e.supervised}
     ends = (
         e
-        for e, role in nodes
-        if role in at_source
-        and e.get("phase") == "exited"
-        and e.get("status")
-        and not e.get("asked")
-        and e.get("node") not in supervised
+        for e in nodes
+        if e.role in at_source
+        and e.phase == NodePhase.EXITED
+        and e.status
+        and not e.asked
+        and e.node not in supervised
     )
-    return since is not None and any(e["t"] > since for e in ends)
+    return since is not None and any(e.t > since for e in ends)
 
 
 @dataclass(frozen=True)

@@ -8,23 +8,33 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeAlias
 
 from harness.model import events as kinds
+from harness.model.events import Outcome
 from harness.protocols.kafka.steps import Api
 from harness.wire.rules import Direction
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from harness.model.history import Event, History
+    from harness.model.history import History
 
 Name: TypeAlias = tuple[int | None, int | None, str | None]
 """Identifies a frame in its history: connection, correlation id, direction."""
+Told: TypeAlias = (
+    kinds.Sent
+    | kinds.ProduceAnswer
+    | kinds.Fetched
+    | kinds.Committed
+    | kinds.Acknowledged
+    | kinds.Ending
+)
+"""What changes what is under way in a stage, besides its frames."""
 CALM = "calm"
 """The stage is idle: it has no request, record or transaction in progress."""
 
 
-def name_of(line: Event) -> Name:
+def name_of(line: kinds.OfFrame) -> Name:
     """Return the name of a frame from its own event, or from the event of a rule that it hit."""
-    return line.get("conn"), line.get("corr"), line.get("dir")
+    return line.conn, line.corr, line.dir
 
 
 @dataclass
@@ -35,12 +45,12 @@ class _Stage:
     """Requests with records, not answered yet."""
     open: set[str] = field(default_factory=set)
     """Records in a transaction that has not ended."""
-    given: dict[tuple[str, int], int] = field(default_factory=dict)
+    given: dict[tuple[str | None, int], int] = field(default_factory=dict)
     """By partition: behind which offset it has been given everything."""
-    saved: dict[tuple[str, int], int] = field(default_factory=dict)
+    saved: dict[tuple[str | None, int], int] = field(default_factory=dict)
     in_hand: set[tuple[str, str]] = field(default_factory=set)
     """Of queues, connection and record: given, and not acknowledged yet."""
-    joining: set[int] = field(default_factory=set)
+    joining: set[int | None] = field(default_factory=set)
     """Connections on which a member joins its group."""
 
     def phase(self) -> str:
@@ -64,84 +74,76 @@ def phases(history: History) -> Mapping[Name, str]:
     of: dict[str, _Stage] = {}
     found: dict[Name, str] = {}
     for event in history.events:
-        if event["event"] == kinds.FRAME:
-            stage = of[str(event["conn"])] = stages.setdefault(str(event["role"]), _Stage())
+        if isinstance(event, kinds.Frame):
+            stage = of[str(event.conn)] = stages.setdefault(str(event.role), _Stage())
             found[name_of(event)] = stage.phase()
             _join(stage, event)
-        elif event["event"] in _TAKES and event["by"] == "wire":
-            conn = str(event.get("request") or event.get("conn")).partition(":")[0]
-            if conn in of:
-                _TAKES[event["event"]](of[conn], event)
+        elif isinstance(event, Told) and event.by == "wire" and (conn := _conn_of(event)) in of:
+            _take(of[conn], event)
     return found
 
 
-def _join(stage: _Stage, line: Event) -> None:
-    if line["api"] == Api.JOIN_GROUP and line["dir"] == Direction.REQUEST:
-        stage.joining.add(line["conn"])
-    elif (
-        line["api"] == Api.SYNC_GROUP
-        and line["dir"] == Direction.RESPONSE
-        and not line.get("error")
-    ):
-        stage.joining.discard(line["conn"])
+def _conn_of(event: Told) -> str:
+    """Return the connection that a line is about."""
+    if isinstance(event, kinds.Fetched):
+        return str(event.conn)
+    return str(event.request).partition(":")[0]
 
 
-def _sent(stage: _Stage, event: Event) -> None:
-    stage.unanswered.add(event["request"])
-    if event.get("transactional") and event.get(
-        "record"
-    ):  # of what has no id, nobody says when its transaction ends
-        stage.open.add(str(event["record"]))
+def _join(stage: _Stage, line: kinds.Frame) -> None:
+    if line.api == Api.JOIN_GROUP and line.dir == Direction.REQUEST:
+        stage.joining.add(line.conn)
+    elif line.api == Api.SYNC_GROUP and line.dir == Direction.RESPONSE and not line.error:
+        stage.joining.discard(line.conn)
 
 
-def _answered(stage: _Stage, event: Event) -> None:
-    stage.unanswered.discard(event["request"])
+def _take(stage: _Stage, event: Told) -> None:
+    match event:
+        case kinds.Sent():
+            stage.unanswered.add(event.request)
+            # of what has no id, nobody says when its transaction ends
+            if event.transactional and event.record:
+                stage.open.add(event.record)
+        case kinds.ProduceAnswer():
+            stage.unanswered.discard(event.request)
+        case kinds.Fetched():
+            _given(stage, event)
+        case kinds.Committed():
+            _saved(stage, event)
+        case kinds.Acknowledged():
+            if event.reached and event.outcome is None:
+                stage.in_hand.discard((_conn_of(event), event.record))
+        case kinds.Ending():
+            if event.outcome == Outcome.TAKEN:
+                stage.open.discard(event.record)
 
 
-def _given(stage: _Stage, event: Event) -> None:
-    if event.get("reached") and "partition" not in event:
-        stage.in_hand.add((str(event["conn"]), str(event["record"])))
-    elif event.get("reached"):
-        place = event["topic"], event["partition"]
-        stage.given[place] = max(event["offset"] + 1, stage.given.get(place, 0))
+def _given(stage: _Stage, event: kinds.Fetched) -> None:
+    if not event.reached:
+        return
+    if event.partition is None or event.offset is None:
+        stage.in_hand.add((_conn_of(event), event.record))
+        return
+    place = event.topic, event.partition
+    stage.given[place] = max(event.offset + 1, stage.given.get(place, 0))
 
 
-def _saved(stage: _Stage, event: Event) -> None:
-    if event.get("reached"):
-        place = event["topic"], event["partition"]
-        stage.saved[place] = max(event["offset"], stage.saved.get(place, 0))
+def _saved(stage: _Stage, event: kinds.Committed) -> None:
+    if event.reached:
+        place = event.topic, event.partition
+        stage.saved[place] = max(event.offset, stage.saved.get(place, 0))
 
 
-def _acknowledged(stage: _Stage, event: Event) -> None:
-    if event["reached"] and event["outcome"] is None:
-        stage.in_hand.discard((event["request"].partition(":")[0], str(event["record"])))
-
-
-def _ending(stage: _Stage, event: Event) -> None:
-    if event["outcome"] == "taken":
-        stage.open.discard(str(event["record"]))
-
-
-_TAKES = {
-    kinds.SENT: _sent,
-    kinds.PRODUCE_ANSWER: _answered,
-    kinds.FETCHED: _given,
-    kinds.COMMITTED: _saved,
-    kinds.ACKNOWLEDGED: _acknowledged,
-    kinds.ENDING: _ending,
-}
-
-
-def has_load(history: History, line: Event, record: str) -> bool:
+def has_load(history: History, line: kinds.Frame, record: str) -> bool:
     """Say whether other records than ``record`` moved before a frame and after it. If not, a fault
     at it proves nothing.
     """
     moves = [
-        e["t"]
-        for e in history.of(kinds.TAKEN, kinds.DELIVERED, kinds.SENT, kinds.FETCHED)
-        if e.get("record") != record
+        e.t
+        for e in history.of(kinds.Taken, kinds.Delivered, kinds.Sent, kinds.Fetched)
+        if e.record != record
     ]
-    return bool(moves) and min(moves) < line["t"] < max(moves)
+    return bool(moves) and min(moves) < line.t < max(moves)
 
 
 __all__ = ["CALM", "Name", "has_load", "name_of", "phases"]

@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from harness.controls import Trigger
+    from harness.model import events as kinds
     from harness.model.cell import Load
-    from harness.model.history import Event
     from harness.model.record import Record
     from harness.model.writes import Point as WritePoint
     from harness.sweep.steps import Passed, Steps
@@ -296,10 +296,10 @@ def in_programs(steps: Steps, can: Can) -> Iterator[Point]:
                 )
 
 
-def tried(line: Event) -> Iterator[WritePoint]:
+def tried(line: kinds.Writes) -> Iterator[WritePoint]:
     """Yield the durable writes that are tried, of what a line says of a stage."""
-    for write in chosen(line["made"], line["records"]):
-        yield replace(write, files=tuple(line.get("files", ()))) if write.call in WRITES else write
+    for write in chosen(line.made, line.records):
+        yield replace(write, files=line.files) if write.call in WRITES else write
 
 
 def at_writes(steps: Steps, can: Can) -> Iterator[Point]:
@@ -374,7 +374,7 @@ def happenings(step: Step, passed: Passed, at: OnWire, can: Can) -> Iterator[tup
             Happening(HOLD, at),
             f"{_begin(frame)} is on its way until the source is exhausted; then it arrives.",
         )
-    answered = asks and passed.line.get("answered", True)
+    answered = asks and passed.line.answered is not False
     errors = (
         {error: done for error, done in known.errors.items() if error not in DENIED}
         if answered

@@ -80,7 +80,7 @@ def seconds(
         (number for number, frame in enumerate(frames) if name_of(frame.line) == name_of(hit)),
         len(frames),
     )
-    before = frozenset(frame.line["conn"] for frame in frames[: at + 1])
+    before = frozenset(frame.line.conn for frame in frames[: at + 1])
     for step, frame in _steps(first.point, frames[at:], before, known, usual):
         if not nameable(step) or not any(record.id == step.at for record in load.records):
             continue
@@ -114,7 +114,7 @@ def _is_kill(point: Point) -> bool:
 def _steps(
     point: Point,
     frames: tuple[Passed, ...],
-    before: frozenset[int],
+    before: frozenset[int | None],
     known: frozenset[Step],
     usual: frozenset[str],
 ) -> Iterator[tuple[Step, Passed]]:
@@ -131,7 +131,7 @@ def _steps(
     taken: set[tuple[str, str, str]] = set()
     for frame in frames[1:]:
         role, api, way = frame.kind
-        succeeds = role in killed and role == point.step.role and frame.line["conn"] not in before
+        succeeds = role in killed and role == point.step.role and frame.line.conn not in before
         if frame.names:
             begins = succeeds and frame.kind not in taken
             name = next(
@@ -143,7 +143,7 @@ def _steps(
             other = frame.process != struck
             lives = other or succeeds if role in killed else role != point.step.role or not other
             name = None
-            if lives and not frame.line.get("error") and not frame.line.get("records"):
+            if lives and not frame.line.error and not frame.line.records:
                 counts[role, api, way] += 1
                 new = f"{role} {api}" not in usual
                 name = (

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from harness.judge.verdict import Kind
 from harness.model import events as kinds
+from harness.model.events import End, FaultPhase
 from harness.model.semantics import PROMISES
 from harness.model.states import State
 from harness.wire.rules import Direction
@@ -16,7 +18,7 @@ from harness.wire.rules import Direction
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from harness.model.history import Event, History
+    from harness.model.history import History
     from harness.saved import CellResult
 
 
@@ -111,43 +113,40 @@ def usual_requests(histories: Iterable[History]) -> frozenset[str]:
     """
     found: set[str] = set()
     for history in histories:
-        frames = list(history.of(kinds.FRAME))
-        first = next((frame["t"] for frame in frames if frame.get("records")), None)
-        found |= {_asks(frame) for frame in frames if first is not None and frame["t"] >= first}
+        frames = list(history.of(kinds.Frame))
+        first = next((frame.t for frame in frames if frame.records), None)
+        found |= {_asks(frame) for frame in frames if first is not None and frame.t >= first}
     return frozenset(found)
 
 
 def _fired_at(history: History) -> int | None:
     return next(
-        (event["t"] for event in history.of(kinds.FAULT) if event.get("phase") == "fired"), None
+        (event.t for event in history.of(kinds.Fault) if event.phase == FaultPhase.FIRED), None
     )
 
 
 def _asked(history: History, since: int | None) -> set[str]:
-    frames = (
-        frame for frame in history.of(kinds.FRAME) if since is not None and frame["t"] > since
-    )
-    return {_asks(frame) for frame in frames if frame["dir"] == Direction.REQUEST}
+    frames = (frame for frame in history.of(kinds.Frame) if since is not None and frame.t > since)
+    return {_asks(frame) for frame in frames if frame.dir == Direction.REQUEST}
 
 
-def _asks(frame: Event) -> str:
-    return f"{frame['role']} {frame['api']}"
+def _asks(frame: kinds.Frame) -> str:
+    return f"{frame.role} {frame.api}"
 
 
 def errors_of(history: History, since: int | None) -> set[str]:
     """Return the names, without the texts, of the errors that the programs recorded after the
     fault.
     """
-    found = set()
-    for event in history.of(
-        kinds.REFUSED, kinds.UNKNOWN, kinds.SAVED, kinds.TRANSACTION, kinds.STOPPED, kinds.DOUBT
-    ):
-        told = event.get("error")
-        if event["event"] == kinds.STOPPED:
-            told = event.get("because") if event.get("kind") == "error" else None
-        if told and since is not None and event["t"] > since:
-            found.add(_class_of(str(told)))
-    return found
+    told = itertools.chain(
+        (
+            (e.t, e.error)
+            for e in history.of(kinds.Refused, kinds.Unknown, kinds.Saved, kinds.Transaction)
+        ),
+        ((e.t, e.error) for e in history.of(kinds.Doubt)),
+        ((e.t, e.because) for e in history.of(kinds.Stopped) if e.kind == End.ERROR),
+    )
+    return {_class_of(error) for t, error in told if error and since is not None and t > since}
 
 
 def _class_of(error: str) -> str:

@@ -18,7 +18,7 @@ from harness.wire.rules import Direction
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from harness.model.history import Event, History
+    from harness.model.history import History
 
 FAILPOINT = "failpoint"
 """Where the direction of a frame stands, of a place inside a program: its name stands where an API
@@ -98,7 +98,7 @@ class Step:
 class Passed:
     """A frame of a run: its line, the process it is of, and by which steps it can be named."""
 
-    line: Event
+    line: kinds.Frame
     process: str
     names: tuple[Step, ...]
     protocol: str = ""
@@ -108,7 +108,7 @@ class Passed:
     @property
     def kind(self) -> tuple[str, str, Direction]:
         """Role, API and direction."""
-        return self.line["role"], self.line["api"], Direction(self.line["dir"])
+        return _kind_of(self.line)
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,26 +147,27 @@ def shared_roles(history: History, key: str) -> frozenset[str]:
     A stage of somebody else may be several processes that no client id tells apart. The kernel
     tells who owns a connection, but for one that was closed before anybody looked.
     """
-    owners = {event["conn"]: str(event["pid"]) for event in history.of(kinds.OWNER)}
+    owners: dict[int | None, str] = {e.conn: str(e.pid) for e in history.of(kinds.Owner)}
     members: dict[str, set[str]] = {}
-    for line in history.of(kinds.FRAME):
-        if line["api"] in _JOINS and line["dir"] == Direction.REQUEST:
+    for line in history.of(kinds.Frame):
+        if line.api in _JOINS and line.dir == Direction.REQUEST:
             process = process_of(line, key)
-            who = owners.get(line["conn"]) if process == _foreign(line) else process
-            members.setdefault(str(line["role"]), set()).update({who} if who else ())
+            who = owners.get(line.conn) if process == _foreign(line) else process
+            members.setdefault(str(line.role), set()).update({who} if who else ())
     return frozenset(role for role, found in members.items() if len(found) > 1)
 
 
-def process_of(line: Event, key: str) -> str:
+def process_of(line: kinds.Frame, key: str) -> str:
     """Return what names the process that a frame is of, as the wire counts: an incarnation of ours,
     or a foreign stage.
 
-    >>> process_of({"client": "c0ffee.producer.2-rdkafka", "role": "producer"}, "c0ffee")
+    >>> ours = kinds.Frame(t=0, client="c0ffee.producer.2-rdkafka", role="producer")
+    >>> process_of(ours, "c0ffee")
     'producer.2'
-    >>> process_of({"client": "my-app", "role": "producer"}, "c0ffee")
+    >>> process_of(kinds.Frame(t=0, client="my-app", role="producer"), "c0ffee")
     'route producer'
     """
-    words = str(line["client"]).split(".", _WORDS - 1)
+    words = str(line.client).split(".", _WORDS - 1)
     if len(words) < _WORDS or words[0] != key:
         return _foreign(line)
     number = words[2]
@@ -174,8 +175,13 @@ def process_of(line: Event, key: str) -> str:
     return f"{words[1]}.{number[:end]}"
 
 
-def _foreign(line: Event) -> str:
-    return f"route {line['role']}"
+def _foreign(line: kinds.Frame) -> str:
+    return f"route {line.role}"
+
+
+def _kind_of(line: kinds.Frame) -> tuple[str, str, Direction]:
+    """Return role, API and direction of a frame."""
+    return str(line.role), str(line.api), Direction(str(line.dir))
 
 
 def trace(history: History, key: str) -> Trace:
@@ -183,29 +189,20 @@ def trace(history: History, key: str) -> Trace:
     the cell's.
     """
     seen: Counter[tuple[str, str, str, str]] = Counter()
-    spoken = {
-        line["conn"]: str(line["protocol"]) for line in history.of(kinds.CONN) if "protocol" in line
+    spoken: dict[int | None, str] = {
+        e.conn: e.protocol for e in history.of(kinds.Conn) if e.protocol is not None
     }
     frames = []
     named: set[str] = set()
-    for line in history.of(kinds.FRAME):
+    for line in history.of(kinds.Frame):
         process = process_of(line, key)
-        named |= {process} if line.get("named_member") else set()
-        names, protocol = [], spoken.get(line["conn"], "")
+        named |= {process} if line.named_member else set()
+        names, protocol = [], spoken.get(line.conn, "")
         if not _refused(line):
-            for record in line.get("records", ()):
-                kind = line["role"], line["api"], line["dir"], record
-                seen[kind] += 1
-                names.append(
-                    Step(
-                        line["role"],
-                        line["api"],
-                        Direction(line["dir"]),
-                        seen[kind],
-                        record,
-                        protocol=protocol,
-                    )
-                )
+            for record in line.records or ():
+                kind = _kind_of(line)
+                seen[*kind, record] += 1
+                names.append(Step(*kind, seen[*kind, record], record, protocol=protocol))
         frames.append(Passed(line, process, tuple(names), protocol, process in named))
     return Trace(tuple(frames))
 
@@ -220,7 +217,7 @@ def anchored(found: Trace, stable: frozenset[Step]) -> Trace:
     for frame in found.frames:
         names = frame.names
         anchor = anchors.get(frame.process)
-        if not frame.line.get("records") and anchor is not None and not _refused(frame.line):
+        if not frame.line.records and anchor is not None and not _refused(frame.line):
             since[frame.process][frame.kind] += 1
             names = (
                 Step(
@@ -249,7 +246,7 @@ def intersected(runs: Sequence[Trace]) -> Steps:
     whole = [anchored(run, by_record) for run in runs]
     stable = frozenset.intersection(*(run.names for run in whole))
     found = tuple(_steps(whole[0], stable))
-    named = Counter(bool(frame.line.get("records")) for frame in whole[0].frames if frame.names)
+    named = Counter(bool(frame.line.records) for frame in whole[0].frames if frame.names)
     recurred = Counter(step.record is not None for step, _ in found)
     early = sum(not frame.names and not _refused(frame.line) for frame in whole[0].frames)
     return Steps(found, len(whole[0].frames), early, dict(named), dict(recurred))
@@ -264,5 +261,5 @@ def _steps(run: Trace, stable: frozenset[Step]) -> Iterator[tuple[Step, Passed]]
             yield name, frame
 
 
-def _refused(line: Event) -> bool:
-    return line["dir"] == Direction.RESPONSE and bool(line.get("error"))
+def _refused(line: kinds.Frame) -> bool:
+    return line.dir == Direction.RESPONSE and bool(line.error)

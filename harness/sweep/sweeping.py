@@ -35,6 +35,7 @@ from harness.matrix.progress import Listening
 from harness.matrix.runner import RunPlan, run
 from harness.model import events as kinds
 from harness.model import safe_files
+from harness.model.events import ConnPhase
 from harness.model.failures import UsageError
 from harness.model.history import HISTORY, read_history
 from harness.model.keep import Keep
@@ -209,9 +210,9 @@ class Sweep:
         dry = self.dry_runs()
         histories = [read_history(result.directory / HISTORY, result.plan.id) for result in dry]
         if any(
-            line["phase"] == "open" and "protocol" not in line
+            line.phase == ConnPhase.OPEN and line.protocol is None
             for each in histories
-            for line in each.of(kinds.CONN)
+            for line in each.of(kinds.Conn)
         ):
             raise UsageError(
                 f"the dry runs of {self.directory} are of an older lostack and do not say which "
@@ -556,8 +557,8 @@ class Sweep:
         ]
         if not watched:
             return ()
-        lines = read_history(watched[0].directory / HISTORY).of(kinds.WRITES)
-        return tuple((str(line["role"]), write) for line in lines for write in tried(line))
+        lines = read_history(watched[0].directory / HISTORY).of(kinds.Writes)
+        return tuple((line.role, write) for line in lines for write in tried(line))
 
 
 def _is_over(until: float | None) -> bool:

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from harness.faults import CrashAtWrite
 from harness.faults.network import Until
+from harness.model import events as kinds
 from harness.model.failures import UsageError
 from harness.model.history import History, parse_history
 from harness.protocols.pulsar.steps import Command as Pulsar
@@ -538,12 +539,12 @@ def test_what_is_counted_from_nothing_has_no_name() -> None:
 
 def test_who_a_frame_is_of() -> None:
     """A client id of another cell's key is a stranger's, whom the wire knows by the route."""
-    assert (
-        process_of({"client": f"{KEY}.consumer-2.3-rdkafka", "role": "consumer"}, KEY)
-        == "consumer-2.3"
-    )
-    assert process_of({"client": f"{KEY}.consumer", "role": "consumer"}, KEY) == "route consumer"
-    assert process_of({"client": "other.consumer.1", "role": "consumer"}, KEY) == "route consumer"
+    for client, process in (
+        (f"{KEY}.consumer-2.3-rdkafka", "consumer-2.3"),
+        (f"{KEY}.consumer", "route consumer"),
+        ("other.consumer.1", "route consumer"),
+    ):
+        assert process_of(kinds.Frame(t=0, client=client, role="consumer"), KEY) == process
 
 
 WAYS, RECORDS = (
