@@ -25,6 +25,7 @@ from harness.knowledge import knowledge
 from harness.model import events as kinds
 from harness.model import safe_files
 from harness.model.ending import NO_END, differences
+from harness.model.events import CellPhase
 from harness.model.failures import why_damaged
 from harness.model.history import HISTORY, History, HistoryError, read_files, read_history
 from harness.model.logs import last_lines, log_text
@@ -291,9 +292,9 @@ def with_deaths(judgement: Judgement, history: History, directory: Path) -> Judg
     reason = judgement.verdict.reason
     told = {death.node: death for death in deaths(history.events)}
     stages = {
-        str(event.get("node")): str(event.get("role"))
-        for event in history.of(kinds.NODE)
-        if str(event.get("role")) not in {*BROKERS, Role.DATABASE}
+        event.node: event.role
+        for event in history.of(kinds.Node)
+        if event.role not in {*BROKERS, Role.DATABASE}
     }
     for node in dict.fromkeys((*told, *stages)):
         text = log_text(directory, node)
@@ -358,15 +359,15 @@ def _cells(directory: Path) -> list[Path]:
 
 def _ended(history: History) -> bool:
     """Return whether a cell ran to its end, with any result."""
-    cut = any(event.get("because") == INTERRUPTED for event in history.of(kinds.FAILED))
-    return not cut and any(event.get("phase") == "ended" for event in history.of(kinds.CELL))
+    cut = any(event.because == INTERRUPTED for event in history.of(kinds.Failed))
+    return not cut and any(event.phase == CellPhase.ENDED for event in history.of(kinds.Cell))
 
 
 def _timing(history: History) -> tuple[float, dict[str, float]]:
     """Return the seconds of the whole cell, and the seconds of each phase (since the
     phase before).
     """
-    marks = [(event["phase"], event["t"]) for event in history.of(kinds.CELL)]
+    marks = [(str(event.phase), event.t) for event in history.of(kinds.Cell)]
     phases = {name: (t - before) / 1e9 for (_, before), (name, t) in itertools.pairwise(marks)}
     return (marks[-1][1] - marks[0][1]) / 1e9 if marks else 0.0, phases
 

@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from harness.matrix.runner import Progress
-    from harness.model.history import Event
     from harness.model.scenario import Scenario
     from harness.pipelines.cells import DeclaredCell
     from harness.pipelines.declaration import Pipeline
@@ -256,49 +255,46 @@ def seen_in(result: CellResult) -> dict[str, Seen]:
         history = read_history(result.directory / HISTORY)
     except HistoryError:
         return {}
-    both = list(history.of(kinds.FRAME))
-    frames = [event for event in both if event["dir"] == Direction.REQUEST]
-    of = {str(e["conn"]): e["role"] for e in frames}
-    about = list(history.of(kinds.SENT, kinds.COMMITTED))
-    moments = [e["t"] for e in history.of(kinds.SENT, kinds.FETCHED, kinds.COMMITTED)]
+    both = list(history.of(kinds.Frame))
+    frames = [event for event in both if event.dir == Direction.REQUEST]
+    of = {str(e.conn): str(e.role) for e in frames}
+    about = list(history.of(kinds.Sent, kinds.Committed))
+    moments = [e.t for e in history.of(kinds.Sent, kinds.Fetched, kinds.Committed)]
     seconds = (max(moments) - min(moments)) / 1e9 if moments else 0.0
     of_records = moments_in(history.of(*TOLD), both)
-    owners = list(history.of(kinds.OWNER))
+    owners = list(history.of(kinds.Owner))
     written = {
-        e["role"]: Written(e["made"], e["records"], e["because"], tuple(e.get("files", ())))
-        for e in history.of(kinds.WRITES)
+        e.role: Written(e.made, e.records, e.because, e.files) for e in history.of(kinds.Writes)
     }
     return {
         role: Seen(
-            tuple(sorted({e["client"] for e in frames if e["role"] == role})),
-            len({e["conn"] for e in frames if e["role"] == role}),
-            _counted(e["api"] for e in frames if e["role"] == role),
-            _counted(
-                e["api"] for e in both if e["role"] == role and e["dir"] == Direction.RESPONSE
-            ),
-            tuple(_processes([e for e in owners if e["role"] == role], frames)),
+            tuple(sorted({str(e.client) for e in frames if e.role == role})),
+            len({e.conn for e in frames if e.role == role}),
+            _counted(str(e.api) for e in frames if e.role == role),
+            _counted(str(e.api) for e in both if e.role == role and e.dir == Direction.RESPONSE),
+            tuple(_processes([e for e in owners if e.role == role], frames)),
             written.get(role, UNWATCHED),
-            unit_of([e for e in about if of.get(e["request"].split(":")[0]) == role]),
+            unit_of([e for e in about if of.get(str(e.request).split(":")[0]) == role]),
             seconds,
             of_records.get(role, {}),
         )
-        for role in sorted({e["role"] for e in frames})
+        for role in sorted({str(e.role) for e in frames})
     }
 
 
-def unit_of(events: Iterable[Event]) -> int:
+def unit_of(events: Iterable[kinds.Sent | kinds.Committed]) -> int:
     """Return the most records that one request sent, or that one request saved a
     position behind.
     """
-    units: Counter[str] = Counter()
-    saved: dict[tuple[str, str, int], int] = {}
+    units: Counter[str | None] = Counter()
+    saved: dict[tuple[str | None, str | None, int], int] = {}
     for event in events:
-        if event["event"] == kinds.SENT:
-            units[event["request"]] += 1
+        if isinstance(event, kinds.Sent):
+            units[event.request] += 1
         else:  # a position
-            at = (event["group"], event["topic"], event["partition"])
-            units[event["request"]] += max(0, event["offset"] - saved.get(at, 0))
-            saved[at] = max(event["offset"], saved.get(at, 0))
+            at = (event.group, event.topic, event.partition)
+            units[event.request] += max(0, event.offset - saved.get(at, 0))
+            saved[at] = max(event.offset, saved.get(at, 0))
     return max(units.values(), default=0)
 
 
@@ -357,11 +353,11 @@ def _whole_partitions(pipeline: Pipeline, seen: Mapping[str, Seen]) -> str | Non
     )
 
 
-def _processes(owners: Sequence[Event], frames: Sequence[Event]) -> Iterator[Owner]:
-    for pid, command in {e["pid"]: e["command"] for e in owners}.items():
-        conns = {e["conn"] for e in owners if e["pid"] == pid}
+def _processes(owners: Sequence[kinds.Owner], frames: Sequence[kinds.Frame]) -> Iterator[Owner]:
+    for pid, command in {e.pid: e.command for e in owners}.items():
+        conns = {e.conn for e in owners if e.pid == pid}
         yield Owner(
-            pid, command, len(conns), _counted(e["api"] for e in frames if e["conn"] in conns)
+            pid, command, len(conns), _counted(str(e.api) for e in frames if e.conn in conns)
         )
 
 

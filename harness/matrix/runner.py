@@ -30,6 +30,7 @@ from harness.matrix.room import behind, cannot_write, full_disk, new_run
 from harness.matrix.threads import WATCH_S, Thread, join
 from harness.model import events as kinds
 from harness.model.ending import FILES, RUNNER, counted
+from harness.model.events import CellPhase
 from harness.model.failures import CellFailure, EnvironmentFailure
 from harness.model.history import HISTORY, HistoryError, HistoryWriter, read_files
 from harness.model.keep import Keep
@@ -504,7 +505,7 @@ class _Run:
                 write_whole(directory, PLAN_FILE, plan.to_json())
             except OSError as error:
                 raise cannot_write(directory, error) from error
-            history.write(kinds.CELL, phase="begun", seal=plan.seal)
+            history.write(kinds.CELL, phase=CellPhase.BEGUN, seal=plan.seal)
             play(directory, history)
             _end(history, directory)
         return judge_cell(directory)
@@ -525,11 +526,11 @@ class _Run:
 
     def _steps(self, cell_run: CellRun, history: HistoryWriter) -> None:
         steps = (
-            ("prepared", cell_run.prepare),
-            ("loaded", cell_run.load),
-            ("faulted", cell_run.inject),
-            ("drained", cell_run.drain),
-            ("observed", cell_run.observe),
+            (CellPhase.PREPARED, cell_run.prepare),
+            (CellPhase.LOADED, cell_run.load),
+            (CellPhase.FAULTED, cell_run.inject),
+            (CellPhase.DRAINED, cell_run.drain),
+            (CellPhase.OBSERVED, cell_run.observe),
         )
         for phase, step in steps:
             if self._stop.is_set():
@@ -557,7 +558,7 @@ def _end(history: HistoryWriter, directory: Path) -> None:
     except HistoryError as error:
         history.write(kinds.FAILED, because=str(error))
         return
-    history.write(kinds.CELL, phase="ended", **{FILES: files})
+    history.write(kinds.CELL, phase=CellPhase.ENDED, **{FILES: files})
 
 
 def _fail_at_once(because: str, _: Path, history: HistoryWriter) -> None:

@@ -59,21 +59,20 @@ def practice_of(events: Iterable[Event]) -> Practice:
     transactional: set[str] = set()
     offsets: set[str] = set()
     for event in events:
-        role = str(event.get("role"))
-        if event["event"] == kinds.FRAME:
-            roles[event.get("conn")] = role
-            if isinstance(event.get("acks"), int) and event.get("records"):
-                acks.setdefault(role, set()).add(event["acks"])
-            if isinstance(event.get("committed_only"), bool):
-                committed.setdefault(role, set()).add(event["committed_only"])
-            if event.get("api") in _OFFSETS_IN_TRANSACTION:
+        if isinstance(event, kinds.Frame):
+            role = roles[event.conn] = str(event.role)
+            if event.acks is not None and event.records:
+                acks.setdefault(role, set()).add(event.acks)
+            if event.committed_only is not None:
+                committed.setdefault(role, set()).add(event.committed_only)
+            if event.api in _OFFSETS_IN_TRANSACTION:
                 offsets.add(role)
-        elif event["event"] in (kinds.SENT, kinds.UNSENT):
-            conn = str(event.get("request")).partition(":")[0]
+        elif isinstance(event, kinds.OfSend):
+            conn = event.request.partition(":")[0]
             sender = roles.get(int(conn) if conn.isdecimal() else conn, str(Role.PRODUCER))
-            if event.get("producer_id", -1) not in (-1, None):
+            if event.producer_id not in (-1, None):
                 idempotent.add(sender)
-            if event.get("transactional"):
+            if event.transactional:
                 transactional.add(sender)
     return Practice(
         {role: frozenset(found) for role, found in acks.items()},

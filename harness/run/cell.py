@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from harness.controls import NotFiredError, injectable
 from harness.model import events as kinds
+from harness.model.events import DrainPhase
 from harness.run.parts import When
 
 if TYPE_CHECKING:
@@ -68,10 +69,10 @@ class CellRun:
     def drain(self) -> None:
         """Wait until everything is at rest."""
         self._does = "it waits until everything is at rest"
-        self._history.write(kinds.DRAIN, phase="begun", stage=None, because=None)
+        self._history.write(kinds.DRAIN, phase=DrainPhase.BEGUN, stage=None, because=None)
         self.parts.controls.disarm()
         end = self.parts.drain().wait()
-        phase = "completed" if end.because is None else "failed"
+        phase = DrainPhase.COMPLETED if end.because is None else DrainPhase.FAILED
         self._history.write(
             kinds.DRAIN, phase=phase, stage=end.stage, because=end.because, **end.more
         )

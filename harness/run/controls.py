@@ -14,6 +14,7 @@ from harness.abilities import needs_of
 from harness.controls import Fired, InProgram, NotFiredError, OnWire, Stop
 from harness.faults.triggers import rule_at
 from harness.model import events as kinds
+from harness.model.events import FaultPhase, RulePhase
 from harness.model.history import HISTORY, SUFFIX
 from harness.model.waiting import WaitTimeoutError, wait_until
 from harness.run.drain import Idle
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
 
     from harness.controls import AtWrite, Target, Trigger
     from harness.model.cell import Cell, Load
-    from harness.model.history import Event, HistoryWriter
+    from harness.model.history import HistoryWriter
     from harness.model.scenario import Role
     from harness.model.tail import SoFar
     from harness.wire.control import WireControl
@@ -67,7 +68,7 @@ class Nodes(Protocol):
         ``None``: its route is enough.
         """
 
-    def hit(self, trigger: OnWire, hit: Event) -> str:
+    def hit(self, trigger: OnWire, hit: kinds.Rule) -> str:
         """Return the name of the node whose frame was hit."""
 
     def standing(self, trigger: InProgram | AtWrite) -> Fired | None:
@@ -227,7 +228,7 @@ class WireControls:
 
     def say(self, phase: str, **fields: Any) -> None:
         """Write a ``fault`` event."""
-        self.has_fired |= phase == "fired"
+        self.has_fired |= phase == FaultPhase.FIRED
         self.history.write(kinds.FAULT, phase=phase, fault=self.cell.scenario.fault.id, **fields)
 
     def settle(self) -> None:
@@ -351,11 +352,7 @@ class WireControls:
                 else found
             )
         hit = self._beside(lambda: self._next_hit(trigger))()
-        return (
-            None
-            if hit is None
-            else Fired(hit.get("record"), self.nodes.hit(trigger, hit), hit["held"])
-        )
+        return None if hit is None else Fired(hit.record, self.nodes.hit(trigger, hit), hit.held)
 
     def _beside(self, look: Callable[[], A]) -> Callable[[], A]:
         """Return a function that also supervises the programs, behind the fault. Before it a
@@ -369,7 +366,7 @@ class WireControls:
 
         return supervised
 
-    def _next_hit(self, trigger: OnWire) -> Event | None:
+    def _next_hit(self, trigger: OnWire) -> kinds.Rule | None:
         """Return the next hit of a trigger's rule that was not returned yet, if there is one.
 
         The hit is read from the history. The wire writes the line when it has held the frame and
@@ -380,7 +377,9 @@ class WireControls:
             WireError: the cell has no wire.
         """
         rule = self._rule_of[trigger]
-        hits = [e for e in self.so_far.of(kinds.RULE) if e["rule"] == rule and e["phase"] == "hit"]
+        hits = [
+            e for e in self.so_far.of(kinds.Rule) if e.rule == rule and e.phase == RulePhase.HIT
+        ]
         if len(hits) == self._taken[rule]:
             self.wire.check()
             return None

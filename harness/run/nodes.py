@@ -7,10 +7,11 @@ from __future__ import annotations
 import signal
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar, overload
 
 from harness import failpoint
 from harness.model import events as kinds
+from harness.model.events import NodePhase
 from harness.model.scenario import Role
 from harness.model.waiting import wait_until
 from harness.provision import environments
@@ -18,13 +19,15 @@ from harness.runtimes.interface import PROGRAMS_IMAGE, ContainerSpec, NodeSpec
 from harness.stages.clients import PRELOADS
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
-    from harness.model.history import Event, HistoryWriter
+    from harness.model.events import Event
+    from harness.model.history import HistoryWriter, Kind
     from harness.model.tail import SoFar
     from harness.provision.clients import ClientSetup
     from harness.runtimes.interface import Exit, Node, Runtime
 
+A = TypeVar("A", bound=kinds.Event)
 READY_S = 30.0
 EXIT_S = 15.0
 GRACE_S = 30.0
@@ -123,7 +126,7 @@ class StageNode:
         )
         self.node = self.runtime.start(spec)
         self._told = self._asked = False
-        self._say("started", pid=self.node.pid, supervised=self.by_supervisor)
+        self._say(NodePhase.STARTED, pid=self.node.pid, supervised=self.by_supervisor)
 
     def await_ready(self) -> None:
         """Wait until the program reports in its ledger that it is ready, or until it has ended.
@@ -137,15 +140,20 @@ class StageNode:
             because=f"{self.name} to be ready",
         )
         if self.is_ready():
-            self._say("ready", pid=self._alive().pid)
+            self._say(NodePhase.READY, pid=self._alive().pid)
 
     def is_ready(self) -> bool:
         """Say whether this incarnation has reported in its ledger that it is ready."""
-        return bool(self.said(kinds.READY))
+        return bool(self.said(kinds.Ready))
 
-    def said(self, kind: str) -> list[Event]:
+    @overload
+    def said(self, kind: type[A]) -> list[A]: ...
+    @overload
+    def said(self, kind: Kind) -> list[Event]: ...
+
+    def said(self, kind: Kind) -> Sequence[Event]:
         """Return the events of a kind in this incarnation's ledger so far."""
-        return [event for event in self.so_far.of(kind) if event["by"] == self.stage.writer]
+        return [event for event in self.so_far.of(kind) if event.by == self.stage.writer]
 
     def ended(self) -> Exit | None:
         """Return how this incarnation ended; ``None``: it lives. The first call after the end
@@ -156,7 +164,7 @@ class StageNode:
         if end is not None and not self._told:
             self._told = True
             asked = {"asked": True} if self._asked else {}
-            self._say("exited", pid=end.pid, status=end.status, signal=end.signal, **asked)
+            self._say(NodePhase.EXITED, pid=end.pid, status=end.status, signal=end.signal, **asked)
         return end
 
     @property
@@ -200,8 +208,8 @@ class StageNode:
 
     def _is_held(self) -> bool:
         """Whether its ledger says that a failpoint holds it, or made its work fail."""
-        hits = (hit for hit in self.so_far.of(kinds.FAILPOINT) if hit["action"] in {"hold", "fail"})
-        return any(hit["pid"] == self._alive().pid for hit in hits)
+        hits = (hit for hit in self.so_far.of(kinds.Failpoint) if hit.action in {"hold", "fail"})
+        return any(hit.pid == self._alive().pid for hit in hits)
 
     def kill(self) -> None:
         """Send SIGKILL, and wait until the process is reaped. If the program kills itself, only
@@ -215,7 +223,7 @@ class StageNode:
         """Send SIGTERM; do not wait."""
         self._asked = self._alive().tell_to_end()
         if self._asked:
-            self._say("told", pid=self._alive().pid)
+            self._say(NodePhase.TOLD, pid=self._alive().pid)
 
     def await_end(self, within_s: float = GRACE_S) -> Exit | None:
         """Wait for the end of the process. If it got SIGTERM and has not ended in time, kill it."""
@@ -226,12 +234,12 @@ class StageNode:
     def pause(self) -> None:
         """Pause the process (SIGSTOP). A program that has stopped itself stays stopped."""
         self._alive().pause()
-        self._say("paused", pid=self._alive().pid)
+        self._say(NodePhase.PAUSED, pid=self._alive().pid)
 
     def resume(self) -> None:
         """Resume the process (SIGCONT)."""
         self._alive().resume()
-        self._say("resumed", pid=self._alive().pid)
+        self._say(NodePhase.RESUMED, pid=self._alive().pid)
 
     def restart(self) -> None:
         """Start the next incarnation and wait until it is ready."""
@@ -284,30 +292,30 @@ class ServerNode:
                 f"{self.name} cannot be shut down here: it can only be killed"
             )
         end = self.end_it()
-        self._say("exited", pid=end.pid, status=end.status, signal=end.signal, asked=True)
+        self._say(NodePhase.EXITED, pid=end.pid, status=end.status, signal=end.signal, asked=True)
 
     def kill(self) -> None:
         """Send SIGKILL to the server; from then on the wire refuses connections to it."""
         end = self.kill_it()
-        self._say("exited", pid=end.pid, status=end.status, signal=end.signal)
+        self._say(NodePhase.EXITED, pid=end.pid, status=end.status, signal=end.signal)
 
     def pause(self) -> None:
         """Pause the server's process (SIGSTOP)."""
         self.process().pause()
-        self._say("paused", pid=self.process().pid)
+        self._say(NodePhase.PAUSED, pid=self.process().pid)
 
     def resume(self) -> None:
         """Resume the server's process (SIGCONT)."""
         self.process().resume()
-        self._say("resumed", pid=self.process().pid)
+        self._say(NodePhase.RESUMED, pid=self.process().pid)
 
     def restart(self) -> None:
         """Start the server again on the same ports and data, wait until it answers, let the wire
         connect again.
         """
         self.restart_it()
-        self._say("started", pid=self.process().pid)
-        self._say("ready", pid=self.process().pid)
+        self._say(NodePhase.STARTED, pid=self.process().pid)
+        self._say(NodePhase.READY, pid=self.process().pid)
 
     def _say(self, phase: str, **fields: Any) -> None:
         self.history.write(

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from harness.model import events as kinds
 from harness.model.cell import client_name
+from harness.model.events import ConnPhase, Outcome
 from harness.model.places import Removal, Waiting
 from harness.model.record import decode
 from harness.model.scenario import Role
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from harness.model.cell import Cell
-    from harness.model.history import Event, HistoryWriter
+    from harness.model.history import HistoryWriter
     from harness.protocols.acts import Act
     from harness.provision.clients import ClientSetup
     from harness.run.parts import Drain
@@ -227,14 +228,14 @@ class Queue:
         """
         gone = closed_connections(self.scene)
         refused = Counter(
-            e["record"]
-            for e in self.scene.so_far.of(kinds.ACKNOWLEDGED)
-            if e["how"] == "nack"
-            and e["outcome"] is None
-            and e["reached"]
-            and int(e["request"].partition(":")[0]) not in gone
+            e.record
+            for e in self.scene.so_far.of(kinds.Acknowledged)
+            if e.how == "nack"
+            and e.outcome is None
+            and e.reached
+            and int(str(e.request).partition(":")[0]) not in gone
         )
-        return Counter(e["record"] for e in on_open_connections(self.scene)) - refused
+        return Counter(e.record for e in on_open_connections(self.scene)) - refused
 
     def _tell(self, hop: Hop, queue: str, message: Message, has: Counter[str]) -> None:
         payload = decode(message.value)
@@ -367,16 +368,13 @@ class Readers:
         """
         if trouble := self.reading.trouble():
             return trouble
-        told = Counter(e["record"] for e in self.scene.so_far.of(kinds.DELIVERED))
-        came = [e for e in on_open_connections(self.scene) if e["reached"]]
-        last = {e["record"]: e["t"] for e in came}
-        taken = [e for e in self.scene.so_far.of(kinds.ACKNOWLEDGED) if e["outcome"] == "taken"]
-        done = {
-            e["record"]
-            for e in taken
-            if told[e["record"]] and e["t"] > last.get(e["record"], e["t"])
-        }
-        late = Counter(e["record"] for e in came if e["record"] not in done) - told
+        told = Counter(str(e.record) for e in self.scene.so_far.of(kinds.Delivered))
+        came = [e for e in on_open_connections(self.scene) if e.reached]
+        last = {e.record: e.t for e in came}
+        acknowledged = self.scene.so_far.of(kinds.Acknowledged)
+        taken = [e for e in acknowledged if e.outcome == Outcome.TAKEN]
+        done = {e.record for e in taken if told[e.record] and e.t > last.get(e.record, e.t)}
+        late = Counter(e.record for e in came if e.record not in done) - told
         return (
             f"{next(iter(late))} has arrived at its reader, which has not reported it"
             if late
@@ -384,24 +382,24 @@ class Readers:
         )
 
 
-def node_of(hit: Event) -> str:
+def node_of(hit: kinds.Rule) -> str:
     """Return the name of the node whose frame was hit. On the broker's routes to itself that is the
     broker.
     """
-    return BROKER if hit["role"] == Role.BROKER else by_client(hit)
+    return BROKER if hit.role == Role.BROKER else by_client(hit)
 
 
-def on_open_connections(scene: CellScene) -> Iterable[Event]:
+def on_open_connections(scene: CellScene) -> Iterable[kinds.Fetched]:
     """Yield the ``fetched`` events of messages that the broker has sent on connections which are
     still open.
     """
     gone = closed_connections(scene)
-    return (e for e in scene.so_far.of(kinds.FETCHED) if e["conn"] not in gone)
+    return (e for e in scene.so_far.of(kinds.Fetched) if e.conn not in gone)
 
 
 def closed_connections(scene: CellScene) -> set[int]:
     """Return the numbers of the connections that the wire has seen closed."""
-    return {e["conn"] for e in scene.so_far.of(kinds.CONN) if e["phase"] == "close"}
+    return {e.conn for e in scene.so_far.of(kinds.Conn) if e.phase == ConnPhase.CLOSE}
 
 
 def parts_of(

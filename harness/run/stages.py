@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from harness.model import events as kinds
+from harness.model.events import NodePhase
 from harness.run.drain import StageEndedError
 from harness.run.nodes import LIVES
 
@@ -45,7 +46,7 @@ class Producing:
             node=first.name,
             role=first.role,
             incarnation=first.stage.incarnation,
-            phase="replaced",
+            phase=NodePhase.REPLACED,
         )
 
     def supervise(self) -> str | None:

@@ -14,7 +14,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from harness.controls import AtWrite, OnWire, Stop, Target
-    from harness.model.history import Event
     from harness.run.nodes import StageNode
     from harness.run.scene import CellScene
     from harness.wire.rules import Rule, StepName
@@ -22,9 +21,9 @@ if TYPE_CHECKING:
 SERVERS = (Role.BROKER, Role.DATABASE)
 
 
-def by_client(hit: Event) -> str:
+def by_client(hit: kinds.Rule) -> str:
     """Return the node's name from its client id, ``<key>.<name>.<incarnation>``."""
-    return str(hit["client"]).split(".")[1]
+    return str(hit.client).split(".")[1]
 
 
 @dataclass
@@ -38,10 +37,10 @@ class CellNodes:
     scene: CellScene
     stages: Callable[[], Sequence[StageNode]]
     others: Mapping[Role, Callable[[], Target]]
-    meant: Callable[[Event], str] = by_client
+    meant: Callable[[kinds.Rule], str] = by_client
     words: Mapping[Act, StepName] = field(default_factory=dict)
     """The step of the protocol that each act means."""
-    last_hit: Event | None = field(default=None, init=False)
+    last_hit: kinds.Rule | None = field(default=None, init=False)
     """The wire's event of the frame at which a trigger fired last."""
 
     def target(self, role: Role, node: str | None = None) -> Target:
@@ -73,7 +72,7 @@ class CellNodes:
         """Return the beginning of the client ids of the process at which a trigger fired."""
         return f"{{key}}.{fired.node}"
 
-    def hit(self, trigger: OnWire, hit: Event) -> str:
+    def hit(self, trigger: OnWire, hit: kinds.Rule) -> str:
         """Return the name of the node whose frame was hit, and keep the hit as ``last_hit``."""
         del trigger
         self.last_hit = hit
@@ -86,7 +85,7 @@ class CellNodes:
                 f"the writes of lostack's own {trigger.role} are not traced: use one of its "
                 "failpoints"
             )
-        if all(e["name"] != trigger.name for e in self.scene.so_far.of(kinds.FAILPOINT)):
+        if all(e.name != trigger.name for e in self.scene.so_far.of(kinds.Failpoint)):
             return None
         victim = next(
             (

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 from harness import failpoint
 from harness.controls import Fired, InProgram, NotFiredError, OnWire, Stop
 from harness.model import events as kinds
+from harness.model.events import RulePhase
 from harness.model.history import HISTORY, SUFFIX
 from harness.model.scenario import Role
 from harness.model.waiting import WaitTimeoutError, wait_until
@@ -123,14 +124,12 @@ class StreamControls:
     def _fired(self, trigger: Trigger | AtWrite) -> Fired | None:
         if isinstance(trigger, OnWire):
             self.wire.check()
-            hits = [e for e in self.so_far.of(kinds.RULE) if e["phase"] == "hit"]
-            return (
-                Fired(None, str(hits[0]["client"]).split(".")[1], hits[0]["held"]) if hits else None
-            )
+            hits = [e for e in self.so_far.of(kinds.Rule) if e.phase == RulePhase.HIT]
+            return Fired(None, str(hits[0].client).split(".")[1], hits[0].held) if hits else None
         stage = self.stages[trigger.role]
         if (
             isinstance(trigger, InProgram)
-            and self.so_far.of(kinds.FAILPOINT)
+            and self.so_far.of(kinds.Failpoint)
             and stage.stopped_itself()
         ):
             return Fired(None, stage.name, None)

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import signal
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 from harness.controls import InProgram, OnWire
 from harness.faults import Drop, Kill
@@ -23,6 +23,7 @@ from harness.judge.signs import (
 )
 from harness.judge.verdict import Kind
 from harness.model import events as kinds
+from harness.model.events import FaultPhase, NodePhase, RulePhase
 from harness.model.prediction import Zero
 from harness.model.scenario import Predicted, Role
 from harness.model.semantics import PROMISES, Anomaly
@@ -32,9 +33,12 @@ from harness.wire.rules import Direction
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from harness.model.history import Event, History
+    from harness.model.history import History
     from harness.model.semantics import Semantic
     from harness.soak.drawing import Drawn
+
+Hit: TypeAlias = kinds.Rule | kinds.Failpoint
+"""What hits a fault's trigger."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,31 +137,37 @@ def _objections(seen: Window) -> Iterator[str]:
         return
     hit, at = hits[0], fault.at  # type: ignore[attr-defined]  # a Kill or a Drop
     node = f"{at.role}-{seen.drawn.partition}"
-    if isinstance(at, OnWire):
+    if isinstance(hit, kinds.Rule):
         if len(hits) > 1:
             yield f"the rule fired {len(hits)} times"
-        if (hit["role"], hit["client"].split(".")[1], hit["api"], hit["dir"]) != (
+        if (hit.role, _node_of(hit), hit.api, hit.dir) != (
             at.role,
             node,
             at.api,
             at.direction,
         ):
-            yield f"the rule hit another frame: {hit['api']} {hit['dir']} of {hit['client']}"
-    killed = [e for e in history.of(kinds.Node) if e.phase == "exited" and not e.asked]
+            yield f"the rule hit another frame: {hit.api} {hit.dir} of {hit.client}"
+    killed = [e for e in history.of(kinds.Node) if e.phase == NodePhase.EXITED and not e.asked]
     yield from _deaths(fault, node, hit, killed)
-    if not any(e["phase"] == "healed" for e in history.of(kinds.FAULT)):
+    if not any(e.phase == FaultPhase.HEALED for e in history.of(kinds.Fault)):
         yield "the fault was not healed"
     if isinstance(at, OnWire):
         yield from _became(fault, history)
 
 
-def _hits(seen: Window) -> list[Event]:
+def _hits(seen: Window) -> list[Hit]:
     if isinstance(seen.drawn.scenario.fault.at, InProgram):  # type: ignore[attr-defined]
-        return [e for e in seen.history.of(kinds.FAILPOINT) if e["action"] == "kill"]
-    return [e for e in seen.history.of(kinds.RULE) if e["rule"] == "fault" and e["phase"] == "hit"]
+        return [e for e in seen.history.of(kinds.Failpoint) if e.action == "kill"]
+    rules = seen.history.of(kinds.Rule)
+    return [e for e in rules if e.rule == "fault" and e.phase == RulePhase.HIT]
 
 
-def _deaths(fault: object, node: str, hit: Event, killed: Sequence[kinds.Node]) -> Iterator[str]:
+def _node_of(line: kinds.OfFrame) -> str:
+    """Return the node's name in the id of the client whose frame it is."""
+    return str(line.client).split(".")[1]
+
+
+def _deaths(fault: object, node: str, hit: Hit, killed: Sequence[kinds.Node]) -> Iterator[str]:
     """Yield what is wrong with the deaths: each victim must die once, by SIGKILL, after the hit,
     and no other program may.
     """
@@ -168,28 +178,30 @@ def _deaths(fault: object, node: str, hit: Event, killed: Sequence[kinds.Node]) 
         for role in victims
     }
     for role, name in names.items():
-        of = [e for e in killed if e["node"] == name]
+        of = [e for e in killed if e.node == name]
         if not of:
             yield f"the fault had to kill {name}, and did not"
-        elif of[0]["signal"] != signal.SIGKILL:
+        elif of[0].signal != signal.SIGKILL:
             yield f"{name} did not die by SIGKILL: {how_ended(of[0])}"
-        elif of[0]["t"] < hit["t"]:
+        elif of[0].t < hit.t:
             yield f"{name} was dead before the fault fired"
         elif (
-            hit["event"] == kinds.FAILPOINT
+            isinstance(hit, kinds.Failpoint)
             and role == node.rpartition("-")[0]
-            and hit["pid"] != of[0]["pid"]
+            and hit.pid != of[0].pid
         ):
-            yield f"process {hit['pid']} hit the failpoint, but process {of[0]['pid']} died"
-    others = [e for e in killed if e["node"] not in names.values() and e["status"] != 0]
+            yield f"process {hit.pid} hit the failpoint, but process {of[0].pid} died"
+    others = [e for e in killed if e.node not in names.values() and e.status != 0]
     if others:
-        yield f"{others[0]['node']} died, although the fault does not kill it"
+        yield f"{others[0].node} died, although the fault does not kill it"
 
 
 def _became(fault: object, history: History) -> Iterator[str]:
     """Say that the frame at which the fault struck was not lost as the fault requires."""
-    phases = {e["phase"] for e in history.of(kinds.RULE) if e["rule"] == "fault"}
-    wanted = {"dropped", "cut"} if isinstance(fault, Drop) else {"discarded"}
+    phases = {e.phase for e in history.of(kinds.Rule) if e.rule == "fault"}
+    wanted = (
+        {RulePhase.DROPPED, RulePhase.CUT} if isinstance(fault, Drop) else {RulePhase.DISCARDED}
+    )
     if missing := wanted - phases:
         yield f"the frame was not {min(missing)}"
 
@@ -205,10 +217,10 @@ def _missing_sign(seen: Window, sign: object) -> str | None:
     partition, history = seen.drawn.partition, seen.history
     at = seen.drawn.scenario.fault.at  # type: ignore[attr-defined]  # a Kill or a Drop
     arrived_all_the_same = getattr(at, "direction", None) is Direction.REQUEST and not seen.lost
-    resumed = [e for e in history.of(kinds.RESUMED) if e["partition"] == partition]
-    source = next((e for e in resumed if e["where"] == "source"), None)
-    taken_again = source is not None and source["position"] < source["taken"]
-    reader = next((e for e in resumed if e["where"] != "source"), None)
+    resumed = [e for e in history.of(kinds.Resumed) if e.partition == partition]
+    source = next((e for e in resumed if e.where == "source"), None)
+    taken_again = source is not None and _behind(source.position, source.taken)
+    reader = next((e for e in resumed if e.where != "source"), None)
     again = _sent_again(seen)
     shown = {
         TAKEN_AGAIN: taken_again,
@@ -221,10 +233,15 @@ def _missing_sign(seen: Window, sign: object) -> str | None:
         RESUMED_PAST: (source is not None or reader is not None)
         and not seen.duplicated
         and not seen.absorbed,
-        DELIVERED_AGAIN: (reader is not None and reader["position"] < reader["delivered"])
+        DELIVERED_AGAIN: (reader is not None and _behind(reader.position, reader.delivered))
         or _fetched_again(seen),
     }
     return None if shown.get(sign) else f"no {sign}"  # type: ignore[call-overload]
+
+
+def _behind(position: int, before: int | None) -> bool:
+    """Whether a program resumed before what it had done before."""
+    return before is not None and position < before
 
 
 def _sent_again(seen: Window) -> bool:
@@ -233,31 +250,28 @@ def _sent_again(seen: Window) -> bool:
     A producer has one request in flight, and asks for the end of a transaction before it begins the
     next one.
     """
-    hits = _hits(seen)
-    if not hits or "corr" not in hits[0]:
+    hit = next(iter(_hits(seen)), None)
+    if not isinstance(hit, kinds.Rule) or hit.corr is None:
         return False
-    hit = hits[0]
     frames = [
-        e
-        for e in seen.history.of(kinds.FRAME)
-        if e["dir"] == Direction.REQUEST and e["role"] == hit["role"]
+        e for e in seen.history.of(kinds.Frame) if e.dir == Direction.REQUEST and e.role == hit.role
     ]
-    mine = [e for e in frames if e["client"].split(".")[1] == hit["client"].split(".")[1]]
-    asked = [e["size"] for e in mine if (e["conn"], e["corr"]) == (hit["conn"], hit["corr"])]
-    later = [e for e in mine if e["t"] > hit["t"] and e["api"] in {Api.PRODUCE, Api.END_TXN}]
-    if not asked or not later or later[0]["conn"] == hit["conn"]:
+    mine = [e for e in frames if _node_of(e) == _node_of(hit)]
+    asked = [e.size for e in mine if (e.conn, e.corr) == (hit.conn, hit.corr)]
+    later = [e for e in mine if e.t > hit.t and e.api in {Api.PRODUCE, Api.END_TXN}]
+    if not asked or not later or later[0].conn == hit.conn:
         return False
-    return bool((later[0]["api"], later[0]["size"]) == (hit["api"], asked[0]))
+    return (later[0].api, later[0].size) == (hit.api, asked[0])
 
 
 def _fetched_again(seen: Window) -> bool:
     """Whether a dropped answer to a Fetch had records, and none of these is missing."""
-    hits = _hits(seen)
+    hit = next(iter(_hits(seen)), None)
     return (
         isinstance(seen.drawn.scenario.fault, Drop)
-        and bool(hits)
+        and isinstance(hit, kinds.Rule)
         and not seen.lost
-        and hits[0]["size"] > LEAST_FETCH
+        and (hit.size or 0) > LEAST_FETCH
     )
 
 

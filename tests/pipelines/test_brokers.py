@@ -23,6 +23,7 @@ from harness.systems.declared.attached import Attachment
 from harness.systems.declared.hints import Hints
 from harness.systems.declared.nodes import StageError
 from harness.systems.declared.system import DeclaredSystem, own
+from tests.events import events_of, typed
 from tests.pipelines.scenes import EXAMPLES, standing_of
 
 if TYPE_CHECKING:
@@ -221,7 +222,8 @@ def test_the_moments_of_a_history() -> None:
 
     def frame(conn: int, corr: int, api: str, way: str) -> Event:
         role = "producer" if conn == 1 else "consumer"
-        return {"conn": conn, "corr": corr, "api": api, "dir": way, "role": role}
+        told = {"conn": conn, "corr": corr, "api": api, "dir": way, "role": role}
+        return typed({"event": "frame", **told})
 
     frames = [
         frame(1, 5, "MESSAGE", "request"),
@@ -230,7 +232,7 @@ def test_the_moments_of_a_history() -> None:
         frame(2, 8, "COMMIT_ONE_PHASE", "request"),
         frame(2, 8, "COMMIT_RESPONSE", "response"),
     ]
-    lines: list[Event] = [
+    lines = [
         {"event": "sent", "request": "1:5"},
         {"event": "produce_answer", "request": "1:5"},
         {"event": "fetched", "conn": 2},
@@ -238,7 +240,7 @@ def test_the_moments_of_a_history() -> None:
         {"event": "ending", "request": "2:8", "outcome": None},
         {"event": "ending", "request": "2:8", "outcome": "taken"},
     ]
-    assert moments_in(lines, frames) == {
+    assert moments_in(events_of(lines), frames) == {
         "producer": {Moment.SEND: "MESSAGE", Moment.SEND_ANSWER: "RESPONSE"},
         "consumer": {
             Moment.DELIVERY: "",

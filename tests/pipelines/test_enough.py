@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import dataclasses
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, cast
 
 import pytest
 
@@ -14,6 +14,7 @@ from harness.matrix import checking
 from harness.matrix.checking import Check, Owner, Seen, enough, explanation, unit_of
 from harness.pipelines import read_pipeline
 from harness.systems.declared.system import DeclaredSystem
+from tests.events import typed
 
 if TYPE_CHECKING:
     from harness.matrix.runner import Progress, RunPlan
@@ -106,20 +107,13 @@ def test_the_cells_have_as_many(tmp_path: Path) -> None:
 
 def sent(request: str, count: int) -> list[Event]:
     """Return the lines of a request with so many records."""
-    return [{"event": "sent", "t": 1, "request": request} for _ in range(count)]
+    return [typed({"event": "sent", "t": 1, "request": request})] * count
 
 
-def saved(request: str, partition: int, offset: int) -> dict[str, Any]:
+def saved(request: str, partition: int, offset: int) -> Event:
     """Return the line of a position that is saved."""
-    return {
-        "event": "committed",
-        "t": 1,
-        "request": request,
-        "group": "g",
-        "topic": "t",
-        "partition": partition,
-        "offset": offset,
-    }
+    where = {"group": "g", "topic": "t", "partition": partition, "offset": offset}
+    return typed({"event": "committed", "request": request, **where})
 
 
 def test_what_one_request_takes() -> None:

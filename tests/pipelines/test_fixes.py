@@ -19,6 +19,7 @@ from harness.model.states import LastHop, State
 from harness.pipelines.declaration import OutputKind
 from harness.pipelines.fixes import fix_of
 from harness.pipelines.practice import UNSEEN, Practice, practice_of
+from tests.events import events_of
 
 AMO, ALO, EOS = Semantic.AT_MOST_ONCE, Semantic.AT_LEAST_ONCE, Semantic.EXACTLY_ONCE
 
@@ -250,7 +251,7 @@ def sends(acks: int | None, **more: object) -> Practice:
     """Return what is seen of a producer that asks for ``acks``, as the wire writes it."""
     frame = {"event": "frame", "conn": 3, "role": "producer", "api": "Produce", "records": ["a"]}
     told = {"event": "sent", "record": "a", "request": "3:1", "producer_id": -1, **more}
-    return practice_of([frame | ({} if acks is None else {"acks": acks}), told])
+    return practice_of(events_of([frame | {"acks": acks}, told]))
 
 
 @pytest.mark.parametrize(
@@ -286,7 +287,7 @@ def test_an_idempotent_producer_is_not_told_to_be_one() -> None:
     inside = sends(-1, producer_id=7, transactional=True)
     reader = {"event": "frame", "conn": 4, "role": "consumer", "api": "Fetch"}
     for committed, said in ((False, True), (True, False)):
-        found = practice_of([reader | {"committed_only": committed}])
+        found = practice_of(events_of([reader | {"committed_only": committed}]))
         seen = replace(inside, committed_only=found.committed_only)
         told = advised(EOS, stored=1, seen=seen)
         assert told.startswith("it sends in transactions already (seen on the wire)")

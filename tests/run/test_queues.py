@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from functools import partial
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
@@ -10,6 +11,7 @@ import pytest
 
 from harness.model import events as kinds
 from harness.model.cell import Cell
+from harness.model.events import RulePhase
 from harness.model.history import HISTORY, SUFFIX, HistoryWriter
 from harness.model.places import Removal, Waiting
 from harness.model.scenario import Deployment
@@ -126,8 +128,9 @@ def test_a_cell_that_has_its_broker_to_itself_has_its_talk_to_itself_too(
 
 def test_a_frame_of_the_broker_s_own_is_hit_in_the_broker() -> None:
     """Whatever its client calls itself; of others the name says it."""
-    assert node_of({"role": "broker", "client": "healthcheck"}) == BROKER
-    assert node_of({"role": "consumer", "client": f"{CELL.key}.consumer.1"}) == "consumer"
+    hit = partial(kinds.Rule, t=0, rule="fault", phase=RulePhase.HIT)
+    assert node_of(hit(role="broker", client="healthcheck")) == BROKER
+    assert node_of(hit(role="consumer", client=f"{CELL.key}.consumer.1")) == "consumer"
 
 
 def test_every_copy_and_its_end_are_written(stand: Stand) -> None:

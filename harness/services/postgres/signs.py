@@ -8,6 +8,7 @@ from collections import defaultdict
 from typing import TYPE_CHECKING, Final
 
 from harness.model import events as kinds
+from harness.model.events import CommitOutcome
 from harness.model.sign import Sign
 
 if TYPE_CHECKING:
@@ -33,14 +34,14 @@ DURABLE: Final = Sign(
 
 def database_signs(history: History) -> dict[Sign, set[str]]:
     """Return the records that show each sign of a database."""
-    asked: dict[str, set[str]] = defaultdict(set)
+    asked: dict[str, set[str | None]] = defaultdict(set)
     answered, committed = set(), set()
-    for event in history.of(kinds.DATABASE_COMMIT):
-        if event["outcome"] is None:
-            asked[event["record"]].add(event["request"])
-        elif event["reached"]:
-            answered.add(event["record"])
-            committed |= {event["record"]} if event["outcome"] == "committed" else set()
+    for event in history.of(kinds.DatabaseCommit):
+        if event.outcome is None:
+            asked[event.record].add(event.request)
+        elif event.reached:
+            answered.add(event.record)
+            committed |= {event.record} if event.outcome == CommitOutcome.COMMITTED else set()
     once = {record for record, requests in asked.items() if len(requests) == 1}
     return {
         COMMITTED_AGAIN: asked.keys() - once,

@@ -66,7 +66,8 @@ if TYPE_CHECKING:
 
     from harness.controls import Target
     from harness.model.cell import Cell
-    from harness.model.history import Event, HistoryWriter
+    from harness.model.events import Rule
+    from harness.model.history import HistoryWriter
     from harness.provision.clients import ClientSetup
     from harness.run.parts import Drain
     from harness.run.sinks import SinkPart
@@ -179,8 +180,8 @@ def parts_of(
     )
     servers = {**brokers.servers(), **ground.database_node()}
 
-    def meant(hit: Event) -> str:
-        return brokers.asker(hit) if hit["role"] == INTER_BROKER else by_client(hit)
+    def meant(hit: Rule) -> str:
+        return brokers.asker(hit) if hit.role == INTER_BROKER else by_client(hit)
 
     nodes = CellNodes(scene, lambda: (producing.node, *reading.nodes), servers, meant)
     shared = ShareGroup(scene) if scene.shared else None

@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from harness.controls import AtWrite, Fired, InProgram, OnWire, Stop, Target
+    from harness.model import events as kinds
     from harness.model.cell import Cell
-    from harness.model.history import Event
     from harness.model.record import Record
     from harness.run.nodes import StageNode
     from harness.run.sinks import Database
@@ -222,7 +222,7 @@ class SparkNodes:
         """Return the prefix of the client ids of the node's process."""
         return self.kafka.selector(fired)
 
-    def hit(self, trigger: OnWire, hit: Event) -> str:
+    def hit(self, trigger: OnWire, hit: kinds.Rule) -> str:
         """Return the name of the node that hit a rule, from its client id."""
         return self.kafka.hit(trigger, hit)
 
