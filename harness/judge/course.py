@@ -15,6 +15,7 @@ from harness.judge.firing import SIGKILL, Firing
 from harness.judge.load import load_of
 from harness.judge.rest import Rest
 from harness.model import events as kinds
+from harness.model.events import CellPhase, DrainPhase, End, NodePhase
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -119,18 +120,22 @@ class Course:
         """Say whether the drain completed and nothing moves any more. A record that is missing then
         is lost, not late.
         """
-        return self.drain is not None and self.drain.phase == "completed" and self.unrest() is None
+        return (
+            self.drain is not None
+            and self.drain.phase == DrainPhase.COMPLETED
+            and self.unrest() is None
+        )
 
     def stuck(self) -> str | None:
         """Say which stage stopped, if the drain failed; otherwise return ``None``."""
-        if self.drain and self.drain.phase == "failed":
+        if self.drain and self.drain.phase == DrainPhase.FAILED:
             ended = "".join(
                 f"; {e.by} had ended: {kinds.last_words(e.because)}" for e in self._gave_up()
             )
             gone = (
                 e
                 for e in self.history.of(kinds.Node)
-                if e.phase == "gone" and not self.firing.drained_before(e)
+                if e.phase == NodePhase.GONE and not self.firing.drained_before(e)
             )
             ended += "".join(
                 f"; process {e.pid} ({e.command}) of the {e.node} had ended by itself" for e in gone
@@ -150,7 +155,7 @@ class Course:
         ends = (
             e
             for e in self.history.of(kinds.Stopped)
-            if e.kind == "error" and e.t > (self.fired_at or 0)
+            if e.kind == End.ERROR and e.t > (self.fired_at or 0)
         )
         return (e for e in ends if not self.firing.drained_before(e))
 
@@ -186,7 +191,7 @@ class Course:
             return None
         for event in self.history.of(kinds.Node):
             if (
-                event.phase == "exited"
+                event.phase == NodePhase.EXITED
                 and event.signal != SIGKILL
                 and not self.firing.drained_before(event)
             ):
@@ -206,14 +211,14 @@ class Course:
     def _supervised(self, end: kinds.Node) -> bool:
         """Whether a process that ended by itself was started again by a supervisor."""
         lives = (e for e in self.history.of(kinds.Node) if e.node == end.node and e.t > end.t)
-        return any(e.phase == "started" and e.supervised is True for e in lives)
+        return any(e.phase == NodePhase.STARTED and e.supervised is True for e in lives)
 
     def _replaced(self, end: kinds.Node) -> bool:
         """Whether another process had taken this one's place. It may have been told so, and ended
         because of it.
         """
         lives = (e for e in self.history.of(kinds.Node) if e.node == end.node and e.t < end.t)
-        return any(e.phase == "replaced" for e in lives)
+        return any(e.phase == NodePhase.REPLACED for e in lives)
 
     def _failed_early(self) -> str | None:
         """Return a failure that came before all authorities had been asked. A later one does not
@@ -281,7 +286,7 @@ class Course:
     def _refusal(self) -> str | None:
         if not self.plan.refused_by_client:
             return None
-        refusals = [e for e in self.history.of(kinds.Stopped) if e.kind == "settings"]
+        refusals = [e for e in self.history.of(kinds.Stopped) if e.kind == End.SETTINGS]
         sent = next(self.history.of(kinds.Sent, kinds.Stored, kinds.Recorded), None)
         if not refusals:
             return "the client was expected to refuse these settings and did not"
@@ -328,7 +333,7 @@ class Course:
     def _unhealthy_before(self) -> str | None:
         until = self.fired_at
         for event in self.history.of(kinds.Node):
-            if event.phase != "exited" or (event.status == 0 and event.signal is None):
+            if event.phase != NodePhase.EXITED or (event.status == 0 and event.signal is None):
                 continue
             if until is None and (self.plan.refused_by_client or self.firing.drained_before(event)):
                 continue
@@ -352,18 +357,18 @@ class Course:
         That counts as load without progress. If nothing waits, or a program is gone, there was no
         load. If a supervisor has seen that a program does not come back, that is why nothing moves.
         """
-        if self.drain and self.drain.phase == "failed" and self.drain.at_once:
+        if self.drain and self.drain.phase == DrainPhase.FAILED and self.drain.at_once:
             return True
         last = {e.node: e for e in self.history.of(kinds.Node) if not self.firing.drained_before(e)}
-        gone = any(e.phase == "exited" and e.status != 0 for e in last.values())
+        gone = any(e.phase == NodePhase.EXITED and e.status != 0 for e in last.values())
         return self.stuck() is not None and bool(self.waiting) and not gone
 
     def _cut_short(self) -> str | None:
         if self.plan.refused_by_client:
             return None
-        if self.drain is None or self.drain.phase == "begun":
+        if self.drain is None or self.drain.phase == DrainPhase.BEGUN:
             return "the run was cut short before the drain had ended"
-        if not any(event.phase == "observed" for event in self.history.of(kinds.Cell)):
+        if not any(event.phase == CellPhase.OBSERVED for event in self.history.of(kinds.Cell)):
             return "the run was cut short before all authorities had been asked"
         return None
 
@@ -377,7 +382,7 @@ def how_ended(event: kinds.Node) -> str:
     """Say how a program ended, as the line of its end tells.
 
     >>> from functools import partial
-    >>> end = partial(kinds.Node, t=0, node="n", role="r", incarnation=1, phase="exited")
+    >>> end = partial(kinds.Node, t=0, node="n", role="r", incarnation=1, phase=NodePhase.EXITED)
     >>> how_ended(end(signal=15)), how_ended(end(status=3)), how_ended(end())
     ('ended by signal 15', 'exit status 3', 'ended, nobody saw how')
     """

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 
 from harness.judge import queuechecks
 from harness.model import events as kinds
+from harness.model.events import CellPhase, Direction, RulePhase
 from harness.model.places import NOWHERE, in_log, of_log, waits_in_log
 from harness.model.scenario import Role
 from harness.model.states import Hop
@@ -34,7 +35,7 @@ Place = tuple[str, str, int]
 """Hop, topic and partition."""
 INIT_PRODUCER_ID, END_TXN, PRODUCE = "InitProducerId", "EndTxn", "Produce"
 """Names of the requests that may end a transaction, and of those that carry records."""
-KEPT_BACK = frozenset({"dropped", "discarded"})
+KEPT_BACK = frozenset({RulePhase.DROPPED, RulePhase.DISCARDED})
 """Phases of a rule that mean that the frame was not forwarded."""
 MS = 1_000_000
 
@@ -130,7 +131,7 @@ def _stranger(told: _Told) -> str | None:
 
 def _other_plan(told: _Told) -> str | None:
     """A plan whose seal is not the one that the cell was begun with."""
-    begun = next((e for e in told.history.of(kinds.Cell) if e.phase == "begun"), None)
+    begun = next((e for e in told.history.of(kinds.Cell) if e.phase == CellPhase.BEGUN), None)
     seal = begun.seal if begun else None
     return (
         None
@@ -274,7 +275,7 @@ def _both_ways(told: _Told) -> str | None:
     kept = {
         f"{e.conn}:{e.corr}"
         for e in told.history.of(kinds.Rule)
-        if e.phase in KEPT_BACK and e.dir == "request"
+        if e.phase in KEPT_BACK and e.dir == Direction.REQUEST
     }
     sent = next((e for e in told.history.of(kinds.Sent) if e.request in kept), None)
     return (
@@ -294,7 +295,9 @@ def _speechless(told: _Told) -> str | None:
     ):
         return None
     asked = (
-        e for e in told.history.of(kinds.Frame) if e.dir == "request" and e.role == Role.PRODUCER
+        e
+        for e in told.history.of(kinds.Frame)
+        if e.dir == Direction.REQUEST and e.role == Role.PRODUCER
     )
     count = Counter(str(e.api) for e in asked)
     if not count:
@@ -467,7 +470,7 @@ def _unsettled(history: History) -> set[str]:
     asked = {
         f"{e.conn}:{e.corr}"
         for e in history.of(kinds.Frame)
-        if e.api in (INIT_PRODUCER_ID, END_TXN) and e.dir == "request"
+        if e.api in (INIT_PRODUCER_ID, END_TXN) and e.dir == Direction.REQUEST
     }
     return asked - {e.request for e in history.of(kinds.InitProducer, kinds.EndTxn)}
 

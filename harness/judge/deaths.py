@@ -42,7 +42,7 @@ def how_it_ended(event: kinds.Node) -> str:
     """Say how a process ended, from its line.
 
     >>> from functools import partial
-    >>> end = partial(kinds.Node, t=0, node="n", role="r", incarnation=1, phase="exited")
+    >>> end = partial(kinds.Node, t=0, node="n", role="r", incarnation=1, phase=NodePhase.EXITED)
     >>> how_it_ended(end(signal=9)), how_it_ended(end(status=1))
     ('was killed', 'ended by itself (status 1)')
     >>> how_it_ended(end(signal=11)), how_it_ended(end(signal=9, asked=True))

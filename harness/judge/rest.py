@@ -83,7 +83,7 @@ class Rest:
                 )
             if (name, offset) in tail:
                 continue
-            if copy.hop == "topic" and copy.visible and offset >= saved.get(copy.partition, -1):
+            if copy.hop == Hop.TOPIC and copy.visible and offset >= saved.get(copy.partition, -1):
                 position = saved.get(copy.partition, "none")
                 return (
                     f"{said} {name} has an unread record at {offset}: the saved position is "

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Final, Self
 from harness.judge.rows import attempt_of, counted, ids, transaction_of, undecided
 from harness.judge.transactions import outcomes
 from harness.model import events as kinds
+from harness.model.events import Outcome, TransactionOutcome
 from harness.model.places import Removal
 from harness.model.sign import Sign
 
@@ -124,7 +125,7 @@ def common_signs(rows: Rows) -> dict[Sign, set[str]]:
         NOT_RESENT: rows.unknown(near=False) - _resent(asked),
         RESUMED_PAST: _resumed_past(rows),
         ENDED_AGAIN: repeated((row.record, row.request) for row in endings if row.outcome is None),
-        END_REFUSED: ids(row for row in endings if row.outcome == "refused"),
+        END_REFUSED: ids(row for row in endings if row.outcome == Outcome.REFUSED),
         NOT_GIVEN_AGAIN: _not_given_again(rows, fetched),
     }
 
@@ -162,7 +163,11 @@ def _resent(asked: Iterable[Row]) -> set[str]:
 
 
 def _aborted(rows: Rows, asked: Iterable[Row]) -> set[str]:
-    bad = {name for name, outcome in outcomes(rows).items() if outcome in {"aborted", "fenced"}}
+    bad = {
+        name
+        for name, outcome in outcomes(rows).items()
+        if outcome in {TransactionOutcome.ABORTED, TransactionOutcome.FENCED}
+    }
     dead = ids(row for row in rows.stored if not row.visible and not undecided(row))
     return dead | ids(row for row in (*rows.stored, *asked) if transaction_of(row) in bad)
 
@@ -171,7 +176,7 @@ def _not_given_again(rows: Rows, fetched: Iterable[Row]) -> set[str]:
     unheard = ids(
         row
         for row in rows.of(kinds.Acknowledged, kinds.Ending)
-        if row.outcome == "taken" and not row.reached
+        if row.outcome == Outcome.TAKEN and not row.reached
     )
     removed = ids(row for row in rows.of(kinds.Removed) if row.why == Removal.ACK)
     given = counted(row for row in fetched if row.reached)

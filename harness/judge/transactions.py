@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from harness.judge.rows import attempt_of, attempts_of, transaction_of, undecided
 from harness.model import events as kinds
+from harness.model.events import TransactionOutcome
 
 if TYPE_CHECKING:
     from harness.judge.rows import Rows
@@ -20,12 +21,12 @@ outcome.
 
 
 def outcomes(rows: Rows) -> dict[str, str | None]:
-    """Return the last outcome of each transaction that the program was told; "begun" only if it was
-    told no other.
+    """Return the last outcome of each transaction that the program was told; ``begun`` only if it
+    was told no other.
     """
     told = list(rows.of(kinds.Transaction))
-    begun = [row for row in told if row.outcome == "begun"]
-    rest = (row for row in told if row.outcome != "begun")
+    begun = [row for row in told if row.outcome == TransactionOutcome.BEGUN]
+    rest = (row for row in told if row.outcome != TransactionOutcome.BEGUN)
     return {row.transaction: row.outcome for row in (*begun, *rest) if row.transaction is not None}
 
 
@@ -34,12 +35,15 @@ def in_doubt(rows: Rows) -> set[str]:
     library says does not count.
     """
     by = {
-        row.transaction: row.told_by for row in rows.of(kinds.Transaction) if row.outcome != "begun"
+        row.transaction: row.told_by
+        for row in rows.of(kinds.Transaction)
+        if row.outcome != TransactionOutcome.BEGUN
     }
     return {
         name
         for name, outcome in outcomes(rows).items()
-        if outcome == "unknown" or (outcome != "begun" and by.get(name) == LIBRARY)
+        if outcome == TransactionOutcome.UNKNOWN
+        or (outcome != TransactionOutcome.BEGUN and by.get(name) == LIBRARY)
     }
 
 
@@ -47,9 +51,9 @@ def resurrected(rows: Rows) -> int:
     """Count the copies that a read-committed reader sees although aborted, or refused with no
     earlier unknown attempt.
     """
-    undone = {name for name, outcome in outcomes(rows).items() if outcome == "aborted"} - in_doubt(
-        rows
-    )
+    undone = {
+        name for name, outcome in outcomes(rows).items() if outcome == TransactionOutcome.ABORTED
+    } - in_doubt(rows)
     doubts: dict[str | None, int] = {}
     for row in rows.of(kinds.Unknown):
         doubts.setdefault(row.record, row.t)

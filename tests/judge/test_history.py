@@ -16,6 +16,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from harness.model import events as kinds
 from harness.model.events import CLASSES
 from harness.model.history import (
     HistoryError,
@@ -27,7 +28,7 @@ from harness.model.history import (
 )
 from harness.model.waiting import wait_until
 from harness.wire.cells import in_json
-from tests.events import typed
+from tests.events import typed, whole
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -323,6 +324,16 @@ def test_what_lostack_does_not_know_of_a_line_is_kept(tmp_path: Path, kind: str)
     assert not history.damage
     (event,) = history.events
     assert line_of(event, defaults=False) == line
+
+
+@pytest.mark.parametrize("kind", ["fault", "batch"])
+def test_a_phase_of_somebody_else_is_kept(tmp_path: Path, kind: str) -> None:
+    """A fault, or an engine, that is not lostack's own may say what none of lostack's says."""
+    write(tmp_path / "runner.jsonl", whole({"event": kind, "t": 1, "phase": "rewound"}))
+    history = read_history(tmp_path)
+    assert not history.damage
+    (event,) = history.of(kinds.Fault, kinds.Batch)
+    assert event.phase == "rewound"
 
 
 def test_threads_may_share_a_writer(tmp_path: Path) -> None:

@@ -27,6 +27,8 @@ class BatchPhase(StrEnum):
     AFTER_SINK_LOG = "after-sink-log"
     BEFORE_COMMIT_LOG = "before-commit-log"
     AFTER_COMMIT_LOG = "after-commit-log"
+    SNAPSHOT = "snapshot"
+    """The batch is in a checkpoint."""
 
 
 class End(StrEnum):
@@ -143,7 +145,7 @@ class Batch(Event, frozen=True, kw_only=True):
     """A batch reads a partition from ``offset`` up to, not including, ``position``."""
 
     phase: str
-    """A :class:`BatchPhase`, or a word of another engine."""
+    """A :class:`BatchPhase`. It is any text, because an engine of somebody else's may say more."""
     batch: int
     partition: int
     offset: int

@@ -47,7 +47,7 @@ class NodePhase(StrEnum):
 
 
 class FaultPhase(StrEnum):
-    """How far a fault is."""
+    """How far a fault is, and what a system says of itself beside that."""
 
     ARMED = "armed"
     FIRED = "fired"
@@ -55,6 +55,14 @@ class FaultPhase(StrEnum):
     HEALED = "healed"
     FORGOT = "forgot"
     """The system has forgotten something, as the fault says."""
+    CARRIED_ON = "carried-on"
+    """A journal's acknowledgements of ``records`` were carried over to another file."""
+    UNINDEXED = "unindexed"
+    """A journal's index was deleted."""
+    CHECKPOINT = "checkpoint"
+    """How far a checkpoint of a job is."""
+    READERS = "readers"
+    """How far readers of committed records see."""
 
 
 class NetworkPhase(StrEnum):
@@ -180,7 +188,7 @@ class Fault(Event, frozen=True, kw_only=True):
     """How far the fault is."""
 
     phase: str
-    """A :class:`FaultPhase`, or what a system says of itself beside them."""
+    """A :class:`FaultPhase`. It is any text, because a fault of somebody else's may say more."""
     fault: str | None = None
     role: str | None = None
     node: str | None = None
