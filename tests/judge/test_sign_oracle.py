@@ -21,6 +21,7 @@ from tests.judge.of_engines import signs_of_engines
 from tests.judge.sign_oracle import SHOWS, protect, sign_oracle
 
 if TYPE_CHECKING:
+    from harness.model.events import Event
     from tests.judge.histories import Row
 
 SEEDS = 800
@@ -43,7 +44,13 @@ def story_of(seed: int) -> list[Row]:
     story.now = max((row["t"] for row in told), default=0)
     records = [row["record"] for row in told if row["event"] == "offered"]
     protect(story, dice, records, logs=not of_queue)
-    return plain(sorted(placed(histories.shuffled(story.events, dice)), key=lambda event: event.t))
+    told = sorted(placed(histories.shuffled(story.events, dice)), key=lambda event: event.t)
+    return [_nulls(event) | row for event, row in zip(told, plain(told), strict=True)]
+
+
+def _nulls(event: Event) -> Row:
+    """Return the fields that the line of an event has no value for: the oracle reads them, too."""
+    return {name: None for name in event.__struct_fields__ if getattr(event, name) is None}
 
 
 def differences(events: list[Row]) -> list[str]:
