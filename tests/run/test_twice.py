@@ -13,10 +13,12 @@ from harness.faults import Drop, Kill, Pause, Terminate, Twice
 from harness.proofs.second import InSuccessor
 from harness.protocols.kafka.steps import Api
 from harness.wire.rules import Direction
-from tests.events import a_history
+from tests.events import a_history, events_of
 from tests.judge.recording import Recording
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from harness.controls import Fired, Trigger
     from harness.model.history import History
     from harness.wire.rules import How
@@ -148,7 +150,7 @@ class _Seen:
     """What a proof reads of a run."""
 
     history: History
-    killed: list[Any]
+    killed: Sequence[Any]
 
 
 @pytest.mark.parametrize(
@@ -165,7 +167,8 @@ def test_the_second_must_strike_a_successor(
         if hit is not None
         else []
     )
-    killed = [{"role": "consumer", "t": died}] if died is not None else []
+    dead = {"event": "node", "phase": "exited", "role": "consumer", "t": died}
+    killed = [] if died is None else events_of([dead])
     fault = Twice(Kill(DONE, (Role.CONSUMER,)), Kill(ASKS, (Role.CONSUMER,)))
     [proof] = [each for each in fault.evidence().proofs if isinstance(each, InSuccessor)]
     assert (

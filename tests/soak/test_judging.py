@@ -19,15 +19,16 @@ from harness.soak.drawing import Drawn, streamable
 from harness.soak.judging import Window, judge
 from harness.stages.bulk.marks import Marks
 from scenarios import plain, transactions
-from tests.events import a_history
+from tests.events import a_history, whole
 from tests.soak.play import FaultHistory, Harm
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from harness.model.history import Event
     from harness.model.scenario import Scenario
+
+    Row = dict[str, Any]
 
 ALO, EOS, AMO = Semantic.AT_LEAST_ONCE, Semantic.EXACTLY_ONCE, Semantic.AT_MOST_ONCE
 
@@ -44,22 +45,22 @@ def window(folder: Path, scenario: Scenario, semantic: Semantic = EOS, **counts:
     return Window(drawn, semantic, read_history(folder / "h"), semantic is AMO, **seen, unit=20)
 
 
-def changed(seen: Window, change: Callable[[Event], Event | None]) -> Window:
+def changed(seen: Window, change: Callable[[Row], Row | None]) -> Window:
     """Return it with another history: an event is changed, or left out."""
     events = tuple(
-        event for each in seen.history.events if (event := change(dict(each))) is not None
+        event for each in seen.history.events if (event := change(whole(each))) is not None
     )
     return replace(seen, history=a_history(events, ()))
 
 
-def without(**meant: Any) -> Callable[[Event], Event | None]:
+def without(**meant: Any) -> Callable[[Row], Row | None]:
     """Leave out the events that have these fields."""
     return lambda event: (
         None if all(event.get(name) == value for name, value in meant.items()) else event
     )
 
 
-def put(change: dict[str, Any], **meant: Any) -> Callable[[Event], Event]:
+def put(change: dict[str, Any], **meant: Any) -> Callable[[Row], Row]:
     """Change the events that have these fields."""
     return lambda event: (
         event | change if all(event.get(name) == value for name, value in meant.items()) else event
@@ -120,7 +121,7 @@ def test_each_fault_that_does_what_theory_says_is_kept(tmp_path: Path, semantic:
     ],
 )
 def test_what_proves_nothing_is_void(
-    tmp_path: Path, change: Callable[[Event], Event | None], reason: str
+    tmp_path: Path, change: Callable[[Row], Row | None], reason: str
 ) -> None:
     """Each thing that a fault must have done is missed; an anomaly that is forbidden is still a
     broken promise.
@@ -177,7 +178,7 @@ def test_an_effect_that_does_not_show_is_void(
     tmp_path: Path,
     scenario: Scenario,
     semantic: Semantic,
-    change: Callable[[Event], Event | None] | None,
+    change: Callable[[Row], Row | None] | None,
     reason: str,
 ) -> None:
     """Predicted loss, predicted duplicates, or the sign of a protection."""

@@ -454,8 +454,9 @@ def test_durable_writes_are_points_at_every_record() -> None:
     """As the kernel has told them in a run without a fault, counted from when the stage is given
     the record.
     """
-    told = {"made": {"fdatasync": [48], "write": [30]}, "records": 24, "files": ["{work}/out"]}
-    writes = tuple(("consumer", write) for write in tried(told))  # type: ignore[arg-type]  # the little that is asked for
+    made, files = {"fdatasync": [48], "write": [30]}, ("{work}/out",)
+    told = kinds.Writes(t=0, role="consumer", made=made, records=24, files=files)
+    writes = tuple(("consumer", write) for write in tried(told))
     assert {(write.call, write.files) for _, write in writes} == {
         ("fdatasync", ()),
         ("write", ("{work}/out",)),
