@@ -15,7 +15,7 @@ from collections import Counter, defaultdict
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar, overload
+from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 from harness.model.history import SUFFIX, Lines, Mark, name_of
 
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from harness.model.history import Kind
 
     A = TypeVar("A", bound=Event)
+    B = TypeVar("B", bound=Event)
 
 
 class HistoryChangedError(Exception):
@@ -199,6 +200,8 @@ class SoFar:
     @overload
     def of(self, kind: type[A], /) -> list[A]: ...
     @overload
+    def of(self, a: type[A], b: type[B], /) -> list[A | B]: ...
+    @overload
     def of(self, *kinds: Kind) -> list[Event]: ...
 
     def of(self, *kinds: Kind) -> Sequence[Event]:
@@ -210,7 +213,12 @@ class SoFar:
                 key=lambda event: event.t,
             )
 
-    def finder(self, kind: Kind, wanted: Callable[[Event], bool]) -> Callable[[], list[Event]]:
+    @overload
+    def finder(self, kind: type[A], wanted: Callable[[A], bool]) -> Callable[[], list[A]]: ...
+    @overload
+    def finder(self, kind: str, wanted: Callable[[Event], bool]) -> Callable[[], list[Event]]: ...
+
+    def finder(self, kind: Kind, wanted: Callable[[Any], bool]) -> Callable[[], Sequence[Event]]:
         """Return a function that returns the events so far of a kind for which ``wanted`` is true.
         Each event is tested once.
         """

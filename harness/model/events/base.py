@@ -95,3 +95,10 @@ class OfCopy(Event, frozen=True, kw_only=True):
     partition: int | None = None
     epoch: int | None = None
     offset: int | None = None
+
+    @property
+    def at(self) -> tuple[int, int] | None:
+        """The partition and the offset of a copy in a log; ``None``: it is in none."""
+        if self.partition is None or self.offset is None:
+            return None
+        return self.partition, self.offset

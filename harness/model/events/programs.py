@@ -158,7 +158,7 @@ class State(Event, frozen=True, kw_only=True):
     """
 
     batch: int
-    key: str | None
+    key: str
     records: tuple[str, ...]
     news: tuple[str, ...]
     """Those that this batch added."""

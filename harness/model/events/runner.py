@@ -116,6 +116,8 @@ class Node(Event, frozen=True, kw_only=True):
     """The process was started earlier and waited idle for its turn."""
     supervised: bool = False
     """A supervisor started a program again that had ended by itself."""
+    known_as: str | None = None
+    """Of ``started``: the name that an engine gives the process."""
 
 
 class Owner(Event, frozen=True, kw_only=True):
@@ -210,6 +212,8 @@ class Fault(Event, frozen=True, kw_only=True):
     """How many subtasks there are."""
     unseen: int | None = None
     """Of ``readers``: how many offsets they cannot see because of an open transaction."""
+    instance: str | None = None
+    """Of ``forgot``: the instance whose state was lost."""
 
 
 class Added(Event, frozen=True, kw_only=True):
