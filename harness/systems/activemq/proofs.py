@@ -21,8 +21,8 @@ UNINDEXED: Final = "unindexed"
 
 def carried_on(history: History) -> frozenset[str]:
     """Return the records whose acknowledgement was carried over to another file."""
-    said = [event for event in history.of(kinds.FAULT) if event.get("phase") == CARRIED_ON]
-    return frozenset(record for event in said for record in event["records"])
+    told = (event.records for event in history.of(kinds.Fault) if event.phase == CARRIED_ON)
+    return frozenset(record for records in told if isinstance(records, tuple) for record in records)
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +40,7 @@ class CarriedOn:
                 f"the acknowledgement of {course.plan.target} was not in the file that the "
                 "broker has compacted"
             )
-        phases = [event.get("phase") for event in course.history.of(kinds.FAULT)]
+        phases = [event.phase for event in course.history.of(kinds.Fault)]
         if UNINDEXED not in phases or phases.index(UNINDEXED) < phases.index(CARRIED_ON):
             return "the index was not deleted after the compaction"
         return None

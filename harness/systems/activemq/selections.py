@@ -7,9 +7,10 @@ fault.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from harness.model import events as kinds
+from harness.model.events import ConnPhase, DrainPhase, NodePhase, Outcome
 from harness.model.places import Removal
 from harness.model.prediction import Select
 from harness.model.scenario import Role
@@ -18,7 +19,9 @@ from harness.model.states import Hop
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from harness.model.history import Event, History
+    from harness.model.history import History
+
+    A = TypeVar("A", bound=kinds.Event)
 
 IN_HAND: Final = Select("in-hand")
 """The records that a consumer got over a connection that ended before the broker answered their
@@ -46,31 +49,27 @@ def given_selections(history: History, _target: str) -> dict[Select, frozenset[s
     If the protocol does not answer acknowledgements, one that arrived counts as answered. But it
     does not count if its program says that it failed, or if it arrived just before the broker died.
     """
-    if not any(True for _ in history.of(kinds.COUNTED)):
+    if not any(True for _ in history.of(kinds.Counted)):
         return {}
-    said = list(history.of(kinds.ACKNOWLEDGED))
-    answered = any(event["outcome"] is not None for event in said)
+    said = list(history.of(kinds.Acknowledged))
+    answered = any(event.outcome is not None for event in said)
     deaths = [] if answered else list(broker_deaths(history))
     done = {
-        (event["request"].partition(":")[0], event["record"])
+        (_connection(event.request), event.record)
         for event in said
-        if event["reached"]
-        and event["outcome"] == ("taken" if answered else None)
-        and not any(0 <= death - event["t"] < UNREAD_NS for death in deaths)
+        if event.reached
+        and event.outcome == (Outcome.TAKEN if answered else None)
+        and not any(0 <= death - event.t < UNREAD_NS for death in deaths)
     }
     gone = {
-        event["conn"] for event in _while_it_ran(history, kinds.CONN) if event["phase"] == "close"
+        event.conn for event in _while_it_ran(history, kinds.Conn) if event.phase == ConnPhase.CLOSE
     }
     given = {
-        (str(event["conn"]), event["record"])
-        for event in history.of(kinds.FETCHED)
-        if event["reached"] and event["conn"] in gone and event["record"]
+        (str(event.conn), event.record)
+        for event in history.of(kinds.Fetched)
+        if event.reached and event.conn in gone and event.record
     }
-    failed = {
-        event["record"]
-        for event in history.of(kinds.SAVED)
-        if event.get("record") and event["error"]
-    }
+    failed = {event.record for event in history.of(kinds.Saved) if event.record and event.error}
     in_hand = frozenset({record for _, record in given - done} | failed)
     return {IN_HAND: in_hand, ON_THE_WAY: frozenset(_unstored(history) | _unread(history))}
 
@@ -79,17 +78,22 @@ def broker_deaths(history: History) -> Iterator[int]:
     """Yield the times (monotonic ns) at which a broker's process was gone while the
     pipeline ran.
     """
-    for event in _while_it_ran(history, kinds.NODE):
-        if event["phase"] == "exited" and event["role"] == Role.BROKER:
-            yield event["t"]
+    for event in _while_it_ran(history, kinds.Node):
+        if event.phase == NodePhase.EXITED and event.role == Role.BROKER:
+            yield event.t
 
 
-def _while_it_ran(history: History, kind: str) -> Iterator[Event]:
+def _while_it_ran(history: History, kind: type[A]) -> Iterator[A]:
     """Yield the events of a kind before the end of the drain: after it all connections end, which
     means nothing.
     """
-    ends = [event["t"] for event in history.of(kinds.DRAIN) if event["phase"] != "begun"]
-    yield from (event for event in history.of(kind) if not ends or event["t"] < ends[0])
+    ends = [event.t for event in history.of(kinds.Drain) if event.phase != DrainPhase.BEGUN]
+    yield from (event for event in history.of(kind) if not ends or event.t < ends[0])
+
+
+def _connection(request: str | None) -> str:
+    """Return the connection of a request, from its id."""
+    return (request or "").partition(":")[0]
 
 
 def _unstored(history: History) -> set[str]:
@@ -99,19 +103,19 @@ def _unstored(history: History) -> set[str]:
     A record that was answered, or that precedes a stored one on its connection, had reached the
     broker.
     """
-    stored = {event["record"] for event in history.of(kinds.STORED) if event["hop"] == Hop.TOPIC}
+    stored = {event.record for event in history.of(kinds.Stored) if event.hop == Hop.TOPIC}
     arrived = stored | {
-        event["record"] for event in history.of(kinds.PRODUCE_ANSWER) if event["error"] == 0
+        event.record for event in history.of(kinds.ProduceAnswer) if event.error == 0
     }
     behind: dict[str, set[str]] = {}
-    for event in history.of(kinds.SENT):
-        tail = behind.setdefault(event["request"].partition(":")[0], set())
-        if event["record"] in arrived:
+    for event in history.of(kinds.Sent):
+        tail = behind.setdefault(_connection(event.request), set())
+        if event.record in arrived:
             arrived |= tail
             tail.clear()
         else:
-            tail.add(event["record"])
-    return {event["record"] for event in history.of(kinds.OFFERED)} - arrived
+            tail.add(event.record)
+    return {event.record for event in history.of(kinds.Offered)} - arrived
 
 
 def _unread(history: History) -> set[str]:
@@ -122,20 +126,18 @@ def _unread(history: History) -> set[str]:
     carries.
     """
     ends = [
-        event["t"]
-        for event in _while_it_ran(history, kinds.CONN)
-        if event["phase"] == "close" and _reads(event)
+        event.t
+        for event in _while_it_ran(history, kinds.Conn)
+        if event.phase == ConnPhase.CLOSE and event.role == Role.CONSUMER
     ]
-    at = {event["record"]: event["position"] for event in history.of(kinds.OFFERED)}
+    at = {event.record: event.position for event in history.of(kinds.Offered)}
     had: dict[str, int] = {}
-    for event in history.of(kinds.DELIVERED):
-        had.setdefault(event["record"], event["t"])
-    sent = {event["record"]: event["t"] for event in history.of(kinds.SENT)}
-    taken = (
-        {event["record"] for event in history.of(kinds.REMOVED) if event["why"] == Removal.ACK}
-        & at.keys()
-        & sent.keys()
-    )
+    for event in history.of(kinds.Delivered):
+        if event.record is not None:
+            had.setdefault(event.record, event.t)
+    sent = {event.record: event.t for event in history.of(kinds.Sent)}
+    acknowledged = {e.record for e in history.of(kinds.Removed) if e.why == Removal.ACK}
+    taken = at.keys() & sent.keys() & acknowledged
     found = set()
     for record in taken - had.keys():
         overtaken = min(
@@ -144,7 +146,3 @@ def _unread(history: History) -> set[str]:
         if any(sent[record] < end and (overtaken is None or end < overtaken) for end in ends):
             found.add(record)
     return found
-
-
-def _reads(connection: Event) -> bool:
-    return bool(connection.get("role") == Role.CONSUMER)

@@ -21,5 +21,5 @@ REMEMBERED: Final = Sign(
 
 def activemq_signs(history: History) -> dict[Sign, set[str]]:
     """Return, for each sign, the records that show it."""
-    given = Counter(event["record"] for event in history.of(kinds.FETCHED) if event["reached"])
+    given = Counter(event.record for event in history.of(kinds.Fetched) if event.reached)
     return {REMEMBERED: {record for record in carried_on(history) if given[record] == 1}}

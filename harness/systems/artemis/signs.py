@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from harness.model import events as kinds
+from harness.model.events import Outcome
 from harness.model.places import Removal
 from harness.model.sign import Sign
 from harness.model.states import Hop
@@ -37,12 +38,10 @@ def artemis_signs(history: History) -> dict[Sign, set[str]]:
     Sends in a transaction do not count: of two attempts, one in an aborted transaction, one copy is
     kept without duplicate detection. Answers that name a place are another system's.
     """
-    if not any(True for _ in history.of(kinds.COUNTED)):
+    if not any(True for _ in history.of(kinds.Counted)):
         return {KEPT_ONCE: set(), UNBOUND: set()}
     alone = {
-        (event["request"], event["record"])
-        for event in history.of(kinds.SENT)
-        if not event.get("transactional")
+        (event.request, event.record) for event in history.of(kinds.Sent) if not event.transactional
     }
     taken = Counter(
         event.record
@@ -52,9 +51,9 @@ def artemis_signs(history: History) -> dict[Sign, set[str]]:
         and (event.request, event.record) in alone
     )
     kept = Counter(
-        event["record"]
-        for event in history.of(kinds.STORED)
-        if event["hop"] == Hop.TOPIC and event["visible"]
+        event.record
+        for event in history.of(kinds.Stored)
+        if event.hop == Hop.TOPIC and event.visible
     )
     once = {record for record, count in taken.items() if count > 1 and kept[record] == 1}
     return {KEPT_ONCE: once, UNBOUND: _unbound(history)}
@@ -65,13 +64,11 @@ def _unbound(history: History) -> set[str]:
     an answer.
     """
     bound = {
-        event["record"]
-        for event in history.of(kinds.ACKNOWLEDGED)
-        if event["reached"] and event.get("transactional_id") is not None
+        event.record
+        for event in history.of(kinds.Acknowledged)
+        if event.reached and event.transactional_id is not None
     }
-    ended = {event["record"] for event in history.of(kinds.ENDING) if event["outcome"] == "taken"}
-    removed = {
-        event["record"] for event in history.of(kinds.REMOVED) if event["why"] == Removal.ACK
-    }
-    given = Counter(event["record"] for event in history.of(kinds.FETCHED) if event["reached"])
+    ended = {event.record for event in history.of(kinds.Ending) if event.outcome == Outcome.TAKEN}
+    removed = {event.record for event in history.of(kinds.Removed) if event.why == Removal.ACK}
+    given = Counter(event.record for event in history.of(kinds.Fetched) if event.reached)
     return {record for record in (bound & removed) - ended if given[record] == 1}

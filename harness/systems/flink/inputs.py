@@ -12,7 +12,6 @@ from harness.systems.flink.settings import flinks
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from harness.model.history import Event
     from harness.systems.kafka.scene import Scene
 
 GIVEN_S: Final = 30.0
@@ -38,24 +37,25 @@ class Inputs(StandingInput):
 
     def await_stand(self) -> str:
         """Wait for the source's history line that it stands still; return the record's id."""
-        return str(self._stand()["record"])
+        return str(self._stand().record)
 
     def await_beside(self, *, given: bool) -> None:
         """Wait until the wire has seen the other sources fetch their records; with ``given``, until
         the job's lines show them.
         """
         stands, inputs = self._stand(), flinks(self._scene.cell.settings).job.inputs
-        lines = [e for e in self._scene.so_far.of(kinds.SENT) if e["topic"] == self._scene.source]
-        wanted = {
-            e["record"] for e in lines if e["partition"] % inputs != stands["partition"] % inputs
-        }
+        lines = [e for e in self._scene.so_far.of(kinds.Sent) if e.topic == self._scene.source]
+        stood = (stands.partition or 0) % inputs
+        wanted = {e.record for e in lines if (e.partition or 0) % inputs != stood}
 
         def seen() -> bool:
-            found = self._scene.so_far.of(kinds.DELIVERED if given else kinds.FETCHED)
-            return wanted <= {e["record"] for e in found if given or e["reached"]}
+            so_far = self._scene.so_far
+            if given:
+                return wanted <= {e.record for e in so_far.of(kinds.Delivered)}
+            return wanted <= {e.record for e in so_far.of(kinds.Fetched) if e.reached}
 
         wait_until(seen, within_s=GIVEN_S, because="the other inputs to read all their records")
 
-    def _stand(self) -> Event:
-        stands = self._scene.so_far.finder(kinds.FAILPOINT, lambda e: e["by"] == "source")
+    def _stand(self) -> kinds.Failpoint:
+        stands = self._scene.so_far.finder(kinds.Failpoint, lambda e: e.by == "source")
         return wait_until(stands, within_s=GIVEN_S, because="a source to stand still")[-1]

@@ -10,7 +10,7 @@ from harness.systems.flink.signs import beside_stand
 
 if TYPE_CHECKING:
     from harness.judge.proof import Course
-    from harness.model.history import Event
+
 
 SAYS: Final = {"incomplete": "IN_PROGRESS", "completed": "COMPLETED"}
 
@@ -31,11 +31,11 @@ class CheckpointWas:
         if not told:
             return "the JobManager was not asked for the status of the checkpoint"
         last = told[-1]
-        if last["status"] == SAYS[self.status]:
+        if last.status == SAYS[self.status]:
             return None
         return (
-            f"checkpoint {last['number']} must be {self.status}, but the JobManager reported "
-            f"{last['status']}"
+            f"checkpoint {last.number} must be {self.status}, but the JobManager reported "
+            f"{last.status}"
         )
 
 
@@ -50,7 +50,7 @@ class CheckpointRefused:
     def trouble(self, course: Course) -> str | None:
         """Say that there is no such checkpoint, or return ``None``."""
         told = _told(course)
-        if any(e["status"] == "FAILED" and e["acknowledged"] == e["of"] for e in told):
+        if any(e.status == "FAILED" and e.acknowledged == e.of for e in told):
             return None
         return "no checkpoint failed after all tasks had acknowledged it"
 
@@ -68,9 +68,7 @@ class ReadersWaited:
     def trouble(self, course: Course) -> str | None:
         """Say what readers saw instead, or return ``None``."""
         unseen = [
-            event["unseen"]
-            for event in course.history.of(kinds.FAULT)
-            if event.get("phase") == "readers"
+            event.unseen for event in course.history.of(kinds.Fault) if event.phase == "readers"
         ]
         if not unseen:
             return "it was not checked what readers saw"
@@ -97,14 +95,12 @@ class Aligned:
     def trouble(self, course: Course) -> str | None:
         """Say why this is not proved, or return ``None``."""
         beside = beside_stand(course.history)
-        dead = min((event["t"] for event in course.killed), default=None)
-        fetched = {
-            e["record"] for e in course.history.of(kinds.FETCHED) if dead is None or e["t"] < dead
-        }
+        dead = min((event.t for event in course.killed), default=None)
+        fetched = {e.record for e in course.history.of(kinds.Fetched) if dead is None or e.t < dead}
         if not beside & fetched:
             return "the other inputs had fetched no record after their barriers"
         given = {
-            e["record"] for e in course.history.of(kinds.DELIVERED) if dead is None or e["t"] < dead
+            e.record for e in course.history.of(kinds.Delivered) if dead is None or e.t < dead
         } & beside
         if self.waited:
             return (
@@ -119,11 +115,11 @@ class Aligned:
         )
 
 
-def _told(course: Course) -> list[Event]:
+def _told(course: Course) -> list[kinds.Fault]:
     """Return the JobManager's reports of checkpoints before the TaskManager was killed."""
-    dead = min((event["t"] for event in course.killed), default=None)
+    dead = min((event.t for event in course.killed), default=None)
     return [
         e
-        for e in course.history.of(kinds.FAULT)
-        if e.get("phase") == "checkpoint" and (dead is None or e["t"] < dead)
+        for e in course.history.of(kinds.Fault)
+        if e.phase == "checkpoint" and (dead is None or e.t < dead)
     ]

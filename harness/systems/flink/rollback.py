@@ -12,12 +12,14 @@ from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 from harness.model import events as kinds
+from harness.model.events import DrainPhase, NodePhase
 from harness.model.states import Hop
+from harness.systems.flink.signs import restorations
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from harness.model.history import Event, History
+    from harness.model.history import History
 
 State = dict[str, list[str]]
 """Key → the records in the key's state."""
@@ -27,32 +29,35 @@ def rollback_detail(history: History) -> dict[str, Any] | None:
     """Return the three moments, and the keys whose state does not match the offsets, as plain data;
     ``None``: no rollback.
     """
-    resumed = [event for event in history.of(kinds.RESUMED) if event.get("where") == "job"]
-    restored = next((event for event in resumed if event["batch"] > 0), None)
+    restored, number = next(iter(restorations(history)), (None, 0))
     if restored is None:
         return None
-    new, number = restored["by"], restored["batch"]
-    states, given = list(history.of(kinds.STATE)), list(history.of(kinds.DELIVERED))
-    before = [event for event in states if event["by"] != new and event["t"] < restored["t"]]
-    saved = _last(event for event in before if event["batch"] < number)
+    new = restored.by
+    states, given = list(history.of(kinds.State)), list(history.of(kinds.Delivered))
+    before = [event for event in states if event.by != new and event.t < restored.t]
+    saved = _last(event for event in before if event.batch < number)
     loaded: State = {}
     for event in states:
-        if event["by"] == new:
-            loaded.setdefault(event["key"], _without(event["records"], event["news"]))
+        if event.by == new:
+            loaded.setdefault(event.key, _without(event.records, event.news))
     back = {key: records for key, records in (saved | loaded).items() if records}
-    begins = {event["partition"]: event["position"] for event in resumed if event["by"] == new}
+    begins = {
+        event.partition: event.position
+        for event in history.of(kinds.Resumed)
+        if event.where == "job" and event.by == new and event.partition is not None
+    }
     died = next(
-        (e["t"] for e in history.of(kinds.NODE) if e["phase"] == "exited" and e.get("signal")),
-        restored["t"],
+        (e.t for e in history.of(kinds.Node) if e.phase == NodePhase.EXITED and e.signal),
+        restored.t,
     )
-    later = [event for event in states if event["t"] > restored["t"]]
-    ended = history.events[-1]["t"] if history.events else 0
+    later = [event for event in states if event.t > restored.t]
+    ended = history.events[-1].t if history.events else 0
     return {
         "snapshots": [
             _row(
                 "before the crash",
                 number,
-                _ends({}, (e for e in given if e["t"] < restored["t"])),
+                _ends({}, (e for e in given if e.t < restored.t)),
                 _last(before),
                 f"checkpoint {number}, and the records since{_transactions(history, died)}",
             ),
@@ -61,12 +66,12 @@ def rollback_detail(history: History) -> dict[str, Any] | None:
                 number,
                 begins,
                 back,
-                f"checkpoint {number}{_transactions(history, restored['t'])}",
+                f"checkpoint {number}{_transactions(history, restored.t)}",
             ),
             _row(
                 "at the end",
                 _checkpoint(history),
-                _ends(begins, (e for e in given if e["t"] > restored["t"])),
+                _ends(begins, (e for e in given if e.t > restored.t)),
                 back | _last(later),
                 f"checkpoint {_checkpoint(history)}{_transactions(history, ended)}",
             ),
@@ -89,26 +94,26 @@ def _row(
     }
 
 
-def _last(states: Iterable[Event]) -> State:
-    return {event["key"]: list(event["records"]) for event in states}
+def _last(states: Iterable[kinds.State]) -> State:
+    return {event.key: list(event.records) for event in states}
 
 
-def _without(records: list[str], news: list[str]) -> list[str]:
+def _without(records: Iterable[str], news: Iterable[str]) -> list[str]:
     rest = list(records)
     for record in news:
         rest.remove(record)
     return rest
 
 
-def _ends(begins: dict[int, int], given: Iterable[Event]) -> dict[int, int]:
+def _ends(begins: dict[int, int], given: Iterable[kinds.Delivered]) -> dict[int, int]:
     ends = dict(begins)
-    for event in given:
-        ends[event["partition"]] = max(event["offset"] + 1, ends.get(event["partition"], 0))
+    for partition, offset in filter(None, (event.at for event in given)):
+        ends[partition] = max(offset + 1, ends.get(partition, 0))
     return ends
 
 
 def _checkpoint(history: History) -> int:
-    return max((event["batch"] for event in history.of(kinds.BATCH)), default=-1)
+    return max((event.batch for event in history.of(kinds.Batch)), default=-1)
 
 
 def _transactions(history: History, until: int) -> str:
@@ -118,27 +123,29 @@ def _transactions(history: History, until: int) -> str:
     A transaction that no request ended was aborted by its time-out, if readers then see everything,
     or everything that was there at the first check of what readers see.
     """
-    sinks = {event["topic"] for event in history.of(kinds.LOG) if event["hop"] == Hop.SINK}
+    sinks = {event.topic for event in history.of(kinds.Log) if event.hop == Hop.SINK}
     told: Counter[str] = Counter()
     begun: set[str] = set()
     asked: set[str] = set()
-    for event in history.of(
-        kinds.SENT, kinds.END_TXN, kinds.INIT_PRODUCER, kinds.FAULT, kinds.DRAIN
-    ):
-        if event["t"] > until or event.get("reached") is False:
+    for event in history.of(kinds.Sent, kinds.EndTxn, kinds.InitProducer, kinds.Fault, kinds.Drain):
+        if event.t > until:
             continue
-        name = event.get("transactional_id")
-        if event["event"] == kinds.SENT:
-            begun |= {name} if name is not None and event["topic"] in sinks else set()
-        elif name in begun:
-            told["committed" if event.get("commit") else "aborted"] += 1
-            begun.discard(name)
-        elif event.get("unseen"):
-            asked = set(begun)
-        elif "unseen" in event or (event["event"] == kinds.DRAIN and event["phase"] == "completed"):
-            over = begun & asked if "unseen" in event and asked else begun
-            told["aborted"] += len(over)
-            begun = begun - over
+        match event:
+            case kinds.Sent(transactional_id=str(name), topic=topic) if topic in sinks:
+                begun.add(name)
+            case (
+                kinds.EndTxn(transactional_id=str(name))
+                | kinds.InitProducer(transactional_id=str(name))
+            ) if name in begun and event.reached is not False:
+                commits = isinstance(event, kinds.EndTxn) and event.commit
+                told["committed" if commits else "aborted"] += 1
+                begun.discard(name)
+            case kinds.Fault(unseen=int(unseen)) if unseen:
+                asked = set(begun)
+            case kinds.Fault(unseen=int()) | kinds.Drain(phase=DrainPhase.COMPLETED):
+                over = begun & asked if isinstance(event, kinds.Fault) and asked else begun
+                told["aborted"] += len(over)
+                begun = begun - over
     told["open"] = len(begun)
     words = ", ".join(
         f"{told[what]} {what}" for what in ("committed", "open", "aborted") if told[what]

@@ -36,15 +36,9 @@ class SinkLog(Written):
         def written() -> bool:
             so_far = self._scene.so_far
             asked = {
-                (e["record"], e["request"])
-                for e in so_far.of(kinds.SENT)
-                if e["topic"] == self._scene.sink
+                (e.record, e.request) for e in so_far.of(kinds.Sent) if e.topic == self._scene.sink
             }
-            answers = {
-                (e["record"], e["request"])
-                for e in so_far.of(kinds.PRODUCE_ANSWER)
-                if not e["error"]
-            }
+            answers = {(e.record, e.request) for e in so_far.of(kinds.ProduceAnswer) if not e.error}
             return wanted <= {record for record, _ in asked & answers}
 
         wait_until(
@@ -94,15 +88,9 @@ class SinkLog(Written):
         of the attempts' names.
         """
         target = [
-            e
-            for e in self._scene.so_far.of(kinds.SENT)
-            if e["record"] == self._scene.load.target.id
+            e for e in self._scene.so_far.of(kinds.Sent) if e.record == self._scene.load.target.id
         ]
-        found = [
-            str(e["transactional_id"])
-            for e in target
-            if (e.get("attempt") or "").startswith(begins)
-        ]
+        found = [str(e.transactional_id) for e in target if (e.attempt or "").startswith(begins)]
         if not found:
             raise RuntimeError(f"no attempt {begins}... wrote the target in a transaction")
         return found

@@ -24,6 +24,7 @@ from harness.abilities import (
     Transactions,
 )
 from harness.model import events as kinds
+from harness.model.events import NodePhase
 from harness.model.scenario import Role
 from harness.model.waiting import wait_until
 from harness.protocols.kafka.steps import Api
@@ -36,7 +37,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
     from harness.controls import Target
-    from harness.model.history import Event
     from harness.model.tail import SoFar
     from harness.run.controls import Watching
     from harness.run.stages import Producing, Reading
@@ -68,11 +68,26 @@ def stage_of(node: Target, lacks: str) -> StageNode:
 
 
 def asked(
-    so_far: SoFar, api: Api, wanted: Callable[[Event], bool]
-) -> Callable[[], Sequence[Event]]:
-    """Return a function that returns the requests of an API so far for which ``wanted`` is true."""
+    so_far: SoFar, api: Api, *clients: str, since: int = 0
+) -> Callable[[], Sequence[kinds.Frame]]:
+    """Return a function that returns the requests of an API so far that these clients have sent
+    after a time (monotonic ns).
+    """
     return so_far.finder(
-        kinds.FRAME, lambda e: e["api"] == api.label and e["dir"] == Direction.REQUEST and wanted(e)
+        kinds.Frame,
+        lambda e: (
+            e.api == api.label and e.dir == Direction.REQUEST and _is_of(e, *clients, since=since)
+        ),
+    )
+
+
+def _is_of(frame: kinds.Frame, *clients: str, since: int) -> bool:
+    """Whether a frame is of one of these clients (by the beginnings of their ids), and passed after
+    a time.
+    """
+    name = frame.client
+    return (
+        frame.t > since and name is not None and any(is_prefix(client, name) for client in clients)
     )
 
 
@@ -166,7 +181,7 @@ class GroupPositions(SavedPositions):
         """
         stage = stage_of(node, "reads nothing")
         client = stage.stage.client_id
-        fetches = asked(self.scene.so_far, Api.FETCH, lambda e: is_prefix(client, e["client"]))
+        fetches = asked(self.scene.so_far, Api.FETCH, client)
         want = len(fetches()) + 2 if anew else 1
         wait_until(
             lambda: stage.ended() is not None or len(fetches()) >= want,
@@ -203,12 +218,9 @@ class GroupMembership(Membership):
         client, since = stage_of(node, "is a member of no group").stage.client_id, self._put_out_ns
         told = {api.label for api in (Api.HEARTBEAT, Api.JOIN_GROUP, Api.CONSUMER_GROUP_HEARTBEAT)}
         answered = self.scene.so_far.finder(
-            kinds.FRAME,
+            kinds.Frame,
             lambda e: (
-                e["dir"] == Direction.RESPONSE
-                and e["api"] in told
-                and e["t"] > since
-                and is_prefix(client, e["client"])
+                e.dir == Direction.RESPONSE and e.api in told and _is_of(e, client, since=since)
             ),
         )
         wait_until(
@@ -239,20 +251,16 @@ class GroupRebalance(Rebalance):
         """
         so_far, key = self.scene.so_far, self.scene.cell.key
         since = max(
-            e["t"]
-            for e in so_far.of(kinds.NODE)
-            if e["phase"] == "paused" and e["node"] == sleeper.name
+            e.t
+            for e in so_far.of(kinds.Node)
+            if e.phase == NodePhase.PAUSED and e.node == sleeper.name
         )
         others = [
             f"{key}.{node.name}"
             for node in self.reading.nodes
             if node.role is role and node.name != sleeper.name
         ]
-
-        def wanted(e: Event) -> bool:
-            return e["t"] > since and any(is_prefix(other, e["client"]) for other in others)
-
-        found = asked(so_far, Api.OFFSET_FETCH, wanted)
+        found = asked(so_far, Api.OFFSET_FETCH, *others, since=since)
         wait_until(
             found,
             within_s=WITHIN_S,
@@ -384,7 +392,7 @@ class Ledgers(Ledger):
     def await_told_unknown(self) -> None:
         """Wait until the producer's ledger says that the outcome of the target is unknown."""
         told = self.scene.so_far.finder(
-            kinds.UNKNOWN, lambda e: e["record"] == self.scene.load.target.id
+            kinds.Unknown, lambda e: e.record == self.scene.load.target.id
         )
         wait_until(
             told,
@@ -423,10 +431,8 @@ class SourceTopic(Partitions):
         has been answered once.
         """
         so_far, client = self.scene.so_far, stage_of(node, "asks for no metadata").stage.client_id
-        since = max(e["t"] for e in so_far.of(kinds.ADDED))
-        found = asked(
-            so_far, Api.METADATA, lambda e: e["t"] > since and is_prefix(client, e["client"])
-        )
+        since = max(e.t for e in so_far.of(kinds.Added))
+        found = asked(so_far, Api.METADATA, client, since=since)
         wait_until(
             lambda: len(found()) > 1,
             within_s=WITHIN_S,
@@ -437,11 +443,11 @@ class SourceTopic(Partitions):
     def await_shared_out(self) -> None:
         """Wait until the members of the group report that they own all added partitions."""
         so_far = self.scene.so_far
-        added = {e["partition"] for e in so_far.of(kinds.ADDED)}
+        added = {e.partition for e in so_far.of(kinds.Added)}
 
         def given() -> bool:
-            late = (e for e in so_far.of(kinds.READY) if e["t"] > self._grows_ns)
-            last = {e["by"]: set(e.get("partitions") or ()) for e in late}
+            late = (e for e in so_far.of(kinds.Ready) if e.t > self._grows_ns)
+            last = {e.by: set(e.partitions or ()) for e in late}
             return added <= set().union(*last.values())
 
         wait_until(

@@ -363,9 +363,9 @@ class BrokerParts(Replication, LeadershipAbility, RestartInTurn):
         """Return the target's partition; while its request is held, the partitions that the
         addressed broker leads.
         """
-        for sent in self.scene.so_far.of(kinds.SENT, kinds.UNSENT):
-            if sent["record"] == self.scene.load.target.id:
-                return [int(sent["partition"])]
+        for sent in self.scene.so_far.of(kinds.Sent, kinds.Unsent):
+            if sent.record == self.scene.load.target.id and sent.partition is not None:
+                return [sent.partition]
         if self.nodes.last_hit is None:
             raise RuntimeError("no rule was hit, so the target's partition is unknown")
         leads = [
@@ -381,21 +381,16 @@ class BrokerParts(Replication, LeadershipAbility, RestartInTurn):
 
     def _say_alone(self) -> None:
         """Write down the records that only the leader has."""
-        copied = {e["record"] for e in self.scene.so_far.of(kinds.REPLICATED) if e["reached"]}
-        for record in sorted({e["record"] for e in self.scene.so_far.of(kinds.SENT)} - copied):
+        copied = {e.record for e in self.scene.so_far.of(kinds.Replicated) if e.reached}
+        for record in sorted({e.record for e in self.scene.so_far.of(kinds.Sent)} - copied):
             self.scene.history.write(kinds.ALONE, record=record)
 
     def _say_ungoverned(self, controller: Broker) -> None:
         """Write down the records that were acknowledged after the only controller died."""
         end = controller.process().exit
-        for answer in self.scene.so_far.of(kinds.PRODUCE_ANSWER):
-            if (
-                end is not None
-                and answer["t"] > end.at_ns
-                and answer["reached"]
-                and not answer["error"]
-            ):
-                self.scene.history.write(kinds.UNGOVERNED, record=answer["record"])
+        for answer in self.scene.so_far.of(kinds.ProduceAnswer):
+            if end is not None and answer.t > end.at_ns and answer.reached and not answer.error:
+                self.scene.history.write(kinds.UNGOVERNED, record=answer.record)
 
     def _node(self, number: int, role: Role) -> ServerNode:
         broker = self.scene.transport.servers[number - 1]

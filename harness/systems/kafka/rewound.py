@@ -10,14 +10,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from harness.model.events import NodePhase
 from harness.model.scenario import Role
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from harness.model.history import Event
+    from harness.model import events as kinds
 
-MOVES = frozenset({"started", "exited"})
+MOVES = frozenset({NodePhase.STARTED, NodePhase.EXITED})
 """The events of a reader after which records are read again from the saved position."""
 READERS = frozenset({Role.CONSUMER, Role.PROCESSOR})
 
@@ -25,9 +26,9 @@ READERS = frozenset({Role.CONSUMER, Role.PROCESSOR})
 def rewound(
     behind: Mapping[int, int],
     saved: Mapping[int, int],
-    asked: Sequence[Event],
-    answers: Sequence[Event],
-    nodes: Iterable[Event],
+    asked: Sequence[kinds.Committed],
+    answers: Iterable[kinds.CommitAnswer],
+    nodes: Iterable[kinds.Node],
 ) -> bool:
     """Say whether a late commit moved the position of every partition in ``behind`` backwards.
 
@@ -38,20 +39,14 @@ def rewound(
     saved position, and a new position will be saved.
     """
     moved = max(
-        (event["t"] for event in nodes if event["phase"] in MOVES and event["role"] in READERS),
+        (event.t for event in nodes if event.phase in MOVES and event.role in READERS),
         default=0,
     )
-    taken = {
-        (answer["request"], answer["partition"]): answer
-        for answer in answers
-        if not answer["error"]
-    }
+    taken = {(answer.request, answer.partition): answer for answer in answers if not answer.error}
     for partition, offset in behind.items():
-        mine = [
-            e for e in asked if e["partition"] == partition and (e["request"], partition) in taken
-        ]
-        past = (taken[e["request"], partition] for e in mine if e["offset"] > offset)
-        told = [answer["t"] for answer in past if answer["reached"] is not False]
-        if not told or moved > told[0] or mine[-1]["offset"] != saved.get(partition):
+        mine = [e for e in asked if e.partition == partition and (e.request, partition) in taken]
+        past = (taken[e.request, partition] for e in mine if e.offset > offset)
+        told = [answer.t for answer in past if answer.reached is not False]
+        if not told or moved > told[0] or mine[-1].offset != saved.get(partition):
             return False
     return True

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from harness.model.cell import Cell
-    from harness.model.history import Event, HistoryWriter
+    from harness.model.history import HistoryWriter
     from harness.systems.kafka.observer import Observer, Placement
     from harness.systems.kafka.transport import KafkaTransport
 
@@ -156,9 +156,9 @@ class Scene(CellScene):
         self.rewound = bool(behind) and rewound(
             behind,
             saved,
-            self._commits(kinds.COMMITTED),
-            self._commits(kinds.COMMIT_ANSWER),
-            self.so_far.of(kinds.NODE),
+            self._commits(),
+            [answer for answer in self.so_far.of(kinds.CommitAnswer) if self._is_mine(answer)],
+            self.so_far.of(kinds.Node),
         )
         if self.rewound:
             return None
@@ -169,13 +169,13 @@ class Scene(CellScene):
             )
         return None
 
-    def _commits(self, kind: str) -> list[Event]:
-        """Return the group's commits outside transactions, or their answers, as the
-        wire saw them.
-        """
-        mine = (self.group, self.source, None)
+    def _commits(self) -> list[kinds.Committed]:
+        """Return the group's commits outside transactions, as the wire saw them."""
         return [
-            e
-            for e in self.so_far.of(kind)
-            if (e["group"], e["topic"], e.get("transactional_id")) == mine
+            asked
+            for asked in self.so_far.of(kinds.Committed)
+            if self._is_mine(asked) and asked.transactional_id is None
         ]
+
+    def _is_mine(self, commit: kinds.Committed | kinds.CommitAnswer) -> bool:
+        return (commit.group, commit.topic) == (self.group, self.source)

@@ -12,7 +12,7 @@ from harness.model.states import Hop
 from harness.systems.activemq.selections import IN_HAND, broker_deaths, given_selections
 
 if TYPE_CHECKING:
-    from harness.model.history import Event, History
+    from harness.model.history import History
 
 UNWRITTEN: Final = Select("not-written-down")
 """What a broker that dies may deliver again: records in hand, and records whose acknowledgement it
@@ -40,10 +40,10 @@ def cursor_selections(history: History, target: str) -> dict[Select, frozenset[s
     hand = given_selections(history, target).get(IN_HAND)
     if not deaths or hand is None:
         return {}
-    told = [e for e in history.of(kinds.ACKNOWLEDGED) if e["reached"] and e["record"] is not None]
+    told = [e for e in history.of(kinds.Acknowledged) if e.reached]
     found = set(hand)
     for death in deaths:
-        before = {e["record"]: e["t"] for e in told if e["t"] <= death}
+        before = {e.record: e.t for e in told if e.t <= death}
         last = max(before.values(), default=0)
         found |= {record for record, t in before.items() if t > last - WRITES_NS}
     return {UNWRITTEN: frozenset(found | _under_way(history, deaths))}
@@ -54,29 +54,27 @@ def chunk_selections(history: History, target: str) -> dict[Select, frozenset[st
     del target
     there = (
         e
-        for e in history.of(kinds.STORED)
-        if e["hop"] == Hop.TOPIC and str(e.get("queue")).startswith(_TOPICS)
+        for e in history.of(kinds.Stored)
+        if e.hop == Hop.TOPIC and str(e.queue).startswith(_TOPICS)
     )
-    waits = [e for e in there if e.get("waiting") is not None]
-    alone = [_entry(e) for e in waits if e.get("foreign") or e.get("parts", 1) > e.get("counts", 1)]
+    waits = [e for e in there if e.waiting is not None]
+    alone = [_entry(e) for e in waits if e.foreign or e.parts > e.counts]
     if not alone:
         return {}
     return {
         BEHIND_CHUNK: frozenset(
-            e["record"] for e in waits if e["record"] is not None and _entry(e) >= min(alone)
+            e.record for e in waits if e.record is not None and _entry(e) >= min(alone)
         )
     }
 
 
-def _entry(event: Event) -> tuple[int, ...]:
+def _entry(message: kinds.Stored) -> tuple[int, ...]:
     """Return a message's place as numbers: ledger, entry, index in its batch."""
-    return tuple(int(part) for part in event["place"].split(":"))
+    return tuple(int(part) for part in str(message.place).split(":"))
 
 
 def _under_way(history: History, deaths: list[int]) -> set[str]:
     """Return the records with a request before a death whose answer did not reach the program."""
-    answered = {
-        (e["request"], e["record"]) for e in history.of(kinds.PRODUCE_ANSWER) if e["reached"]
-    }
-    sent: list[Event] = [e for e in history.of(kinds.SENT) if e["t"] <= max(deaths)]
-    return {e["record"] for e in sent if (e["request"], e["record"]) not in answered}
+    answered = {(e.request, e.record) for e in history.of(kinds.ProduceAnswer) if e.reached}
+    sent = (e for e in history.of(kinds.Sent) if e.t <= max(deaths))
+    return {e.record for e in sent if (e.request, e.record) not in answered}

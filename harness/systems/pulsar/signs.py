@@ -8,11 +8,14 @@ from typing import TYPE_CHECKING, Final
 from harness.judge.rows import Rows
 from harness.judge.signs import ABORTED, common_signs
 from harness.model import events as kinds
+from harness.model.events import Direction, Outcome
 from harness.model.sign import Sign
 from harness.protocols.pulsar.steps import Command
 
 if TYPE_CHECKING:
     from harness.model.history import History
+
+    Transaction = int | str | None
 
 DEDUPLICATED: Final = Sign(
     "deduplicated",
@@ -54,11 +57,9 @@ TOLD_AGAIN: Final = Sign(
 def pulsar_signs(history: History) -> dict[Sign, set[str]]:
     """Return, for each sign, the records that show it."""
     answers = [e for e in history.of(kinds.ProduceAnswer) if e.error == 0]
-    given = Counter(event["record"] for event in history.of(kinds.FETCHED) if event["reached"])
+    given = Counter(event.record for event in history.of(kinds.Fetched) if event.reached)
     unheard = {
-        e["record"]
-        for e in history.of(kinds.ENDING)
-        if e["outcome"] == "taken" and not e["reached"]
+        e.record for e in history.of(kinds.Ending) if e.outcome == Outcome.TAKEN and not e.reached
     }
     return {
         DEDUPLICATED: {event.record for event in answers if event.place is None},
@@ -74,18 +75,18 @@ def _aborted(history: History) -> set[str]:
     """Return the records of the common sign ``aborted``, if the wire saw a Pulsar transaction
     begin.
     """
-    begun = any(event.get("api") == Command.NEW_TXN for event in history.of(kinds.FRAME))
+    begun = any(event.api == Command.NEW_TXN for event in history.of(kinds.Frame))
     return common_signs(Rows(history.events))[ABORTED] if begun else set()
 
 
 def _asked_again(history: History) -> set[str]:
     """Return the records whose transaction's end was requested on two connections."""
-    asked: dict[str, set[int]] = {}
-    records: dict[str, list[str]] = {}
-    for event in history.of(kinds.FRAME):
-        if event.get("api") == Command.END_TXN and event["dir"] == "request":
-            asked.setdefault(event["transaction"], set()).add(event.get("conn", 0))
-            records.setdefault(event["transaction"], []).extend(event.get("records", ()))
+    asked: dict[Transaction, set[int]] = {}
+    records: dict[Transaction, list[str]] = {}
+    for event in history.of(kinds.Frame):
+        if event.api == Command.END_TXN and event.dir == Direction.REQUEST:
+            asked.setdefault(event.transaction, set()).add(event.conn or 0)
+            records.setdefault(event.transaction, []).extend(event.records or ())
     return {
         record
         for transaction, by in asked.items()
@@ -98,14 +99,14 @@ def _told_again(history: History) -> set[str]:
     """Return the records whose transaction's end was told to a partition or subscription more than
     once.
     """
-    told: Counter[tuple[str, str]] = Counter()
-    records: dict[str, list[str]] = {}
-    for event in history.of(kinds.FRAME):
-        api = event.get("api")
-        if api in _TOLD and event["dir"] == "request":
-            told[event["transaction"], api] += 1
+    told: Counter[tuple[Transaction, str]] = Counter()
+    records: dict[Transaction, tuple[str, ...]] = {}
+    for event in history.of(kinds.Frame):
+        api = event.api
+        if api in _TOLD and event.dir == Direction.REQUEST:
+            told[event.transaction, api] += 1
         elif api == Command.END_TXN:
-            records[event["transaction"]] = event.get("records", [])
+            records[event.transaction] = event.records or ()
     return {
         record
         for (transaction, _), count in told.items()
@@ -116,14 +117,13 @@ def _told_again(history: History) -> set[str]:
 
 def _part_again(history: History) -> set[str]:
     """Return the records with a chunk that was seen twice; the last chunk names the record."""
-    seen: Counter[tuple[str, str, int]] = Counter()
-    records: dict[str, str] = {}
-    for event in history.of(kinds.FRAME):
-        if "part" in event:
-            seen[event["dir"], event["message"], event["part"]] += 1
-            records |= (
-                dict.fromkeys([event["message"]], *event["records"]) if event.get("records") else {}
-            )
+    seen: Counter[tuple[Direction | None, int | str | None, int]] = Counter()
+    records: dict[int | str | None, str] = {}
+    for event in history.of(kinds.Frame):
+        if event.part is not None:
+            seen[event.dir, event.message, event.part] += 1
+            if event.records:
+                [records[event.message]] = event.records
     return {
         records[message]
         for (_, message, _), count in seen.items()
@@ -141,24 +141,24 @@ def _held_back(history: History) -> set[str]:
     given: dict[str, int] = {}
     last = -1
     taken = {
-        (e.get("request"), e["record"])
-        for e in history.of(kinds.ACKNOWLEDGED)
-        if e["outcome"] == "taken"
+        (e.request, e.record) for e in history.of(kinds.Acknowledged) if e.outcome == Outcome.TAKEN
     }
     waiting: set[str] = set()
     held: set[str] = set()
-    for event in history.of(kinds.PRODUCE_ANSWER, kinds.FETCHED, kinds.ACKNOWLEDGED):
-        record = event["record"]
-        if event["event"] == kinds.PRODUCE_ANSWER and event.get("place") and event["error"] == 0:
-            stored.add(record)
-        elif event["event"] == kinds.FETCHED and event["reached"] and record not in given:
-            given[record] = len(given)
-            held |= {record} & waiting
-        elif event["event"] == kinds.ACKNOWLEDGED and record in given:
-            asks = event["outcome"] is None and (event.get("request"), record) in taken
+    for event in history.of(kinds.ProduceAnswer, kinds.Fetched, kinds.Acknowledged):
+        record = event.record
+        if isinstance(event, kinds.ProduceAnswer):
+            if event.place and event.error == 0:
+                stored.add(record)
+        elif isinstance(event, kinds.Fetched):
+            if event.reached and record not in given:
+                given[record] = len(given)
+                held |= {record} & waiting
+        elif record in given:
+            asks = event.outcome is None and (event.request, record) in taken
             if (
                 asks and given[record] < last
             ):  # a later delivery is acknowledged already, so this one was a gap
                 waiting |= stored - given.keys()
-            last = max(last, given[record]) if event["outcome"] == "taken" else last
+            last = max(last, given[record]) if event.outcome == Outcome.TAKEN else last
     return held

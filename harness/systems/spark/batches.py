@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from harness.model import events as kinds
 from harness.model.prediction import Select
+from harness.model.states import Hop
 
 if TYPE_CHECKING:
     from harness.model.history import History
@@ -22,12 +23,9 @@ def batch_selections(history: History, target: str) -> dict[Select, frozenset[st
     In a batch, records are processed in the order of partition and offset.
     """
     places = {
-        (event["partition"], event["offset"]): event["record"]
-        for event in history.of(kinds.STORED, kinds.REMOVED)
-        if event.get("partition") is not None
-        and event.get("hop") != "sink"
-        and event.get("visible")
-        and event.get("record")
+        event.at: event.record
+        for event in history.of(kinds.Stored, kinds.Removed)
+        if event.at is not None and event.visible and event.record and not _in_sink(event)
     }
     at = next((place for place, record in places.items() if record == target), None)
     ranges = _ranges_with(history, at) if at else {}
@@ -43,16 +41,20 @@ def batch_selections(history: History, target: str) -> dict[Select, frozenset[st
     }
 
 
+def _in_sink(copy: kinds.Stored | kinds.Removed) -> bool:
+    return isinstance(copy, kinds.Stored) and copy.hop == Hop.SINK
+
+
 def _ranges_with(history: History, at: tuple[int, int]) -> dict[int, range]:
     """Return the offsets, by partition, of the first batch that contains a place (partition,
     offset).
     """
-    events = list(history.of(kinds.BATCH))
+    events = list(history.of(kinds.Batch))
     first = next(
-        (e for e in events if e["partition"] == at[0] and e["offset"] <= at[1] < e["position"]),
+        (e for e in events if e.partition == at[0] and e.offset <= at[1] < e.position),
         None,
     )
     if first is None:
         return {}
-    same = [e for e in events if (e["by"], e["batch"]) == (first["by"], first["batch"])]
-    return {e["partition"]: range(e["offset"], e["position"]) for e in same}
+    same = [e for e in events if (e.by, e.batch) == (first.by, first.batch)]
+    return {e.partition: range(e.offset, e.position) for e in same}

@@ -168,7 +168,7 @@ class DriverNode(StageNode):
     def stopped_itself(self) -> bool:
         """Say whether it has come to a failpoint, where it is held until the fault acts."""
         return any(
-            event["by"] in ("failpoint", self._jvm) for event in self.so_far.of(kinds.FAILPOINT)
+            event.by in ("failpoint", self._jvm) for event in self.so_far.of(kinds.Failpoint)
         )
 
     @property

@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any
 from harness.model import events as kinds
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
-    from harness.model.history import Event, History
+    from harness.model.history import History
 
 State = dict[str, tuple[str, ...]]
 """Key → the records in the key's state."""
@@ -80,23 +80,23 @@ def rollback_of(history: History) -> Rollback | None:
     """Return the rollback of a query whose driver was replaced; ``None`` without state or without a
     second driver.
     """
-    states: dict[str, list[Event]] = {}
-    for event in history.of(kinds.STATE):
-        states.setdefault(event["by"], []).append(event)
+    states: dict[str, list[kinds.State]] = {}
+    for event in history.of(kinds.State):
+        states.setdefault(event.by, []).append(event)
     if len(states) < 2:  # noqa: PLR2004 - one driver, or none: nothing was rolled back
         return None
     old, *_, new = states
     planned = {
-        by: [event for event in history.of(kinds.BATCH) if event["by"] == f"{by}-jvm"]
+        by: [event for event in history.of(kinds.Batch) if event.by == f"{by}-jvm"]
         for by in (old, new)
     }
     if not all(planned.values()):
         return None
-    resumed = planned[new][0]["batch"]
+    resumed = planned[new][0].batch
     # a checkpoint of its own, or none, begins with batch 0: nothing of the old driver's is in it
-    saved = _after(event for event in states[old] if event["batch"] < resumed)
-    first = [event for event in states[new] if event["batch"] == states[new][0]["batch"]]
-    loaded = {event["key"]: _without(event["records"], event["news"]) for event in first}
+    saved = _after(event for event in states[old] if event.batch < resumed)
+    first = [event for event in states[new] if event.batch == states[new][0].batch]
+    loaded = {event.key: _without(event.records, event.news) for event in first}
     restored = {key: records for key, records in (saved | loaded).items() if records}
     torn = tuple(
         sorted(
@@ -107,17 +107,15 @@ def rollback_of(history: History) -> Rollback | None:
         (
             Snapshot(
                 Moment.BEFORE,
-                planned[old][-1]["batch"],
-                _offsets(planned[old], "position"),
+                planned[old][-1].batch,
+                _ends(planned[old]),
                 _after(states[old]),
             ),
-            Snapshot(
-                Moment.AFTER, resumed - 1, _offsets(planned[new], "offset", batch=resumed), restored
-            ),
+            Snapshot(Moment.AFTER, resumed - 1, _begins(planned[new], resumed), restored),
             Snapshot(
                 Moment.END,
-                planned[new][-1]["batch"],
-                _offsets(planned[new], "position"),
+                planned[new][-1].batch,
+                _ends(planned[new]),
                 restored | _after(states[new]),
             ),
         ),
@@ -125,8 +123,8 @@ def rollback_of(history: History) -> Rollback | None:
     )
 
 
-def _after(events: Any) -> State:
-    return {event["key"]: tuple(event["records"]) for event in events}
+def _after(states: Iterable[kinds.State]) -> State:
+    return {state.key: state.records for state in states}
 
 
 def _without(records: Sequence[str], news: Sequence[str]) -> tuple[str, ...]:
@@ -136,6 +134,11 @@ def _without(records: Sequence[str], news: Sequence[str]) -> tuple[str, ...]:
     return tuple(rest)
 
 
-def _offsets(batches: Sequence[Event], end: str, batch: int | None = None) -> dict[int, int]:
-    wanted = batches[-1]["batch"] if batch is None else batch
-    return {event["partition"]: event[end] for event in batches if event["batch"] == wanted}
+def _begins(batches: Sequence[kinds.Batch], number: int) -> dict[int, int]:
+    """Return the offset, by partition, at which a batch begins."""
+    return {batch.partition: batch.offset for batch in batches if batch.batch == number}
+
+
+def _ends(batches: Sequence[kinds.Batch]) -> dict[int, int]:
+    """Return the position, by partition, at which the last batch ends."""
+    return {b.partition: b.position for b in batches if b.batch == batches[-1].batch}

@@ -6,7 +6,6 @@ from collections import defaultdict
 from typing import TYPE_CHECKING, Final
 
 from harness.model import events as kinds
-from harness.model.places import of_log
 from harness.model.sign import Sign
 from harness.model.states import Hop
 
@@ -20,14 +19,16 @@ REPLAYED: Final = Sign(
 
 def spark_signs(history: History) -> dict[Sign, set[str]]:
     """Return the records in batches of more than one incarnation of the driver."""
-    batches = list(history.of(kinds.BATCH))
+    batches = list(history.of(kinds.Batch))
     drivers: dict[str, set[str]] = defaultdict(set)
-    for copy in history.of(kinds.STORED) if batches else ():
-        if copy["hop"] == Hop.TOPIC and copy["visible"] and copy["intact"] and of_log(copy):
-            drivers[copy["record"]] |= {
-                batch["by"]
+    for copy in history.of(kinds.Stored) if batches else ():
+        if not (copy.hop == Hop.TOPIC and copy.visible and copy.intact):
+            continue
+        if copy.at is not None and copy.record is not None:
+            partition, offset = copy.at
+            drivers[copy.record] |= {
+                batch.by
                 for batch in batches
-                if batch["partition"] == copy["partition"]
-                and batch["offset"] <= copy["offset"] < batch["position"]
+                if batch.partition == partition and batch.offset <= offset < batch.position
             }
     return {REPLAYED: {record for record, by in drivers.items() if len(by) > 1}}

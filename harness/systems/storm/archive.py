@@ -119,7 +119,7 @@ def _work(cluster: Cluster, transport: KafkaTransport, work: Path) -> None:
     cluster.submit("archive", words_of(place, TRIDENT_EXACTLY_ONCE, "archive"))
     so_far = SoFar(work)
     [said, *_] = wait_until(
-        lambda: so_far.of(kinds.READY), within_s=DONE_S, because="the archive's worker", poll_s=0.1
+        lambda: so_far.of(kinds.Ready), within_s=DONE_S, because="the archive's worker", poll_s=0.1
     )
     send_records(transport.direct)
     wait_until(
@@ -128,7 +128,7 @@ def _work(cluster: Cluster, transport: KafkaTransport, work: Path) -> None:
         because="the archive's record",
         poll_s=0.1,
     )
-    worker = psutil.Process(said["pid"])
+    worker = psutil.Process(said.pid)
     cluster.end("archive")
     os.kill(worker.pid, signal.SIGTERM)
     wait_until(

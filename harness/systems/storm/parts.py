@@ -56,10 +56,8 @@ class TopologyNodes(CellNodes):
         """
         if not isinstance(trigger, InProgram):
             raise TypeError("lostack does not trace the durable writes of a Storm worker")
-        hits = (hit for hit in self.scene.so_far.of(kinds.FAILPOINT) if hit["name"] == trigger.name)
-        return next(
-            (Fired(hit["record"], self.target(trigger.role).name, None) for hit in hits), None
-        )
+        hits = (hit for hit in self.scene.so_far.of(kinds.Failpoint) if hit.name == trigger.name)
+        return next((Fired(hit.record, self.target(trigger.role).name, None) for hit in hits), None)
 
     def arm(self, trigger: InProgram, stop: Stop) -> tuple[str, Mapping[str, Any]]:
         """Return how a failpoint is armed: it holds the thread, or fails; the fault then acts on

@@ -8,6 +8,7 @@ from collections import defaultdict
 from typing import TYPE_CHECKING, Final
 
 from harness.model import events as kinds
+from harness.model.events import NodePhase
 from harness.model.sign import Sign
 from harness.systems.storm.settings import NIMBUS, SUPERVISOR
 
@@ -34,9 +35,9 @@ WENT_ON: Final = Sign(
 def storm_signs(history: History) -> Mapping[Sign, set[str]]:
     """Return, for each sign, the records that show it."""
     connections: defaultdict[str, set[int]] = defaultdict(set)
-    for event in history.of(kinds.FETCHED):
-        if event["reached"] and "conn" in event:
-            connections[event["record"]].add(event["conn"])
+    for event in history.of(kinds.Fetched):
+        if event.reached and event.conn is not None:
+            connections[event.record].add(event.conn)
     return {
         POLLED_AGAIN: {record for record, found in connections.items() if len(found) > 1},
         WENT_ON: _went_on(history),
@@ -47,19 +48,17 @@ def _went_on(history: History) -> set[str]:
     """Return the records whose results were written between the death of a daemon and
     its return.
     """
-    lives = [event for event in history.of(kinds.NODE) if event.get("role") in DAEMONS]
-    dead = next((event["t"] for event in lives if event.get("phase") == "exited"), None)
-    back = next((event["t"] for event in lives if event.get("phase") == "started"), None)
-    others = [event for event in history.of(kinds.READY) if event["by"].startswith("worker-")]
+    lives = [event for event in history.of(kinds.Node) if event.role in DAEMONS]
+    dead = next((event.t for event in lives if event.phase == NodePhase.EXITED), None)
+    back = next((event.t for event in lives if event.phase == NodePhase.STARTED), None)
+    others = [event for event in history.of(kinds.Ready) if event.by.startswith("worker-")]
     if dead is None or back is None or len(others) != 1:
         return set()
     answers = (
         event
-        for event in history.of(kinds.PRODUCE_ANSWER)
-        if not event["error"] and dead < event["t"] < back
+        for event in history.of(kinds.ProduceAnswer)
+        if not event.error and dead < event.t < back
     )
-    answered = {(event["record"], event["request"]) for event in answers}
-    sent = (
-        event for event in history.of(kinds.SENT) if str(event["attempt"]).startswith("worker-")
-    )
-    return {event["record"] for event in sent if (event["record"], event["request"]) in answered}
+    answered = {(event.record, event.request) for event in answers}
+    sent = (event for event in history.of(kinds.Sent) if str(event.attempt).startswith("worker-"))
+    return {event.record for event in sent if (event.record, event.request) in answered}

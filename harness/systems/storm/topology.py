@@ -53,15 +53,17 @@ class Worker:
     def await_ready(self) -> None:
         """Wait until the next incarnation writes that it is ready."""
         writer = f"{self.name}-{self.incarnation + 1}"
-        ready = self._scene.so_far.finder(kinds.READY, lambda e: e["by"] == writer)
+        ready = self._scene.so_far.finder(kinds.Ready, lambda e: e.by == writer)
         [said, *_] = wait_until(
             lambda: ready(),  # noqa: PLW0108
             within_s=READY_S,
             because=f"{writer} to run",
             poll_s=POLL_S,
         )
+        if said.pid is None:
+            raise RuntimeError(f"{writer} did not write its process id")
         self.incarnation += 1
-        self._pid, self._id, self._told = int(said["pid"]), str(said["worker"]), False
+        self._pid, self._id, self._told = said.pid, str(said.worker), False
         self._say("started", known_as=self._id)
         self._say("ready")
 
@@ -204,16 +206,20 @@ class RunningTopology:
         if self._settings.trident is not None:
             return None  # Trident saves a position only after the results
         so_far, writer = self._scene.so_far, f"{self.worker.name}-{self.worker.incarnation}"
-        given = {event["record"] for event in so_far.of(kinds.DELIVERED) if event["by"] == writer}
+        given = {
+            event.record
+            for event in so_far.of(kinds.Delivered)
+            if event.by == writer and event.record is not None
+        }
         asked = {
-            (event["record"], event["request"])
-            for event in so_far.of(kinds.SENT)
-            if event["topic"] == self._scene.sink and str(event["attempt"]).startswith(f"{writer}.")
+            (event.record, event.request)
+            for event in so_far.of(kinds.Sent)
+            if event.topic == self._scene.sink and str(event.attempt).startswith(f"{writer}.")
         }
         answered = {
-            (event["record"], event["request"])
-            for event in so_far.of(kinds.PRODUCE_ANSWER)
-            if not event["error"]
+            (event.record, event.request)
+            for event in so_far.of(kinds.ProduceAnswer)
+            if not event.error
         }
         missing = min(given - {record for record, _ in asked & answered}, default=None)
         return None if missing is None else f"{writer} was given {missing} and has not written it"
@@ -229,7 +235,8 @@ class RunningTopology:
             self._cluster.end(self._scene.cell.key)
         except DeskError:  # Nimbus is gone, or does not know the topology
             return
-        started = {int(e["pid"]) for e in self._scene.so_far.of(kinds.READY) if e.get("worker")}
+        ready = (e for e in self._scene.so_far.of(kinds.Ready) if e.worker)
+        started = {e.pid for e in ready if e.pid is not None}
         with suppress(WaitTimeoutError):  # what it writes then is found by the judge
             wait_until(
                 lambda: not any(map(psutil.pid_exists, started)),

@@ -6,12 +6,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Final
 
 from harness.model import events as kinds
+from harness.model.events import NodePhase, RulePhase
 from harness.model.sign import Sign
 from harness.model.states import Hop
 
 if TYPE_CHECKING:
     from harness.judge.proof import Course
-    from harness.model.history import Event, History
+    from harness.model.history import History
 
 RESTORE: Final = "restore"
 """The name of the rule that holds the changelog's answers to an instance that restores
@@ -34,12 +35,12 @@ class Restoring:
 
     def trouble(self, course: Course) -> str | None:
         """Say why this is not proved, or return ``None``."""
-        deaths = [event["t"] for event in course.killed]
-        rules = [event for event in course.history.of(kinds.RULE) if event.get("rule") == RESTORE]
-        asked = [event["t"] for event in rules if event.get("phase") == "hit"]
+        deaths = [event.t for event in course.killed]
+        rules = [event for event in course.history.of(kinds.Rule) if event.rule == RESTORE]
+        asked = [event.t for event in rules if event.phase == RulePhase.HIT]
         if not any(first < at < second for at in asked for first in deaths for second in deaths):
             return "no instance was killed while it restored its state"
-        if not any(event.get("phase") == "discarded" for event in rules):
+        if not any(event.phase == RulePhase.DISCARDED for event in rules):
             return "the wire did not discard the changelog's answer to the instance"
         return None
 
@@ -54,47 +55,44 @@ class SentUnfed:
 
     def trouble(self, course: Course) -> str | None:
         """Say why this is not proved, or return ``None``."""
-        told = [event for event in course.history.of(kinds.NODE) if event.get("phase") == "told"]
+        told = [e for e in course.history.of(kinds.Node) if e.phase == NodePhase.TOLD]
         if len(told) != 2:  # noqa: PLR2004 - as the fault does it
             return f"the application was told to end {len(told)} times, not twice"
-        first, second = (f"{event['node']}-{event['incarnation']}" for event in told)
-        if any(event["by"] == second for event in course.history.of(kinds.DELIVERED)):
+        first, second = map(_writer, told)
+        if any(event.by == second for event in course.history.of(kinds.Delivered)):
             return "the application was given a record between its two ends"
-        results = results_of(course.history, course.plan.target)
-        if any(event["attempt"].startswith(f"{first}.") for event in results):
+        sent = [
+            (event.t, event.attempt)
+            for event in course.history.of(kinds.Sent)
+            if event.record == course.plan.target and event.attempt
+        ]
+        if any(attempt.startswith(f"{first}.") for _, attempt in sent):
             return "the target was sent before the application was told to end"
-        sent = (event["t"] for event in results if event["attempt"].startswith(f"{second}."))
         return (
             None
-            if any(t < told[1]["t"] for t in sent)
+            if any(t < told[1].t and attempt.startswith(f"{second}.") for t, attempt in sent)
             else "the application did not send the target between its two ends"
         )
 
 
-def results_of(history: History, record: str) -> list[Event]:
-    """Return the wire's lines of sends of a record's results."""
-    return [
-        event
-        for event in history.of(kinds.SENT)
-        if event["record"] == record and event.get("attempt")
-    ]
+def _writer(event: kinds.Node) -> str:
+    """Return the name under which an incarnation writes into the history."""
+    return f"{event.node}-{event.incarnation}"
 
 
 def unfed_signs(history: History) -> dict[Sign, set[str]]:
     """Return the records with a committed result from an incarnation that was given no record until
     it was told to end.
     """
-    unfed = {
-        f"{e['node']}-{e['incarnation']}"
-        for e in history.of(kinds.NODE)
-        if e.get("phase") == "told"
-    }
-    unfed -= {event["by"] for event in history.of(kinds.DELIVERED)}
+    unfed = {_writer(e) for e in history.of(kinds.Node) if e.phase == NodePhase.TOLD}
+    unfed -= {event.by for event in history.of(kinds.Delivered)}
     stored = [
-        event for event in history.of(kinds.STORED) if event["hop"] == Hop.SINK and event["visible"]
+        event for event in history.of(kinds.Stored) if event.hop == Hop.SINK and event.visible
     ]
     return {
         SENT_UNFED: {
-            event["record"] for event in stored if str(event.get("attempt")).split(".")[0] in unfed
+            event.record
+            for event in stored
+            if event.record is not None and str(event.attempt).split(".")[0] in unfed
         }
     }

@@ -18,9 +18,9 @@ NEW_KEY: Final = Select("target-of-a-new-key")
 
 def key_selections(history: History, target: str) -> dict[Select, frozenset[str]]:
     """Return the selection; nothing if the history has no aggregates."""
-    if not any(True for _ in history.of(kinds.FOLDED)):
+    if not any(True for _ in history.of(kinds.Folded)):
         return {}
-    offered = sorted(history.of(kinds.OFFERED), key=lambda event: int(event["position"]))
-    key = next((event["key"] for event in offered if event["record"] == target), None)
-    first = next((event["record"] for event in offered if event["key"] == key), None)
-    return {NEW_KEY: frozenset({target} & {first})}
+    offered = sorted(history.of(kinds.Offered), key=lambda event: event.position)
+    key = next((event.key for event in offered if event.record == target), None)
+    first = next((event.record for event in offered if event.key == key), None)
+    return {NEW_KEY: frozenset({target}) if target == first else frozenset()}

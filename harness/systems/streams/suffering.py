@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from harness.abilities import LocalState, Rebalance, Termination, Transactions
 from harness.model import events as kinds
+from harness.model.events import RulePhase
 from harness.model.waiting import wait_until
 from harness.protocols.kafka.steps import Api
 from harness.systems.kafka.abilities import GroupRebalance, say_forgot
@@ -82,16 +83,16 @@ class Disks(LocalState):
         """
         instance(node).start()
         hits = self.scene.so_far.finder(
-            kinds.RULE, lambda e: e["rule"] == RESTORE and e["phase"] == "hit"
+            kinds.Rule, lambda e: e.rule == RESTORE and e.phase == RulePhase.HIT
         )
         wait_until(hits, within_s=WITHIN_S, because="an instance to restore its state", poll_s=0.02)
-        return str(hits()[0]["held"])
+        return str(hits()[0].held)
 
     def await_sent(self, node: Target) -> None:
         """Wait until the wire has seen this incarnation send the target's result."""
         by, target = f"{instance(node).stage.writer}.", self.scene.load.target.id
         sent = self.scene.so_far.finder(
-            kinds.SENT, lambda e: e["record"] == target and str(e["attempt"]).startswith(by)
+            kinds.Sent, lambda e: e.record == target and str(e.attempt).startswith(by)
         )
         wait_until(
             sent,
@@ -132,11 +133,11 @@ class OpenTransactions(Transactions):
         client = instance(node).stage.client_id
         begun = [
             e
-            for e in self.scene.so_far.of(kinds.INIT_PRODUCER)
-            if str(e["transactional_id"]).startswith(self.scene.group)
+            for e in self.scene.so_far.of(kinds.InitProducer)
+            if str(e.transactional_id).startswith(self.scene.group)
         ]
-        name = begun[-1]["transactional_id"] if begun else None
-        if name is None or len({e["transactional_id"] for e in begun}) > 1:
+        name = begun[-1].transactional_id if begun else None
+        if name is None or len({e.transactional_id for e in begun}) > 1:
             raise RuntimeError(f"{client}: the wire saw no transactional id, or several")
         wait_until(
             lambda: self.scene.observer.transaction(name) == "CompleteAbort",

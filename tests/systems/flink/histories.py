@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from tests.events import a_history
 
 if TYPE_CHECKING:
-    from harness.model.history import Event, History
+    from harness.model.history import History
 
 SINK = "c.out"
 
@@ -17,7 +17,7 @@ class Told:
     """Writes events one after the other."""
 
     def __init__(self) -> None:
-        self.events: list[Event] = []
+        self.events: list[dict[str, Any]] = []
         self._times = count(1)
 
     def tell(self, kind: str, by: str = "runner", **fields: Any) -> None:

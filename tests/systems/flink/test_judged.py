@@ -29,8 +29,9 @@ if TYPE_CHECKING:
 
 def course_of(told: Told) -> Course:
     """Return what a proof may ask."""
-    killed = [event for event in told.events if event["event"] == kinds.NODE]
-    return cast("Course", SimpleNamespace(history=told.history(), killed=killed))
+    history = told.history()
+    killed = list(history.of(kinds.Node))
+    return cast("Course", SimpleNamespace(history=history, killed=killed))
 
 
 def moments(told: Told) -> list[dict[str, Any]]:

@@ -5,13 +5,16 @@ from __future__ import annotations
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, cast
 
+from harness.model import events as kinds
 from harness.systems.flink.sink_log import SinkLog
 from harness.systems.kafka.observer import LogEnds
 
 if TYPE_CHECKING:
     from harness.systems.kafka.scene import Scene
 
-TARGET = {"record": "k-1", "attempt": "job-2.1", "transactional_id": "other-0-1"}
+TARGET = kinds.Sent(
+    t=1, record="k-1", request="1:1", attempt="job-2.1", transactional_id="other-0-1"
+)
 
 
 def test_readers_are_waited_for_to_the_end_of_what_was_there_first() -> None:

@@ -4,33 +4,34 @@ behind is waited for.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-
+from harness.model import events as kinds
 from harness.systems.kafka.rewound import rewound
-
-if TYPE_CHECKING:
-    from harness.model.history import Event
 
 LAST = {0: 4}
 """The last record of partition 0."""
 
 
-def commit(t: int, offset: int, *, partition: int = 0) -> Event:
+def commit(t: int, offset: int, *, partition: int = 0) -> kinds.Committed:
     """Return a request to commit ``offset``; its name is its time."""
-    return {"t": t, "partition": partition, "offset": offset, "request": str(t)}  # type: ignore[return-value]
+    return kinds.Committed(t=t, partition=partition, offset=offset, request=str(t))
 
 
-def answer(t: int, to: int, *, error: int = 0, reached: bool = True, partition: int = 0) -> Event:
+def answer(
+    t: int, to: int, *, error: int = 0, reached: bool = True, partition: int = 0
+) -> kinds.CommitAnswer:
     """Return the answer to the request of the time ``to``."""
-    return {"t": t, "partition": partition, "request": str(to), "error": error, "reached": reached}  # type: ignore[return-value]
+    return kinds.CommitAnswer(
+        t=t, partition=partition, request=str(to), error=error, reached=reached
+    )
 
 
-def node(t: int, phase: str, role: str = "consumer") -> Any:
+def node(t: int, phase: kinds.NodePhase, role: str = "consumer") -> kinds.Node:
     """Return what became of a process."""
-    return {"t": t, "phase": phase, "role": role}
+    return kinds.Node(t=t, node=role, role=role, incarnation=1, phase=phase)
 
 
-BEGAN = node(1, "started")
+STARTED, EXITED, READY = kinds.NodePhase.STARTED, kinds.NodePhase.EXITED, kinds.NodePhase.READY
+BEGAN = node(1, STARTED)
 ASKED = [commit(2, 4), commit(3, 5), commit(4, 4)]
 """The commit behind record 3 arrives again behind the one behind record 4."""
 LATE = [answer(2, 2), answer(4, 4, reached=False), answer(5, 3)]
@@ -39,9 +40,7 @@ LATE = [answer(2, 2), answer(4, 4, reached=False), answer(5, 3)]
 
 def test_a_late_commit_takes_it_back_for_good() -> None:
     """The reader was told that it is past the last record, and lives."""
-    assert rewound(
-        LAST, {0: 4}, ASKED, LATE, [BEGAN, node(7, "exited", "producer"), node(7, "ready")]
-    )
+    assert rewound(LAST, {0: 4}, ASKED, LATE, [BEGAN, node(7, EXITED, "producer"), node(7, READY)])
 
 
 def test_what_was_never_saved_is_on_its_way() -> None:
@@ -62,8 +61,8 @@ def test_what_was_never_saved_is_on_its_way() -> None:
 
 def test_whoever_starts_or_takes_over_reads_on() -> None:
     """A reader that has started or ended since it was past the last record."""
-    assert not rewound(LAST, {0: 4}, ASKED, LATE, [BEGAN, node(7, "started")])
-    assert not rewound(LAST, {0: 4}, ASKED, LATE, [BEGAN, node(7, "exited", "processor")])
+    assert not rewound(LAST, {0: 4}, ASKED, LATE, [BEGAN, node(7, STARTED)])
+    assert not rewound(LAST, {0: 4}, ASKED, LATE, [BEGAN, node(7, EXITED, "processor")])
 
 
 def test_only_what_was_committed_late_counts() -> None:

@@ -20,6 +20,7 @@ from harness.systems.storm.cluster import Cluster
 from harness.systems.storm.desk import DeskError, ask
 from harness.systems.storm.settings import STORM_AT_LEAST_ONCE
 from harness.systems.storm.topology import RunningTopology
+from tests.events import typed
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -37,15 +38,19 @@ class SoFar:
     """What a history says so far."""
 
     def __init__(self) -> None:
-        self.events: list[dict[str, Any]] = []
+        self.events: list[kinds.Event] = []
 
-    def of(self, kind: str) -> list[dict[str, Any]]:
+    def tell(self, kind: str, **fields: Any) -> None:
+        """Let the history have an event."""
+        self.events.append(typed({"event": kind, **fields}))
+
+    def of(self, kind: type[kinds.Event]) -> list[kinds.Event]:
         """Return the events of a kind."""
-        return [event for event in self.events if event["event"] == kind]
+        return [event for event in self.events if isinstance(event, kind)]
 
     def finder(
-        self, kind: str, fits: Callable[[dict[str, Any]], bool]
-    ) -> Callable[[], list[dict[str, Any]]]:
+        self, kind: type[kinds.Event], fits: Callable[[Any], bool]
+    ) -> Callable[[], list[kinds.Event]]:
         """Return what finds those that fit."""
         return lambda: [event for event in self.of(kind) if fits(event)]
 
@@ -73,25 +78,16 @@ class Stage:
     def ready(self, worker: str) -> None:
         """Let the worker say that it does its work."""
         number = self.topology.worker.incarnation + 1
-        self.so_far.events.append(
-            {
-                "event": kinds.READY,
-                "by": f"worker-{number}",
-                "pid": self.process.pid,
-                "worker": worker,
-            }
-        )
+        self.so_far.tell(kinds.READY, by=f"worker-{number}", pid=self.process.pid, worker=worker)
         self.topology.worker.await_ready()
 
     def given(self, record: str, *, answered: bool, by: str = "worker-1") -> None:
         """Let the bolt be given a record, and its client ask for the result to be written."""
-        self.so_far.events.append({"event": kinds.DELIVERED, "by": by, "record": record})
+        self.so_far.tell(kinds.DELIVERED, by=by, record=record)
         asked = {"record": record, "request": f"1:{record}"}
-        self.so_far.events.append(
-            {"event": kinds.SENT, "topic": "k.out", "attempt": f"{by}.0.1", **asked}
-        )
+        self.so_far.tell(kinds.SENT, topic="k.out", attempt=f"{by}.0.1", **asked)
         if answered:
-            self.so_far.events.append({"event": kinds.PRODUCE_ANSWER, "error": 0, **asked})
+            self.so_far.tell(kinds.PRODUCE_ANSWER, error=0, **asked)
 
 
 @pytest.fixture
