@@ -13,6 +13,7 @@ import pytest
 from harness.abilities import needs_of
 from harness.controls import AtWrite, Fired, OnWire
 from harness.faults import CrashAtWrite
+from harness.model import events as kinds
 from harness.model.scenario import Deployment, Role
 from harness.model.writes import Point, Side
 from harness.pipelines import failure_points, read_pipeline
@@ -32,7 +33,6 @@ from tests.pipelines.scenes import EXAMPLES, KILLS, nobody
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from harness.model.history import Event
     from harness.run.parts import Parts
     from harness.systems.declared.scene import Scene
     from harness.wire.rules import How, Rule
@@ -198,10 +198,10 @@ def test_a_group_that_gathers_is_seen() -> None:
     waits no more.
     """
 
-    def frame(conn: int, corr: int, way: str, api: str = "JoinGroup") -> Event:
-        return {"event": "frame", "conn": conn, "corr": corr, "dir": way, "api": api}
+    def frame(conn: int, corr: int, way: str, api: str = "JoinGroup") -> kinds.Frame:
+        return kinds.Frame(t=0, conn=conn, corr=corr, dir=Direction(way), api=api)
 
-    told: list[Event] = []
+    told: list[kinds.Frame | kinds.Conn] = []
     assert not is_gathering(told)
     for line, gathering in (
         (frame(1, 1, "request"), True),
@@ -212,8 +212,8 @@ def test_a_group_that_gathers_is_seen() -> None:
         (frame(1, 3, "request", "Fetch"), False),
         (frame(2, 7, "request"), True),
         (frame(3, 7, "request"), True),
-        ({"event": "conn", "phase": "open", "conn": 2}, True),
-        ({"event": "conn", "phase": "close", "conn": 2}, True),
+        (kinds.Conn(t=0, phase=kinds.ConnPhase.OPEN, conn=2), True),
+        (kinds.Conn(t=0, phase=kinds.ConnPhase.CLOSE, conn=2), True),
         (frame(3, 7, "response"), False),
     ):
         told.append(line)

@@ -19,6 +19,7 @@ from harness.pipelines.writes import AT_WRITE, Written
 from harness.runtimes.process.durable import TracingError
 from harness.systems.declared.system import DeclaredSystem
 from harness.systems.declared.watching import Watch, given_at
+from tests.events import events_of
 from tests.pipelines.test_declaration import GOOD, declared
 
 if TYPE_CHECKING:
@@ -163,7 +164,7 @@ def test_a_dry_run_tells_what_was_written_or_why_nobody_knows(tmp_path: Path) ->
     runs all the same.
     """
     load = make_load(seed=1, salt="", count=24, unit=1)
-    seen: list[dict[str, Any]] = [
+    told: list[dict[str, Any]] = [
         {"event": "conn", "conn": 1, "role": "consumer"},
         {"event": "conn", "conn": 2, "role": "processor"},
         {"event": "fetched", "conn": 2, "record": load.target.id, "reached": True, "w": 50},
@@ -171,6 +172,7 @@ def test_a_dry_run_tells_what_was_written_or_why_nobody_knows(tmp_path: Path) ->
         {"event": "fetched", "conn": 1, "record": load.target.id, "reached": True, "w": 70},
         {"event": "fetched", "conn": 1, "record": load.target.id, "reached": True, "w": 80},
     ]
+    seen = events_of(told)
     assert (given_at(seen, "consumer", load.target.id), given_at(seen, "consumer", "another")) == (
         70,
         None,

@@ -71,14 +71,12 @@ class ForeignMembership(Membership):
         def ended() -> bool:
             return not is_alive(victim)
 
-        late = so_far.finder(
-            kinds.FRAME, lambda e: e["t"] > since and e["dir"] == Direction.RESPONSE
-        )
+        late = so_far.finder(kinds.Frame, lambda e: e.t > since and e.dir == Direction.RESPONSE)
 
         def answered(*apis: Api) -> bool:
             ports, labels = local_ports(victim), {api.label for api in apis}
-            conns = {e["conn"] for e in so_far.of(kinds.CONN) if e.get("peer") in ports}
-            return any(e["conn"] in conns and e["api"] in labels for e in late())
+            conns = {e.conn for e in so_far.of(kinds.Conn) if e.peer in ports}
+            return any(e.conn in conns and e.api in labels for e in late())
 
         told = f"the woken {node.name} to be told that it is out of the group"
         wait_until(

@@ -125,21 +125,22 @@ class Authorities:
         """
         topic, so_far = self._scene.pipeline.topic, self._scene.so_far
         requests = {
-            (e["request"], e["record"])
-            for e in so_far.of(kinds.SENT)
-            if e["topic"] == topic and e["partition"] == partition
+            (e.request, e.record)
+            for e in so_far.of(kinds.Sent)
+            if e.topic == topic and e.partition == partition
         }
         answers = {
-            (e["record"], e["offset"])
-            for e in so_far.of(kinds.PRODUCE_ANSWER)
-            if e["error"] == 0 and (e["request"], e["record"]) in requests
+            (e.record, e.offset)
+            for e in so_far.of(kinds.ProduceAnswer)
+            if e.error == 0 and (e.request, e.record) in requests
         }
         fetched = {
-            (e["record"], e["offset"])
-            for e in so_far.of(kinds.FETCHED)
-            if e["topic"] == topic and e["partition"] == partition
+            (e.record, e.offset)
+            for e in so_far.of(kinds.Fetched)
+            if e.topic == topic and e.partition == partition
         }
-        for record, offset in sorted(answers | fetched, key=lambda seen: seen[1]):
+        placed = [(offset, record) for record, offset in answers | fetched if offset is not None]
+        for offset, record in sorted(placed):
             if 0 <= offset < start:
                 self._scene.history.write(
                     kinds.REMOVED,

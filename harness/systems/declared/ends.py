@@ -45,21 +45,21 @@ class Ends:
         scene.history.write(
             kinds.CURSOR, position=len(scene.load.records) + 1, where=str(scene.pipeline.input.kind)
         )
-        sent = {(e["request"], e["record"]): e for e in so_far.of(kinds.SENT)}
-        for event in so_far.of(kinds.PRODUCE_ANSWER):
-            of = sent.get((event["request"], event["record"]))
-            if of and event["error"] == 0 and event["reached"]:
+        sent = {(e.request, e.record): e for e in so_far.of(kinds.Sent)}
+        for event in so_far.of(kinds.ProduceAnswer):
+            of = sent.get((event.request, event.record))
+            if of and event.error == 0 and event.reached:
                 scene.history.write(
                     kinds.ACKED,
-                    t=event["t"],
-                    w=event["w"],
-                    record=event["record"],
+                    t=event.t,
+                    w=event.w,
+                    record=event.record,
                     attempt=None,
                     hop=Hop.TOPIC
-                    if of["topic"] == scene.brokers.destination(scene.pipeline.topic)
+                    if of.topic == scene.brokers.destination(scene.pipeline.topic)
                     else Hop.SINK,
-                    partition=of.get("partition"),
-                    offset=event.get("offset"),
+                    partition=of.partition,
+                    offset=event.offset,
                 )
 
     def observe_totals(self, totals: Totals, rows: Sequence[str], *, stored: bool) -> None:

@@ -70,21 +70,17 @@ def acknowledged(so_far: SoFar) -> set[str]:
 
     The wire saw the answers. An answer counts when it reached the client.
     """
-    told = {
-        e["record"] for e in so_far.of(kinds.PRODUCE_ANSWER) if e["error"] == 0 and e["reached"]
-    }
-    ends = {e["request"]: e for e in so_far.of(kinds.END_TXN) if e["commit"]}
-    answers = {
-        e["request"] for e in so_far.of(kinds.END_TXN_ANSWER) if e["error"] == 0 and e["reached"]
-    }
-    sent = [e for e in so_far.of(kinds.SENT) if e["transactional"]]
+    told = {e.record for e in so_far.of(kinds.ProduceAnswer) if e.error == 0 and e.reached}
+    ends = {e.request: e for e in so_far.of(kinds.EndTxn) if e.commit}
+    answers = {e.request for e in so_far.of(kinds.EndTxnAnswer) if e.error == 0 and e.reached}
+    sent = [e for e in so_far.of(kinds.Sent) if e.transactional]
     committed = {
-        e["record"]
+        e.record
         for e in sent
         for request, end in ends.items()
-        if request in answers and end["producer_id"] == e["producer_id"] and end["t"] > e["t"]
+        if request in answers and end.producer_id == e.producer_id and end.t > e.t
     }
-    return told - {e["record"] for e in sent} | (told & committed)
+    return told - {e.record for e in sent} | (told & committed)
 
 
 class StdinFeeder:

@@ -7,6 +7,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from harness.model import events as kinds
+from harness.model.events import ConnPhase
 from harness.pipelines.dialects import SPOKEN, Moment
 from harness.protocols.kafka.steps import Api
 from harness.protocols.recognising import NAMES, TLS, recognise
@@ -35,7 +36,7 @@ class Hints:
         """
         if why := self._why_not_let_in():
             return why
-        if any(e["role"] == self._role for e in self._scene.so_far.of(kinds.CONN)):
+        if any(e.role == self._role for e in self._scene.so_far.of(kinds.Conn)):
             return self._why_connected()
         at = f"it sent no request to {self._scene.brokers.bootstrap(self._role)}"
         if self._has_ended():
@@ -49,8 +50,8 @@ class Hints:
         """Say whether a connection of the stage began with bytes of another protocol. That voids
         the cell, and waiting does not help.
         """
-        unread = self._scene.so_far.of(kinds.UNDECODABLE)
-        return any(event["role"] == self._role and "first" in event for event in unread)
+        unread = self._scene.so_far.of(kinds.Undecodable)
+        return any(event.role == self._role and event.first is not None for event in unread)
 
     def _why_connected(self) -> str:
         """Say what a stage that is connected did not do; an empty text if it sends or reads."""
@@ -77,10 +78,10 @@ class Hints:
     def _why_not_let_in(self) -> str:
         """Say why a broker does not let the stage in; an empty text if nothing is known."""
         role, so_far, otherwise = self._role, self._scene.so_far, self._otherwise
-        unread = [event for event in so_far.of(kinds.UNDECODABLE) if event["role"] == role]
-        if stray := [event for event in unread if event["api"] == "unknown"]:
-            return self._why_unread(recognise(bytes.fromhex(stray[0].get("first", ""))))
-        if why := [e["because"] for e in unread if e["api"] == Api.SASL_HANDSHAKE.label]:
+        unread = [event for event in so_far.of(kinds.Undecodable) if event.role == role]
+        if stray := [event for event in unread if event.api == "unknown"]:
+            return self._why_unread(recognise(bytes.fromhex(stray[0].first or "")))
+        if why := [e.because for e in unread if e.api == Api.SASL_HANDSHAKE.label]:
             return str(why[0])
         if (
             self._scene.sighted.asked(role, Api.SASL_HANDSHAKE.label)
@@ -88,9 +89,9 @@ class Hints:
         ):
             return f"it logs in by SASL, but the run's listeners have no SASL: {otherwise}"
         refused = [
-            str(e["because"])
-            for e in so_far.of(kinds.CONN)
-            if e["role"] == role and e["phase"] in ("refused", "close")
+            str(e.because)
+            for e in so_far.of(kinds.Conn)
+            if e.role == role and e.phase in (ConnPhase.REFUSED, ConnPhase.CLOSE)
         ]
         return next(
             (because for because in refused if "TLS" in because or "certificate" in because), ""

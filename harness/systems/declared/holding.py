@@ -38,6 +38,7 @@ from typing import TYPE_CHECKING, Any
 from harness.faults import NoFault
 from harness.model import events as kinds
 from harness.model.cell import middle_of
+from harness.model.events import RulePhase
 from harness.model.scenario import Role
 from harness.pipelines.declaration import InputKind
 from harness.protocols.kafka.steps import Api
@@ -49,7 +50,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from harness.model.cell import Load
-    from harness.model.history import Event
     from harness.model.tail import SoFar
     from harness.systems.declared.sighted import Sighted
     from harness.wire.control import WireControl
@@ -82,8 +82,8 @@ def is_held_back(kind: InputKind, fault: Any) -> bool:
     }
 
 
-def _hits_of(rule: str) -> Callable[[Event], bool]:
-    return lambda event: event["rule"] == rule and event["phase"] == "hit"
+def _hits_of(rule: str) -> Callable[[kinds.Rule], bool]:
+    return lambda event: event.rule == rule and event.phase == RulePhase.HIT
 
 
 @dataclass(slots=True)
@@ -94,11 +94,11 @@ class _Wave:
 
     rule: str
     position: int
-    hits: Callable[[], list[Event]]
+    hits: Callable[[], list[kinds.Rule]]
     """Returns the rule's hits so far, from the history."""
     taken: int = 0
     """How many hits were handled."""
-    hit: Event | None = None
+    hit: kinds.Rule | None = None
     since: int = 0
     """When the hit was seen, monotonic ns."""
 
@@ -132,7 +132,7 @@ class Holding:
         """For how many seconds the requests that have gone on since were held."""
         second, third = middle_of(len(load.records))
         self._coming = [
-            _Wave(rule, position, so_far.finder(kinds.RULE, _hits_of(rule)))
+            _Wave(rule, position, so_far.finder(kinds.Rule, _hits_of(rule)))
             for rule, position in ((kinds.SECOND_WAVE, second + 1), (kinds.LAST_WAVE, third + 1))
         ]
         self._stop = threading.Event()
@@ -195,7 +195,7 @@ class Holding:
             wave.hit, wave.since = hits[wave.taken], time.monotonic_ns()
             wave.taken += 1
 
-    def _treat(self, wave: _Wave, hit: Event) -> None:
+    def _treat(self, wave: _Wave, hit: kinds.Rule) -> None:
         in_vain, last = self._is_in_vain(wave, hit), self._coming[-1]
         held_s = (time.monotonic_ns() - wave.since) / 1e9
         late = held_s > min(HELD_S, ALL_S - self._spent_s)
@@ -204,28 +204,29 @@ class Holding:
         ):
             return
         self._spent_s += held_s
-        again = (in_vain or late) if wave is last else self._first_of(last) in hit["records"]
+        again = (in_vain or late) if wave is last else self._first_of(last) in (hit.records or ())
         if again and self._spent_s < ALL_S:
             self._wire.disarm(self._cell, last.rule)
             self._arm(last, None)  # before this one goes on: nothing can slip through
         self._resolve(wave)
 
-    def _is_in_vain(self, wave: _Wave, hit: Event) -> bool:
+    def _is_in_vain(self, wave: _Wave, hit: kinds.Rule) -> bool:
         """Whether holding this request keeps the fault from happening."""
-        before = self._sighted.readable() - set(hit["records"])
+        before = self._sighted.readable() - set(hit.records or ())
         return self._load.target.id not in before if wave is self._coming[-1] else not before
 
-    def _is_given_up(self, wave: _Wave, hit: Event) -> bool:
+    def _is_given_up(self, wave: _Wave, hit: kinds.Rule) -> bool:
         """Whether the client gave this request up: its connection ended, or its records were sent
         again.
         """
-        attached = any(held.held == hit["held"] and held.attached for held in self._wire.holds())
-        return not attached or not self._sighted.tried(since=wave.since).isdisjoint(hit["records"])
+        attached = any(held.held == hit.held and held.attached for held in self._wire.holds())
+        again = self._sighted.tried(since=wave.since)
+        return not attached or not again.isdisjoint(hit.records or ())
 
     def _resolve(self, wave: _Wave) -> None:
         """Release the held request of a wave; discard it if its client gave it up."""
-        if (hit := wave.hit) is not None and hit["held"] is not None:
+        if (hit := wave.hit) is not None and hit.held is not None:
             self._wire.resolve(
-                hit["held"], How.DISCARD if self._is_given_up(wave, hit) else How.RELEASE
+                hit.held, How.DISCARD if self._is_given_up(wave, hit) else How.RELEASE
             )
         wave.hit = None

@@ -108,15 +108,15 @@ class Log:
         """
         refused = self._scene.sighted.refused(*TOO_LARGE)
         sent = (
-            [e for e in self._scene.so_far.of(kinds.SENT) if e["request"] in refused]
+            [e for e in self._scene.so_far.of(kinds.Sent) if e.request in refused]
             if refused
             else []
         )
-        batches = Counter((e["request"], e["topic"], e["partition"]) for e in sent)
+        batches = Counter((e.request, e.topic, e.partition) for e in sent)
         for event in sent:
-            if batches[event["request"], event["topic"], event["partition"]] == 1:
+            if batches[event.request, event.topic, event.partition] == 1:
                 return (
-                    f"the record {event['record']} is too large for {event['topic']}: the broker "
+                    f"the record {event.record} is too large for {event.topic}: the broker "
                     "refuses it (MESSAGE_TOO_LARGE); send records smaller than "
                     "max.message.bytes (1048588 by default): compress them, or send a reference "
                     "to data that is stored elsewhere"

@@ -7,12 +7,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from harness.model import events as kinds
+from harness.model.events import ConnPhase
+from harness.model.scenario import Role
 from harness.runtimes.process.processes import command_of, is_alive
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from harness.model.scenario import Role
     from harness.systems.declared.nodes import CommandNode
     from harness.systems.declared.scene import Scene
     from harness.systems.declared.workers import Workers
@@ -41,28 +42,10 @@ class Owners:
         )
         self._looked_at += len(new)
         for event in new:
-            if (
-                event["event"] == kinds.FRAME
-                and event["api"] == reads
-                and self._scene.pipeline.reads(event["role"])
-            ):
-                if owner := self._owners.get(event["conn"]):
-                    self._workers.note(event["role"], *owner)
-                continue
-            if (
-                event["event"] != kinds.CONN
-                or event["phase"] != "open"
-                or (stage := self._stages.get(event["role"])) is None
-            ):
-                continue
-            of = {"conn": event["conn"], "role": event["role"]}
-            if (pid := stage.owner(event["peer"])) is not None:
-                self._owners[event["conn"]] = pid, stage.incarnation
-                self._scene.history.write(kinds.OWNER, **of, pid=pid, command=command_of(pid))
-            elif (stranger := stage.stranger(event["peer"])) is not None:
-                self._scene.history.write(
-                    kinds.STRANGER, **of, pid=stranger[0], command=stranger[1]
-                )
+            if isinstance(event, kinds.Frame) and event.api == reads:
+                self._note(event)
+            elif isinstance(event, kinds.Conn) and event.phase == ConnPhase.OPEN:
+                self._find(event)
         for one in self._workers.gone():
             stage = self._stages[one.role]
             stage.say("gone", pid=one.pid, command=one.command)
@@ -70,6 +53,27 @@ class Owners:
                 f"{self._scene.cell.scenario.id}: a process of the {stage.name} has ended by "
                 f"itself: {one.pid} ({one.command})"
             )
+
+    def _note(self, frame: kinds.Frame) -> None:
+        """Note that the process behind a connection has fetched."""
+        owner = None if frame.conn is None else self._owners.get(frame.conn)
+        if owner and frame.role is not None and self._scene.pipeline.reads(frame.role):
+            self._workers.note(Role(frame.role), *owner)
+
+    def _find(self, opened: kinds.Conn) -> None:
+        """Write down which process has opened a connection, if it is a stage's."""
+        port, stage = (
+            opened.peer,
+            None if opened.role is None else self._stages.get(Role(opened.role)),
+        )
+        if port is None or stage is None:
+            return
+        of = {"conn": opened.conn, "role": opened.role}
+        if (pid := stage.owner(port)) is not None:
+            self._owners[opened.conn] = pid, stage.incarnation
+            self._scene.history.write(kinds.OWNER, **of, pid=pid, command=command_of(pid))
+        elif (stranger := stage.stranger(port)) is not None:
+            self._scene.history.write(kinds.STRANGER, **of, pid=stranger[0], command=stranger[1])
 
     def lives(self, conn: int) -> bool:
         """Say whether the process behind a connection lives; if that process is unknown, whether

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from harness.abilities import DurableWrites, Input, Membership, Termination
 from harness.faults import NoFault
 from harness.model import events as kinds
+from harness.model.events import ConnPhase
 from harness.model.scenario import Deployment, Role
 from harness.model.secrets import mask_files
 from harness.model.waiting import WaitTimeoutError, wait_until
@@ -48,7 +49,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
     from pathlib import Path
 
-    from harness.model.history import Event, HistoryWriter
+    from harness.model.history import HistoryWriter
     from harness.pipelines.cells import DeclaredCell
     from harness.pipelines.declaration import Stage
     from harness.pipelines.programs import Program
@@ -206,21 +207,21 @@ class Place:
             self._scene.brokers.wire.close_cell(self._scene.cell.id)
 
 
-def is_gathering(seen: Iterable[Event]) -> bool:
+def is_gathering(seen: Iterable[kinds.Frame | kinds.Conn]) -> bool:
     """Say whether a group is still gathering: a request to join it, on a living connection, has no
     answer yet.
 
     In a stage of several processes the first may fetch before the others have joined. A fault at
     that moment would strike an incomplete group.
     """
-    waiting: set[tuple[int, int]] = set()
+    waiting: set[tuple[int | None, int | None]] = set()
     for event in seen:
-        if event["event"] == kinds.CONN:
-            if event["phase"] == "close":
-                waiting = {each for each in waiting if each[0] != event["conn"]}
-        elif event["api"] in GATHERING:
-            asked = (event["conn"], event["corr"])
-            waiting = waiting | {asked} if event["dir"] == Direction.REQUEST else waiting - {asked}
+        if isinstance(event, kinds.Frame):
+            if event.api in GATHERING:
+                asked = {(event.conn, event.corr)}
+                waiting = waiting | asked if event.dir == Direction.REQUEST else waiting - asked
+        elif event.phase == ConnPhase.CLOSE:
+            waiting = {each for each in waiting if each[0] != event.conn}
     return bool(waiting)
 
 
@@ -257,7 +258,7 @@ class Reading:
             self._watch = Watch(reading, self._scene.directory / "writes")
 
     def _has_gathered(self) -> bool:
-        return not is_gathering(self._scene.so_far.of(kinds.FRAME, kinds.CONN))
+        return not is_gathering(self._scene.so_far.of(kinds.Frame, kinds.Conn))
 
     def stand_by(self) -> None:
         """Do nothing: declared stages have no standby."""
@@ -266,7 +267,7 @@ class Reading:
         """Write down the durable writes of each stage, if they were logged."""
         if self._watch is not None:
             scene = self._scene
-            self._watch.tell(scene.history, scene.so_far.of(kinds.CONN, kinds.FETCHED), scene.load)
+            self._watch.tell(scene.history, scene.so_far.of(kinds.Conn, kinds.Fetched), scene.load)
 
     def close(self) -> None:
         """Stop every stage. An error is raised only after all stages were stopped."""

@@ -138,8 +138,8 @@ class Positions:
         scene, topic = self._scene, self._scene.pipeline.topic
         given = [
             e
-            for e in scene.so_far.of(kinds.FETCHED)
-            if e["reached"] and e["topic"] == topic and self._owners.lives(e["conn"])
+            for e in scene.so_far.of(kinds.Fetched)
+            if e.reached and e.topic == topic and e.conn is not None and self._owners.lives(e.conn)
         ]
         known = scene.learnt.silences.leaves_tails(scene.cell)
         if not was_given(behind, saved, given) or not (known or self._is_still(COMMITS_S)):

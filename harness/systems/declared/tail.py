@@ -12,20 +12,22 @@ from collections import defaultdict
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Mapping
 
-    from harness.model.history import Event
+    from harness.model import events as kinds
 
 
-def was_given(last: Mapping[int, int], saved: Mapping[int, int], given: Sequence[Event]) -> bool:
+def was_given(
+    last: Mapping[int, int], saved: Mapping[int, int], given: Iterable[kinds.Fetched]
+) -> bool:
     """Say whether living readers were given every record past the saved positions.
 
     ``last``: the offset of the last record, ``saved``: the saved position (-1: none), both by
     partition; ``given``: the wire's lines of what these readers were given.
     """
     reached: dict[int, int] = defaultdict(lambda: -1)
-    for event in given:
-        reached[event["partition"]] = max(event["offset"], reached[event["partition"]])
+    for partition, offset in filter(None, (event.at for event in given)):
+        reached[partition] = max(offset, reached[partition])
     return all(
         reached[partition] >= offset
         for partition, offset in last.items()
@@ -34,10 +36,11 @@ def was_given(last: Mapping[int, int], saved: Mapping[int, int], given: Sequence
 
 
 def is_recorded(
-    saved: Mapping[int, int], given: Sequence[Event], results: Collection[str | None]
+    saved: Mapping[int, int], given: Iterable[kinds.Fetched], results: Collection[str | None]
 ) -> bool:
     """Say whether every record that was given from past the saved positions is in the output;
     copies without id don't count.
     """
-    behind = {e["record"] for e in given if e["offset"] >= saved.get(e["partition"], -1)} - {None}
+    placed = ((event.record, event.at) for event in given)
+    behind = {record for record, at in placed if at and at[1] >= saved.get(at[0], -1)}
     return behind <= set(results)

@@ -63,13 +63,10 @@ def given_at(seen: Sequence[Event], role: str, record: str) -> int | None:
     """Return when a record first reached a stage (wall ns), as the wire saw it; ``None`` if it
     never did.
     """
-    conns = {e["conn"] for e in seen if e["event"] == kinds.CONN and e["role"] == role}
+    conns = {e.conn for e in seen if isinstance(e, kinds.Conn) and e.role == role}
     given = (
         e
         for e in seen
-        if e["event"] == kinds.FETCHED
-        and e["record"] == record
-        and e["reached"]
-        and e["conn"] in conns
+        if isinstance(e, kinds.Fetched) and e.record == record and e.reached and e.conn in conns
     )
-    return next((int(e["w"]) for e in given), None)
+    return next((e.w for e in given), None)

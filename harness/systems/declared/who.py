@@ -108,11 +108,9 @@ class DeclaredNodes:
         """
         if self._crashes_one(trigger.role):
             self.members = self.membership()
-            port = next(
-                (e["peer"] for e in self._scene.so_far.of(kinds.CONN) if e["conn"] == hit["conn"]),
-                0,
-            )
-            self._aim(trigger.role, self.stage(trigger.role).owner(port), hit["conn"])
+            conn = hit["conn"]
+            ports = (e.peer for e in self._scene.so_far.of(kinds.Conn) if e.conn == conn)
+            self._aim(trigger.role, self.stage(trigger.role).owner(next(ports, None) or 0), conn)
         return str(hit["role"])
 
     def standing(self, trigger: InProgram | AtWrite) -> Fired | None:
@@ -142,7 +140,7 @@ class DeclaredNodes:
         return "hold", {"record": self._scene.cell.in_hand(target), "called": target.id}
 
     def _pid_at_failpoint(self) -> int | None:
-        return next((int(event["pid"]) for event in self._scene.so_far.of(kinds.FAILPOINT)), None)
+        return next((event.pid for event in self._scene.so_far.of(kinds.Failpoint)), None)
 
     def _pid_at_write(self, stage: CommandNode) -> int | None:
         held = stage.held()
