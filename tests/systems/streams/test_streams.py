@@ -333,9 +333,8 @@ def test_an_instance_died_while_it_made_its_state_anew(
         else {"event": kinds.RULE, "rule": RESTORE, "phase": phase, "t": t}
         for phase, t in lines
     ]
-    course: Any = SimpleNamespace(
-        history=a_history(tuple(events)), killed=[e for e in events if e["event"] == kinds.NODE]
-    )
+    history = a_history(events)
+    course: Any = SimpleNamespace(history=history, killed=list(history.of(kinds.Node)))
     assert Restoring().trouble(course) == trouble
 
 
