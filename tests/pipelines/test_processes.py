@@ -272,21 +272,21 @@ def test_a_worker_that_has_left_the_group_is_the_stages_own(
             stage.kill()
             assert gone(worker)
             assert end.recv(1) == b""
-    started, joined, paused, resumed, exited = list(read_history(tmp_path).of(kinds.NODE))
-    assert [e["phase"] for e in (started, joined, paused, resumed, exited)] == [
+    started, joined, paused, resumed, exited = list(read_history(tmp_path).of(kinds.Node))
+    assert [e.phase for e in (started, joined, paused, resumed, exited)] == [
         "started",
         "joined",
         "paused",
         "resumed",
         "exited",
     ]
-    assert (joined["pid"], joined["of"]) == (worker, started["pid"])
+    assert (joined.pid, joined.of) == (worker, started.pid)
     for event in (paused, exited):
-        assert [command for pid, _, command in event["members"] if pid == worker] == [
+        assert [command for pid, _, command in event.members if pid == worker] == [
             command_line(tmp_path, listener)
         ]
-    assert exited["signal"] == signal.SIGKILL
-    assert "left" not in exited
+    assert exited.signal == signal.SIGKILL
+    assert not exited.left
 
 
 def test_who_does_not_come_back_is_found_so_by_its_supervisor(

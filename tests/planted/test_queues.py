@@ -244,11 +244,11 @@ def test_a_history_of_a_queue_names_no_offsets(results: dict[str, CellResult]) -
     """It has no ends and no positions; its copies have places, and are counted."""
     result = results[Case(Plant(set_aside=1), EOS, BROKEN, scenario=QUEUE).name]
     history = read_history(result.directory / "history")
-    assert not list(history.of(kinds.LOG, kinds.POSITION))
+    assert not list(history.of(kinds.Log, kinds.Position))
     assert result.plan.logs == {}
-    for event in history.of(kinds.STORED, kinds.RECORDED, kinds.REMOVED, kinds.DELIVERED):
-        assert not {"partition", "offset", "epoch"} & event.keys()
-    counted = {event["queue"]: event["ready"] for event in history.of(kinds.COUNTED)}
+    for event in history.of(kinds.Stored, kinds.Recorded, kinds.Removed, kinds.Delivered):
+        assert (event.partition, event.offset, event.epoch) == (None, None, None)
+    counted = {event.queue: event.ready for event in history.of(kinds.Counted)}
     assert counted == {"queue": 0, "dead letters": 1}
     [aside] = [event["place"] for event in history.of(kinds.STORED) if event["hop"] == "aside"]
     assert [event["to"] for event in history.of(kinds.MOVED)] == [aside]
