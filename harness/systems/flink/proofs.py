@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Final
 
 from harness.model import events as kinds
+from harness.model.events import FaultPhase
 from harness.systems.flink.signs import beside_stand
 
 if TYPE_CHECKING:
@@ -68,7 +69,9 @@ class ReadersWaited:
     def trouble(self, course: Course) -> str | None:
         """Say what readers saw instead, or return ``None``."""
         unseen = [
-            event.unseen for event in course.history.of(kinds.Fault) if event.phase == "readers"
+            event.unseen
+            for event in course.history.of(kinds.Fault)
+            if event.phase == FaultPhase.READERS
         ]
         if not unseen:
             return "it was not checked what readers saw"
@@ -121,5 +124,5 @@ def _told(course: Course) -> list[kinds.Fault]:
     return [
         e
         for e in course.history.of(kinds.Fault)
-        if e.phase == "checkpoint" and (dead is None or e.t < dead)
+        if e.phase == FaultPhase.CHECKPOINT and (dead is None or e.t < dead)
     ]

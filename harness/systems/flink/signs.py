@@ -6,6 +6,7 @@ from collections import defaultdict
 from typing import TYPE_CHECKING, Final
 
 from harness.model import events as kinds
+from harness.model.events import BatchPhase, FaultPhase
 from harness.model.prediction import Select
 from harness.model.sign import Sign
 from harness.model.states import Hop
@@ -55,7 +56,9 @@ def checkpoint_selections(history: History, target: str) -> dict[Select, frozens
     """
     given = [event for event in history.of(kinds.Delivered) if event.record == target]
     snapshots = [
-        e for e in history.of(kinds.Batch) if e.phase == "snapshot" and given and e.t < given[0].t
+        e
+        for e in history.of(kinds.Batch)
+        if e.phase == BatchPhase.SNAPSHOT and given and e.t < given[0].t
     ]
     if not snapshots:
         return {}
@@ -82,7 +85,7 @@ def _committed_since(history: History) -> dict[Select, frozenset[str]]:
     complete = [
         e.number
         for e in history.of(kinds.Fault)
-        if e.phase == "checkpoint" and e.status == "COMPLETED" and e.number is not None
+        if e.phase == FaultPhase.CHECKPOINT and e.status == "COMPLETED" and e.number is not None
     ]
     if not restored or not complete:
         return {}
@@ -98,7 +101,9 @@ def _committed_since(history: History) -> dict[Select, frozenset[str]]:
 
 def _positions(history: History, number: int) -> dict[int, int]:
     """Return the positions, by partition, of a checkpoint in the first attempt that took it."""
-    found = [e for e in history.of(kinds.Batch) if e.phase == "snapshot" and e.batch == number]
+    found = [
+        e for e in history.of(kinds.Batch) if e.phase == BatchPhase.SNAPSHOT and e.batch == number
+    ]
     return {e.partition: e.position for e in found if e.by == found[0].by}
 
 
