@@ -211,8 +211,8 @@ def parse_history(files: Iterable[tuple[str, Iterable[bytes]]], cell: str | None
                     "bytes)"
                 )
         ended = at.lines
-        if (
-            last and _decoded(last) is None
+        if last and not isinstance(
+            _decoded(last), Event
         ):  # no newline behind it: the writer was killed inside this line
             cut.append(name)
         elif last:
@@ -258,8 +258,8 @@ class Lines:
 
     def _event(self, line: bytes, at: Mark) -> Event | None:
         event = _decoded(line)
-        if event is None:
-            self.damage.append(f"{at.name}:{at.lines}")
+        if not isinstance(event, Event):
+            self.damage.append(f"{at.name}:{at.lines}{event}")
             at.told = None  # what it was cannot be known
             return None
         if line in self._known:
@@ -292,7 +292,10 @@ def _any_kind() -> Any:
     return Union[tuple(CLASSES.values())]  # noqa: UP007 - as many as there are
 
 
-def _decoded(line: bytes) -> Event | None:
+def _decoded(line: bytes) -> Event | str:
+    """Return the event of a line; if it is none, why, in brackets, or nothing if it is no JSON of
+    an event at all.
+    """
     if line.count(b"[") + line.count(b"{") > safe_files.DEEPEST:
         event = _loaded(line)
     else:
@@ -300,20 +303,23 @@ def _decoded(line: bytes) -> Event | None:
             event = _decoder().decode(line)
         except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
             event = _loaded(line)
-    return event if event is not None and 0 <= event.t < safe_files.LARGEST else None
+    return "" if isinstance(event, Event) and not 0 <= event.t < safe_files.LARGEST else event
 
 
-def _loaded(line: bytes) -> Event | None:
+def _loaded(line: bytes) -> Event | str:
     """Read a line that is not written as we write them (another encoding, halves of a character),
-    is of an earlier version or of an unknown kind, or is damage (then nothing).
+    is of an earlier version or of an unknown kind, or is damage.
     """
     try:
         told = safe_files.parse_json(line)
-        if not isinstance(told, dict) or not isinstance(told.get("event"), str):
-            return None
+    except ValueError:
+        return ""
+    if not isinstance(told, dict) or not isinstance(told.get("event"), str):
+        return ""
+    try:
         return event_of(told)
-    except (ValueError, msgspec.ValidationError):
-        return None
+    except ValueError as error:  # msgspec names the field, and what is wrong with it
+        return f" ({told['event']}: {error})"
 
 
 @cache
