@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from harness import registry
 from harness.judge.verdict import Kind
 from harness.model import events as kinds
+from harness.model.events import NodePhase
 from harness.model.logs import last_lines, log_text
 from harness.pipelines.fixes import fix_of
 from harness.pipelines.practice import practice_of
@@ -36,10 +37,8 @@ def said_last(result: CellResult) -> list[tuple[str, list[str]]]:
     """Return the last lines of the log of each stage that ended by an error, as (stage, lines); no
     lines if there are none.
     """
-    lives = lines_of(result, kinds.NODE)
-    failed = dict.fromkeys(
-        str(e.get("node")) for e in lives if e.get("phase") == "exited" and e.get("status")
-    )
+    lives = lines_of(result, kinds.Node)
+    failed = dict.fromkeys(e.node for e in lives if e.phase == NodePhase.EXITED and e.status)
     return [(name, last_lines(log_text(result.directory, name))) for name in failed]
 
 
@@ -49,5 +48,5 @@ def mending(result: CellResult) -> str | None:
     """
     if result.plan.system != DECLARED or result.verdict.kind is not Kind.BROKEN:
         return None
-    seen = practice_of(lines_of(result, kinds.FRAME, kinds.SENT, kinds.UNSENT))
+    seen = practice_of(lines_of(result, kinds.Frame, kinds.Sent, kinds.Unsent))
     return fix_of(result.judgement, registry.scenarios(), seen)

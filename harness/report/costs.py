@@ -143,7 +143,7 @@ def _figures(result: CellResult) -> Iterator[tuple[str, float]]:
 
 def _throughput(history: History) -> Iterator[tuple[str, float]]:
     """Yield the records per second, from the first record taken to the last one delivered."""
-    taken, arrived = _first(history, kinds.TAKEN), _first(history, kinds.DELIVERED)
+    taken, arrived = _first(history, kinds.Taken), _first(history, kinds.Delivered)
     if taken and taken.keys() <= arrived.keys():
         yield (
             THROUGHPUT,
@@ -155,7 +155,7 @@ def _latency(history: History) -> Iterator[tuple[str, float]]:
     """Yield the median latency, in ms, of the records that were taken while no other
     was under way.
     """
-    taken, arrived = _first(history, kinds.TAKEN), _first(history, kinds.DELIVERED)
+    taken, arrived = _first(history, kinds.Taken), _first(history, kinds.Delivered)
     if not taken or not taken.keys() <= arrived.keys():
         return
     alone: list[float] = []
@@ -168,9 +168,9 @@ def _latency(history: History) -> Iterator[tuple[str, float]]:
         yield LATENCY, statistics.median(alone)
 
 
-def _first(history: History, kind: str) -> dict[str, int]:
+def _first(history: History, kind: type[kinds.Taken | kinds.Delivered]) -> dict[str | None, int]:
     """When each record had its first event of a kind, in ns."""
-    found: dict[str, int] = {}
+    found: dict[str | None, int] = {}
     for event in history.of(kind):
-        found.setdefault(event["record"], event["t"])
+        found.setdefault(event.record, event.t)
     return found

@@ -10,11 +10,19 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from harness.judge.rows import Rows
 from harness.judge.signs import common_signs
 from harness.model import events as kinds
+from harness.model.events import (
+    DrainPhase,
+    FaultPhase,
+    NetworkPhase,
+    NodePhase,
+    RulePhase,
+    TransactionOutcome,
+)
 from harness.protocols.kafka.steps import ERRORS, STEPS, Api, error_name
 from harness.report.reading import lines_of
 from harness.wire.rules import Direction
@@ -25,6 +33,8 @@ if TYPE_CHECKING:
     from harness.judge.movement import Movement
     from harness.model.history import Event
     from harness.saved import CellResult, SavedRun
+
+E = TypeVar("E", bound=kinds.Event)
 
 
 class Group(StrEnum):
@@ -63,37 +73,25 @@ class _Cell:
     result: CellResult
     events: list[Event]
 
-    def rule(self, *phases: str) -> bool:
+    def rule(self, *phases: RulePhase) -> bool:
         """Whether a rule of a fault came to one of these phases; what only keeps back
         load is none.
         """
-        return any(
-            e.get("phase") in phases and e.get("rule") not in kinds.WAVES
-            for e in self.of(kinds.RULE)
-        )
+        return any(e.phase in phases and e.rule not in kinds.WAVES for e in self.of(kinds.Rule))
 
     def killed(self) -> bool:
         """Whether a process was killed; what ends behind the drain is ended by the harness."""
         drained = min(
-            (e["t"] for e in self.of(kinds.DRAIN) if e.get("phase") != "begun"), default=None
+            (e.t for e in self.of(kinds.Drain) if e.phase != DrainPhase.BEGUN), default=None
         )
         deaths = (
-            e["t"]
-            for e in self.of(kinds.NODE)
-            if e.get("phase") == "exited" and e.get("signal") == SIGKILL
+            e.t for e in self.of(kinds.Node) if e.phase == NodePhase.EXITED and e.signal == SIGKILL
         )
         return any(drained is None or t < drained for t in deaths)
 
-    def any(self, kind: str, **fields: object) -> bool:
-        """Whether a line of a kind has these fields."""
-        return any(
-            all(event.get(name) == value for name, value in fields.items())
-            for event in self.of(kind)
-        )
-
-    def of(self, *wanted: str) -> Iterator[Event]:
+    def of(self, *wanted: type[E]) -> Iterator[E]:
         """Yield the lines of these kinds."""
-        return (event for event in self.events if event["event"] in wanted)
+        return (event for event in self.events if isinstance(event, wanted))
 
     def counts(self, name: str) -> bool:
         """Whether the account counts any."""
@@ -106,10 +104,8 @@ class _Cell:
 
     def errors(self) -> set[str]:
         """Return the errors of brokers that the wire saw, or gave in a broker's name."""
-        told = [event.get("error") for event in self.of(kinds.FRAME)]
-        told += [
-            event.get("error") for event in self.of(kinds.RULE) if event.get("phase") == "answered"
-        ]
+        told = [event.error for event in self.of(kinds.Frame)]
+        told += [e.error for e in self.of(kinds.Rule) if e.phase == RulePhase.ANSWERED]
         return {
             error_name(error) if isinstance(error, int) else str(error) for error in told if error
         }
@@ -131,8 +127,7 @@ _JOINS: Final = frozenset({str(Api.JOIN_GROUP), str(Api.SYNC_GROUP)})
 def _retried(cell: _Cell) -> bool:
     """Whether a record went to one topic in more than one request."""
     asked = {
-        (event.get("record"), event.get("topic"), event.get("request"))
-        for event in cell.of(kinds.SENT, kinds.UNSENT)
+        (event.record, event.topic, event.request) for event in cell.of(kinds.Sent, kinds.Unsent)
     }
     return len(asked) > len({(record, topic) for record, topic, _ in asked})
 
@@ -141,29 +136,32 @@ def _rebalanced(cell: _Cell) -> bool:
     """Whether members of a group joined again, or got partitions again, when records had reached
     somebody.
     """
-    first = min((event["t"] for event in cell.of(kinds.FETCHED, kinds.DELIVERED)), default=None)
+    first = min((event.t for event in cell.of(kinds.Fetched, kinds.Delivered)), default=None)
     if first is None:
         return False
-    joins = (event for event in cell.of(kinds.FRAME) if event.get("api") in _JOINS)
-    given = (event for event in cell.of(kinds.READY) if "partitions" in event)
-    return any(event["t"] > first for event in (*joins, *given))
+    joins = (event.t for event in cell.of(kinds.Frame) if event.api in _JOINS)
+    given = (event.t for event in cell.of(kinds.Ready) if event.partitions is not None)
+    return any(t > first for t in (*joins, *given))
+
+
+def _told(cell: _Cell, outcome: TransactionOutcome) -> bool:
+    """Whether a program was told this of a transaction."""
+    return any(event.outcome == outcome for event in cell.of(kinds.Transaction))
 
 
 def _fenced(cell: _Cell) -> bool:
-    return bool(_FENCES & cell.errors()) or cell.any(kinds.TRANSACTION, outcome="fenced")
+    return bool(_FENCES & cell.errors()) or _told(cell, TransactionOutcome.FENCED)
 
 
 def _aborted(cell: _Cell) -> bool:
-    outcomes = {event.get("outcome") for event in cell.of(kinds.TRANSACTION)}
-    return cell.counts("aborted") or "aborted" in outcomes or cell.any(kinds.END_TXN, commit=False)
+    asked = any(not event.commit for event in cell.of(kinds.EndTxn))
+    return cell.counts("aborted") or _told(cell, TransactionOutcome.ABORTED) or asked
 
 
 def _led_elsewhere(cell: _Cell) -> bool:
-    leaders: dict[tuple[object, object], set[object]] = {}
-    for event in cell.of(kinds.LEADERSHIP):
-        leaders.setdefault((event.get("topic"), event.get("partition")), set()).add(
-            event.get("leader")
-        )
+    leaders: dict[tuple[str, int], set[str]] = {}
+    for event in cell.of(kinds.Leadership):
+        leaders.setdefault((event.topic, event.partition), set()).add(event.leader)
     return any(len(each) > 1 for each in leaders.values())
 
 
@@ -171,27 +169,33 @@ _COURSE: Final[Mapping[str, tuple[str, Callable[[_Cell], bool]]]] = {
     "kill": ("a process was killed (SIGKILL)", _Cell.killed),
     "pause": (
         "a process was paused (SIGSTOP), and resumed",
-        lambda cell: cell.any(kinds.NODE, phase="paused"),
+        lambda cell: any(e.phase == NodePhase.PAUSED for e in cell.of(kinds.Node)),
     ),
     "restart": (
         "a program was started again",
-        lambda cell: any(e.get("incarnation", 1) > 1 for e in cell.of(kinds.NODE)),
+        lambda cell: any(e.incarnation > 1 for e in cell.of(kinds.Node)),
     ),
-    "held frame": ("the wire held a frame", lambda cell: cell.rule("held")),
-    "dropped frame": ("a frame never arrived", lambda cell: cell.rule("dropped", "discarded")),
-    "cut connection": ("a connection was cut", lambda cell: cell.rule("cut")),
+    "held frame": ("the wire held a frame", lambda cell: cell.rule(RulePhase.HELD)),
+    "dropped frame": (
+        "a frame never arrived",
+        lambda cell: cell.rule(RulePhase.DROPPED, RulePhase.DISCARDED),
+    ),
+    "cut connection": ("a connection was cut", lambda cell: cell.rule(RulePhase.CUT)),
     "late frame": (
         "a frame arrived late, over another connection",
-        lambda cell: cell.rule("delivered"),
+        lambda cell: cell.rule(RulePhase.DELIVERED),
     ),
-    "refusal": ("a request was refused in the broker's name", lambda cell: cell.rule("answered")),
+    "refusal": (
+        "a request was refused in the broker's name",
+        lambda cell: cell.rule(RulePhase.ANSWERED),
+    ),
     "bad network": (
         "the network was made slow, narrow or silent",
-        lambda cell: cell.any(kinds.NETWORK, phase="on"),
+        lambda cell: any(e.phase == NetworkPhase.ON for e in cell.of(kinds.Network)),
     ),
     "lost disk": (
         "a log went back to what was flushed",
-        lambda cell: cell.any(kinds.FAULT, phase="forgot"),
+        lambda cell: any(e.phase == FaultPhase.FORGOT for e in cell.of(kinds.Fault)),
     ),
     "leader moved": ("a partition got another leader", _led_elsewhere),
     "retry": ("a record was sent again", _retried),
@@ -256,7 +260,7 @@ def _goals(run: SavedRun) -> Iterator[Goal]:
             words[str(sign)] = sign.words
             if records:
                 signs.setdefault(str(sign), []).append(result.plan.id)
-        read |= {str(event.get("api")) for event in cell.of(kinds.FRAME) if "error" in event}
+        read |= {str(event.api) for event in cell.of(kinds.Frame) if event.error is not None}
         for error in cell.errors():
             errors.setdefault(error, []).append(result.plan.id)
     yield from (
@@ -275,21 +279,21 @@ def _goals(run: SavedRun) -> Iterator[Goal]:
         )
 
 
-_READ: Final = (
-    kinds.NODE,
-    kinds.READY,
-    kinds.RULE,
-    kinds.DRAIN,
-    kinds.NETWORK,
-    kinds.FAULT,
-    kinds.LEADERSHIP,
-    kinds.FRAME,
-    kinds.SENT,
-    kinds.UNSENT,
-    kinds.FETCHED,
-    kinds.DELIVERED,
-    kinds.TRANSACTION,
-    kinds.END_TXN,
+_READ: Final[tuple[type[Event], ...]] = (
+    kinds.Node,
+    kinds.Ready,
+    kinds.Rule,
+    kinds.Drain,
+    kinds.Network,
+    kinds.Fault,
+    kinds.Leadership,
+    kinds.Frame,
+    kinds.Sent,
+    kinds.Unsent,
+    kinds.Fetched,
+    kinds.Delivered,
+    kinds.Transaction,
+    kinds.EndTxn,
 )
 
 

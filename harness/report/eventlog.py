@@ -5,13 +5,15 @@ the protocol's own names.
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Final
 
 from harness.model import events as kinds
+from harness.model.events import Direction, RulePhase
 from harness.model.history import line_of
 from harness.protocols.kafka.steps import error_name
 from harness.report.escaping import visible
 from harness.report.page.detail import history_of
+from harness.report.reading import record_of, records_of
 from harness.report.record import NoRecordError, no_record
 from harness.report.summary import SIGNS, counted, outcome
 
@@ -21,7 +23,7 @@ if TYPE_CHECKING:
     from harness.model.history import Event
     from harness.saved import CellResult
 
-ON_THE_WIRE = frozenset({kinds.FRAME, kinds.CONN, kinds.RULE, kinds.UNDECODABLE})
+ON_THE_WIRE: Final = (kinds.OfFrame, kinds.Conn)
 """Kinds of events about frames and connections."""
 _SHOWN_ELSEWHERE = frozenset({"line", "t", "w", "cell", "by", "event"})
 _OF_A_FRAME = frozenset(
@@ -40,6 +42,15 @@ _OF_A_FRAME = frozenset(
         "record",
     }
 )
+_CARRIED: Final = (
+    kinds.OfSend,
+    kinds.ProduceAnswer,
+    kinds.Acknowledged,
+    kinds.ShareState,
+    kinds.Ending,
+    kinds.DatabaseCommit,
+)
+"""What names a record, and the request that carried it or was answered."""
 MS_NS = 1_000_000
 
 
@@ -81,7 +92,7 @@ def event_lines(
             yield (
                 json.dumps(line_of(event))
                 if as_json
-                else visible(f"  {(event['t'] - zero) / MS_NS:>11.1f} ms  {event_text(event)}")
+                else visible(f"  {(event.t - zero) / MS_NS:>11.1f} ms  {event_text(event)}")
             )
         if not as_json:
             yield ""
@@ -95,68 +106,71 @@ def _chosen(
         if history is None or not history.events:
             continue
         carrying = {
-            event["request"]
+            event.request
             for event in history.events
-            if event.get("record") == record and event.get("request")
+            if isinstance(event, _CARRIED) and event.record == record
         }
         yield (
             result,
-            history.events[0]["t"],
+            history.events[0].t,
             [
                 event
                 for event in history.events
-                if (not frames or event["event"] in ON_THE_WIRE)
+                if (not frames or isinstance(event, ON_THE_WIRE))
                 and (record is None or _about(event, record, carrying))
             ],
         )
 
 
-def _about(event: Event, record: str, carrying: set[Any]) -> bool:
+def _about(event: Event, record: str, carrying: set[str | None]) -> bool:
     """Whether a line is about a record: it names it, or is the frame that carried it
     or its answer.
     """
-    if event.get("record") == record or record in (event.get("records") or ()):
+    if record == record_of(event) or record in (records_of(event) or ()):
         return True
-    return event["event"] == kinds.FRAME and f"{event.get('conn')}:{event.get('corr')}" in carrying
+    return isinstance(event, kinds.Frame) and f"{event.conn}:{event.corr}" in carrying
 
 
 def event_text(event: Event) -> str:
     """Return one event as readable text, without its time.
 
-    >>> event_text({"event": "frame", "role": "producer", "node": "broker-1", "dir": "response",
-    ...             "api": "Produce", "version": 9, "conn": 3, "corr": 7, "size": 53, "error": 6,
-    ...             "records": ["k1-2"]})
+    >>> event_text(
+    ...     kinds.Frame(
+    ...         t=0, role="producer", node="broker-1", dir=Direction.RESPONSE, api="Produce",
+    ...         version=9, conn=3, corr=7, size=53, error=6, records=("k1-2",),
+    ...     )
+    ... )
     'broker-1 → producer  Produce v9 response  NOT_LEADER_OR_FOLLOWER  connection 3, correlation 7,
     53 bytes: k1-2'
     """
-    match event["event"]:
-        case kinds.FRAME:
+    match event:
+        case kinds.Frame():
             return _frame(event)
-        case kinds.RULE if event.get("phase") != "armed" and event.get("api"):
+        case kinds.Rule() if event.phase != RulePhase.ARMED and event.api:
             return (
-                f"rule {event.get('rule')} {event.get('phase')}: "
+                f"rule {event.rule} {event.phase}: "
                 f"{_frame(event)}{_more(event, {'rule', 'phase'} | _OF_A_FRAME)}"
             )
-        case kinds.CONN:
-            peer = f"{event.get('role')} → {event.get('node')}"
+        case kinds.Conn():
+            peer = f"{event.role} → {event.node}"
             more = _more(event, {"phase", "conn", "role", "node"})
-            return f"{peer}  connection {event.get('conn')} {event.get('phase')}{more}"
+            return f"{peer}  connection {event.conn} {event.phase}{more}"
         case _:
-            return f"{event.get('by')}  {event['event']}{_more(event, set())}"
+            return f"{event.by}  {event.event}{_more(event, set())}"
 
 
-def _frame(event: Event) -> str:
-    sides = [str(event.get("role")), str(event.get("node"))]
-    start, end = sides if event.get("dir") != "response" else reversed(sides)
-    error = event.get("error")
+def _frame(event: kinds.OfFrame) -> str:
+    sides = [str(event.role), str(event.node)]
+    start, end = sides if event.dir != Direction.RESPONSE else reversed(sides)
+    error = event.error
     said = f"  {error_name(error) if isinstance(error, int) else error}" if error else ""
-    size = f", {event['size']} bytes" if event.get("size") is not None else ""
-    of = f"connection {event.get('conn')}, correlation {event.get('corr')}{size}"
-    version = f" v{event['version']}" if event.get("version") is not None else ""
-    records = ", ".join(map(str, event.get("records") or ()))
-    library = f" ({event['software']})" if event.get("software") else ""
+    size = f", {event.size} bytes" if event.size is not None else ""
+    of = f"connection {event.conn}, correlation {event.corr}{size}"
+    version = f" v{event.version}" if event.version is not None else ""
+    records = ", ".join(event.records or ())
+    library = f" ({event.software})" if event.software else ""
     return (
-        f"{start} → {end}  {event.get('api')}{version} {event.get('dir')}{said}  "
+        f"{start} → {end}  {event.api}{version} {event.dir}{said}  "
         f"{of}{f': {records}' if records else ''}{library}"
     )
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from harness.model import events as kinds
+from harness.model.events import Direction
 from harness.report.reading import lines_of
 from harness.report.summary import is_own
 
@@ -57,12 +58,12 @@ def clients_of(result: CellResult) -> dict[str, tuple[str, ...]]:
         for stage in result.plan.settings.get("stages", ())
         if isinstance(stage, dict)
     ]
-    frames = [event for event in lines_of(result, kinds.FRAME) if event.get("dir") == "request"]
+    frames = [event for event in lines_of(result, kinds.Frame) if event.dir == Direction.REQUEST]
     found = {}
     for role in roles:
-        mine = [frame for frame in frames if frame.get("role") == role]
-        libraries = {str(frame["software"]) for frame in mine if frame.get("software")}
-        ids = {str(frame["client"]) for frame in mine if frame.get("client")}
+        mine = [frame for frame in frames if frame.role == role]
+        libraries = {frame.software for frame in mine if frame.software}
+        ids = {frame.client for frame in mine if frame.client}
         if libraries or ids:
             found[role] = tuple(sorted(libraries)) or tuple(
                 f"(client id {name})" for name in sorted(ids)

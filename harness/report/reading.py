@@ -2,18 +2,34 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
+from harness.model.events import Event, OfUnknownKind
 from harness.model.history import HISTORY, read_history
 
 if TYPE_CHECKING:
-    from harness.model.history import Event
     from harness.saved import CellResult
 
+E = TypeVar("E", bound=Event)
 
-def lines_of(result: CellResult, *kinds: str) -> list[Event]:
+
+def lines_of(result: CellResult, *kinds: type[E]) -> list[E]:
     """Return the events of these kinds in a cell's history; none if it cannot be read."""
     try:
-        return list(read_history(result.directory / HISTORY).of(*kinds))
+        told = read_history(result.directory / HISTORY).of(*kinds)
+        return [event for event in told if isinstance(event, kinds)]
     except Exception:  # noqa: BLE001 - a damaged history holds anything; the verdict says that it is
         return []
+
+
+def record_of(event: Event) -> str | None:
+    """Return the one record that a line names, of whatever kind it is."""
+    if isinstance(event, OfUnknownKind):
+        return event.fields.get("record")
+    return getattr(event, "record", None)
+
+
+def records_of(event: Event) -> tuple[str, ...] | None:
+    """Return the records that a line lists, of whatever kind it is; ``None`` if it has no list."""
+    many = getattr(event, "records", None)
+    return many if isinstance(many, tuple) else None

@@ -80,8 +80,6 @@ def advice(result: CellResult) -> Iterator[str]:
     for row in broken_rows(result)[:1]:
         yield f"the path of {row['record']}:"
         yield from record_text([result], str(row["record"])).splitlines()[1:]
-    yield from (
-        told_write(event) for event in read_history(result.directory / HISTORY).of(kinds.DURABLE)
-    )
+    yield from map(told_write, read_history(result.directory / HISTORY).of(kinds.Durable))
     if fix := mending(result):
         yield f"how to fix it: {fix}"

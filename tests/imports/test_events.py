@@ -38,7 +38,7 @@ MOST: Final = {
     "matrix": 0,
     "pipelines": 0,
     "proofs": 0,
-    "report": 465,
+    "report": 19,
     "run": 0,
     "saved.py": 0,
     "services": 0,

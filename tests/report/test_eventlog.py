@@ -11,12 +11,13 @@ import kafka.errors
 import pytest
 
 from harness.cli import main
+from harness.model import events as kinds
 from harness.model.history import HISTORY, event_of, read_history
 from harness.protocols.kafka import steps
 from harness.report.eventlog import event_lines
 from harness.report.record import NoRecordError
 from tests.report.hostile import run_of
-from tests.report.lively import lively
+from tests.report.lively import golden, lively
 from tests.report.own import LIBRARY, own_run
 
 if TYPE_CHECKING:
@@ -60,6 +61,16 @@ def test_without_frames_the_authorities_are_listed_too(cell: CellResult) -> None
         assert any(f"  {word}  " in line for line in lines), word
     times = [float(line.split(" ms")[0]) for line in lines[1:-1]]
     assert times == sorted(times)
+
+
+def test_a_line_that_only_counts_records_is_about_none() -> None:
+    """Such a line tells how many records retention has deleted."""
+    cell = golden("convicted-of-going-on")
+    history = read_history(cell.directory / HISTORY)
+    assert any(isinstance(fault.records, int) for fault in history.of(kinds.Fault))
+    lines = list(event_lines([cell], record=cell.plan.target))
+    assert any("  offered  " in line for line in lines)
+    assert not any("phase forgot" in line for line in lines)
 
 
 def test_the_lines_are_those_of_the_history_as_json(cell: CellResult) -> None:

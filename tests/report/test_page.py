@@ -586,7 +586,7 @@ def test_a_path_through_a_queue_names_places_and_no_offsets() -> None:
     story.removed(TARGET, "later:1", "expiry")
     deliver(story, TARGET, again=True)
     rows = account(story.events).records.to_dict("records")
-    path = Paths(story.events).of(next(row for row in rows if row["record"] == TARGET))
+    path = Paths(events_of(story.events)).of(next(row for row in rows if row["record"] == TARGET))
     assert not [
         hop.text
         for hop in path.hops
@@ -602,7 +602,7 @@ def test_a_path_through_a_queue_names_places_and_no_offsets() -> None:
         ("sink", "recorded, row 3: from q:3", "A"),
         ("consumer-1", "delivered, again, as the broker says", ""),
     }
-    assert [ribbon.name for ribbon in ribbons_of(story.events, rows)] == ["source"]
+    assert [ribbon.name for ribbon in ribbons_of(events_of(story.events), rows)] == ["source"]
 
 
 def test_what_was_set_aside_has_its_path_told() -> None:

@@ -5,11 +5,12 @@ sign, and what to do next.
 from __future__ import annotations
 
 import dataclasses
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from harness.judge.course import how_ended
 from harness.knowledge import knowledge
 from harness.model import events as kinds
+from harness.model.events import DrainPhase, FaultPhase, NetworkPhase, NodePhase, RulePhase
 from harness.report.summary import DECLARED, Outcome, outcome
 
 if TYPE_CHECKING:
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from harness.model.plan import Plan
     from harness.saved import CellResult
 
+E = TypeVar("E", bound=kinds.Event)
 MOST_HITS = 5
 """How many hits of a rule or failpoint are told at length."""
 NETWORK_COUNTS = {
@@ -93,7 +95,7 @@ def proof_of(plan: Plan, events: Sequence[Event]) -> list[str]:
     """
     if plan.refused_by_client:
         said = next(
-            (f"{e.get('by')}: {e.get('because')}" for e in events if e["event"] == kinds.STOPPED),
+            (f"{event.by}: {event.because}" for event in _of(events, kinds.Stopped)),
             "it did not say so",
         )
         return [f"no fault: the client itself must refuse these settings ({said})"]
@@ -102,10 +104,10 @@ def proof_of(plan: Plan, events: Sequence[Event]) -> list[str]:
     return [
         *_rules(events),
         *_failpoints(events),
-        *(told_write(event) for event in events if event["event"] == kinds.DURABLE),
+        *map(told_write, _of(events, kinds.Durable)),
         *_faults(events),
-        *_network(events),
-        *_engine(events),
+        *map(network_text, _of(events, kinds.Network)),
+        *map(_engine_text, _of(events, kinds.Engine)),
         *_deaths(plan, events),
     ] or ["nothing shows that the fault fired"]
 
@@ -133,155 +135,122 @@ def beside(movement: Movement) -> list[str]:
     return told
 
 
+def _of(events: Sequence[Event], kind: type[E]) -> Iterator[E]:
+    """Yield the events of a kind."""
+    return (event for event in events if isinstance(event, kind))
+
+
 def _rules(events: Sequence[Event]) -> Iterator[str]:
-    rules = [
-        event
-        for event in events
-        if event["event"] == kinds.RULE and event.get("rule") not in kinds.WAVES
-    ]
+    rules = [event for event in _of(events, kinds.Rule) if event.rule not in kinds.WAVES]
     for event in rules:
-        if event.get("phase") == "armed":
-            where = f"{event.get('api')} {event.get('direction')} of the {event.get('role')}"
-            record = f" with record {event['record']}" if event.get("record") else ""
-            since = f", since {event['since']}" if event.get("since") else ""
-            error = f" with {event['error']}" if event.get("error") else ""
+        if event.phase == RulePhase.ARMED:
+            where = f"{event.api} {event.direction} of the {event.role}"
+            record = f" with record {event.record}" if event.record else ""
+            since = f", since {event.since}" if event.since else ""
+            error = f" with {event.error}" if event.error else ""
             yield (
-                f"rule {event.get('rule')}: {event.get('action')}{error} the {where}{record}, "
-                f"occurrence {event.get('occurrence')}{since}"
+                f"rule {event.rule}: {event.action}{error} the {where}{record}, "
+                f"occurrence {event.occurrence}{since}"
             )
-    hits = [event for event in rules if event.get("phase") == "hit"]
+    hits = [event for event in rules if event.phase == RulePhase.HIT]
     for event in hits[:MOST_HITS]:
-        frame = (
-            f"{event.get('api')} v{event.get('version')} {event.get('dir')}, connection "
-            f"{event.get('conn')}"
-        )
+        frame = f"{event.api} v{event.version} {event.dir}, connection {event.conn}"
         yield (
-            f"hit: {frame}, correlation {event.get('corr')}, {event.get('size')} bytes, client "
-            f"{event.get('client')}{_with(event.get('records'))}"
+            f"hit: {frame}, correlation {event.corr}, {event.size} bytes, client "
+            f"{event.client}{_with(event.records)}"
         )
     if len(hits) > MOST_HITS:
         yield f"and {len(hits) - MOST_HITS} more hits"
     yield from _answers(rules)
     for event in rules:
-        if event.get("phase") == "delivered":
-            said = (
-                f"answered with code {event.get('error')}"
-                if event.get("answered")
-                else "not answered"
-            )
+        if event.phase == RulePhase.DELIVERED:
+            said = f"answered with code {event.error}" if event.answered else "not answered"
             yield (
                 "arrived late, over a connection of its own: "
-                f"{event.get('api')}{_with(event.get('records'))}; {said}"
+                f"{event.api}{_with(event.records)}; {said}"
             )
     for event in rules:
-        if event.get("phase") == "disarmed":
+        if event.phase == RulePhase.DISARMED:
             yield (
-                f"counted: {event.get('seen')} frames seen, {event.get('matched')} matched, "
-                f"{event.get('fired')} fired"
+                f"counted: {event.seen} frames seen, {event.matched} matched, {event.fired} fired"
             )
 
 
-def _answers(rules: Sequence[Event]) -> Iterator[str]:
+def _answers(rules: Sequence[kinds.Rule]) -> Iterator[str]:
     """Say what the wire has answered in the broker's name."""
     for event in rules:
-        if event.get("phase") != "answered":
+        if event.phase != RulePhase.ANSWERED:
             continue
-        its_own = (
-            f"which said {event.get('said')}" if event.get("forward") else "which never had it"
-        )
-        told = "was told" if event.get("reached") else "was not told"
-        request = (
-            f"{event.get('api')}, correlation {event.get('corr')}{_with(event.get('records'))}"
-        )
-        yield (
-            f"answered for the broker, {its_own}: {request}; the client {told} {event.get('error')}"
-        )
+        its_own = f"which said {event.said}" if event.forward else "which never had it"
+        told = "was told" if event.reached else "was not told"
+        request = f"{event.api}, correlation {event.corr}{_with(event.records)}"
+        yield f"answered for the broker, {its_own}: {request}; the client {told} {event.error}"
 
 
-def _with(records: object) -> str:
-    if not isinstance(records, tuple) or not records:
+def _with(records: tuple[str, ...] | None) -> str:
+    if not records:
         return ""
     more = f" and {len(records) - MOST_HITS} more" if len(records) > MOST_HITS else ""
-    return f", with {', '.join(str(record) for record in records[:MOST_HITS])}{more}"
+    return f", with {', '.join(records[:MOST_HITS])}{more}"
 
 
 def _failpoints(events: Sequence[Event]) -> Iterator[str]:
-    hits = [event for event in events if event["event"] == kinds.FAILPOINT]
-    for event in hits[:MOST_HITS]:
+    for event in list(_of(events, kinds.Failpoint))[:MOST_HITS]:
         yield (
-            f"failpoint {event.get('name')}: hit {event.get('hit')}, record {event.get('record')}, "
-            f"{event.get('action')} pid {event.get('pid')}"
+            f"failpoint {event.name}: hit {event.hit}, record {event.record}, "
+            f"{event.action} pid {event.pid}"
         )
 
 
-def told_write(event: Event) -> str:
+def told_write(event: kinds.Durable) -> str:
     """Say at which durable write somebody was held.
 
-    >>> event = {"role": "consumer", "side": "after", "call": "unlink", "occurrence": 2, "pid": 7}
-    >>> told_write(event | {"files": ["/w/a-journal"]})
+    >>> from functools import partial
+    >>> held = partial(kinds.Durable, t=0, at=0, made={}, role="consumer", incarnation=1, thread=7)
+    >>> held = partial(held, side="after", call="unlink", occurrence=2, number=9, pid=7)
+    >>> told_write(held(files=("/w/a-journal",)))
     'the consumer (pid 7) was held after unlink 2: /w/a-journal'
     """
-    files = " to ".join(map(str, event.get("files") or ()))
-    where = (
-        f"{event.get('side')} {event.get('call')} "
-        f"{event.get('occurrence')}{f': {files}' if files else ''}"
-    )
-    return f"the {event.get('role')} (pid {event.get('pid')}) was held {where}"
+    files = " to ".join(event.files)
+    where = f"{event.side} {event.call} {event.occurrence}{f': {files}' if files else ''}"
+    return f"the {event.role} (pid {event.pid}) was held {where}"
 
 
 def _faults(events: Sequence[Event]) -> Iterator[str]:
     for event in events:
-        if event["event"] == kinds.FAULT and event.get("phase") == "forgot" and "records" in event:
-            yield (
-                f"deleted from {event.get('file')}, as retention would: {event.get('records')} "
-                "records"
-            )
-        elif (
-            event["event"] == kinds.FAULT
-            and event.get("phase") == "forgot"
-            and "positions" in event
-        ):
-            yield f"positions of the group {event.get('group')} deleted: {event.get('positions')}"
-        elif event["event"] == kinds.FAULT and event.get("phase") == "forgot":
-            yield f"reverted to its flushed state: {event.get('file')}, {_bytes(event)}"
-        elif event["event"] == kinds.ADDED:
-            yield (
-                f"partition {event.get('partition')} added to {event.get('topic')}, which had "
-                f"{event.get('before')}"
-            )
+        match event:
+            case kinds.Fault(phase=FaultPhase.FORGOT):
+                yield _forgot(event)
+            case kinds.Added():
+                yield (
+                    f"partition {event.partition} added to {event.topic}, which had {event.before}"
+                )
 
 
-def _network(events: Sequence[Event]) -> Iterator[str]:
-    for event in events:
-        if event["event"] == kinds.NETWORK:
-            yield network_text(event)
+def _forgot(event: kinds.Fault) -> str:
+    """Say what the system has forgotten."""
+    if event.records is not None:
+        return f"deleted from {event.file}, as retention would: {event.records} records"
+    if event.positions is not None:
+        return f"positions of the group {event.group} deleted: {event.positions}"
+    size = f"{event.bytes_before} → {event.bytes_after} bytes"
+    return f"reverted to its flushed state: {event.file}, {size}"
 
 
-def _engine(events: Sequence[Event]) -> Iterator[str]:
-    for event in events:
-        if event["event"] == kinds.ENGINE:
-            more = ", ".join(
-                f"{name} {event[name]}" for name in SAID_OF if event.get(name) is not None
-            )
-            yield f"the container engine of the {event.get('node')}: {event.get('said')} ({more})"
+def _engine_text(event: kinds.Engine) -> str:
+    told = ((name, getattr(event, name)) for name in SAID_OF)
+    more = ", ".join(f"{name} {value}" for name, value in told if value is not None)
+    return f"the container engine of the {event.node}: {event.said} ({more})"
 
 
-def network_text(event: Event) -> str:
+def network_text(event: kinds.Network) -> str:
     """Say what was done to the network, or what was counted while it was so."""
-    whose = f"the {event.get('role')}'s network to {event.get('node')}"
-    if event.get("phase") == "on":
-        toxics = event.get("toxics")
-        said = (
-            ", ".join(map(_toxic, toxics))
-            if isinstance(toxics, tuple) and toxics
-            else "no toxic named"
-        )
+    whose = f"the {event.role}'s network to {event.node}"
+    if event.phase == NetworkPhase.ON:
+        said = ", ".join(map(_toxic, event.toxics)) if event.toxics else "no toxic named"
         return f"{whose} made bad: {said}"
-    counted = ", ".join(
-        f"{words} {_brief(event[name])}"
-        for name, words in NETWORK_COUNTS.items()
-        if event.get(name)
-    )
+    told = ((words, getattr(event, name)) for name, words in NETWORK_COUNTS.items())
+    counted = ", ".join(f"{words} {_brief(count)}" for words, count in told if count)
     return f"{whose} mended; counted meanwhile: {counted or 'nothing'}"
 
 
@@ -304,24 +273,23 @@ def _toxic(toxic: object) -> str:
 def _deaths(plan: Plan, events: Sequence[Event]) -> Iterator[str]:
     wanted = {str(role) for role in (*plan.evidence.killed, *plan.evidence.paused)}
     for event in events:
-        if event["event"] == kinds.DRAIN and event.get("phase") != "begun":
-            return  # what ends after the drain is ended by the harness
-        if isinstance(event, kinds.Node) and event.asked:
-            yield (
-                f"ended in order (SIGTERM): {event.get('node')} (pid {event.get('pid')}), "
-                f"{how_ended(event)}"
-            )
-        if event["event"] != kinds.NODE or str(event.get("role")) not in wanted:
-            continue
-        who = f"{event.get('node')} (pid {event.get('pid')})"
-        if event.get("phase") == "exited" and event.get("signal"):
-            yield f"the kernel says: {who} ended by signal {event['signal']}"
-        elif event.get("phase") == "paused":
-            yield f"paused: {who}"
+        match event:
+            case kinds.Drain() if event.phase != DrainPhase.BEGUN:
+                return  # what ends after the drain is ended by the harness
+            case kinds.Node():
+                yield from _death(event, wanted)
 
 
-def _bytes(event: Event) -> str:
-    return f"{event.get('bytes_before')} → {event.get('bytes_after')} bytes"
+def _death(event: kinds.Node, wanted: set[str]) -> Iterator[str]:
+    who = f"{event.node} (pid {event.pid})"
+    if event.asked:
+        yield f"ended in order (SIGTERM): {who}, {how_ended(event)}"
+    if event.role not in wanted:
+        return
+    if event.phase == NodePhase.EXITED and event.signal:
+        yield f"the kernel says: {who} ended by signal {event.signal}"
+    elif event.phase == NodePhase.PAUSED:
+        yield f"paused: {who}"
 
 
 def sign_of(result: CellResult) -> tuple[str, bool] | None:

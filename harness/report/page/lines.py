@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections import defaultdict
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from itertools import chain
+from typing import TYPE_CHECKING, Final, TypeAlias, TypeGuard, TypeVar, cast
 
 from harness.judge.deaths import how_it_ended
 from harness.model import events as kinds
+from harness.model.events import DrainPhase, FaultPhase, NodePhase
 from harness.model.states import Hop
+from harness.report.reading import record_of, records_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -16,6 +19,10 @@ if TYPE_CHECKING:
     from harness.model.history import Event
 
 AGAIN: Final = "was started again"
+Move: TypeAlias = kinds.Sent | kinds.Unsent | kinds.Fetched | kinds.Delivered
+"""What tells that a program sent a record, or was given it."""
+E = TypeVar("E", bound=kinds.Event)
+M = TypeVar("M", kinds.Sent, kinds.Fetched, kinds.Delivered)
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,54 +76,51 @@ class Lines:
     """An index over the lines of a history."""
 
     def __init__(self, events: Sequence[Event]) -> None:
-        self.zero: int = events[0]["t"] if events else 0
-        self._of: dict[str, list[Event]] = defaultdict(list)
+        self.zero: int = events[0].t if events else 0
+        self._of: dict[type[Event], list[Event]] = defaultdict(list)
         self._about: dict[str, list[Event]] = defaultdict(list)
         for event in events:
-            self._of[event["event"]].append(event)
-            many = event.get("records")
-            for record in many if isinstance(many, tuple) else [event.get("record")]:
+            self._of[type(event)].append(event)
+            many = records_of(event)
+            for record in [record_of(event)] if many is None else many:
                 self._about[str(record)].append(event)
+        owned: Iterable[kinds.Owner | kinds.OfFrame] = chain(
+            self.of(kinds.Owner), self.of(kinds.Rule), self.of(kinds.Frame)
+        )
         self._conns = {
-            str(event["conn"]): str(event["role"])
-            for kind in (kinds.OWNER, kinds.RULE, kinds.FRAME)
-            for event in self.of(kind)
-            if event.get("role") and event.get("conn") is not None
+            str(event.conn): event.role for event in owned if event.role and event.conn is not None
         }
         self._programs = {
-            f"{event.get('node')}-{event.get('incarnation')}": str(event.get("role"))
-            for event in self.of(kinds.NODE)
+            f"{event.node}-{event.incarnation}": event.role for event in self.of(kinds.Node)
         }
-        for event in self.of(kinds.SENT):  # what a connection's requests name, its answers do not
-            self._conns.setdefault(str(event.get("request")).partition(":")[0], self.role(event))
-        drained = (event["t"] for event in self.of(kinds.DRAIN) if event.get("phase") != "begun")
-        self.rest: int = next(drained, events[-1]["t"] + 1 if events else 0)
+        for event in self.of(kinds.Sent):  # what a connection's requests name, its answers do not
+            self._conns.setdefault(event.request.partition(":")[0], self.role(event))
+        drained = (event.t for event in self.of(kinds.Drain) if event.phase != DrainPhase.BEGUN)
+        self.rest: int = next(drained, events[-1].t + 1 if events else 0)
         """When the drain was over. Processes that end later are ended by lostack, to clean up."""
-        fired = (event["t"] for event in self.of(kinds.FAULT) if event.get("phase") == "fired")
+        fired = (event.t for event in self.of(kinds.Fault) if event.phase == FaultPhase.FIRED)
         self.fired: int | None = next(fired, None)
         self.turns = [turn for turn in self._turns() if turn.t < self.rest]
-        self._positions: dict[tuple[Any, Any], list[Saved]] = defaultdict(list)
+        self._positions: dict[tuple[str | None, int | None], list[Saved]] = defaultdict(list)
         for log, saved in sorted(self._saved(), key=lambda found: found[1].t):
             self._positions[log].append(saved)
-        self.sends = self._by_role(self.of(kinds.SENT))
+        self.sends = self._by_role(self.of(kinds.Sent))
         """By role, what it sent."""
-        self.watched = self._by_role(self.arrived(self.of(kinds.FETCHED)))
+        self.watched = self._by_role([e for e in self.of(kinds.Fetched) if e.reached is not False])
         """By role, what it was given, as the wire saw it."""
-        self.given = self._by_role(self.of(kinds.DELIVERED)) | self.watched
+        self.given: dict[str, Sequence[kinds.Fetched | kinds.Delivered]] = {
+            **self._by_role(self.of(kinds.Delivered)),
+            **self.watched,
+        }
         """By role, what it was given: as the wire saw it, or if that saw nothing, as it says."""
 
-    def of(self, kind: str) -> list[Event]:
+    def of(self, kind: type[E]) -> list[E]:
         """Return the lines of a kind."""
-        return self._of.get(kind, [])
+        return cast("list[E]", self._of.get(kind, []))
 
     def about(self, record: str) -> list[Event]:
         """Return the lines about a record."""
         return self._about.get(record, [])
-
-    @staticmethod
-    def arrived(events: Iterable[Event]) -> list[Event]:
-        """Return these lines but for those of frames that never arrived."""
-        return [event for event in events if event.get("reached") is not False]
 
     def at(self, t: int) -> str:
         """Say when something happened, in seconds since the cell began."""
@@ -126,15 +130,20 @@ class Lines:
         """Return the role of the program that a line is about: by its connection, else by the
         program that it names. Empty if that is unknown.
         """
-        conn, program = event.get("conn"), str(event.get("attempt") or event.get("by"))
-        asked = str(event.get("request") if conn is None else conn).partition(":")[0]
-        return self._conns.get(asked) or self._programs.get(program.partition(".")[0], "")
+        asked = ""
+        match event:
+            case kinds.OfFrame() | kinds.Fetched():
+                asked = str(event.conn)
+            case kinds.OfSend() | kinds.ProduceAnswer() | kinds.Committed() | kinds.Acknowledged():
+                asked = str(event.request).partition(":")[0]
+        program = (attempt_of(event) or event.by).partition(".")[0]
+        return self._conns.get(asked) or self._programs.get(program, "")
 
-    def past(self, copy: Event) -> list[Saved]:
+    def past(self, copy: kinds.Stored) -> list[Saved]:
         """Return of each group the first position that was saved behind a copy in a log."""
         found: dict[str, Saved] = {}
-        for saved in self._positions.get((copy.get("topic"), copy.get("partition")), ()):
-            if saved.offset > copy["offset"]:
+        for saved in self._positions.get((copy.topic, copy.partition), ()):
+            if copy.offset is not None and saved.offset > copy.offset:
                 found.setdefault(saved.group, saved)
         return list(found.values())
 
@@ -142,68 +151,77 @@ class Lines:
         """Return when programs of a role were started again."""
         return [turn.t for turn in self.turns if turn.role == role and turn.how == AGAIN]
 
-    def _by_role(self, events: Iterable[Event]) -> dict[str, list[Event]]:
+    def _by_role(self, events: Iterable[M]) -> dict[str, list[M]]:
         """Return the lines by role; nothing if the role of one is unknown: it may be any."""
-        found: dict[str, list[Event]] = defaultdict(list)
+        found: dict[str, list[M]] = defaultdict(list)
         for event in events:
             found[self.role(event)].append(event)
         return {} if "" in found else found
 
     def _turns(self) -> Iterator[Turn]:
         ended = set()
-        for event in self.of(kinds.NODE):
-            if not isinstance(event, kinds.Node):
-                continue
-            phase, node, how = event.get("phase"), str(event.get("node")), ""
-            if phase == "started" and (node in ended or (event.get("incarnation") or 0) > 1):
-                how = AGAIN
-            elif phase == "exited":
-                ended.add(node)
-                if event.get("status") != 0 or event.get("asked"):
-                    how = how_it_ended(event)  # who has done all its work ends with status 0
-            elif phase in ("paused", "resumed"):
-                how = "was paused" if phase == "paused" else "went on"
+        for event in self.of(kinds.Node):
+            how = ""
+            match event.phase:
+                case NodePhase.STARTED if event.node in ended or event.incarnation > 1:
+                    how = AGAIN
+                case NodePhase.EXITED:
+                    ended.add(event.node)
+                    if event.status != 0 or event.asked:
+                        how = how_it_ended(event)  # who has done all its work ends with status 0
+                case NodePhase.PAUSED:
+                    how = "was paused"
+                case NodePhase.RESUMED:
+                    how = "went on"
             if how:
-                yield Turn(event["t"], str(event.get("role")), node, how)
+                yield Turn(event.t, event.role, event.node, how)
 
-    def _saved(self) -> Iterator[tuple[tuple[Any, Any], Saved]]:
+    def _saved(self) -> Iterator[tuple[tuple[str | None, int | None], Saved]]:
         """Yield the positions that brokers said they have saved. If a request was refused, or no
         answer was seen, it is not known whether its position was saved.
         """
-        answers = self.of(kinds.COMMIT_ANSWER)
-        granted = {_position(e): e["t"] for e in answers if e.get("error") == 0}
+        granted = {_position(e): e.t for e in self.of(kinds.CommitAnswer) if e.error == 0}
         ends = self._ends()
-        for event in self.arrived(self.of(kinds.COMMITTED)):
-            t: int | None = granted.get(_position(event))
-            name = event.get("transactional_id")
+        for event in self.of(kinds.Committed):
+            t = None if event.reached is False else granted.get(_position(event))
+            name = event.transactional_id
             if t is not None and name is not None:
-                t = next((end for asked, end in ends.get(name, ()) if asked > event["t"]), None)
+                t = next((end for asked, end in ends.get(name, ()) if asked > event.t), None)
             if t is not None:
-                log = event.get("topic"), event.get("partition")
-                at = int(event.get("partition") or 0), int(event.get("offset") or 0)
-                yield log, Saved(t, self.role(event), str(event.get("group") or ""), *at)
+                at = event.partition, event.offset
+                yield (
+                    (event.topic, event.partition),
+                    Saved(t, self.role(event), event.group or "", *at),
+                )
 
     def _ends(self) -> dict[str, list[tuple[int, int | None]]]:
         """Return by transactional id when an end of its open transaction was asked for, and when a
         broker said that it commits it; ``None``: it was aborted. A new producer aborts it, too.
         """
-        answers = self.of(kinds.END_TXN_ANSWER)
-        granted = {e.get("request"): e["t"] for e in answers if e.get("error") == 0}
+        granted = {e.request: e.t for e in self.of(kinds.EndTxnAnswer) if e.error == 0}
         found: dict[str, list[tuple[int, int | None]]] = defaultdict(list)
-        for event in (*self.of(kinds.END_TXN), *self.of(kinds.INIT_PRODUCER)):
-            said = granted.get(event.get("request"))
-            if said is not None or event["event"] == kinds.INIT_PRODUCER:
-                committed = said if event.get("commit") else None
-                found[str(event.get("transactional_id"))].append((event["t"], committed))
+        for end in self.of(kinds.EndTxn):
+            said = granted.get(end.request)
+            if said is not None:
+                found[end.transactional_id].append((end.t, said if end.commit else None))
+        for start in self.of(kinds.InitProducer):
+            found[str(start.transactional_id)].append((start.t, None))
         return {name: sorted(ends, key=lambda end: end[0]) for name, ends in found.items()}
 
 
-def in_topic(event: Event) -> bool:
+def in_topic(event: Event) -> TypeGuard[kinds.Stored]:
     """Say whether a line tells of a copy in a log between producer and consumer."""
-    here = event["event"] == kinds.STORED and event.get("hop") == Hop.TOPIC
-    return here and event.get("offset") is not None
+    return isinstance(event, kinds.Stored) and event.hop == Hop.TOPIC and event.offset is not None
 
 
-def _position(event: Event) -> tuple[object, ...]:
+def attempt_of(event: Event) -> str | None:
+    """Return the attempt that a line names."""
+    match event:
+        case kinds.OfSend() | kinds.Acked() | kinds.OfAttempt() | kinds.Stored() | kinds.Recorded():
+            return event.attempt
+    return None
+
+
+def _position(event: kinds.Committed | kinds.CommitAnswer) -> tuple[object, ...]:
     """Name a position in a commit request. The line of its answer has the same name."""
-    return event.get("request"), event.get("topic"), event.get("partition")
+    return event.request, event.topic, event.partition

@@ -3,21 +3,29 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from harness.model import events as kinds
+from harness.model import states
+from harness.model.events import FaultPhase, RulePhase, TransactionOutcome
 from harness.model.places import Removal
 from harness.model.scenario import Role
 from harness.model.states import State
-from harness.report.page.lines import Lines, in_topic
+from harness.report.page.lines import Lines, attempt_of, in_topic
 from harness.report.page.seen import seen_of
 from harness.report.page.usual import usually
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from harness.model.history import Event
 
+OfPlace: TypeAlias = (
+    kinds.Stored | kinds.Removed | kinds.Recorded | kinds.Absorbed | kinds.Fetched | kinds.Delivered
+)
+"""What tells of a copy that stands in a log, or at another place."""
+Copy: TypeAlias = tuple[object, ...]
+"""The name of a copy; empty if a line names none."""
 MS_NS = 1_000_000
 RUNNER = "runner"
 """Who writes the lines of lostack's own runner."""
@@ -72,24 +80,22 @@ class Paths:
 
     def __init__(self, events: Sequence[Event]) -> None:
         self.lines = Lines(events)
-        self._transactions: dict[str, list[Event]] = {}
-        for event in self.lines.of(kinds.TRANSACTION):
-            if event.get("outcome") != "begun":
-                self._transactions.setdefault(str(event.get("transaction")), []).append(event)
+        self._transactions: dict[str, list[kinds.Transaction]] = {}
+        for event in self.lines.of(kinds.Transaction):
+            if event.outcome != TransactionOutcome.BEGUN:
+                self._transactions.setdefault(event.transaction, []).append(event)
         self._restarted = bool(self.lines.restarts(str(Role.PRODUCER)))
 
     def of(self, row: Mapping[str, Any]) -> RecordPath:
         """Return the path of a record, given its row in the account's record table."""
         events = self.lines.about(str(row["record"]))
         letters = _letters(events)
-        hops = [self._hop(event, letters) for event in events]
+        hops = [hop for event in events if (hop := self._hop(event, letters))]
         hops += [self._told(event) for event in self._outcomes(events)]
-        hops += list(self._positions(events, letters))
+        hops += self._positions(events, letters)
         hops += [self._step(event, letter) for event, letter in self._steps(events, letters)]
-        timed = sorted(
-            (hop for hop in hops if hop and hop.ms is not None), key=lambda hop: hop.ms or 0.0
-        )
-        rest = [hop for hop in hops if hop and hop.ms is None]
+        timed = sorted((hop for hop in hops if hop.ms is not None), key=lambda hop: hop.ms or 0.0)
+        rest = [hop for hop in hops if hop.ms is None]
         first = [hop for hop in rest if hop.by == "source"]
         ordered = (*first, *timed, *(hop for hop in rest if hop.by != "source"))
         fate, sentence = _fate(row)
@@ -106,42 +112,37 @@ class Paths:
         )
 
     def _ms(self, event: Event) -> float:
-        return self._since(event["t"])
+        return self._since(event.t)
 
     def _since(self, t: int) -> float:
         return round((t - self.lines.zero) / MS_NS, 1)
 
-    def _hop(self, event: Event, letters: Mapping[tuple[object, ...], str]) -> Hop | None:
-        told = _TEXTS.get(event["event"])
-        if told is None or event.get("phase") in ("armed", "disarmed"):
+    def _hop(self, event: Event, letters: Mapping[Copy, str]) -> Hop | None:
+        told = _TEXTS.get(type(event))
+        if told is None or _is_armed(event):
             return None
         by, text, bad = told(event)
-        rest = event["event"] in _AT_REST
         return Hop(
-            None if rest else self._ms(event),
-            by or str(event.get("by")),
+            None if isinstance(event, _AT_REST) else self._ms(event),
+            by or event.by,
             text,
             letters.get(_copy(event), ""),
             bad,
         )
 
-    def _outcomes(self, events: Iterable[Event]) -> list[Event]:
+    def _outcomes(self, events: Iterable[Event]) -> list[kinds.Transaction]:
         """Return what became of the transactions that the record was sent in."""
-        attempts = {str(event["attempt"]) for event in events if event.get("attempt")}
+        attempts = {attempt for attempt in map(attempt_of, events) if attempt}
         names = sorted({attempt.rpartition(".")[0] for attempt in attempts})
         return [event for name in names for event in self._transactions.get(name, ())]
 
-    def _told(self, event: Event) -> Hop:
-        outcome = str(event.get("outcome"))
-        error = f" ({event['error']})" if event.get("error") else ""
-        text = f"transaction {event.get('transaction')} {outcome}{error}"
-        return Hop(
-            self._ms(event), str(event.get("by")), text, bad=outcome not in ("committed", "begun")
-        )
+    def _told(self, event: kinds.Transaction) -> Hop:
+        error = f" ({event.error})" if event.error else ""
+        text = f"transaction {event.transaction} {event.outcome}{error}"
+        good = (TransactionOutcome.COMMITTED, TransactionOutcome.BEGUN)
+        return Hop(self._ms(event), event.by, text, bad=event.outcome not in good)
 
-    def _positions(
-        self, events: Iterable[Event], letters: Mapping[tuple[object, ...], str]
-    ) -> Iterator[Hop]:
+    def _positions(self, events: Iterable[Event], letters: Mapping[Copy, str]) -> Iterator[Hop]:
         """Yield, per log copy in the topic, the first position that each group saved past it."""
         for copy in filter(in_topic, events):
             for saved in self.lines.past(copy):
@@ -149,43 +150,64 @@ class Paths:
                 yield Hop(self._since(saved.t), "wire", text, letters.get(_copy(copy), ""))
 
     def _steps(
-        self, events: Iterable[Event], letters: Mapping[tuple[object, ...], str]
-    ) -> list[tuple[Event, str]]:
+        self, events: Iterable[Event], letters: Mapping[Copy, str]
+    ) -> list[tuple[kinds.Batch, str]]:
         """Return, per log copy in the topic, the steps of the batches that read it."""
         return [
             (step, letters.get(_copy(event), ""))
             for event in filter(in_topic, events)
-            for step in self.lines.of(kinds.BATCH)
-            if step.get("partition") == event.get("partition")
-            and int(step.get("offset") or 0)
-            <= int(event.get("offset") or 0)
-            < int(step.get("position") or 0)
+            for step in self.lines.of(kinds.Batch)
+            if step.partition == event.partition
+            and step.offset <= (event.offset or 0) < step.position
         ]
 
-    def _step(self, event: Event, letter: str) -> Hop:
-        return Hop(
-            self._ms(event),
-            str(event.get("by")),
-            f"batch {event.get('batch')}: {event.get('phase')}",
-            letter,
-        )
+    def _step(self, event: kinds.Batch, letter: str) -> Hop:
+        return Hop(self._ms(event), event.by, f"batch {event.batch}: {event.phase}", letter)
 
 
-_AT_REST = frozenset(
-    {kinds.OFFERED, kinds.STORED, kinds.RECORDED, kinds.ABSORBED, kinds.REMOVED, kinds.MOVED}
+_AT_REST: Final = (
+    kinds.Offered,
+    kinds.Stored,
+    kinds.Recorded,
+    kinds.Absorbed,
+    kinds.Removed,
+    kinds.Moved,
 )
 
 
-def _copy(event: Event) -> tuple[object, ...]:
+def _is_armed(event: Event) -> bool:
+    """Say whether a rule or a fault is only made ready, or a rule taken back."""
+    match event:
+        case kinds.Rule():
+            return event.phase in (RulePhase.ARMED, RulePhase.DISARMED)
+        case kinds.Fault():
+            return event.phase == FaultPhase.ARMED
+    return False
+
+
+def _copy(event: Event) -> Copy:
     """Name the copy that a line is about: by what is said of it where it stands in a log, else by
     its place.
     """
-    if event.get("offset") is None:
-        return ("place", event["place"]) if event.get("place") is not None else ()
-    return event.get("partition"), event.get("epoch"), event.get("offset")
+    if isinstance(event, OfPlace):
+        if event.offset is not None:
+            return event.partition, event.epoch, event.offset
+        return _at_place(event.place)
+    match event:
+        case kinds.Acked() | kinds.Failpoint() if event.offset is not None:
+            return event.partition, None, event.offset
+        case kinds.ProduceAnswer() if event.offset is not None:
+            return None, None, event.offset
+        case kinds.ProduceAnswer() | kinds.Moved() | kinds.Rule():
+            return _at_place(event.place or None)
+    return ()
 
 
-def _letters(events: Iterable[Event]) -> dict[tuple[object, ...], str]:
+def _at_place(place: str | None) -> Copy:
+    return () if place is None else ("place", place)
+
+
+def _letters(events: Iterable[Event]) -> dict[Copy, str]:
     """Name the copies of the topic, or queue, between producer and consumer: A, B, ... One that was
     moved keeps its letter.
     """
@@ -193,15 +215,16 @@ def _letters(events: Iterable[Event]) -> dict[tuple[object, ...], str]:
     copies = dict.fromkeys(
         _copy(event)
         for event in events
-        if event["event"] == kinds.STORED and event.get("hop") == "topic"
+        if isinstance(event, kinds.Stored) and event.hop == states.Hop.TOPIC
     )
-    for move in (event for event in events if event["event"] == kinds.MOVED):
-        copies.pop(("place", move.get("to")), None)
+    moves = [event for event in events if isinstance(event, kinds.Moved)]
+    for move in moves:
+        copies.pop(("place", move.to), None)
     if len(copies) <= 1:
         return {}
     letters = {copy: _letter(number) for number, copy in enumerate(copies)}
-    for move in (event for event in events if event["event"] == kinds.MOVED):
-        letters["place", move.get("to")] = letters.get(_copy(move), "")
+    for move in moves:
+        letters["place", move.to] = letters.get(_copy(move), "")
     return letters
 
 
@@ -231,160 +254,157 @@ def _fate(row: Mapping[str, Any]) -> tuple[str, str]:
     return str(row["state"]), f"{row['state']}{absorbed}"
 
 
-def _at(event: Event) -> str:
+Text: TypeAlias = tuple[str, str, bool]
+"""Who says it (empty: the writer of the line), what happened, and whether it did not work out."""
+
+
+def _at(event: OfPlace | kinds.Moved) -> str:
     """Say where a copy stands, or that nobody says it."""
-    if event.get("offset") is None:
-        return str(event.get("place") or "an unknown place")
-    epoch = f" epoch {event['epoch']}" if event.get("epoch") is not None else ""
-    return f"partition {event.get('partition')}{epoch} offset {event.get('offset')}"
+    if isinstance(event, kinds.Moved) or event.offset is None:
+        return event.place or "an unknown place"
+    epoch = f" epoch {event.epoch}" if event.epoch is not None else ""
+    return f"partition {event.partition}{epoch} offset {event.offset}"
 
 
-def _sent(event: Event) -> tuple[str, str, bool]:
-    number = event.get("producer_id", -1)
+def _in_log(event: OfPlace) -> str:
+    """Say where a copy stands in a log; nothing of another place."""
+    return f": {_at(event)}" if event.offset is not None else ""
+
+
+def _sent(event: kinds.OfSend) -> Text:
+    number = event.producer_id
     who = (
-        (
-            f", producer id {number} epoch {event.get('producer_epoch')} sequence "
-            f"{event.get('sequence')}"
-        )
-        if number != -1
+        f", producer id {number} epoch {event.producer_epoch} sequence {event.sequence}"
+        if number not in (-1, None)
         else ""
     )
-    attempt = f", attempt {event['attempt']}" if event.get("attempt") else ""
-    stopped = event["event"] == kinds.UNSENT
-    partition = f" partition {event['partition']}" if event.get("partition") is not None else ""
-    text = f"{'never arrived' if stopped else 'sent'}: {event.get('topic')}{partition}"
-    return "wire", f"{text}, request {event.get('request')}{attempt}{who}", stopped
+    attempt = f", attempt {event.attempt}" if event.attempt else ""
+    stopped = isinstance(event, kinds.Unsent)
+    partition = f" partition {event.partition}" if event.partition is not None else ""
+    text = f"{'never arrived' if stopped else 'sent'}: {event.topic}{partition}"
+    return "wire", f"{text}, request {event.request}{attempt}{who}", stopped
 
 
-def _answer(event: Event) -> tuple[str, str, bool]:
-    at = f" at offset {event['offset']}" if event.get("offset") is not None else ""
-    error = event.get("error")
+def _answer(event: kinds.ProduceAnswer) -> Text:
+    at = f" at offset {event.offset}" if event.offset is not None else ""
+    error = event.error
     said = f"error {error}" if error else "nothing of it" if error is None else f"stored{at}"
-    lost = event.get("reached") is False
+    lost = event.reached is False
     return (
         "wire",
         f"the broker's answer: {said}{'; it never reached the client' if lost else ''}",
-        lost or bool(event.get("error")),
+        lost or bool(error),
     )
 
 
-def _fetched(event: Event) -> tuple[str, str, bool]:
-    lost = event.get("reached") is False
-    at = f": {_at(event)}" if event.get("offset") is not None else ""
-    return "wire", f"fetched{at}{'; it never reached the client' if lost else ''}", lost
+def _fetched(event: kinds.Fetched) -> Text:
+    lost = event.reached is False
+    never = "; it never reached the client" if lost else ""
+    return "wire", f"fetched{_in_log(event)}{never}", lost
 
 
-def _delivered(event: Event) -> tuple[str, str, bool]:
-    again = ", again, as the broker says" if event.get("redelivered") else ""
-    at = f": {_at(event)}" if event.get("offset") is not None else ""
-    return "", f"delivered{at}{again}", False
+def _delivered(event: kinds.Delivered) -> Text:
+    again = ", again, as the broker says" if event.redelivered else ""
+    return "", f"delivered{_in_log(event)}{again}", False
 
 
-def _gone(event: Event) -> tuple[str, str, bool]:
-    return (
-        "broker",
-        f"taken away from {_at(event)}: {event.get('why')}",
-        event.get("why") != Removal.ACK,
-    )
+def _gone(event: kinds.Removed) -> Text:
+    return "broker", f"taken away from {_at(event)}: {event.why}", event.why != Removal.ACK
 
 
-def _moved(event: Event) -> tuple[str, str, bool]:
-    return "broker", f"moved from {_at(event)} to {event.get('to')}", False
+def _moved(event: kinds.Moved) -> Text:
+    return "broker", f"moved from {_at(event)} to {event.to}", False
 
 
-def _stored(event: Event) -> tuple[str, str, bool]:
-    seen = "" if event.get("visible") else ", not visible (aborted, or its transaction is open)"
-    attempt = f", attempt {event['attempt']}" if event.get("attempt") else ""
-    if event.get("offset") is None:
-        waits = f", waits: {event['waiting']}" if event.get("waiting") else ""
-        return (
-            "queue",
-            f"stored in {event.get('queue')}: {_at(event)}{attempt}{seen}{waits}",
-            not event.get("visible"),
-        )
-    return (
-        "log",
-        f"stored in {event.get('topic')}: {_at(event)}{attempt}{seen}",
-        not event.get("visible"),
-    )
+def _stored(event: kinds.Stored) -> Text:
+    seen = "" if event.visible else ", not visible (aborted, or its transaction is open)"
+    attempt = f", attempt {event.attempt}" if event.attempt else ""
+    by, where, waits = "log", event.topic, ""
+    if event.offset is None:
+        by, where = "queue", event.queue
+        waits = f", waits: {event.waiting}" if event.waiting else ""
+    return by, f"stored in {where}: {_at(event)}{attempt}{seen}{waits}", not event.visible
 
 
-def _recorded(event: Event) -> tuple[str, str, bool]:
-    damaged = "" if event.get("intact", True) else ", damaged"
-    return "sink", f"recorded, row {event.get('order')}: from {_at(event)}{damaged}", bool(damaged)
+def _recorded(event: kinds.Recorded) -> Text:
+    damaged = "" if event.intact else ", damaged"
+    return "sink", f"recorded, row {event.order}: from {_at(event)}{damaged}", bool(damaged)
 
 
-def _told(word: str, *, bad: bool) -> Any:
-    def text(event: Event) -> tuple[str, str, bool]:
-        error = f": {event['error']}" if event.get("error") else ""
-        where = f" at {_at(event)}" if event.get("offset") is not None else ""
-        return "", f"the program was told: {word}{where}{error}", bad
-
-    return text
+def _absorbed(event: kinds.Absorbed) -> Text:
+    return "sink", f"absorbed: a copy from {_at(event)} was not recorded again", False
 
 
-_RULE = {
-    "hit": "{} struck at this {}",
-    "held": "{} held this {}",
-    "released": "{} let this {} go on",
-    "delivered": "{} let this {} arrive late",
-    "discarded": "{} discarded this {}",
-    "dropped": "{} dropped this {}",
-    "cut": "{} cut the connection of this {}",
-    "delayed": "{} delayed this {}",
-    "detached": "{} keeps this {} back, and lets the connection go on",
-    "answered": "{} answered this {} in the broker's name",
-    "unanswered": "{} left this {} without an answer",
+def _acked(event: kinds.Acked) -> Text:
+    log = f"partition {event.partition} offset {event.offset}"
+    where = f" at {log}" if event.offset is not None else ""
+    return "", f"the program was told: acknowledged{where}", False
+
+
+def _refused(event: kinds.OfAttempt) -> Text:
+    error = f": {event.error}" if event.error else ""
+    word = "refused" if isinstance(event, kinds.Refused) else "nothing certain"
+    return "", f"the program was told: {word}{error}", True
+
+
+_RULE: Final = {
+    RulePhase.HIT: "{} struck at this {}",
+    RulePhase.HELD: "{} held this {}",
+    RulePhase.RELEASED: "{} let this {} go on",
+    RulePhase.DELIVERED: "{} let this {} arrive late",
+    RulePhase.DISCARDED: "{} discarded this {}",
+    RulePhase.DROPPED: "{} dropped this {}",
+    RulePhase.CUT: "{} cut the connection of this {}",
+    RulePhase.DELAYED: "{} delayed this {}",
+    RulePhase.DETACHED: "{} keeps this {} back, and lets the connection go on",
+    RulePhase.ANSWERED: "{} answered this {} in the broker's name",
+    RulePhase.UNANSWERED: "{} left this {} without an answer",
 }
 
 
-def _rule(event: Event) -> tuple[str, str, bool]:
-    waves = event.get("rule") in kinds.WAVES
+def _rule(event: kinds.Rule) -> Text:
+    waves = event.rule in kinds.WAVES
     who = "lostack, to have load around the fault," if waves else "lostack's fault"
-    frame = f"{event.get('api')} {event.get('dir')}"
-    phase = str(event.get("phase"))
-    return "wire", _RULE.get(phase, f"{{}}: {phase}, {{}}").format(who, frame), not waves
+    return "wire", _RULE[event.phase].format(who, f"{event.api} {event.dir}"), not waves
 
 
-def _taken(event: Event) -> tuple[str, str, bool]:
+def _taken(event: kinds.Taken) -> Text:
     """The program says that it has a record; or lostack that it gave the record to the program."""
-    given = event.get("by") == RUNNER
+    given = event.by == RUNNER
     return ("lostack", "given to the program", False) if given else ("", "in hand", False)
 
 
-_TEXTS: dict[str, Any] = {
-    kinds.OFFERED: lambda e: (
-        "source",
-        f"offered, position {e.get('position')}, key {e.get('key')}",
-        False,
-    ),
-    kinds.TAKEN: _taken,
-    kinds.SENT: _sent,
-    kinds.UNSENT: _sent,
-    kinds.PRODUCE_ANSWER: _answer,
-    kinds.FETCHED: _fetched,
-    kinds.ACKED: _told("acknowledged", bad=False),
-    kinds.REFUSED: _told("refused", bad=True),
-    kinds.UNKNOWN: _told("nothing certain", bad=True),
-    kinds.DELIVERED: _delivered,
-    kinds.STORED: _stored,
-    kinds.RECORDED: _recorded,
-    kinds.REMOVED: _gone,
-    kinds.MOVED: _moved,
-    kinds.ABSORBED: lambda e: (
-        "sink",
-        f"absorbed: a copy from {_at(e)} was not recorded again",
-        False,
-    ),
-    kinds.RULE: _rule,
-    kinds.FAILPOINT: lambda e: (
-        "",
-        f"failpoint {e.get('name')}, hit {e.get('hit')}: {e.get('action')} pid {e.get('pid')}",
-        True,
-    ),
-    kinds.FAULT: lambda e: (
-        "lostack",
-        f"lostack's fault ({e.get('fault')}): {e.get('phase')}",
-        True,
-    ),
+def _offered(event: kinds.Offered) -> Text:
+    return "source", f"offered, position {event.position}, key {event.key}", False
+
+
+def _failpoint(event: kinds.Failpoint) -> Text:
+    text = f"failpoint {event.name}, hit {event.hit}: {event.action} pid {event.pid}"
+    return "", text, True
+
+
+def _fault(event: kinds.Fault) -> Text:
+    return "lostack", f"lostack's fault ({event.fault}): {event.phase}", True
+
+
+_TEXTS: Final[Mapping[type[Event], Callable[[Any], Text]]] = {
+    kinds.Offered: _offered,
+    kinds.Taken: _taken,
+    kinds.Sent: _sent,
+    kinds.Unsent: _sent,
+    kinds.ProduceAnswer: _answer,
+    kinds.Fetched: _fetched,
+    kinds.Acked: _acked,
+    kinds.Refused: _refused,
+    kinds.Unknown: _refused,
+    kinds.Delivered: _delivered,
+    kinds.Stored: _stored,
+    kinds.Recorded: _recorded,
+    kinds.Removed: _gone,
+    kinds.Moved: _moved,
+    kinds.Absorbed: _absorbed,
+    kinds.Rule: _rule,
+    kinds.Failpoint: _failpoint,
+    kinds.Fault: _fault,
 }
+"""What a line tells of a record, by its kind."""

@@ -5,7 +5,7 @@ scattered losses look different.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from harness.model import events as kinds
 from harness.model.states import Hop, State
@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 
     from harness.model.history import Event
 
+_Log: TypeAlias = tuple[str, str, int]
+"""Hop, topic and partition."""
 MOST_STRETCHES = 1000
 """How many changes of colour one ribbon shows."""
 
@@ -53,31 +55,20 @@ def ribbons_of(events: Sequence[Event], rows: Sequence[Mapping[str, Any]]) -> tu
     fates = {row["record"]: _fate(row) for row in rows}
     places = sorted((int(row["position"]), fates[row["record"]]) for row in rows)
     found = [_ribbon("source", places[0][0], places[-1][0] + 1, places)] if places else []
-    copies: dict[tuple[str, str, int], list[tuple[int, str]]] = {}
-    limits: dict[tuple[str, str, int], tuple[int, int, int]] = {}
+    copies: dict[_Log, list[tuple[int, str]]] = {}
+    limits: dict[_Log, tuple[int, int, int]] = {}
     flushed = {
-        event.get("partition"): event.get("offset")
-        for event in events
-        if event["event"] == kinds.FLUSHED
+        event.partition: event.offset for event in events if isinstance(event, kinds.Flushed)
     }
-    seen: set[object] = set()
+    seen: set[tuple[Hop, str | None]] = set()
     for event in events:
-        if event["event"] == kinds.LOG and event.get("hop") != Hop.CURSOR:
-            limits[_log(event)] = (
-                int(event.get("start") or 0),
-                int(event.get("end") or 0),
-                int(event.get("stable") or 0),
-            )
+        if isinstance(event, kinds.Log) and event.hop != Hop.CURSOR:
+            limits[_log(event)] = event.start, event.end, event.stable
     for event in events:
-        if (
-            event["event"] == kinds.STORED
-            and event.get("offset") is not None
-            and not event.get("foreign")
-        ):
+        if isinstance(event, kinds.Stored) and event.offset is not None and not event.foreign:
             stable = limits.get(_log(event), (0, 0, 0))[2]
-            copies.setdefault(_log(event), []).append(
-                (int(event.get("offset") or 0), _copy_fate(event, fates, stable, seen))
-            )
+            fate = _copy_fate(event, fates, stable, seen)
+            copies.setdefault(_log(event), []).append((event.offset, fate))
     for log in sorted({*copies, *limits}):
         hop, topic, partition = log
         start, end, _ = limits.get(
@@ -92,8 +83,8 @@ def ribbons_of(events: Sequence[Event], rows: Sequence[Mapping[str, Any]]) -> tu
     return tuple(found)
 
 
-def _log(event: Event) -> tuple[str, str, int]:
-    return str(event.get("hop")), str(event.get("topic")), int(event.get("partition") or 0)
+def _log(event: kinds.Log | kinds.Stored) -> _Log:
+    return str(event.hop), str(event.topic), event.partition or 0
 
 
 def _fate(row: Mapping[str, Any]) -> str:
@@ -102,18 +93,19 @@ def _fate(row: Mapping[str, Any]) -> str:
     return "lost" if row["state"] == State.LOST else "left"
 
 
-def _copy_fate(event: Event, fates: Mapping[Any, str], stable: int, seen: set[object]) -> str:
+def _copy_fate(
+    event: kinds.Stored, fates: Mapping[Any, str], stable: int, seen: set[tuple[Hop, str | None]]
+) -> str:
     """Say how the copy of a record in a log fared; a second copy is ``again``, whether it was
     recorded or absorbed.
     """
-    record = event.get("record")
-    if record not in fates:
+    if event.record not in fates:
         return "phantom"
-    if not event.get("visible"):
-        return "left" if int(event.get("offset") or 0) >= stable else "aborted"
-    first = (event.get("hop"), record) not in seen
-    seen.add((event.get("hop"), record))
-    fate = fates[record]
+    if not event.visible:
+        return "left" if (event.offset or 0) >= stable else "aborted"
+    first = (event.hop, event.record) not in seen
+    seen.add((event.hop, event.record))
+    fate = fates[event.record]
     return fate if first or fate == "duplicated" else "again"
 
 

@@ -12,15 +12,22 @@ from itertools import groupby
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from harness.model import events as kinds
+from harness.model.events import (
+    Direction,
+    FaultPhase,
+    Outcome,
+    RulePhase,
+    TransactionOutcome,
+)
 from harness.model.scenario import Role
 from harness.model.states import Hop, LastHop, State
-from harness.report.page.lines import in_topic
+from harness.report.page.lines import attempt_of, in_topic
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from harness.model.history import Event
-    from harness.report.page.lines import Lines, Saved
+    from harness.report.page.lines import Lines, Move, Saved
 
 MOST: Final = 3
 """So many times, or places, are named one by one."""
@@ -30,8 +37,9 @@ BEFORE_THE_LOG: Final = frozenset(
     {LastHop.NEVER_SENT, LastHop.SENT, LastHop.ACKED, LastHop.ABORTED, LastHop.DUPLICATE}
 )
 """Last hops of records of which the sends are told; of others the deliveries are."""
-SENDS: Final = frozenset({kinds.SENT, kinds.UNSENT})
-DELIVERIES: Final = frozenset({kinds.FETCHED, kinds.DELIVERED})
+Moves: TypeAlias = "tuple[type[Move], ...]"
+SENDS: Final[Moves] = (kinds.Sent, kinds.Unsent)
+DELIVERIES: Final[Moves] = (kinds.Fetched, kinds.Delivered)
 FAULT: Final = "lostack's fault"
 
 
@@ -56,15 +64,15 @@ def seen_of(row: Mapping[str, Any], lines: Lines) -> str:
 def _lost_before(told: Sequence[Event], lines: Lines) -> Iterator[Said]:
     """What a record shows that was lost before its log kept it."""
     yield from _timed(_sends(told, lines), lines, lines.rest)
-    seen = {event["event"] for event in told}
-    if not seen & SENDS and not any(event.get("dir") == "request" for event in told):
+    seen = {type(event) for event in told}
+    if not seen & {*SENDS} and not any(map(_is_request, told)):
         yield "", "no request with it was seen on the wire"
-    elif kinds.SENT in seen and kinds.PRODUCE_ANSWER not in seen:
+    elif kinds.Sent in seen and kinds.ProduceAnswer not in seen:
         yield "", "no answer to it was seen"
     if last := _last(told, SENDS, lines):
         yield from _others("sent", last, "this one never again", lines.sends, lines)
     else:
-        taken = [event["t"] for event in told if event["event"] == kinds.TAKEN]
+        taken: list[int | None] = [event.t for event in told if isinstance(event, kinds.Taken)]
         since = {str(Role.PRODUCER): t for t in (taken[-1:] or [lines.fired]) if t is not None}
         yield from _others("sent", since, "not this one", lines.sends, lines)
 
@@ -110,7 +118,7 @@ def _others(
     did: str,
     last: Mapping[str, int],
     this_one: str,
-    moved: Mapping[str, Sequence[Event]],
+    moved: Mapping[str, Sequence[Move]],
     lines: Lines,
 ) -> Iterator[Said]:
     """Count the other records that each role moved since it last moved this one; if it was started
@@ -120,38 +128,47 @@ def _others(
         own = max(t, last.get("", t))  # a line of an unknown role may be of this one
         again = [start for start in lines.restarts(role) if start > own]
         for since in (*again[:1], own):
-            count = len({e.get("record") for e in moved.get(role, ()) if e["t"] > since} - {None})
+            count = len({e.record for e in moved.get(role, ()) if e.t > since} - {None})
             if count:
                 others = f"{count} other{'' if count == 1 else 's'} after {lines.at(since)}"
                 yield _name(role), f"{did} {others}, and {this_one}"
                 break
 
 
-def _last(told: Iterable[Event], moves: frozenset[str], lines: Lines) -> dict[str, int]:
+def _last(told: Iterable[Event], moves: Moves, lines: Lines) -> dict[str, int]:
     """Return by role when it last moved a record. An unknown role is empty."""
-    found = (event for event in lines.arrived(told) if event["event"] in moves)
-    return {lines.role(event): event["t"] for event in found}
+    found = (event for event in told if isinstance(event, moves) and not _is_lost(event))
+    return {lines.role(event): event.t for event in found}
+
+
+def _is_lost(event: Move) -> bool:
+    """Say whether an answer never reached the reader."""
+    return isinstance(event, kinds.Fetched) and event.reached is False
+
+
+def _is_request(event: Event) -> bool:
+    return isinstance(event, kinds.OfFrame) and event.dir == Direction.REQUEST
 
 
 def _sends(told: Sequence[Event], lines: Lines) -> Iterator[tuple[int, Said]]:
     """How programs sent a record, what they were told of it, and what its log lost."""
     yield from _said(told, SENDS, DELIVERIES, lines)
-    attempts = {str(event["attempt"]).rpartition(".")[0] for event in told if event.get("attempt")}
-    for event in lines.of(kinds.TRANSACTION):
-        if event.get("outcome") != "begun" and str(event.get("transaction")) in attempts:
-            by = " by its library" if event.get("told_by") == "library" else ""
-            outcome = f"{event.get('outcome')}{_error(event)}"
+    attempts = {attempt.rpartition(".")[0] for attempt in map(attempt_of, told) if attempt}
+    for ended in lines.of(kinds.Transaction):
+        if ended.outcome != TransactionOutcome.BEGUN and ended.transaction in attempts:
+            by = " by its library" if ended.told_by == "library" else ""
+            outcome = f"{ended.outcome}{_error(ended)}"
             said = f"was told{by} of a transaction with it: {outcome},"
-            yield event["t"], (_name(lines.role(event)), said)
+            yield ended.t, (_name(lines.role(ended)), said)
     first: dict[str, int] = {}
     for event in told:
-        if event["event"] == kinds.SENT:
-            first.setdefault(f"{event.get('topic')}-{event.get('partition')}", event["t"])
-    for event in lines.of(kinds.FAULT):
-        lost = (event.get("bytes_before") or 0) - (event.get("bytes_after") or 0)
-        sent = first.get(str(event.get("file")), event["t"])
-        if event.get("phase") == "forgot" and lost > 0 and sent < event["t"]:
-            yield event["t"], (f"its log on {event.get('node')}", "went back to what was flushed")
+        if isinstance(event, kinds.Sent):
+            first.setdefault(f"{event.topic}-{event.partition}", event.t)
+    for fault in lines.of(kinds.Fault):
+        lost = (fault.bytes_before or 0) - (fault.bytes_after or 0)
+        sent = first.get(str(fault.file), fault.t)
+        if fault.phase == FaultPhase.FORGOT and lost > 0 and sent < fault.t:
+            yield fault.t, (f"its log on {fault.node}", "went back to what was flushed")
 
 
 def _deliveries(told: Sequence[Event], lines: Lines) -> Iterator[tuple[int, Said]]:
@@ -160,7 +177,7 @@ def _deliveries(told: Sequence[Event], lines: Lines) -> Iterator[tuple[int, Said
 
 
 def _said(
-    told: Sequence[Event], moves: frozenset[str], other: frozenset[str], lines: Lines
+    told: Sequence[Event], moves: Moves, other: Moves, lines: Lines
 ) -> Iterator[tuple[int, Said]]:
     """Say what the lines about a record tell of its moves. ``other``: moves of which they do not
     tell; what the fault did to frames of a role that made only such moves is left out, too.
@@ -169,27 +186,32 @@ def _said(
     mine = _last(told, moves, lines)
     elsewhere = _last(told, other, lines).keys() - mine.keys()
     kept = {
-        f"{event.get('conn')}:{event.get('corr')}"
+        f"{event.conn}:{event.corr}"
         for event in told
-        if event["event"] == kinds.RULE and event.get("phase") in _KEPT
+        if isinstance(event, kinds.Rule) and event.phase in _KEPT
     }
-    answered = any(event["event"] == kinds.PRODUCE_ANSWER for event in told)
-    readers = {lines.role(event) for event in told if event["event"] == kinds.DELIVERED} - {""}
+    answered = any(isinstance(event, kinds.ProduceAnswer) for event in told)
+    readers = {lines.role(event) for event in told if isinstance(event, kinds.Delivered)} - {""}
     wired = bool(mine.keys() & lines.watched.keys())
     for event in told:
-        kind, role = event["event"], lines.role(event)
-        left_out = {  # other parts say it
-            kinds.TAKEN: bool(mine),
-            kinds.UNSENT: event.get("request") in kept,
-            kinds.ACKED: answered,
-            kinds.FETCHED: bool(readers) and not wired,
-            kinds.DELIVERED: role in lines.watched or (wired and not role),
-            kinds.RULE: role in elsewhere,
-        }
-        if kind in words and not left_out.get(kind):
-            who, did = words[kind](event, _name(role))
+        role, left_out = lines.role(event), False  # other parts say it
+        match event:
+            case kinds.Taken():
+                left_out = bool(mine)
+            case kinds.Unsent():
+                left_out = event.request in kept
+            case kinds.Acked():
+                left_out = answered
+            case kinds.Fetched():
+                left_out = bool(readers) and not wired
+            case kinds.Delivered():
+                left_out = role in lines.watched or (wired and not role)
+            case kinds.Rule():
+                left_out = role in elsewhere
+        if type(event) in words and not left_out:
+            who, did = words[type(event)](event, _name(role))
             if did:
-                yield event["t"], (who, did)
+                yield event.t, (who, did)
 
 
 def _passed(told: Sequence[Event], lines: Lines) -> dict[Saved, str]:
@@ -210,103 +232,110 @@ def _name(role: str) -> str:
     return f"the {role}" if role else "a program"
 
 
-def _error(event: Event) -> str:
+def _error(event: kinds.OfAttempt | kinds.Transaction) -> str:
     """Return the error that a program names, in parentheses."""
-    return f" ({kinds.last_words(event['error'])})" if event.get("error") else ""
+    return f" ({kinds.last_words(event.error)})" if event.error else ""
 
 
-def _answer(event: Event, who: str) -> Said:
+def _taken(event: kinds.Taken, who: str) -> Said:
+    return ("lostack", "offered it") if event.by == "runner" else (who, "took it from the source")
+
+
+def _answer(event: kinds.ProduceAnswer, who: str) -> Said:
     """Say what a broker answered to a request with the record. If the answer does not name the
     record's partition, it says nothing of the record.
     """
-    error = event.get("error")
+    error = event.error
     if error is None:
         return "", ""
-    if event.get("reached") is False:
+    if event.reached is False:
         said = "acknowledgement of it" if error == 0 else f"answer with error {error}"
         return f"the broker's {said}", f"did not reach {who}"
     said = f"acknowledged it to {who}" if error == 0 else f"answered {who} with error {error}"
     return "the broker", said
 
 
-def _acknowledged(event: Event, who: str) -> Said:
+def _fetched(event: kinds.Fetched, who: str) -> Said:
+    return ("an answer with it", f"did not reach {who}") if _is_lost(event) else _given(event, who)
+
+
+def _given(_: Move, who: str) -> Said:
+    return who, "was given it"
+
+
+def _acknowledged(event: kinds.Acknowledged, who: str) -> Said:
     """Say what a reader said of the record to a broker, or that the broker refused this."""
-    how = event.get("how")
-    if event.get("outcome") == "refused":
+    how = event.how
+    if event.outcome == Outcome.REFUSED:
         return "the broker", f"refused the {how} of {who} for it"
-    if event.get("outcome") is not None:
+    if event.outcome is not None:
         return "", ""
-    if event.get("reached") is False:
+    if event.reached is False:
         return f"the {how} of {who} for it", "did not reach the broker"
-    bound = " in a transaction" if event.get("transactional_id") else ""
+    bound = " in a transaction" if event.transactional_id else ""
     return who, f"{'acknowledged it' if how == 'ack' else f'answered it with {how}'}{bound}"
 
 
-def _ruled(event: Event, who: str) -> Said:
+def _ruled(event: kinds.Rule, who: str) -> Said:
     """Say what lostack's fault did to a frame about the record. Waves of load are no fault."""
-    did = _RULED.get(str(event.get("phase")))
-    if did is None or event.get("rule") in kinds.WAVES:
+    did = _RULED.get(event.phase)
+    if did is None or event.rule in kinds.WAVES:
         return "", ""
-    way = f"{'to' if event.get('dir') == 'response' else 'of'} {who}"
-    return FAULT, did.format(f"the {event.get('api')} {event.get('dir')} {way} about it")
+    way = f"{'to' if event.dir == Direction.RESPONSE else 'of'} {who}"
+    return FAULT, did.format(f"the {event.api} {event.dir} {way} about it")
 
 
-_KEPT: Final = frozenset({"discarded", "dropped", "answered"})
+_KEPT: Final = frozenset({RulePhase.DISCARDED, RulePhase.DROPPED, RulePhase.ANSWERED})
 """Phases of a rule that say why a request did not reach the broker."""
 _RULED: Final = {
-    "held": "held {}",
-    "released": "released {}",
-    "delivered": "delivered {} late",
-    "discarded": "discarded {}",
-    "dropped": "discarded {}",
-    "answered": "answered {} in the broker's name",
+    RulePhase.HELD: "held {}",
+    RulePhase.RELEASED: "released {}",
+    RulePhase.DELIVERED: "delivered {} late",
+    RulePhase.DISCARDED: "discarded {}",
+    RulePhase.DROPPED: "discarded {}",
+    RulePhase.ANSWERED: "answered {} in the broker's name",
 }
 """What a wire rule did to a frame, by the phase of its line."""
-_Words: TypeAlias = "Callable[[Event, str], Said]"
-_SENT: Final[Mapping[str, _Words]] = {
-    kinds.TAKEN: lambda e, who: (
-        ("lostack", "offered it") if e.get("by") == "runner" else (who, "took it from the source")
-    ),
-    kinds.SENT: lambda _, who: (who, "sent it"),
-    kinds.UNSENT: lambda _, who: (f"a request of {who} with it", "did not reach the broker"),
-    kinds.PRODUCE_ANSWER: _answer,
-    kinds.ACKED: lambda _, who: (who, "was told that it is stored"),
-    kinds.REFUSED: lambda e, who: (who, f"was told that it is not stored{_error(e)}"),
-    kinds.UNKNOWN: lambda e, who: (who, f"could not know whether it is stored{_error(e)}"),
-    kinds.RULE: _ruled,
+_Words: TypeAlias = "Mapping[type[Event], Callable[[Any, str], Said]]"
+_SENT: Final[_Words] = {
+    kinds.Taken: _taken,
+    kinds.Sent: lambda _, who: (who, "sent it"),
+    kinds.Unsent: lambda _, who: (f"a request of {who} with it", "did not reach the broker"),
+    kinds.ProduceAnswer: _answer,
+    kinds.Acked: lambda _, who: (who, "was told that it is stored"),
+    kinds.Refused: lambda e, who: (who, f"was told that it is not stored{_error(e)}"),
+    kinds.Unknown: lambda e, who: (who, f"could not know whether it is stored{_error(e)}"),
+    kinds.Rule: _ruled,
 }
 """What lines tell of a record that is sent, by their kind; each given the name of the program."""
-_GIVEN: Final[Mapping[str, _Words]] = {
-    kinds.FETCHED: lambda e, who: (
-        ("an answer with it", f"did not reach {who}")
-        if e.get("reached") is False
-        else (who, "was given it")
-    ),
-    kinds.DELIVERED: lambda _, who: (who, "was given it"),
-    kinds.ACKNOWLEDGED: _acknowledged,
-    kinds.RULE: _ruled,
+_GIVEN: Final[_Words] = {
+    kinds.Fetched: _fetched,
+    kinds.Delivered: _given,
+    kinds.Acknowledged: _acknowledged,
+    kinds.Rule: _ruled,
 }
 """What lines tell of a record that is given to readers, by their kind."""
 
 
 def _at_rest(row: Mapping[str, Any], told: Sequence[Event]) -> Iterator[str]:
     """What was found of a record when everything was at rest."""
-    copies = [e for e in told if e["event"] == kinds.STORED and e.get("hop") == Hop.TOPIC]
+    copies = [e for e in told if isinstance(e, kinds.Stored) and e.hop == Hop.TOPIC]
     for visible, words in ((True, "stored"), (False, "stored where no committed reader sees it,")):
-        places = [_place(copy) for copy in copies if bool(copy.get("visible")) == visible]
+        places = [_place(copy) for copy in copies if copy.visible == visible]
         if places:
             more = f" and {len(places) - MOST} more" if len(places) > MOST else ""
             yield f"{words} at {', '.join(places[:MOST])}{more}"
     for event in told:
-        if event["event"] == kinds.REMOVED:
-            yield f"the broker took it away from {_place(event)} ({event.get('why')})"
-        elif event["event"] == kinds.MOVED:
-            yield f"it was moved to {event.get('to')}"
+        if isinstance(event, kinds.Removed):
+            yield f"the broker took it away from {_place(event)} ({event.why})"
+        elif isinstance(event, kinds.Moved):
+            yield f"it was moved to {event.to}"
     times = row["recordings"]
     yield f"the output has it {times} times" if times else "the output does not have it"
 
 
-def _place(event: Event) -> str:
-    if event.get("offset") is None:
-        return str(event.get("place") or event.get("queue") or "an unknown place")
-    return f"partition {event.get('partition')} offset {event['offset']}"
+def _place(event: kinds.Stored | kinds.Removed) -> str:
+    if event.offset is None:
+        queue = event.queue if isinstance(event, kinds.Stored) else None
+        return event.place or queue or "an unknown place"
+    return f"partition {event.partition} offset {event.offset}"

@@ -10,15 +10,26 @@ from __future__ import annotations
 import itertools
 import re
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from harness.judge.course import how_ended
 from harness.model import events as kinds
+from harness.model.events import (
+    BatchPhase,
+    ConnPhase,
+    Direction,
+    DrainPhase,
+    FaultPhase,
+    NetworkPhase,
+    NodePhase,
+    RulePhase,
+    TransactionOutcome,
+)
 from harness.model.prediction import examples
 from harness.report.page.evidence import network_text
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from harness.model.history import Event
 
@@ -27,9 +38,9 @@ TICK_NS = 100_000
 SOURCE, WIRE, SINK = "source", "wire", "sink"
 _SOURCE, _SENDER, _WIRE, _SERVER, _OTHER, _RECEIVER, _SINK = range(7)
 """The order of lanes, down the way of a record."""
-STOPPED = frozenset({"held", "dropped", "discarded", "cut"})
+STOPPED: Final = frozenset({RulePhase.HELD, RulePhase.DROPPED, RulePhase.DISCARDED, RulePhase.CUT})
 """What became of a frame that a rule did not let pass."""
-AT_REST = frozenset({*(each.__struct_config__.tag for each in kinds.AUTHORITIES), kinds.ABSORBED})
+AT_REST: Final = (*kinds.AUTHORITIES, kinds.Absorbed)
 """Asked for at the end: their time is when they were asked, not when it happened."""
 BRIEF = 3
 """How many records a message names."""
@@ -40,6 +51,15 @@ timeline, and than ``IDLE_LEAST`` units; ``IDLE_EDGE`` units at its ends are dra
 RUNNER = "runner"
 """Who writes the lines of lostack's own runner, which is no program of the pipeline."""
 SENDERS = ("producer", "processor", "driver")
+Carried: TypeAlias = (
+    kinds.OfSend
+    | kinds.ProduceAnswer
+    | kinds.Committed
+    | kinds.CommitAnswer
+    | kinds.EndTxn
+    | kinds.EndTxnAnswer
+)
+"""What a request, or its answer, was seen to carry."""
 """The roles that take records from the source; the first of them that there is."""
 
 
@@ -158,14 +178,9 @@ class _Lanes:
     """The lanes that there are so far, and whose an event is."""
 
     def __init__(self, events: Sequence[Event]) -> None:
-        self._nodes = {
-            str(e.get("node")): str(e.get("role")) for e in events if e["event"] == kinds.NODE
-        }
-        self._writers = {
-            f"{e.get('node')}-{e.get('incarnation')}": str(e.get("node"))
-            for e in events
-            if e["event"] == kinds.NODE
-        }
+        lives = [event for event in events if isinstance(event, kinds.Node)]
+        self._nodes = {event.node: event.role for event in lives}
+        self._writers = {f"{event.node}-{event.incarnation}": event.node for event in lives}
         self._clients = [
             (re.compile(rf"(^|\.){re.escape(name)}(\.\d+)?(\.|$)"), name) for name in self._nodes
         ]
@@ -190,15 +205,15 @@ class _Lanes:
 
     def writer(self, event: Event, rank: int = _OTHER) -> str:
         """Return the lane of the program that wrote an event."""
-        by = str(event.get("by"))
+        by = event.by
         helped = (
             node for name, node in self._writers.items() if by.startswith(f"{name}-")
         )  # part of a program: its JVM
         return self.lane(self._writers.get(by) or next(helped, by), rank)
 
-    def client(self, event: Event) -> str:
+    def client(self, client: str | None, role: str | None) -> str:
         """Return the lane of the program at the client's end of a connection."""
-        client, role = str(event.get("client") or ""), str(event.get("role") or "client")
+        client, role = client or "", role or "client"
         found = next((name for pattern, name in self._clients if pattern.search(client)), None)
         if found is None:
             having = [name for name, its in self._nodes.items() if its == role]
@@ -216,96 +231,86 @@ class _Traffic:
         self.requests: dict[tuple[object, ...], Message] = {}
         self._answers: dict[object, Message] = {}
 
-    def draw_frame(self, t: int, event: Event) -> None:
+    def draw_frame(self, t: int, event: kinds.Frame) -> None:
         """A frame is a message from lane to lane."""
-        client, server = (
-            self._lanes.client(event),
-            self._lanes.lane(str(event.get("node") or "server"), _SERVER),
-        )
+        client = self._lanes.client(event.client, event.role)
+        server = self._lanes.lane(event.node or "server", _SERVER)
         self._lanes.lane(WIRE, _WIRE)
-        asked = event.get("dir") != "response"
+        asked = event.dir != Direction.RESPONSE
         start, end = (client, server) if asked else (server, client)
-        message = Message(t, start, end, str(event.get("api")), "request" if asked else "response")
-        if event.get("error"):
-            message.notes.append(f"error {event['error']}")
+        direction = Direction.REQUEST if asked else Direction.RESPONSE
+        message = Message(t, start, end, str(event.api), str(direction))
+        if event.error:
+            message.notes.append(f"error {event.error}")
         self.messages.append(message)
-        self.requests[event.get("conn"), event.get("corr"), message.direction] = message
+        self.requests[event.conn, event.corr, direction] = message
         if not asked:
-            self._answers[event.get("conn")] = message
+            self._answers[event.conn] = message
 
-    def _about(self, event: Event, direction: str) -> Message | None:
-        conn, _, corr = str(event.get("request")).partition(":")
+    def _about(self, event: Carried, direction: Direction) -> Message | None:
+        conn, _, corr = str(event.request).partition(":")
         return self.requests.get((_number(conn), _number(corr), direction))
 
-    def _carried(self, event: Event, direction: str, note: str, *, reached: bool = True) -> None:
+    def _carried(self, event: Carried, direction: Direction, note: str, *, reached: bool) -> None:
         message = self._about(event, direction)
         if message is not None:
             message.notes.append(note)
-            message.target |= self._is_target(event)
-            if not (reached and event.get("reached") is not False) and not message.fate:
+            if isinstance(event, kinds.OfSend | kinds.ProduceAnswer):
+                message.target |= self._is_target(event.record)
+            if not reached and not message.fate:
                 message.fate = "never arrived"
 
-    def _is_target(self, event: Event) -> bool:
-        return bool(self.target) and event.get("record") == self.target
+    def _is_target(self, record: str) -> bool:
+        return bool(self.target) and record == self.target
 
-    def draw_sent(self, t: int, event: Event) -> None:  # noqa: ARG002 - its frame has the time
-        """A request carries a record."""
-        self._carried(event, "request", str(event.get("record")))
-        message = self._about(event, "request")
-        if message is not None and self._lanes.ranks.get(message.start) == _OTHER:
+    def draw_send(self, _: int, event: kinds.OfSend) -> None:
+        """A request carries a record, or was to."""
+        reached = isinstance(event, kinds.Sent)
+        self._carried(event, Direction.REQUEST, event.record, reached=reached)
+        message = self._about(event, Direction.REQUEST)
+        if reached and message is not None and self._lanes.ranks.get(message.start) == _OTHER:
             self._lanes.lane(message.start, _SENDER)
 
-    def draw_unsent(self, t: int, event: Event) -> None:  # noqa: ARG002 - its frame has the time
-        """A record was to go, and did not."""
-        self._carried(event, "request", str(event.get("record")), reached=False)
-
-    def draw_produce_answer(self, t: int, event: Event) -> None:  # noqa: ARG002 - its frame has the time
+    def draw_produce_answer(self, _: int, event: kinds.ProduceAnswer) -> None:
         """An answer tells where a record is, or why not."""
-        said = (
-            f"{event.get('record')} error {event['error']}"
-            if event.get("error")
-            else f"@{event.get('offset')}"
-        )
-        self._carried(event, "response", said)
+        said = f"{event.record} error {event.error}" if event.error else f"@{event.offset}"
+        self._carried(event, Direction.RESPONSE, said, reached=event.reached is not False)
 
-    def draw_fetched(self, t: int, event: Event) -> None:  # noqa: ARG002 - its frame has the time
+    def draw_fetched(self, _: int, event: kinds.Fetched) -> None:
         """An answer carries a record."""
-        message = self._answers.get(event.get("conn"))
+        message = self._answers.get(event.conn)
         if message is not None:
-            message.notes.append(
-                f"{event.get('record')} {event.get('partition')}@{event.get('offset')}"
-            )
-            message.target |= self._is_target(event)
-            if event.get("reached") is False and not message.fate:
+            message.notes.append(f"{event.record} {event.partition}@{event.offset}")
+            message.target |= self._is_target(event.record)
+            if event.reached is False and not message.fate:
                 message.fate = "never arrived"
             if self._lanes.ranks.get(message.end) == _OTHER:
                 self._lanes.lane(message.end, _RECEIVER)
 
-    def draw_committed(self, t: int, event: Event) -> None:  # noqa: ARG002 - its frame has the time
-        """A request saves a position."""
-        self._carried(event, "request", f"{event.get('partition')}@{event.get('offset')}")
+    def draw_commit(self, _: int, event: kinds.Committed | kinds.CommitAnswer) -> None:
+        """A request saves a position, or an answer tells of it."""
+        direction, error = Direction.REQUEST, ""
+        if isinstance(event, kinds.CommitAnswer):
+            direction, error = Direction.RESPONSE, f" error {event.error}" if event.error else ""
+        note = f"{event.partition}@{event.offset}{error}"
+        self._carried(event, direction, note, reached=event.reached is not False)
 
-    def draw_commit_answer(self, t: int, event: Event) -> None:  # noqa: ARG002 - its frame has the time
-        """An answer tells of a position."""
-        error = f" error {event['error']}" if event.get("error") else ""
-        self._carried(event, "response", f"{event.get('partition')}@{event.get('offset')}{error}")
-
-    def draw_end_txn(self, t: int, event: Event) -> None:  # noqa: ARG002 - its frame has the time
+    def draw_end_txn(self, _: int, event: kinds.EndTxn) -> None:
         """A request ends a transaction."""
-        self._carried(event, "request", "commit" if event.get("commit") else "abort")
+        note = "commit" if event.commit else "abort"
+        self._carried(event, Direction.REQUEST, note, reached=event.reached is not False)
 
-    def draw_end_txn_answer(self, t: int, event: Event) -> None:  # noqa: ARG002 - its frame has the time
+    def draw_end_txn_answer(self, _: int, event: kinds.EndTxnAnswer) -> None:
         """An answer tells of that."""
-        self._carried(
-            event, "response", f"error {event['error']}" if event.get("error") else "done"
-        )
+        note = f"error {event.error}" if event.error else "done"
+        self._carried(event, Direction.RESPONSE, note, reached=event.reached is not False)
 
 
 class _Drawing:
     """Collects what the events say, one after the other."""
 
     def __init__(self, events: Sequence[Event], target: str) -> None:
-        self.zero: int = events[0]["t"]
+        self.zero: int = events[0].t
         self.last = 0
         self.lanes = _Lanes(events)
         self.traffic = _Traffic(self.lanes, target)
@@ -316,35 +321,63 @@ class _Drawing:
         self.fired: int | None = None
         self.hit: int | None = None
         self.step: dict[str, tuple[str, str]] = {}
-        self.found: dict[str, int] = {}
+        self.found: dict[type[Event], int] = {}
         self.observed = 0
         self.drained = False
+        self._draw: dict[type[Event], Callable[[int, Any], None]] = {
+            kinds.Node: self._node,
+            kinds.Fault: self._fault,
+            kinds.Network: self._network,
+            kinds.Drain: self._drain,
+            kinds.Failed: self._failed,
+            kinds.Taken: self._taken,
+            kinds.Delivered: self._delivered,
+            kinds.Ready: self._ready,
+            kinds.Resumed: self._resumed,
+            kinds.Transaction: self._transaction,
+            kinds.Batch: self._batch,
+            kinds.Refused: self._refused,
+            kinds.Unknown: self._refused,
+            kinds.Failpoint: self._failpoint,
+            kinds.Stopped: self._stopped,
+            kinds.Rule: self._rule,
+            kinds.Conn: self._conn,
+            kinds.Undecodable: self._undecodable,
+            kinds.Frame: self.traffic.draw_frame,
+            kinds.Sent: self.traffic.draw_send,
+            kinds.Unsent: self.traffic.draw_send,
+            kinds.ProduceAnswer: self.traffic.draw_produce_answer,
+            kinds.Fetched: self.traffic.draw_fetched,
+            kinds.Committed: self.traffic.draw_commit,
+            kinds.CommitAnswer: self.traffic.draw_commit,
+            kinds.EndTxn: self.traffic.draw_end_txn,
+            kinds.EndTxnAnswer: self.traffic.draw_end_txn_answer,
+        }
+        """What draws an event, by its kind."""
 
     def add(self, event: Event) -> None:
         """Take in one event; one of a kind that is not drawn changes nothing."""
-        t = (event["t"] - self.zero) // TICK_NS
+        t = (event.t - self.zero) // TICK_NS
         self.last = max(self.last, t)
-        kind = event["event"]
+        kind = type(event)
         if kind in AT_REST:
             self.found[kind] = self.found.get(kind, 0) + 1
             self.observed = t
-            return
-        draw = getattr(self, f"_{kind}", None) or getattr(self.traffic, f"draw_{kind}", None)
-        if draw is not None:
+        elif (draw := self._draw.get(kind)) is not None:
             draw(t, event)
 
     def finished(self) -> Timeline:
         """Close what is open, and put the lanes in order."""
-        if self.found.get(kinds.OFFERED):
+        if self.found.get(kinds.Offered):
             self.lanes.lane(SOURCE, _SOURCE)
             self.marks.append(
-                Mark("found", SOURCE, self.observed, f"{self.found[kinds.OFFERED]} offered")
+                Mark("found", SOURCE, self.observed, f"{self.found[kinds.Offered]} offered")
             )
-        if kinds.OFFERED in self.found or kinds.RECORDED in self.found:
+        if kinds.Offered in self.found or kinds.Recorded in self.found:
             self.lanes.lane(SINK, _SINK)
-            rows = f"{self.found.get(kinds.RECORDED, 0)} recorded"
-            if self.found.get(kinds.ABSORBED):
-                rows += f", {self.found[kinds.ABSORBED]} absorbed"
+            rows = f"{self.found.get(kinds.Recorded, 0)} recorded"
+            if self.found.get(kinds.Absorbed):
+                rows += f", {self.found[kinds.Absorbed]} absorbed"
             self.marks.append(Mark("found", SINK, self.observed, rows))
         for (kind, lane), (start, text) in self.open.items():
             self.bands.append(Band(kind, lane or None, start, None, text))
@@ -373,185 +406,168 @@ class _Drawing:
     # --- the runner -------------------------------------------------------------------------------
 
     def _node(self, t: int, event: kinds.Node) -> None:
-        phase = event.get("phase")
-        lane = self.lanes.lane(str(event.get("node")), _OTHER)
-        who = f"{lane} #{event.get('incarnation')}, pid {event.get('pid')}"
-        if phase == "started":
-            self._begin("life", lane, t, who)
-        elif phase == "ready":
-            self._mark("ready", lane, t, f"{lane} is ready")
-        elif phase == "paused":
-            self._begin("pause", lane, t, f"{lane} is paused (SIGSTOP)")
-        elif phase == "resumed":
-            self._finish("pause", lane, t)
-        elif phase == "exited":
-            killed = bool(event.get("signal")) and not self.drained
-            ended = how_ended(event)
-            if self.drained:
-                ended += ", after the drain"
-            self._finish("pause", lane, t)
-            for kind in ("transaction", "batch"):
-                self._finish(kind, lane, t, ": its program died in it")
-            if ("life", lane) not in self.open:
-                self._begin("life", lane, 0, who)  # it lived before the cell began
-            self._finish("life", lane, t, f": {ended}")
-            self._mark("kill" if killed else "exit", lane, t, f"{who}: {ended}")
+        lane = self.lanes.lane(event.node, _OTHER)
+        who = f"{lane} #{event.incarnation}, pid {event.pid}"
+        match event.phase:
+            case NodePhase.STARTED:
+                self._begin("life", lane, t, who)
+            case NodePhase.READY:
+                self._mark("ready", lane, t, f"{lane} is ready")
+            case NodePhase.PAUSED:
+                self._begin("pause", lane, t, f"{lane} is paused (SIGSTOP)")
+            case NodePhase.RESUMED:
+                self._finish("pause", lane, t)
+            case NodePhase.EXITED:
+                self._exited(t, event, lane, who)
 
-    def _fault(self, t: int, event: Event) -> None:
-        phase, name = event.get("phase"), str(event.get("fault"))
-        if phase == "fired":
-            t = (
-                t if self.hit is None else min(t, self.hit)
-            )  # the runner, which says so, learns of it a little later
-            self.fired = t if self.fired is None else self.fired
-            at = f" at {event['record']}" if event.get("record") else ""
-            self._begin("fault", "", t, f"fault: {name}{at}")
-        elif phase == "healed":
-            self._finish("fault", "", t)
-        elif phase == "forgot":
-            text = (
-                f"{event.get('file')}: {event.get('bytes_before')} bytes reverted to "
-                f"{event.get('bytes_after')}"
-            )
-            self._mark("forgot", self._servers(), t, text)
+    def _exited(self, t: int, event: kinds.Node, lane: str, who: str) -> None:
+        killed = bool(event.signal) and not self.drained
+        ended = how_ended(event)
+        if self.drained:
+            ended += ", after the drain"
+        self._finish("pause", lane, t)
+        for kind in ("transaction", "batch"):
+            self._finish(kind, lane, t, ": its program died in it")
+        if ("life", lane) not in self.open:
+            self._begin("life", lane, 0, who)  # it lived before the cell began
+        self._finish("life", lane, t, f": {ended}")
+        self._mark("kill" if killed else "exit", lane, t, f"{who}: {ended}")
+
+    def _fault(self, t: int, event: kinds.Fault) -> None:
+        match event.phase:
+            case FaultPhase.FIRED:
+                t = (
+                    t if self.hit is None else min(t, self.hit)
+                )  # the runner, which says so, learns of it a little later
+                self.fired = t if self.fired is None else self.fired
+                at = f" at {event.record}" if event.record else ""
+                self._begin("fault", "", t, f"fault: {event.fault}{at}")
+            case FaultPhase.HEALED:
+                self._finish("fault", "", t)
+            case FaultPhase.FORGOT:
+                text = f"{event.file}: {event.bytes_before} bytes reverted to {event.bytes_after}"
+                self._mark("forgot", self._servers(), t, text)
 
     def _servers(self) -> str:
         return next((name for name, rank in self.lanes.ranks.items() if rank == _SERVER), WIRE)
 
-    def _network(self, t: int, event: Event) -> None:
-        lane = self.lanes.client(event)
-        if event.get("phase") == "on":
+    def _network(self, t: int, event: kinds.Network) -> None:
+        lane = self.lanes.client(None, event.role)
+        if event.phase == NetworkPhase.ON:
             self._begin("network", lane, t, network_text(event))
         else:
             self._finish("network", lane, t)
             self._mark("healed", lane, t, network_text(event))
 
-    def _drain(self, t: int, event: Event) -> None:
-        phase = event.get("phase")
-        if phase == "begun":
+    def _drain(self, t: int, event: kinds.Drain) -> None:
+        if event.phase == DrainPhase.BEGUN:
             self._begin("drain", "", t, "drain")
         else:
             self.drained = True
-            because = f": {event.get('stage')}: {event.get('because')}" if phase == "failed" else ""
-            self._finish("drain", "", t, f" {phase}{because}")
+            failed = event.phase == DrainPhase.FAILED
+            because = f": {event.stage}: {event.because}" if failed else ""
+            self._finish("drain", "", t, f" {event.phase}{because}")
 
-    def _failed(self, t: int, event: Event) -> None:
-        self._mark(
-            "kill", self.lanes.lane(WIRE, _WIRE), t, f"the run failed: {event.get('because')}"
-        )
+    def _failed(self, t: int, event: kinds.Failed) -> None:
+        self._mark("kill", self.lanes.lane(WIRE, _WIRE), t, f"the run failed: {event.because}")
 
     # --- the programs -----------------------------------------------------------------------------
 
-    def _taken(self, t: int, event: Event) -> None:
+    def _taken(self, t: int, event: kinds.Taken) -> None:
         """A program takes a record from the source; the runner says so of one that it feeds."""
-        fed = self.lanes.fed() if event.get("by") == RUNNER else None
+        fed = self.lanes.fed() if event.by == RUNNER else None
         lane = self.lanes.lane(fed, _SENDER) if fed else self.lanes.writer(event, _SENDER)
-        record = str(event.get("record"))
-        message = Message(t, self.lanes.lane(SOURCE, _SOURCE), lane, "take", "request", [record])
+        source, record = self.lanes.lane(SOURCE, _SOURCE), event.record
+        message = Message(t, source, lane, "take", str(Direction.REQUEST), [record])
         message.target = record == self.traffic.target
         self.traffic.messages.append(message)
 
-    def _delivered(self, t: int, event: Event) -> None:  # noqa: ARG002 - the wire draws it; this says who it is
+    def _delivered(self, _: int, event: kinds.Delivered) -> None:
+        """The wire draws it; this says who got it."""
         self.lanes.writer(event, _RECEIVER)
 
-    def _ready(self, t: int, event: Event) -> None:
-        if "partitions" in event:
-            held = ", ".join(str(number) for number in event["partitions"]) or "none"
+    def _ready(self, t: int, event: kinds.Ready) -> None:
+        if event.partitions is not None:
+            held = ", ".join(map(str, event.partitions)) or "none"
             self._mark("rebalance", self.lanes.writer(event), t, f"assigned: partitions {held}")
 
-    def _resumed(self, t: int, event: Event) -> None:
-        place = "" if event.get("partition") is None else f" partition {event['partition']}"
-        self._mark(
-            "resumed", self.lanes.writer(event), t, f"goes on from{place} {event.get('position')}"
-        )
+    def _resumed(self, t: int, event: kinds.Resumed) -> None:
+        place = "" if event.partition is None else f" partition {event.partition}"
+        self._mark("resumed", self.lanes.writer(event), t, f"goes on from{place} {event.position}")
 
-    def _transaction(self, t: int, event: Event) -> None:
-        lane, outcome = self.lanes.writer(event), str(event.get("outcome"))
-        if outcome == "begun":
+    def _transaction(self, t: int, event: kinds.Transaction) -> None:
+        lane = self.lanes.writer(event)
+        if event.outcome == TransactionOutcome.BEGUN:
             self._finish("transaction", lane, t, " never ended")
-            self._begin("transaction", lane, t, f"transaction {event.get('transaction')}")
+            self._begin("transaction", lane, t, f"transaction {event.transaction}")
         else:
-            error = f" ({event['error']})" if event.get("error") else ""
-            self._finish("transaction", lane, t, f" {outcome}{error}")
+            error = f" ({event.error})" if event.error else ""
+            self._finish("transaction", lane, t, f" {event.outcome}{error}")
 
-    def _batch(self, t: int, event: Event) -> None:
-        lane, phase, name = (
-            self.lanes.writer(event, _RECEIVER),
-            str(event.get("phase")),
-            f"batch {event.get('batch')}",
-        )
-        if self.step.get(lane) == (name, phase):
+    def _batch(self, t: int, event: kinds.Batch) -> None:
+        lane, name = self.lanes.writer(event, _RECEIVER), f"batch {event.batch}"
+        if self.step.get(lane) == (name, event.phase):
             return  # one event per partition
         if self.open.get(("batch", lane), (0, name))[1] != name:
             self._finish("batch", lane, t, " never ended")
-        self.step[lane] = (name, phase)
+        self.step[lane] = (name, event.phase)
         self._begin("batch", lane, t, name)
-        self._mark("step", lane, t, f"{name}: {phase}")
-        if phase == "after-commit-log":
+        self._mark("step", lane, t, f"{name}: {event.phase}")
+        if event.phase == BatchPhase.AFTER_COMMIT_LOG:
             self._finish("batch", lane, t, " committed")
 
-    def _refused(self, t: int, event: Event) -> None:
-        self._told(t, event, "refused")
+    def _refused(self, t: int, event: kinds.OfAttempt) -> None:
+        """The program was told an error, or cannot know."""
+        lane = self.lanes.writer(event)
+        self._mark(event.event, lane, t, f"{event.record} {event.event}: {event.error}")
 
-    def _unknown(self, t: int, event: Event) -> None:
-        self._told(t, event, "unknown")
-
-    def _told(self, t: int, event: Event, word: str) -> None:
-        self._mark(
-            word, self.lanes.writer(event), t, f"{event.get('record')} {word}: {event.get('error')}"
-        )
-
-    def _failpoint(self, t: int, event: Event) -> None:
-        name, record = event.get("name"), event.get("record")
-        pid = event.get("pid")
+    def _failpoint(self, t: int, event: kinds.Failpoint) -> None:
         text = (
-            f"failpoint {name}, hit {event.get('hit')}, record {record}, pid {pid}: "
-            f"{event.get('action')}"
+            f"failpoint {event.name}, hit {event.hit}, record {event.record}, pid {event.pid}: "
+            f"{event.action}"
         )
         live = [
             lane
             for (kind, lane), (_, who) in self.open.items()
-            if kind == "life" and who.endswith(f"pid {pid}")
+            if kind == "life" and who.endswith(f"pid {event.pid}")
         ]
         self.hit = t
         self._mark("hit", live[0] if live else self.lanes.writer(event), t, text)
 
-    def _stopped(self, t: int, event: Event) -> None:
-        self._mark("stopped", self.lanes.writer(event), t, f"stopped: {event.get('because')}")
+    def _stopped(self, t: int, event: kinds.Stopped) -> None:
+        self._mark("stopped", self.lanes.writer(event), t, f"stopped: {event.because}")
 
     # --- the wire ---------------------------------------------------------------------------------
 
-    def _rule(self, t: int, event: Event) -> None:
-        phase = str(event.get("phase"))
-        if phase in ("armed", "disarmed"):
+    def _rule(self, t: int, event: kinds.Rule) -> None:
+        phase = event.phase
+        if phase in (RulePhase.ARMED, RulePhase.DISARMED):
             return
-        direction = "request" if event.get("dir") != "response" else "response"
-        message = self.traffic.requests.get((event.get("conn"), event.get("corr"), direction))
-        struck = event.get("rule") not in kinds.WAVES
+        direction = Direction.RESPONSE if event.dir == Direction.RESPONSE else Direction.REQUEST
+        message = self.traffic.requests.get((event.conn, event.corr, direction))
+        struck = event.rule not in kinds.WAVES
+        answered = phase == RulePhase.ANSWERED
         if message is not None:
             message.hit |= struck
-            if phase in STOPPED or (phase == "answered" and not event.get("forward")):
-                message.fate = phase
-            elif phase in ("released", "delivered"):
+            if phase in STOPPED or (answered and not event.forward):
+                message.fate = str(phase)
+            elif phase in (RulePhase.RELEASED, RulePhase.DELIVERED):
                 message.fate = ""
-        if hit := struck and phase == "hit":
+        if hit := struck and phase == RulePhase.HIT:
             self.hit = t
-        held = _listed(event.get("records"))
-        error = f" by the wire: {event.get('error')}" if phase == "answered" else ""
-        text = (
-            f"{phase}{error}: {event.get('api')} {direction}{f' with {held}' if held else ''}, "
-            f"{event.get('client')}"
-        )
+        held = f" with {examples({*event.records}, BRIEF)}" if event.records else ""
+        error = f" by the wire: {event.error}" if answered else ""
+        text = f"{phase}{error}: {event.api} {direction}{held}, {event.client}"
         self._mark("hit" if hit else "rule", self.lanes.lane(WIRE, _WIRE), t, text)
 
-    def _conn(self, t: int, event: Event) -> None:
-        if event.get("phase") == "refused":
-            lane = self.lanes.client(event)
+    def _conn(self, t: int, event: kinds.Conn) -> None:
+        if event.phase == ConnPhase.REFUSED:
+            lane = self.lanes.client(event.client, event.role)
             start, _, count = self.refused.get(lane, (t, t, 0))
             self.refused[lane] = (start, t, count + 1)
 
-    def _undecodable(self, t: int, event: Event) -> None:
-        text = f"cannot read {event.get('api')} v{event.get('version')}: {event.get('because')}"
+    def _undecodable(self, t: int, event: kinds.Undecodable) -> None:
+        text = f"cannot read {event.api} v{event.version}: {event.because}"
         self._mark("rule", self.lanes.lane(WIRE, _WIRE), t, text)
 
 
@@ -570,11 +586,3 @@ def _breaks(
 
 def _number(text: str) -> object:
     return int(text) if text.lstrip("-").isdigit() else text
-
-
-def _listed(records: Any) -> str:
-    return (
-        examples({str(record) for record in records}, BRIEF)
-        if isinstance(records, tuple) and records
-        else ""
-    )
