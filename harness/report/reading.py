@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from harness.model.events import Event, OfUnknownKind
 from harness.model.history import HISTORY, read_history
@@ -24,12 +24,16 @@ def lines_of(result: CellResult, *kinds: type[E]) -> list[E]:
 
 def record_of(event: Event) -> str | None:
     """Return the one record that a line names, of whatever kind it is."""
-    if isinstance(event, OfUnknownKind):
-        return event.fields.get("record")
-    return getattr(event, "record", None)
+    record: str | None = _field(event, "record")
+    return record
 
 
 def records_of(event: Event) -> tuple[str, ...] | None:
     """Return the records that a line lists, of whatever kind it is; ``None`` if it has no list."""
-    many = getattr(event, "records", None)
-    return many if isinstance(many, tuple) else None
+    many = _field(event, "records")
+    return tuple(many) if isinstance(many, tuple | list) else None
+
+
+def _field(event: Event, name: str) -> Any:
+    told = event.fields if isinstance(event, OfUnknownKind) else {}
+    return told.get(name, getattr(event, name, None))

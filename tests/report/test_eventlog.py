@@ -5,7 +5,7 @@ own names.
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import kafka.errors
 import pytest
@@ -71,6 +71,17 @@ def test_a_line_that_only_counts_records_is_about_none() -> None:
     lines = list(event_lines([cell], record=cell.plan.target))
     assert any("  offered  " in line for line in lines)
     assert not any("phase forgot" in line for line in lines)
+
+
+@pytest.mark.parametrize("named", [{"record": "r"}, {"records": ["q", "r"]}])
+def test_a_line_of_an_unknown_kind_is_listed_with_its_record(
+    cell: CellResult, named: dict[str, Any]
+) -> None:
+    """What lostack does not know may be what the reader looks for."""
+    line = {"t": 1, "w": 0, "cell": cell.plan.id, "by": "wire", "event": "unheard", **named}
+    (cell.directory / HISTORY / "wire.jsonl").write_text(json.dumps(line) + "\n")
+    lines = list(event_lines([cell], record="r"))
+    assert [line.split("wire  ")[1].split()[0] for line in lines[1:-1]] == ["unheard"]
 
 
 def test_the_lines_are_those_of_the_history_as_json(cell: CellResult) -> None:
