@@ -91,7 +91,7 @@ _ENDS_WITH = {
     "harness.registry.UnknownNameError": ExitCode.USAGE,
     "harness.saved.SavedRunError": ExitCode.USAGE,
     "harness.report.record.NoRecordError": ExitCode.USAGE,
-    "harness.model.history.HistoryError": ExitCode.ENVIRONMENT,
+    "harness.model.writing.HistoryError": ExitCode.ENVIRONMENT,
     "harness.model.failures.EnvironmentFailure": ExitCode.ENVIRONMENT,
     "harness.report.writing.ReportError": ExitCode.ENVIRONMENT,
     "harness.report.trend.TrendError": ExitCode.USAGE,

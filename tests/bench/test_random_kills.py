@@ -23,6 +23,7 @@ from tests.bench.random_kills import (
     swept,
     window,
 )
+from tests.events import whole
 from tests.sweep.stepping import RIGHT, Quiet, sweep
 
 if TYPE_CHECKING:
@@ -53,7 +54,9 @@ def test_they_fall_where_records_move(tmp_path: Path) -> None:
     ]
     (tmp_path / HISTORY).mkdir()
     lines = [
-        json.dumps({"event": kind, "t": at * 10**9, "w": 0, "cell": "c", "by": "wire", **more})
+        json.dumps(
+            whole({"event": kind, "t": at * 10**9, "w": 0, "cell": "c", "by": "wire", **more})
+        )
         for kind, at, more in rows
     ]
     (tmp_path / HISTORY / "wire.jsonl").write_text("\n".join(lines) + "\n")

@@ -125,9 +125,9 @@ def test_a_state_takes_the_place_of_the_one_before(exactly_once: Played) -> None
         exactly_once.batch(1, 3, state(0, 1, 2))
     assert exactly_once.recorded() == list(IDS)
     assert [event["news"] for event in exactly_once.told("state")] == [
-        [IDS[0]],
-        [IDS[1], IDS[2]],
-        [IDS[1], IDS[2]],
+        (IDS[0],),
+        (IDS[1], IDS[2]),
+        (IDS[1], IDS[2]),
     ]
     assert len(exactly_once.told("delivered")) == 5
 

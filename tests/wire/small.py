@@ -111,7 +111,12 @@ class SmallSession:
         """Say what has become of it."""
         assert isinstance(frame, SmallFrame)
         return (
-            [("sent" if reached else "unsent", {"record": frame.record, "step": frame.step})]
+            [
+                (
+                    "sent" if reached else "unsent",
+                    {"record": frame.record, "topic": frame.step, "request": "0:0"},
+                )
+            ]
             if frame.record
             else []
         )
@@ -134,4 +139,4 @@ class SmallSession:
 
     def ended(self, by: str, ledger: Any) -> Iterable[Line]:
         """Say who went."""
-        return [("stopped", {"because": f"ended by {by}"})]
+        return [("failed", {"because": f"ended by {by}"})]

@@ -59,7 +59,7 @@ def test_a_refused_request_never_arrives_and_its_connection_goes_on(bench: Bench
         REFUSED,
         False,
         True,
-        ["a-1"],
+        ("a-1",),
     )
     assert "said" not in line
 

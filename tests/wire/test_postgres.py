@@ -321,7 +321,7 @@ def test_a_held_commit_never_arrives_when_it_is_discarded(base: Base) -> None:
         hit = hit_in(base.path.parent)
         assert (hit["api"], hit["records"], hit["client"]) == (
             "DatabaseCommit",
-            ["k0-1"],
+            ("k0-1",),
             f"{base.key}.consumer.1",
         )
         base.came(base.value())

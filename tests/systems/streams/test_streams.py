@@ -43,7 +43,7 @@ from harness.systems.streams.settings import (
 )
 from harness.systems.streams.sinks import kept
 from harness.wire.rules import Direction
-from tests.events import a_history, account
+from tests.events import a_history, account, typed
 from tests.judge.recording import played
 
 KEY = "c0ffee00"
@@ -498,7 +498,9 @@ def test_a_successor_stands_by_as_long_as_one_is_to_end(tmp_path: Path) -> None:
     runtime: Any = SimpleNamespace(start=start, check=lambda: None)
     node = instance_of(ALO_SETTINGS, tmp_path, runtime)
     ready: Any = SimpleNamespace(
-        of=lambda kind: [{"by": node.stage.writer}] if kind == kinds.READY else []
+        of=lambda kind: (
+            [typed({"event": kinds.READY, "by": node.stage.writer})] if kind is kinds.Ready else []
+        )
     )
     node.so_far = ready
     node.start()
