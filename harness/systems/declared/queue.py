@@ -166,7 +166,7 @@ class Queue:
             seen = zip(results, whole, strict=True)
             self._found.check_input([result.record for result, message in seen if message.visible])
         has = (
-            Counter(e["record"] for e in on_open_connections(scene))
+            Counter(e.record for e in on_open_connections(scene))
             if hop is Hop.TOPIC
             else Counter[str]()
         )

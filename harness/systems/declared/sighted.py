@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import threading
 from collections import Counter, defaultdict
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 from harness.model import events as kinds
-from harness.model.places import of_log
+from harness.model.events import ConnPhase
 from harness.pipelines.dialects import KAFKA
 from harness.protocols.kafka.codec import is_unresolved
 from harness.wire.rules import Direction
@@ -22,6 +22,10 @@ if TYPE_CHECKING:
     from harness.model.history import Event
     from harness.model.tail import SoFar
     from harness.pipelines.dialects import Dialect
+
+    _OfRecord: TypeAlias = (
+        kinds.Sent | kinds.ProduceAnswer | kinds.Ending | kinds.Fetched | kinds.Acknowledged
+    )
 
 INTERNAL = "__"
 """The prefix of Kafka's internal topics."""
@@ -51,27 +55,27 @@ class Sighted:
         self._topics: set[str] = set()
         self._given: set[str] = set()
         self._groups: dict[str, set[str]] = defaultdict(set)
-        self._positions: set[tuple[object, ...]] = set()
-        self._topic_of: dict[tuple[str, str], str] = {}
-        self._open: dict[str, set[tuple[str, str]]] = defaultdict(set)
-        self._waiting: dict[int, dict[int, None]] = defaultdict(dict)
+        self._positions: set[tuple[str | None, str | None, int, int]] = set()
+        self._topic_of: dict[tuple[str, str], str | None] = {}
+        self._open: dict[str, set[tuple[str | None, str]]] = defaultdict(set)
+        self._waiting: dict[int, dict[int | None, None]] = defaultdict(dict)
         self._answered: set[str] = set()
         self._closed: set[int] = set()
         self._steps: set[tuple[str, str]] = set()
         self._readable: set[str] = set()
-        self._asked: set[tuple[str, str]] = set()
+        self._asked: set[tuple[str, str | None]] = set()
         self._fetched: dict[str, int] = {}
         self._told_ends: dict[str, int] = {}
         self._reached: dict[str, dict[int, int]] = defaultdict(dict)
         self._arrived: dict[str, int] = {}
-        self._refused: dict[int, set[str]] = defaultdict(set)
-        self._firsts: set[tuple[str, str, str, str]] = set()
+        self._refused: dict[int | str, set[str]] = defaultdict(set)
+        self._firsts: set[tuple[str, str, str | None, str]] = set()
         self._sent: set[tuple[str, str]] = set()
-        self._met: dict[tuple[str, str], dict[str, None]] = defaultdict(dict)
-        self._furthest: dict[tuple[str, str, int], int] = {}
+        self._met: dict[tuple[str, str], dict[str | None, None]] = defaultdict(dict)
+        self._furthest: dict[tuple[str | None, str | None, int], int] = {}
         self._advanced = 0
-        self._moves: Counter[tuple[str, str]] = Counter()
-        self._counted: set[str] = set()
+        self._moves: Counter[tuple[str, str | None]] = Counter()
+        self._counted: set[str | None] = set()
 
     def moments(self, since: int = 0) -> list[int]:
         """Return the times (monotonic ns) at which something about a record was seen, without the
@@ -229,152 +233,161 @@ class Sighted:
             self._take(event)
 
     def _take(self, event: Event) -> None:
-        take = {
-            kinds.CONN: self._take_connection,
-            kinds.FRAME: self._take_frame,
-            kinds.SENT: self._take_sent,
-            kinds.UNSENT: self._take_sent,
-            kinds.PRODUCE_ANSWER: self._take_answer,
-            kinds.ENDING: self._take_ending,
-            kinds.FETCHED: self._take_fetched,
-            kinds.COMMITTED: self._take_position,
-            kinds.ACKNOWLEDGED: self._take_acknowledged,
-        }.get(event["event"])
-        if take is not None:
-            take(event)
+        match event:
+            case kinds.Frame():
+                self._take_frame(event)
+            case kinds.Conn():
+                self._take_connection(event)
+            case kinds.Sent() | kinds.Unsent():
+                self._take_sent(event)
+            case kinds.ProduceAnswer():
+                self._take_answer(event)
+            case kinds.Ending():
+                self._take_ending(event)
+            case kinds.Fetched():
+                self._take_fetched(event)
+            case kinds.Committed():
+                self._take_position(event)
+            case kinds.Acknowledged():
+                self._take_acknowledged(event)
 
-    def _take_connection(self, event: Event) -> None:
-        if event["phase"] == "open":
-            self._role_of[event["conn"]] = event["role"]
-        elif event["phase"] == "close":
-            self._waiting.pop(event["conn"], None)
-            self._closed.add(event["conn"])
+    def _take_connection(self, event: kinds.Conn) -> None:
+        if event.phase == ConnPhase.OPEN:
+            self._role_of[event.conn] = event.role or ""
+        elif event.phase == ConnPhase.CLOSE:
+            self._waiting.pop(event.conn, None)
+            self._closed.add(event.conn)
 
-    def _take_frame(self, event: Event) -> None:
-        conn = event["conn"]
-        self._role_of.setdefault(conn, event["role"])
-        self._asked.add((event["role"], event["api"]))
-        if (event["api"], event["dir"]) == self._reads:
-            self._fetched[event["role"]] = event["t"]
-        elif (event["api"], event["dir"]) == self._ends:
-            self._told_ends[event["role"]] = event["t"]
-        if event["dir"] == Direction.REQUEST:
-            if event["api"] in self._sends and event.get("answered", True):
-                self._waiting[conn][event["corr"]] = None
+    def _take_frame(self, event: kinds.Frame) -> None:
+        conn, role, step = event.conn, event.role, (event.api, event.dir)
+        if conn is None or role is None:  # the wire always names them
             return
-        if event["api"] not in self._answers:
+        self._role_of.setdefault(conn, role)
+        self._asked.add((role, event.api))
+        if step == self._reads:
+            self._fetched[role] = event.t
+        elif step == self._ends:
+            self._told_ends[role] = event.t
+        if event.dir == Direction.REQUEST:
+            if event.api in self._sends and event.answered is not False:
+                self._waiting[conn][event.corr] = None
             return
-        self._answered.add(event["role"])
+        if event.api not in self._answers:
+            return
+        self._answered.add(role)
         waiting = self._waiting[conn]
         while (
-            waiting and event["corr"] in waiting
+            waiting and event.corr in waiting
         ):  # answers come in order: what was asked before gets none
             del waiting[next(iter(waiting))]
 
-    def _take_sent(self, event: Event) -> None:
-        self._about(event)
-        self._tried[event["record"]] = event["t"]
-        if event["event"] == kinds.SENT:
-            role = self._role(event)
-            self._sent.add((role, event["record"]))
-            self._met[role, event["record"]][event["topic"]] = None
-            self._first(event, role, event["topic"])
-        if event["event"] == kinds.SENT and not event.get("transactional"):
-            self._readable.add(event["record"])
-        self._topic_of[event["request"], event["record"]] = event["topic"]
-        self._open[self._role(event)].add((event["topic"], event["record"]))
+    def _take_sent(self, event: kinds.Sent | kinds.Unsent) -> None:
+        self._moments.append(event.t)
+        self._see(event.topic)
+        self._tried[event.record] = event.t
+        role = self._role(event.request)
+        if isinstance(event, kinds.Sent):
+            self._sent.add((role, event.record))
+            self._met[role, event.record][event.topic] = None
+            self._first(event, role, event.topic)
+            if not event.transactional:
+                self._readable.add(event.record)
+        self._topic_of[event.request, event.record] = event.topic
+        self._open[role].add((event.topic, event.record))
 
-    def _take_answer(self, event: Event) -> None:
-        self._about(event)
-        self._steps.add((self._role(event), event["event"]))
-        if event["error"]:
-            self._refused[event["error"]].add(event["request"])
-        topic = self._topic_of.pop((event["request"], event["record"]), None)
-        if topic is not None and event["error"] == 0 and event["reached"]:
-            self._open[self._role(event)].discard((topic, event["record"]))
-            self._first(event, self._role(event), topic)
-
-    def _take_ending(self, event: Event) -> None:
-        self._about(event)
-        self._steps.add((self._role(event), event["event"]))
-        ends = self._open[self._role(event)]
-        if event["outcome"] is None:
-            sent = self._role(event), event["record"]
-            if sent in self._sent:  # else a consumer has read it in the transaction
-                ends.add(("", event["record"]))
-            if event["reached"]:
-                self._readable.add(event["record"])
-        elif event["reached"]:
-            ends.discard(("", event["record"]))
-            self._first_in_some_topic(event)
-
-    def _take_fetched(self, event: Event) -> None:
-        self._about(event)
-        self._steps.add((self._role_of.get(event["conn"], ""), event["event"]))
-        topic = event["topic"]
-        self._given.add(topic)
-        if event["reached"]:
-            self._arrived[topic] = event["t"]
-            role = self._role_of.get(event["conn"], "")
-            self._met[role, event["record"]][topic] = None
+    def _take_answer(self, event: kinds.ProduceAnswer) -> None:
+        self._moments.append(event.t)
+        role = self._role(event.request)
+        self._steps.add((role, event.event))
+        if event.error:
+            self._refused[event.error].add(event.request)
+        topic = self._topic_of.pop((event.request, event.record), None)
+        if topic is not None and event.error == 0 and event.reached:
+            self._open[role].discard((topic, event.record))
             self._first(event, role, topic)
-        if event["reached"] and of_log(event):
-            partition = event["partition"]
-            self._reached[topic][partition] = max(
-                event["offset"], self._reached[topic].get(partition, -1)
-            )
 
-    def _take_acknowledged(self, event: Event) -> None:
-        self._about(event)
-        if event["reached"]:
-            self._first_in_some_topic(event)
-        self._steps.add((self._role(event), event["event"]))
+    def _take_ending(self, event: kinds.Ending) -> None:
+        self._moments.append(event.t)
+        role = self._role(event.request)
+        self._steps.add((role, event.event))
+        ends = self._open[role]
+        if event.outcome is None:
+            if (role, event.record) in self._sent:  # else a consumer has read it in the transaction
+                ends.add(("", event.record))
+            if event.reached:
+                self._readable.add(event.record)
+        elif event.reached:
+            ends.discard(("", event.record))
+            self._first_in_some_topic(event, role)
 
-    def _take_position(self, event: Event) -> None:
-        self._groups[self._role(event)].add(event["group"])
-        self._steps.add((self._role(event), event["event"]))
-        position = (event["group"], event["topic"], event["partition"], event["offset"])
-        self._see(event["topic"])
-        if event["topic"] in self._topics:
-            self._given.add(event["topic"])
-        log = event["group"], event["topic"], event["partition"]
-        if event["offset"] > self._furthest.get(log, 0):
-            self._furthest[log] = event["offset"]
-            self._moves[self._role(event), event["topic"]] += self._counts(event["topic"])
+    def _take_fetched(self, event: kinds.Fetched) -> None:
+        self._moments.append(event.t)
+        self._see(event.topic)
+        role = "" if event.conn is None else self._role_of.get(event.conn, "")
+        self._steps.add((role, event.event))
+        topic = event.topic
+        if topic is not None:
+            self._given.add(topic)
+        if not event.reached:
+            return
+        self._met[role, event.record][topic] = None
+        self._first(event, role, topic)
+        if topic is None:
+            return
+        self._arrived[topic] = event.t
+        if event.at is not None:
+            partition, offset = event.at
+            self._reached[topic][partition] = max(offset, self._reached[topic].get(partition, -1))
+
+    def _take_acknowledged(self, event: kinds.Acknowledged) -> None:
+        self._moments.append(event.t)
+        role = self._role(event.request)
+        if event.reached:
+            self._first_in_some_topic(event, role)
+        self._steps.add((role, event.event))
+
+    def _take_position(self, event: kinds.Committed) -> None:
+        role = self._role(event.request)
+        if event.group is not None:
+            self._groups[role].add(event.group)
+        self._steps.add((role, event.event))
+        self._see(event.topic)
+        if event.topic in self._topics:
+            self._given.add(event.topic)
+        log = event.group, event.topic, event.partition
+        if event.offset > self._furthest.get(log, 0):
+            self._furthest[log] = event.offset
+            self._moves[role, event.topic] += self._counts(event.topic)
+        position = (*log, event.offset)
         if position not in self._positions:
             self._positions.add(position)
-            self._moments.append(event["t"])
+            self._moments.append(event.t)
 
-    def _first(self, event: Event, role: str, topic: str) -> bool:
-        first = event["event"], role, topic, event["record"]
+    def _first(self, event: _OfRecord, role: str, topic: str | None) -> bool:
+        first = event.event, role, topic, event.record
         if first in self._firsts:
             return False
         self._firsts.add(first)
-        self._advanced += event["record"] in self._known and self._counts(topic)
+        self._advanced += event.record in self._known and self._counts(topic)
         return True
 
-    def _counts(self, topic: str) -> bool:
+    def _counts(self, topic: str | None) -> bool:
         if len(self._counted) < MOST_TOPICS:
             self._counted.add(topic)
         return topic in self._counted
 
-    def _first_in_some_topic(self, event: Event) -> None:
+    def _first_in_some_topic(self, event: kinds.Ending | kinds.Acknowledged, role: str) -> None:
         """Count a step that names no topic, at most once for each topic in which the stage sent the
         record or was given it.
         """
-        role = self._role(event)
-        for topic in self._met.get((role, event["record"]), ("",)):
+        for topic in self._met.get((role, event.record), ("",)):
             if self._first(event, role, topic):
                 break
 
-    def _about(self, event: Event) -> None:
-        self._moments.append(event["t"])
-        if "topic" in event:
-            self._see(event["topic"])
-
-    def _see(self, topic: str) -> None:
-        if not topic.startswith(INTERNAL) and not is_unresolved(topic):
+    def _see(self, topic: str | None) -> None:
+        if topic is not None and not topic.startswith(INTERNAL) and not is_unresolved(topic):
             self._topics.add(topic)
 
-    def _role(self, event: Event) -> str:
-        return self._role_of.get(int(event["request"].split(":")[0]), "")
+    def _role(self, request: str | None) -> str:
+        """Return the stage that has made a request; nothing if nobody knows its connection."""
+        return "" if request is None else self._role_of.get(int(request.split(":")[0]), "")

@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from harness.controls import InProgram, OnWire, Stop, Target
-    from harness.model.history import Event
     from harness.model.scenario import Role
     from harness.systems.declared.owners import Owners
     from harness.systems.declared.scene import Scene
@@ -102,16 +101,16 @@ class DeclaredNodes:
         del fired
         return None
 
-    def hit(self, trigger: OnWire, hit: Event) -> str:
+    def hit(self, trigger: OnWire, hit: kinds.Rule) -> str:
         """Return the name of the stage that hit the rule; if the fault strikes one process,
         remember which one.
         """
         if self._crashes_one(trigger.role):
             self.members = self.membership()
-            conn = hit["conn"]
+            conn = hit.conn
             ports = (e.peer for e in self._scene.so_far.of(kinds.Conn) if e.conn == conn)
             self._aim(trigger.role, self.stage(trigger.role).owner(next(ports, None) or 0), conn)
-        return str(hit["role"])
+        return str(hit.role)
 
     def standing(self, trigger: InProgram | AtWrite) -> Fired | None:
         """Return the stage with a process at its failpoint, or with a thread at its durable write;

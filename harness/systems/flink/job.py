@@ -90,7 +90,7 @@ class Job(RunningJob):
     def await_ready(self) -> None:
         """Wait until the present attempt works, and find its TaskManager."""
         writer = self.writer
-        ready = self._scene.so_far.finder(kinds.READY, lambda e: e["by"] == writer)
+        ready = self._scene.so_far.finder(kinds.Ready, lambda e: e.by == writer)
         wait_until(
             lambda: bool(ready()) or self._ended(),
             within_s=RUNNING_S,
@@ -231,11 +231,11 @@ class Job(RunningJob):
         number = self._ask()
 
         def begun() -> bool:
-            told, parts = self._seen(number), self._scene.so_far.of(kinds.BATCH)
+            told, parts = self._seen(number), self._scene.so_far.of(kinds.Batch)
             return (
                 told["num_acknowledged_subtasks"] > 0
                 or told["status"] == "COMPLETED"
-                or any(part["batch"] == number and part["by"] == self.writer for part in parts)
+                or any(part.batch == number and part.by == self.writer for part in parts)
             )
 
         wait_until(
@@ -275,9 +275,9 @@ class Job(RunningJob):
         wanted = {record.id for record in self._scene.load.records if record.position <= position}
 
         def given() -> bool:
-            lines = self._scene.so_far.of(kinds.DELIVERED)
+            lines = self._scene.so_far.of(kinds.Delivered)
             return wanted <= {
-                event["record"] for event in lines if self._restored or event["by"] == self.writer
+                event.record for event in lines if self._restored or event.by == self.writer
             }
 
         wait_until(
@@ -292,10 +292,10 @@ class Job(RunningJob):
         mine = f"{NAME}-{self.submissions}-"
         lines = [
             e
-            for e in self._scene.so_far.of(kinds.BATCH)
-            if e["batch"] == last and e["by"].startswith(mine)
+            for e in self._scene.so_far.of(kinds.Batch)
+            if e.batch == last and e.by.startswith(mine)
         ]
-        return self._scene.every_partition({e["partition"]: e["position"] for e in lines})
+        return self._scene.every_partition({e.partition: e.position for e in lines})
 
     def position_trouble(self) -> str | None:
         """Say which partition the last checkpoint does not cover, and request the next checkpoint;
@@ -370,11 +370,14 @@ class Job(RunningJob):
         """Wait for the JobManager's line that a checkpoint is held at the store; return the
         checkpoint's number.
         """
-        hits = self._scene.so_far.finder(kinds.FAILPOINT, lambda e: e["by"] == "job-manager")
+        hits = self._scene.so_far.finder(kinds.Failpoint, lambda e: e.by == "job-manager")
         found = wait_until(
-            hits, within_s=TAKEN_S, because="a checkpoint to come to the store", poll_s=POLL_S
+            lambda: [hit.batch for hit in hits() if hit.batch is not None],
+            within_s=TAKEN_S,
+            because="a checkpoint to come to the store",
+            poll_s=POLL_S,
         )
-        return int(found[-1]["batch"])
+        return found[-1]
 
     def trigger(self) -> None:
         """Request a checkpoint, without waiting."""

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
     from harness.controls import Target
-    from harness.model.history import Event, HistoryWriter
+    from harness.model.history import HistoryWriter
     from harness.run.controls import WireControls
     from harness.run.parts import Feed
     from harness.run.who import CellNodes
@@ -94,11 +94,11 @@ class ClusterBrokers:
         """Return, by role, a function that asks the cluster for the broker of that role now."""
         return {role: partial(self._target, role) for role in OF_A_CLUSTER}
 
-    def asker(self, hit: Event) -> str:
+    def asker(self, hit: kinds.Rule) -> str:
         """Return the broker that sent a request to another broker: ``broker-2`` for the client
         ``broker-2-fetcher-0``.
         """
-        return "-".join(hit["client"].split("-")[:2])
+        return "-".join(str(hit.client).split("-")[:2])
 
     def abilities(self, controls: WireControls, nodes: CellNodes) -> Mapping[type, object]:
         """Return the abilities that only a cluster has."""
@@ -371,11 +371,11 @@ class BrokerParts(Replication, LeadershipAbility, RestartInTurn):
         leads = [
             part
             for part, now in leaderships.items()
-            if name_of(now.leader) == self.nodes.last_hit["node"]
+            if name_of(now.leader) == self.nodes.last_hit.node
         ]
         if not leads:
             raise RuntimeError(
-                f"the target goes to {self.nodes.last_hit['node']}, which leads no partition"
+                f"the target goes to {self.nodes.last_hit.node}, which leads no partition"
             )
         return leads
 

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from harness.controls import Target
-    from harness.model.history import Event
+    from harness.model.events import Rule
     from harness.run.controls import WireControls
     from harness.run.parts import Feed
     from harness.run.who import CellNodes
@@ -58,9 +58,9 @@ class OneBroker:
         node = ServerNode(self._scene.history, transport.broker_process, kill, restart)
         return {Role.BROKER: lambda: node}
 
-    def asker(self, hit: Event) -> str:
+    def asker(self, hit: Rule) -> str:
         """Return the node of a hit between brokers, which is this broker itself."""
-        return str(hit["node"])
+        return str(hit.node)
 
     def abilities(self, controls: WireControls, nodes: CellNodes) -> Mapping[type, object]:
         """Return nothing: one broker has no replicas and no leader election."""

@@ -187,7 +187,7 @@ class DriverNode(StageNode):
 
     def _over(self) -> bool:
         """Whether the program has written that it stopped."""
-        return bool(self.said(kinds.STOPPED))
+        return bool(self.said(kinds.Stopped))
 
     def _join(self) -> None:
         """Write down the process id of the program, once."""
@@ -200,5 +200,5 @@ class DriverNode(StageNode):
 
     def _last_words(self) -> str:
         """Return the reason that the program wrote for its end: the root cause of its error."""
-        ends = self.said(kinds.STOPPED)
-        return kinds.last_words(ends[-1]["because"]) if ends else "it wrote no reason"
+        ends = self.said(kinds.Stopped)
+        return kinds.last_words(ends[-1].because) if ends else "it wrote no reason"
