@@ -172,7 +172,14 @@ def test_who_plays_a_part_is_asked_when_it_is_needed(tmp_path: Path) -> None:
     servers = brokers.servers()
     with pytest.raises(RuntimeError, match="the controls come first"):
         servers[Role.LEADER]()
-    assert brokers.asker({"client": "broker-2-fetcher-0", "node": "broker-3"}) == "broker-2"
+    hit = kinds.Rule(
+        t=0,
+        rule="fault",
+        phase=kinds.RulePhase.HIT,
+        client="broker-2-fetcher-0",
+        node="broker-3",
+    )
+    assert brokers.asker(hit) == "broker-2"
 
 
 @pytest.mark.parametrize(("need", "outlives"), [(Deployment.SHARED, True), (Deployment.OWN, False)])

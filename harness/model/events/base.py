@@ -1,4 +1,4 @@
-"""What every event has, and the reading of events by text, which is to be removed."""
+"""What every event has. Only tests still read events by text, which is to be removed."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Event(msgspec.Struct, frozen=True, kw_only=True, tag_field="event", tag=_k
         tag: str = self.__struct_config__.tag  # type: ignore[assignment]  # by _kind
         return tag
 
-    # --- To be removed: the reading of fields by text, for code that is not converted yet ---------
+    # --- To be removed: the reading of fields by text, for tests that are not converted yet -------
 
     def __getitem__(self, name: str) -> Any:
         """Return a field; ``None`` if the line has none.
@@ -81,11 +81,11 @@ class OfUnknownKind(Event, frozen=True, kw_only=True):
         return self.kind
 
     def __getitem__(self, name: str) -> Any:
-        """Return a field (to be removed)."""
+        """Return a field (for tests, to be removed)."""
         return self.fields[name] if name in self.fields else super().__getitem__(name)
 
     def get(self, name: str, default: Any = None) -> Any:
-        """Return a field (to be removed)."""
+        """Return a field (for tests, to be removed)."""
         return self.fields[name] if name in self.fields else super().get(name, default)
 
 
