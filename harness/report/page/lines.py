@@ -205,6 +205,8 @@ class Lines:
             if said is not None:
                 found[end.transactional_id].append((end.t, said if end.commit else None))
         for start in self.of(kinds.InitProducer):
+            if start.reached is False:
+                continue
             found[str(start.transactional_id)].append((start.t, None))
         return {name: sorted(ends, key=lambda end: end[0]) for name, ends in found.items()}
 
