@@ -135,7 +135,9 @@ def what_is_refused_goes_on() -> None:
 @mutation(
     {
         SAID.format("a_forwarded_request_is_done_and_its_answer_swallowed"): "at the broker",
-        cell("produce-refused+request-timed-out+done/at-least-once"): "did not reach the client",
+        cell(
+            "produce-refused+request-timed-out+done/at-least-once"
+        ): "did not answer a request with REQUEST_TIMED_OUT",
     }
 )
 def what_is_forwarded_is_not() -> None:

@@ -190,7 +190,8 @@ class Lines:
         found: dict[str, list[tuple[int, int | None]]] = defaultdict(list)
         for event in (*self.of(kinds.END_TXN), *self.of(kinds.INIT_PRODUCER)):
             said = granted.get(event.get("request"))
-            if said is not None or event["event"] == kinds.INIT_PRODUCER:
+            began = event["event"] == kinds.INIT_PRODUCER and event.get("reached") is not False
+            if said is not None or began:
                 committed = said if event.get("commit") else None
                 found[str(event.get("transactional_id"))].append((event["t"], committed))
         return {name: sorted(ends, key=lambda end: end[0]) for name, ends in found.items()}
