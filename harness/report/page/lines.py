@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from harness.model.history import Event
 
 AGAIN: Final = "was started again"
+TOOK_OVER: Final = "took the place of another"
+"""Of a process that had stood by, or that was started while another of its node lived."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,16 +31,8 @@ class Turn:
 
     @property
     def who(self) -> str:
-        """The node's role and name.
-
-        >>> Turn(0, "leader", "broker-2", "was killed").who
-        'the leader broker-2'
-        >>> Turn(0, "controller", "controller-4", "was killed").who
-        'controller-4'
-        """
-        if self.node.startswith(f"{self.role}-"):
-            return self.node
-        return f"the {self.role}{'' if self.node == self.role else f' {self.node}'}"
+        """The node's role and name."""
+        return named(self.role, self.node)
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +81,10 @@ class Lines:
             f"{event.get('node')}-{event.get('incarnation')}": str(event.get("role"))
             for event in self.of(kinds.NODE)
         }
+        self._nodes: dict[str, set[str]] = defaultdict(set)
+        """By role, its nodes."""
+        for event in self.of(kinds.NODE):
+            self._nodes[str(event.get("role"))].add(str(event.get("node")))
         for event in self.of(kinds.SENT):  # what a connection's requests name, its answers do not
             self._conns.setdefault(str(event.get("request")).partition(":")[0], self.role(event))
         drained = (event["t"] for event in self.of(kinds.DRAIN) if event.get("phase") != "begun")
@@ -130,6 +128,24 @@ class Lines:
         asked = str(event.get("request") if conn is None else conn).partition(":")[0]
         return self._conns.get(asked) or self._programs.get(program.partition(".")[0], "")
 
+    def who(self, event: Event) -> str:
+        """Name the program that a line is about. Where its role has several nodes and the line does
+        not tell which it is, it is one of them.
+        """
+        role = self.role(event)
+        node = str(event.get("attempt") or event.get("by")).partition(".")[0].rpartition("-")[0]
+        if node in self._nodes[role] and len(self._nodes[role]) > 1:
+            return named(role, node)
+        return self.one_of(role)
+
+    def one_of(self, role: str) -> str:
+        """Name a program of a role."""
+        return f"{'a' if self.are_several(role) else 'the'} {role}" if role else "a program"
+
+    def are_several(self, role: str) -> bool:
+        """Say whether a role has several nodes."""
+        return len(self._nodes[role]) > 1
+
     def past(self, copy: Event) -> list[Saved]:
         """Return of each group the first position that was saved behind a copy in a log."""
         found: dict[str, Saved] = {}
@@ -139,8 +155,9 @@ class Lines:
         return list(found.values())
 
     def restarts(self, role: str) -> list[int]:
-        """Return when programs of a role were started again."""
-        return [turn.t for turn in self.turns if turn.role == role and turn.how == AGAIN]
+        """Return when programs of a role were started again, or took the place of others."""
+        again = (turn for turn in self.turns if turn.how in (AGAIN, TOOK_OVER))
+        return [turn.t for turn in again if turn.role == role]
 
     def _by_role(self, events: Iterable[Event]) -> dict[str, list[Event]]:
         """Return the lines by role; nothing if the role of one is unknown: it may be any."""
@@ -154,7 +171,8 @@ class Lines:
         for event in self.of(kinds.NODE):
             phase, node, how = event.get("phase"), str(event.get("node")), ""
             if phase == "started" and (node in ended or (event.get("incarnation") or 0) > 1):
-                how = AGAIN
+                how = TOOK_OVER if event.get("stood_by") or node not in ended else AGAIN
+                ended.discard(node)
             elif phase == "exited":
                 ended.add(node)
                 if event.get("status") != 0 or event.get("asked"):
@@ -195,6 +213,17 @@ class Lines:
                 committed = said if event.get("commit") else None
                 found[str(event.get("transactional_id"))].append((event["t"], committed))
         return {name: sorted(ends, key=lambda end: end[0]) for name, ends in found.items()}
+
+
+def named(role: str, node: str) -> str:
+    """Return the words for a node of a role.
+
+    >>> named("leader", "broker-2"), named("controller", "controller-4"), named("driver", "driver")
+    ('the leader broker-2', 'controller-4', 'the driver')
+    """
+    if node.startswith(f"{role}-"):
+        return node
+    return f"the {role}{'' if node == role else f' {node}'}"
 
 
 def in_topic(event: Event) -> bool:
