@@ -36,9 +36,9 @@ _OPEN: Final = r"(?!(?:\\?[\"']){0,9}\$?\{[\w.]+\})"
 _KEYS: Final = ("passw", "passphrase", "pwd", "secret", "token", "api", "credential")
 _VALUE: Final = r"\"(?:\\[\s\S]|[^\"\\])*\"|'[^']*'|\\\"[^\"]*\""
 """A value in quotation marks, or in those of a text that has them escaped."""
-_PIECE: Final = r"\"(?![\s,;:}\])])(?:\\[\s\S]|[^\"\\])*\"|'(?![\s,;:}\])])[^']*'|\\\"[^\"]*\"|\\."
+_PIECE: Final = r"\"(?![\s,;:}\])])(?:\\.|[^\"\\\n])*\"|'(?![\s,;:}\])])[^'\n]*'|\\\"[^\"\n]*\"|\\."
 """A piece of a word in quotation marks that do not begin the word, as shells have it. Marks before
-a sign of JSON end a word.
+a sign of JSON end a word. A piece ends on its line: an apostrophe in a log begins none.
 """
 _WORD: Final = rf"(?:(?:{_VALUE})(?:{_PIECE}|[^\s,;:}}\])\"'\\])*|[^\s,;-](?:{_PIECE}|\S)*)"
 """A word of a command line, of one piece or several: ``'it'\\''s'``."""

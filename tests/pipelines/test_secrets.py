@@ -427,6 +427,11 @@ def test_what_stands_behind_a_quoted_secret_stays() -> None:
     assert masked('a --password "two words", "x y"') == 'a --password "***", "x y"'
 
 
+def test_an_apostrophe_hides_nothing_of_the_next_lines() -> None:
+    """Only the word goes."""
+    assert masked("--password hunter2's\nit's\ndone") == "--password ***\nit's\ndone"
+
+
 def test_a_command_line_to_paste_is_what_it_was(tmp_path: Path) -> None:
     """In an interactive shell, too, where ``!`` names a command of the past in double quotation
     marks; stars of the user's own stay stars.
