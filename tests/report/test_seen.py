@@ -723,13 +723,13 @@ def test_of_several_processes_the_wire_may_not_tell_which_it_was() -> None:
 @pytest.mark.parametrize(
     ("ends", "stood_by", "words"),
     [
-        (True, None, "was started again at 8.0 s"),
+        (True, False, "was started again at 8.0 s"),
         (True, True, "took the place of another at 8.0 s"),
-        (False, None, "took the place of another at 8.0 s"),
+        (False, False, "took the place of another at 8.0 s"),
     ],
 )
 def test_who_takes_a_place_was_not_started_again(
-    *, ends: bool, stood_by: bool | None, words: str
+    *, ends: bool, stood_by: bool, words: str
 ) -> None:
     """It stood by, or its predecessor lives: only paused, or elsewhere."""
     tale = Tale().node("driver", "started").stored("r", 3).delivered("r", "driver-1")
