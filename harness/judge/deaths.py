@@ -47,6 +47,8 @@ def how_it_ended(event: kinds.Node) -> str:
     ('was killed', 'ended by itself (status 1)')
     >>> how_it_ended(end(signal=11)), how_it_ended(end(signal=9, asked=True))
     ('ended by itself (signal 11)', 'ended, as it was told to (SIGTERM),')
+    >>> how_it_ended(end())
+    'ended, nobody saw how,'
     """
     if event.asked:
         return "ended, as it was told to (SIGTERM),"
@@ -54,6 +56,8 @@ def how_it_ended(event: kinds.Node) -> str:
         return "was killed"
     if event.signal:
         return f"ended by itself (signal {event.signal})"
+    if event.status is None:
+        return "ended, nobody saw how,"
     return f"ended by itself (status {event.status})"
 
 

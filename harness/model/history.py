@@ -28,7 +28,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar, Union, overload
 import msgspec
 
 from harness.model import safe_files
-from harness.model.events import CLASSES, OfFrame, OfUnknownKind
+from harness.model.events import CLASSES, OfUnknownKind
 from harness.model.events import Event as Event  # noqa: PLC0414 - who reads a history names it, too
 from harness.model.older import history_of_before, line_of_before
 from harness.model.writing import SUFFIX as SUFFIX  # noqa: PLC0414
@@ -211,9 +211,8 @@ def parse_history(files: Iterable[tuple[str, Iterable[bytes]]], cell: str | None
                     "bytes)"
                 )
         ended = at.lines
-        if last and not isinstance(
-            _decoded(last), Event
-        ):  # no newline behind it: the writer was killed inside this line
+        if last and _decoded(last) == "":
+            # no newline behind it, and no whole JSON: the writer was killed inside this line
             cut.append(name)
         elif last:
             events += lines.events([last], at)
@@ -311,7 +310,7 @@ def _loaded(line: bytes) -> Event | str:
     is of an earlier version or of an unknown kind, or is damage.
     """
     try:
-        told = safe_files.parse_json(line)
+        told = _plain(line)
     except ValueError:
         return ""
     if not isinstance(told, dict) or not isinstance(told.get("event"), str):
@@ -320,6 +319,20 @@ def _loaded(line: bytes) -> Event | str:
         return event_of(told)
     except ValueError as error:  # msgspec names the field, and what is wrong with it
         return f" ({told['event']}: {error})"
+
+
+def _plain(line: bytes) -> Any:
+    """Return the content of a line.
+
+    Raises:
+        ValueError: it is no JSON, or nested too deeply.
+    """
+    if line.count(b"[") + line.count(b"{") <= safe_files.DEEPEST:
+        try:
+            return msgspec.json.decode(line)  # a protocol's own ids may have 64 bits
+        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+            pass
+    return safe_files.parse_json(line)
 
 
 @cache
@@ -336,14 +349,14 @@ def event_of(line: dict[str, Any]) -> Event:
     """
     line = line_of_before(line)
     if (kind := CLASSES.get(line["event"])) is not None:
-        if issubclass(kind, OfFrame) and (facts := line.keys() - _names(kind)):
+        if facts := line.keys() - _names(kind):
             line = {name: told for name, told in line.items() if name not in facts} | {
                 "facts": {name: line[name] for name in line if name in facts}
             }
         return msgspec.convert(line, kind)
-    told = {name: value for name, value in line.items() if name != "event"}
-    rest = {name: value for name, value in told.items() if name not in Event.__struct_fields__}
-    return msgspec.convert({**told, "kind": line["event"], "fields": rest}, OfUnknownKind)
+    known = {name: told for name, told in line.items() if name in Event.__struct_fields__}
+    rest = {name: told for name, told in line.items() if name not in {*known, "event"}}
+    return msgspec.convert({**known, "kind": line["event"], "fields": rest}, OfUnknownKind)
 
 
 def line_of(event: Event, *, defaults: bool = True) -> dict[str, Any]:

@@ -63,9 +63,13 @@ def without_proxy(environ: Mapping[str, str]) -> str:
 def _parsed(variable: str, text: str) -> Proxy:
     try:
         at = urlsplit(text if "://" in text else f"http://{text}")
-        host, port = at.hostname, at.port
-    except ValueError as error:
-        raise _wrong(variable, text, str(error)) from error
+        host = at.hostname
+    except ValueError:
+        raise _wrong(variable, text, "its brackets do not match") from None
+    try:
+        port = at.port
+    except ValueError:  # its text may hold a part of the log-in
+        raise _wrong(variable, text, "its port is no number from 1 to 65535") from None
     if at.scheme not in PORTS:
         raise _wrong(variable, text, f"it speaks none of {', '.join(PORTS)}")
     if not host:

@@ -36,8 +36,12 @@ _OPEN: Final = r"(?!(?:\\?[\"']){0,9}\$?\{[\w.]+\})"
 _KEYS: Final = ("passw", "passphrase", "pwd", "secret", "token", "api", "credential")
 _VALUE: Final = r"\"(?:\\[\s\S]|[^\"\\])*\"|'[^']*'|\\\"[^\"]*\""
 """A value in quotation marks, or in those of a text that has them escaped."""
-_WORD: Final = rf"(?:{_VALUE}|[^\s,;-](?:\\.|\S)*)"
-"""A word of a command line."""
+_PIECE: Final = r"\"(?![\s,;:}\])])(?:\\.|[^\"\\\n])*\"|'(?![\s,;:}\])])[^'\n]*'|\\\"[^\"\n]*\"|\\."
+"""A piece of a word in quotation marks that do not begin the word, as shells have it. Marks before
+a sign of JSON end a word. A piece ends on its line: an apostrophe in a log begins none.
+"""
+_WORD: Final = rf"(?:(?:{_VALUE})(?:{_PIECE}|[^\s,;:}}\])\"'\\])*|[^\s,;-](?:{_PIECE}|\S)*)"
+"""A word of a command line, of one piece or several: ``'it'\\''s'``."""
 _SHAPES: Final = (
     (
         ("private key-----",),
@@ -55,7 +59,10 @@ _SHAPES: Final = (
     (("bearer",), re.compile(r"(?i)(\bbearer\s+)[\w.~+/-]{16,}=*")),
     (
         _KEYS,
-        re.compile(rf"(?i)({_KEY}[ \t]?=[ \t]?){_OPEN}(?:{_VALUE}|[^\s&;,#\"'\[\]{{}}()]+)"),
+        re.compile(
+            rf"(?i)({_KEY}[ \t]?=[ \t]?){_OPEN}"
+            rf"(?:(?:{_VALUE})(?:{_PIECE})*|[^\s&;,#\"'\[\]{{}}()]+)"
+        ),
     ),
     (_KEYS, re.compile(rf"(?i)({_KEY}[\"'][ \t]?:[ \t]?){_OPEN}(?:{_VALUE}|[\w.+/-]+)")),
     (_KEYS, re.compile(rf"(?i)((?<!\S)--?[\w-]{{0,40}}{_KEY} ){_OPEN}{_WORD}")),
@@ -119,7 +126,7 @@ def masked(text: str, mask: str = MASK) -> str:
 def _masked(mask: str, found: re.Match[str]) -> str:
     """Keep the quotation marks around a secret, so that JSON and TOML stay what they are."""
     secret = found[0][len(found[1]) :]
-    quote = secret[0] if secret[0] in "\"'" and secret[0] == secret[-1] else ""
+    quote = secret[0] if re.fullmatch(_VALUE, secret) and secret[0] in "\"'" else ""
     return f"{found[1]}{quote}{mask}{quote}"
 
 

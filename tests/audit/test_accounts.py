@@ -21,7 +21,7 @@ from harness.audit.accounts import (
 from harness.model import safe_files
 from harness.model.history import read_history
 from harness.model.plan import PLAN_FILE
-from tests.events import account
+from tests.events import account, whole
 from tests.judge.histories import story_of
 
 if TYPE_CHECKING:
@@ -102,7 +102,7 @@ def test_random_histories(
     for number, seed in enumerate(seeds):
         folder = root / f"run-{number % 2}" / "cells" / f"cell-{seed}"
         (folder / "history").mkdir(parents=True)
-        lines = [json.dumps(row) for row in story_of(seed)]
+        lines = [json.dumps(whole(row)) for row in story_of(seed)]
         half = len(lines) // 2
         (folder / "history" / "a.jsonl").write_text("".join(f"{line}\n" for line in lines[:half]))
         (folder / "history" / "b.jsonl").write_text("".join(f"{line}\n" for line in lines[half:]))
@@ -115,7 +115,7 @@ def test_lines_of_another_cell_do_not_count(spark: SparkSession, tmp_path: Path)
     """A history copied into the folder of another cell is damage here as in process, and tells
     nothing about it.
     """
-    told = [{**row, "cell": "mine"} for row in story_of(7)]
+    told = [whole({**row, "cell": "mine"}) for row in story_of(7)]
     folders = []
     for planned, damaged in (("mine", 0), ("another", len(told))):
         folder = tmp_path / "cells" / planned

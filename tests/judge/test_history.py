@@ -158,6 +158,16 @@ def test_damage_in_the_middle_is_reported(tmp_path: Path, bad: str) -> None:
     assert [row["t"] for row in history.events] == [1, 3]
 
 
+def test_a_whole_line_that_is_no_event_was_not_cut(tmp_path: Path) -> None:
+    """A crash cuts a line anywhere; it makes no number of a name."""
+    wrong = json.dumps({"t": 2, "event": "acked", "record": 7}).encode()
+    write(tmp_path / "a.jsonl", event(1), end=wrong)
+    history = read_history(tmp_path)
+    assert history.cut_lines == ()
+    (damage,) = history.damage
+    assert damage.startswith("a.jsonl:2 (acked: Expected `str")
+
+
 def test_bytes_that_are_no_text_are_damage(tmp_path: Path) -> None:
     """Undecodable bytes are reported like any other damage, and never raise."""
     (tmp_path / "a.jsonl").write_bytes(b"\xff\xfe\n" + json.dumps(event(2)).encode() + b"\n")
@@ -315,12 +325,13 @@ def test_an_event_is_what_its_line_says(kind: str) -> None:
     assert event_of(json.loads(json.dumps(line_of(event, defaults=False)))) == event
 
 
-@pytest.mark.parametrize("kind", ["frame", "rule", "undecodable", "of another version"])
+@pytest.mark.parametrize("kind", ["frame", "rule", "undecodable", "fault", "of another version"])
 def test_what_lostack_does_not_know_of_a_line_is_kept(tmp_path: Path, kind: str) -> None:
     """Protocols of others say of their frames what no protocol of ours does."""
     line = {"line": 1, "t": 1, "w": 2, "cell": "c", "by": "wire", "event": kind}
     line |= {"rule": "fault", "phase": "hit"} if kind == "rule" else {}
-    line |= {"api": "PUB", "subject": {"name": "orders.new"}, "max-bytes": 7}
+    line |= {"fault": "mine", "phase": "mine"} if kind == "fault" else {"api": "PUB"}
+    line |= {"subject": {"name": "orders.new"}, "max-bytes": (1 << 64) - 1}
     write(tmp_path / "wire.jsonl", line)
     history = read_history(tmp_path)
     assert not history.damage

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
+import msgspec
+
 from harness.judge import accounting
 from harness.judge.copies import Copies
 from harness.judge.rows import Rows, counted
-from harness.model import events as kinds
 from harness.model import places
 from harness.model.states import LastHop, State
 from tests.mutations.registry import golden, mutation, story
@@ -16,13 +17,17 @@ from tests.mutations.registry import golden, mutation, story
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
+    from harness.judge.row import Row
     from harness.model.history import Event
+
+BROKEN: Any = accounting
+"""The module whose functions are replaced: no type says that they may be."""
 
 
 def records(change: Callable[[dict[str, Any]], dict[str, Any]]) -> None:
     """Let what is told of each record be changed."""
     right = accounting._records
-    accounting._records = lambda rows: tuple(change(row) for row in right(rows))
+    BROKEN._records = lambda rows: tuple(change(row) for row in right(rows))
 
 
 def state(right: State, wrong: State) -> None:
@@ -34,9 +39,9 @@ def rows(change: Callable[[Rows], None]) -> None:
     """Change the rows of a cell, when they have been sorted by kind."""
     right = Rows.__init__
 
-    def begin(cell: Rows, given: Iterable[Event]) -> None:
-        right(cell, given)
-        change(cell)
+    def begin(self: Rows, events: Iterable[Event]) -> None:
+        right(self, events)
+        change(self)
 
     Rows.__init__ = begin  # type: ignore[method-assign]
 
@@ -46,12 +51,12 @@ def duplicates_of_one_record_forgotten() -> None:
     """Of the first record that was recorded twice, one recording counts."""
 
     def once(cell: Rows) -> None:
-        counts = counted(cell.results)
-        first = next((row for row in cell.results if counts[row["record"]] > 1), None)
+        twice = {record for record, count in counted(cell.results).items() if count > 1}
+        first = next((row for row in cell.results if row.record in twice), None)
         cell.results = [
             row
             for row in cell.results
-            if first is None or row is first or row["record"] != first["record"]
+            if first is None or row is first or row.record != first.record
         ]
 
     rows(once)
@@ -67,7 +72,7 @@ def one_loss_forgotten() -> None:
         lost = next((row for row in told if row["state"] == State.LOST), None)
         return tuple({**row, "state": State.RECORDED} if row is lost else row for row in told)
 
-    accounting._records = found
+    BROKEN._records = found
 
 
 @mutation({golden("sealed-kept-though-one-is-refused"): r"'stored': 6"})
@@ -111,7 +116,7 @@ def all_is_visible() -> None:
 
     def shown(cell: Rows) -> None:
         for row in cell.stored:
-            row["visible"] = True
+            msgspec.structs.force_setattr(row, "visible", True)
 
     rows(shown)
 
@@ -119,20 +124,20 @@ def all_is_visible() -> None:
 @mutation({story("retried"): r"\{'stored_twice': 1\} != \{'stored_twice': 0\}"})
 def moved_is_another_copy() -> None:
     """A copy that the broker has moved counts as a second one."""
-    Copies._join = lambda *_: None
+    Copies._join = lambda *_: None  # type: ignore[method-assign]
 
 
 @mutation({story("gone_from_aside"): "SET_ASIDE"})
 def gone_is_there() -> None:
     """What was taken out of a queue counts as what is there."""
-    Copies.gone = lambda *_: False
+    Copies.gone = lambda *_: False  # type: ignore[method-assign]
 
 
 @mutation({story("folded_twice"): r"\{'delivered_twice': 3\} != \{'delivered_twice': 1\}"})
 def every_line_of_a_version_counts() -> None:
     """A version of a value that is told twice holds everything twice."""
     right = accounting._contributions
-    accounting._contributions = lambda cell: Counter(
+    BROKEN._contributions = lambda cell: Counter(
         {record: 2 * count for record, count in right(cell).items()}
     )
 
@@ -140,27 +145,30 @@ def every_line_of_a_version_counts() -> None:
 @mutation({golden("broken-by-phantoms"): "1 phantom, which"})
 def damaged_is_intact() -> None:
     """A result that is damaged counts as one of its record."""
-    Rows.knows = lambda cell, row: (
-        (row["intact"] or row["event"] == kinds.RECORDED) and row["record"] in cell.offered
-    )
+
+    def knows(self: Rows, row: Row) -> bool:
+        result = row.hop is None
+        return (row.intact or result) and row.record in self.offered
+
+    Rows.knows = knows  # type: ignore[method-assign]
 
 
 @mutation({golden("broken-by-phantoms"): "Kind.VOID"})
 def nothing_is_a_phantom() -> None:
     """What nobody offered does not count."""
-    accounting._phantoms = lambda _: 0
+    BROKEN._phantoms = lambda _: 0
 
 
 @mutation({golden("broken-by-resurrection"): "Kind.KEPT"})
 def nothing_is_resurrected() -> None:
     """What was aborted, and is seen, does not count."""
-    accounting.resurrected = lambda _: 0
+    BROKEN.resurrected = lambda _: 0
 
 
 @mutation({golden("broken-by-tearing"): "Kind.KEPT"})
 def nothing_is_torn() -> None:
     """Half a transaction does not count."""
-    accounting.torn = lambda _: 0
+    BROKEN.torn = lambda _: 0
 
 
 @mutation({golden("kept-though-it-loses"): "acked, not stored"})

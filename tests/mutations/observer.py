@@ -32,7 +32,7 @@ def answers(name: str, change: Callable[[Any], Any]) -> None:
         OBS: r"assert \{0: 1002\} ==",
         cell(
             "none/at-least-once"
-        ): r"the saved position of partition \d is 10\d\d, and its log ends at",
+        ): r"the saved position of partition \d is 10\d\d, but its log ends at",
     }
 )
 def positions_too_high() -> None:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from harness.wire.cell import Carried
-    from harness.wire.connection import Hold
+    from harness.wire.connection import Connection, Hold
     from harness.wire.protocol import Line
     from harness.wire.rules import ArmedRule, Rule
 
@@ -102,7 +102,8 @@ def what_is_discarded_arrives() -> None:
     async def discard(self: Holds, hold: Hold, because: str | None) -> Resolved:
         carried = hold.carried
         if carried.direction is Direction.REQUEST and carried.payload is not None:
-            told = replace(carried, cell=_Mute())
+            mute: Any = _Mute()
+            told = replace(carried, cell=mute)
             await deliver(hold.conn, Move(carried.payload), told, within_s=5.0)
         return await right(self, hold, because)
 
@@ -135,7 +136,9 @@ def what_is_refused_goes_on() -> None:
 @mutation(
     {
         SAID.format("a_forwarded_request_is_done_and_its_answer_swallowed"): "at the broker",
-        cell("produce-refused+request-timed-out+done/at-least-once"): "did not reach the client",
+        cell(
+            "produce-refused+request-timed-out+done/at-least-once"
+        ): "did not answer a request with REQUEST_TIMED_OUT",
     }
 )
 def what_is_forwarded_is_not() -> None:
@@ -196,8 +199,8 @@ def what_is_held_goes_on() -> None:
     """A frame that is held is forwarded at once, and said to be held: its kill is a race."""
     right = Holds.hold
 
-    def hold(self: Holds, *words: Any) -> Hold:
-        made = right(self, *words)
+    def hold(self: Holds, carried: Carried, cell: WireCell, rule: Rule, conn: Connection) -> Hold:
+        made = right(self, carried, cell, rule, conn)
         made.decided.set()
         return made
 
@@ -266,4 +269,4 @@ def hits_the_next_record() -> None:
 def all_has_arrived() -> None:
     """Whatever was dropped, discarded or cut is said to have reached its destination."""
     right = WireCell.settle
-    WireCell.settle = lambda self, carried, *, reached: right(self, carried, reached=True)  # type: ignore[method-assign,misc]  # noqa: ARG005
+    WireCell.settle = lambda self, carried, *, reached: right(self, carried, reached=True)  # type: ignore[method-assign]  # noqa: ARG005

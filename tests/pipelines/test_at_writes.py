@@ -71,7 +71,7 @@ def test_a_row_and_its_position_come_apart_between_two_transactions(
     assert len(broken.judgement.account.duplicated) == 1
     assert not broken.judgement.account.lost
     [held] = told(broken, kinds.DURABLE)
-    assert held["files"] == [str(broken.directory.resolve() / "work" / "orders.db-journal")]
+    assert held["files"] == (str(broken.directory.resolve() / "work" / "orders.db-journal"),)
     assert next(e["signal"] for e in told(broken, kinds.NODE) if e["phase"] == "exited") == 9
     said = "\n".join(advice(broken))
     assert "was held after unlink" in said

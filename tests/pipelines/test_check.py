@@ -853,8 +853,8 @@ def test_a_producer_that_makes_its_own_records_sends_them_in_three_waves(
     assert found.verdict.fired == 1
     told = read_history(found.directory / HISTORY)
     rules = {(e["rule"], e["phase"]): e for e in told.of("rule")}
-    assert rules["second-wave", "hit"]["records"] == ["r-17"]
-    assert rules["last-wave", "hit"]["records"] == ["r-33"]
+    assert rules["second-wave", "hit"]["records"] == ("r-17",)
+    assert rules["last-wave", "hit"]["records"] == ("r-33",)
     healed = next(e["t"] for e in told.of("fault") if e["phase"] == "healed")
     assert (
         rules["last-wave", "hit"]["t"]

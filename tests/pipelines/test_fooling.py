@@ -63,7 +63,7 @@ def test_a_mark_and_its_row_come_apart_though_nothing_is_flushed(
         assert len(one.judgement.account.lost) == int(broken)
         assert one.verdict.fired == 1
         [held] = read_history(one.directory / HISTORY).of("durable")
-        assert held["files"] == [str(one.directory.resolve() / "work" / "orders.db-wal")]
+        assert held["files"] == (str(one.directory.resolve() / "work" / "orders.db-wal"),)
 
 
 @pytest.mark.strace

@@ -401,6 +401,37 @@ def test_a_secret_may_hold_blanks(text: str, shown: str) -> None:
     assert masked(text) == shown
 
 
+@pytest.mark.parametrize(
+    "written",
+    [
+        "--password 'hunter2'",
+        "--password='hunter2'",
+        "password='hunter2'",
+        "--password 'two hunter2'",
+        "--password 'it'\\''s-hunter2'",
+        '--password "a"tail-hunter2',
+        "--password 'a'\"'\"'s-hunter2'",
+        "--password '''hunter2'''",
+    ],
+)
+def test_a_secret_may_be_quoted_in_pieces(written: str) -> None:
+    """As a shell reads it; also in a command that is quoted in another one, and in that again."""
+    line = f"./a {written}"
+    for _ in range(3):
+        assert "hunter2" not in masked(line), line
+        line = shlex.join(["lostack", "check", "--producer", line])
+
+
+def test_what_stands_behind_a_quoted_secret_stays() -> None:
+    """A list of words in JSON goes on behind the comma."""
+    assert masked('a --password "two words", "x y"') == 'a --password "***", "x y"'
+
+
+def test_an_apostrophe_hides_nothing_of_the_next_lines() -> None:
+    """Only the word goes."""
+    assert masked("--password hunter2's\nit's\ndone") == "--password ***\nit's\ndone"
+
+
 def test_a_command_line_to_paste_is_what_it_was(tmp_path: Path) -> None:
     """In an interactive shell, too, where ``!`` names a command of the past in double quotation
     marks; stars of the user's own stay stars.

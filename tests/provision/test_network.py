@@ -74,10 +74,12 @@ def test_a_jvm_is_told_of_the_proxies(environ: dict[str, str], options: list[str
 @pytest.mark.parametrize(
     ("written", "why"),
     [
-        ("http://me:s3cret@proxy:99999", "Port out of range 0-65535"),
-        ("me:s3cret@proxy:abc", "Port could not be cast to integer value as 'abc'"),
-        ("socks5h://me:s3cret@proxy:abc", "Port could not be cast to integer value as 'abc'"),
-        ("socks5://me:s3cret@[::1", "Invalid IPv6 URL"),
+        ("http://me:s3cret@proxy:99999", "its port is no number from 1 to 65535"),
+        ("me:s3cret@proxy:abc", "its port is no number from 1 to 65535"),
+        ("socks5h://me:s3cret@proxy:abc", "its port is no number from 1 to 65535"),
+        ("socks5://me:s3cret@[::1", "its brackets do not match"),
+        ("http://me:s3cret?x@proxy:3128", "its port is no number from 1 to 65535"),
+        ("http://me:s3cret#@proxy:3128", "its port is no number from 1 to 65535"),
         ("http://me:s3cret@:3128", "it has no host"),
         ("http://proxy:0", "its port is 0"),
         ("ftp://proxy:21", "it speaks none of http, https, socks"),

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 Line = dict[str, Any]
-WHO = r"(?P<who>the [a-z-]+|a program)"
+WHO = r"(?P<who>(?:the|a) [a-z-]+|the [a-z-]+ [a-z0-9-]+|[a-z-]+-\d+)"
 ERROR = r"(?: \((?P<error>.*)\))?"
 WHEN = (
     r"(?:(?P<times>\d+) times, first at (?P<first>\S+) s and last at (?P<last>\S+) s"
@@ -50,9 +50,12 @@ class SecondReading:
                 self.about.setdefault(str(record), []).append(line)
         self.roles: dict[str, str] = {}
         """The role of each connection, and of each incarnation of a program."""
+        self.nodes: dict[str, set[str]] = {"": set()}
+        """The nodes of each role."""
         for line in lines:
             if line["event"] == "node":
                 self.roles[f"{line['node']}-{line['incarnation']}"] = line["role"]
+                self.nodes.setdefault(line["role"], set()).add(line["node"])
         for line in lines:
             if line["event"] in ("frame", "rule", "owner") and line.get("conn") is not None:
                 self.roles[f"conn {line['conn']}"] = line["role"]
@@ -62,13 +65,31 @@ class SecondReading:
                 self.roles.setdefault(f"conn {line['request'].split(':')[0]}", role)
 
     def by(self, line: Line) -> str:
-        """Name the program that a line is about."""
+        """Name the program that a line is about: the node, where others have its role."""
+        role = self.role_of(line)
+        if not role:
+            return "a program"
+        if len(self.nodes.get(role, ())) < 2:
+            return f"the {role}"
+        program = str(line.get("attempt") or line["by"]).split(".")[0]
+        node = program[: program.rfind("-")] if "-" in program else ""
+        if node not in self.nodes[role]:
+            return f"a {role}"
+        alone = node == role or node.startswith(f"{role}-")
+        return f"the {node}" if node == role else node if alone else f"the {role} {node}"
+
+    def role_of(self, line: Line) -> str:
+        """Return the role of the program that a line is about."""
         conn = (
             line["conn"] if line.get("conn") is not None else str(line.get("request")).split(":")[0]
         )
         program = str(line.get("attempt") or line["by"]).split(".")[0]
-        role = self.roles.get(f"conn {conn}") or self.roles.get(program)
-        return f"the {role}" if role else "a program"
+        return self.roles.get(f"conn {conn}") or self.roles.get(program) or ""
+
+    def meant(self, who: str) -> str:
+        """Return the role of which a clause tells: of its one program, or of all that have it."""
+        _, _, role = who.partition(" ")
+        return role if role in self.nodes else role.removesuffix("s")
 
     def shown(self, t: int) -> str:
         """Return a time as the sentence shows it."""
@@ -148,21 +169,16 @@ class Clause:
             and all(line.get(name) == value for name, value in fields.items())
         ]
 
-    def given(self, record: str | None) -> list[Line]:
-        """Return by which lines the program was given a record (``None``: all). The wire's lines
-        count if the wire knew all readers and saw this one.
+    def given(self, role: str) -> list[Line]:
+        """Return by which lines programs of a role were given records. The wire's lines count if
+        the wire knew all readers and saw this one.
         """
         lines = [line for line in self.reading.lines if line["event"] == "fetched"]
         wire = [line for line in lines if line.get("reached") is not False]
-        names = {self.reading.by(line) for line in wire}
-        if "a program" in names or self.named["who"] not in names:
+        roles = {self.reading.role_of(line) for line in wire}
+        if "" in roles or role not in roles:
             wire = [line for line in self.reading.lines if line["event"] == "delivered"]
-        return [
-            line
-            for line in wire
-            if self.reading.by(line) == self.named["who"]
-            and (record is None or line["record"] == record)
-        ]
+        return [line for line in wire if self.reading.role_of(line) == role]
 
 
 def _split(at: str) -> list[str]:
@@ -390,13 +406,8 @@ def _turned(clause: Clause) -> str:
         if line["event"] == "drain" and line["phase"] != "begun"
     ]
     found = [line for line in nodes if _did(line, how) and line["t"] < (over or [1 << 62])[0]]
-    if how == "was started again":
-        found = [
-            line
-            for line in found
-            if line["incarnation"] > 1
-            or any(e["phase"] == "exited" and e["t"] < line["t"] for e in nodes)
-        ]
+    if how in ("was started again", "took the place of another"):
+        found = [line for line in found if _began(line, nodes) == how]
     shown = [clause.reading.shown(line["t"]) for line in found]
     said = _split(named["at"] or "") or [named["first"], named["last"]]
     return (
@@ -404,8 +415,18 @@ def _turned(clause: Clause) -> str:
     )
 
 
+def _began(start: Line, nodes: list[Line]) -> str:
+    """Say how a process began: as the first of its node, behind another, or beside one."""
+    before = [e for e in nodes if e["t"] < start["t"] and e["phase"] in ("started", "exited")]
+    ended = any(e["phase"] == "exited" for e in before)
+    if not ended and start["incarnation"] < 2:
+        return ""
+    behind = bool(before) and before[-1]["phase"] == "exited" and not start.get("stood_by")
+    return "was started again" if behind else "took the place of another"
+
+
 def _did(line: Line, how: str) -> bool:
-    if how == "was started again":
+    if how in ("was started again", "took the place of another"):
         return bool(line["phase"] == "started")
     if how in ("was paused", "went on"):
         return bool(line["phase"] == {"was paused": "paused", "went on": "resumed"}[how])
@@ -427,18 +448,22 @@ def _others(clause: Clause) -> str:
     *again*.
     """
     reading, named = clause.reading, clause.named
+    role = reading.meant(named["who"])
+    nodes = reading.nodes.get(role, set())
+    if (len(nodes) > 1) != (named["who"] == f"the {role}s"):
+        return f"{role} has the nodes {nodes}"
     kinds = ("sent", "unsent") if named["verb"] == "sent" else ("fetched", "delivered")
     own = [line for line in reading.of(clause.record, *kinds) if line.get("reached") is not False]
-    mine = [line["t"] for line in own if reading.by(line) in (named["who"], "a program")]
+    mine = [line["t"] for line in own if reading.role_of(line) in (role, "")]
     if (named["never"] == "this one never again") != bool(own):
         return f"there are {len(own)} lines about this one"
     if named["verb"] == "sent":
         lines = [line for line in reading.lines if line["event"] == "sent"]
-        moved = [line for line in lines if reading.by(line) == named["who"]]
-        if any(reading.by(line) == "a program" for line in lines):
+        moved = [line for line in lines if reading.role_of(line) == role]
+        if not all(map(reading.role_of, lines)):
             return "not all senders are known"
     else:
-        moved = clause.given(None)
+        moved = clause.given(role)
     since = {line["t"] for line in reading.lines if reading.shown(line["t"]) == named["since"]}
     counts = {
         len({line["record"] for line in moved if line["t"] > t} - {None, clause.record})
@@ -505,7 +530,10 @@ def _output(clause: Clause) -> str:
     return "" if said == count == clause.row["recordings"] else f"the lines say {count}"
 
 
-ENDS = r"was killed|was paused|went on|was started again|ended by itself \((?:status|signal) \w+\)"
+ENDS = (
+    r"was killed|was paused|went on|was started again|took the place of another"
+    r"|ended by itself \((?:status|signal) \w+\)"
+)
 VERB = r"(?P<verb>held|released|delivered|discarded|answered)"
 ANSWERS = ("acknowledged", "answered", "acknowledgement lost", "answer lost")
 KINDS: dict[str, tuple[str, Callable[[Clause], str]]] = {
@@ -585,7 +613,7 @@ KINDS: dict[str, tuple[str, Callable[[Clause], str]]] = {
     ),
     "others": (
         (
-            rf"{WHO} (?P<verb>sent|was given) (?P<count>\d+) other(?P<s>s?) after "
+            rf"{WHO} (?P<verb>sent|was given|were given) (?P<count>\d+) other(?P<s>s?) after "
             r"(?P<since>\S+) s, and (?P<never>this one never again|not this one)"
         ),
         _others,

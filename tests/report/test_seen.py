@@ -95,6 +95,11 @@ class Tale:
             "node", "runner", node=role, role=role, phase=phase, incarnation=incarnation, **fields
         )
 
+    def node(self, node: str, phase: str, **fields: object) -> Tale:
+        """Something became of a driver."""
+        told = {"node": node, "role": "driver", "phase": phase, "incarnation": 1, **fields}
+        return self.tell("node", "runner", **told)
+
     def restarted(self, role: str) -> Tale:
         """A program was killed, and started again."""
         return self.life(role, "exited", signal=9).life(role, "started", 2)
@@ -692,3 +697,50 @@ def test_of_a_record_that_fared_well_nothing_is_said() -> None:
     tale = Tale().sent("r", 1)
     assert tale.said(recordings=1) == ""
     assert tale.usually(recordings=1) == ""
+
+
+def test_processes_of_one_role_are_told_apart() -> None:
+    """A paused driver was given nothing; its stand-in was."""
+    tale = Tale().node("driver", "started").node("stand-in", "started")
+    tale.stored("r", 3).delivered("r", "driver-1").node("driver", "paused")
+    tale.delivered("r", "stand-in-1").node("driver", "resumed").delivered("b", "stand-in-1")
+    said = tale.said(state=State.RECORDED, recordings=2, delivered_twice=1)
+    assert said.startswith(
+        "the driver was given it at 7.0 s; was paused at 8.0 s; "
+        "the driver stand-in was given it at 9.0 s; "
+    )
+    lost = tale.said(hop=LastHop.DELIVERED)
+    assert "the drivers were given 1 other after 9.0 s, and this one never again" in lost
+
+
+def test_of_several_processes_the_wire_may_not_tell_which_it_was() -> None:
+    """One of them it was."""
+    tale = Tale().node("driver", "started").node("stand-in", "started")
+    tale.tell("owner", "runner", conn=9, role="driver").stored("r", 3).fetched("r", 9)
+    assert "a driver was given it at 8.0 s" in tale.said(hop=LastHop.DELIVERED)
+
+
+@pytest.mark.parametrize(
+    ("ends", "stood_by", "words"),
+    [
+        (True, False, "was started again at 8.0 s"),
+        (True, True, "took the place of another at 8.0 s"),
+        (False, False, "took the place of another at 8.0 s"),
+    ],
+)
+def test_who_takes_a_place_was_not_started_again(
+    *, ends: bool, stood_by: bool, words: str
+) -> None:
+    """It stood by, or its predecessor lives: only paused, or elsewhere."""
+    tale = Tale().node("driver", "started").stored("r", 3).delivered("r", "driver-1")
+    tale.node("driver", "exited", signal=9) if ends else tale.node("driver", "paused")
+    tale.tell(
+        "node",
+        "runner",
+        node="driver",
+        role="driver",
+        phase="started",
+        incarnation=2,
+        stood_by=stood_by,
+    )
+    assert words in tale.said(hop=LastHop.DELIVERED)

@@ -17,7 +17,14 @@ def _kind(name: str) -> str:
     return re.sub(r"(?<!^)(?=[A-Z])", "_", name).lower()
 
 
-class Event(msgspec.Struct, frozen=True, kw_only=True, tag_field="event", tag=_kind):
+class Event(
+    msgspec.Struct,
+    frozen=True,
+    kw_only=True,
+    tag_field="event",
+    tag=_kind,
+    forbid_unknown_fields=True,
+):
     """One line of a history. Its class is the kind of the event.
 
     A field that a line need not have is ``None`` where it has none; a flag is false.
@@ -32,6 +39,10 @@ class Event(msgspec.Struct, frozen=True, kw_only=True, tag_field="event", tag=_k
     cell: str = ""
     by: str = ""
     """The writer."""
+    facts: dict[str, Any] | None = None
+    """The other fields of the line, by their names: what a fault or a protocol of somebody else's
+    says besides. :func:`harness.model.history.event_of` puts them here.
+    """
 
     @property
     def event(self) -> str:

@@ -123,7 +123,7 @@ class Node(Event, frozen=True, kw_only=True):
 class Owner(Event, frozen=True, kw_only=True):
     """Which process of a stage owns a connection, as the kernel says."""
 
-    conn: int
+    conn: int | None
     role: str
     pid: int
     command: str

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import Any
 
 import msgspec
 
@@ -55,12 +54,9 @@ class CommitOutcome(StrEnum):
     REFUSED = "refused"
 
 
-class OfFrame(Event, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class OfFrame(Event, frozen=True, kw_only=True):
     """An event about a frame: its header, and what a protocol says of it. No field has a meaning in
     every protocol but the first seven.
-
-    A line that has other fields is read by :func:`harness.model.history.event_of`, which keeps them
-    in ``facts``.
     """
 
     conn: int | None = None
@@ -114,10 +110,6 @@ class OfFrame(Event, frozen=True, kw_only=True, forbid_unknown_fields=True):
     path: str | None = None
     message_id: str | None = msgspec.field(default=None, name="message-id")
     receipt: str | None = None
-    facts: dict[str, Any] | None = None
-    """What a protocol of somebody else's says besides: the other fields of the line, by their
-    names.
-    """
 
 
 class Frame(OfFrame, frozen=True, kw_only=True):

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from harness.model.history import Event
 
 AGAIN: Final = "was started again"
+TOOK_OVER: Final = "took the place of another"
+"""Of a process that had stood by, or that was started while another of its node lived."""
 Move: TypeAlias = kinds.Sent | kinds.Unsent | kinds.Fetched | kinds.Delivered
 """What tells that a program sent a record, or was given it."""
 E = TypeVar("E", bound=kinds.Event)
@@ -36,16 +38,8 @@ class Turn:
 
     @property
     def who(self) -> str:
-        """The node's role and name.
-
-        >>> Turn(0, "leader", "broker-2", "was killed").who
-        'the leader broker-2'
-        >>> Turn(0, "controller", "controller-4", "was killed").who
-        'controller-4'
-        """
-        if self.node.startswith(f"{self.role}-"):
-            return self.node
-        return f"the {self.role}{'' if self.node == self.role else f' {self.node}'}"
+        """The node's role and name."""
+        return named(self.role, self.node)
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +87,10 @@ class Lines:
         self._programs = {
             f"{event.node}-{event.incarnation}": event.role for event in self.of(kinds.Node)
         }
+        self._nodes: dict[str, set[str]] = defaultdict(set)
+        """By role, its nodes."""
+        for node in self.of(kinds.Node):
+            self._nodes[node.role].add(node.node)
         for event in self.of(kinds.Sent):  # what a connection's requests name, its answers do not
             self._conns.setdefault(event.request.partition(":")[0], self.role(event))
         drained = (event.t for event in self.of(kinds.Drain) if event.phase != DrainPhase.BEGUN)
@@ -139,6 +137,24 @@ class Lines:
         program = (attempt_of(event) or event.by).partition(".")[0]
         return self._conns.get(asked) or self._programs.get(program, "")
 
+    def who(self, event: Event) -> str:
+        """Name the program that a line is about. Where its role has several nodes and the line does
+        not tell which it is, it is one of them.
+        """
+        role = self.role(event)
+        node = (attempt_of(event) or event.by).partition(".")[0].rpartition("-")[0]
+        if node in self._nodes[role] and len(self._nodes[role]) > 1:
+            return named(role, node)
+        return self.one_of(role)
+
+    def one_of(self, role: str) -> str:
+        """Name a program of a role."""
+        return f"{'a' if self.are_several(role) else 'the'} {role}" if role else "a program"
+
+    def are_several(self, role: str) -> bool:
+        """Say whether a role has several nodes."""
+        return len(self._nodes[role]) > 1
+
     def past(self, copy: kinds.Stored) -> list[Saved]:
         """Return of each group the first position that was saved behind a copy in a log."""
         found: dict[str, Saved] = {}
@@ -148,8 +164,9 @@ class Lines:
         return list(found.values())
 
     def restarts(self, role: str) -> list[int]:
-        """Return when programs of a role were started again."""
-        return [turn.t for turn in self.turns if turn.role == role and turn.how == AGAIN]
+        """Return when programs of a role were started again, or took the place of others."""
+        again = (turn for turn in self.turns if turn.how in (AGAIN, TOOK_OVER))
+        return [turn.t for turn in again if turn.role == role]
 
     def _by_role(self, events: Iterable[M]) -> dict[str, list[M]]:
         """Return the lines by role; nothing if the role of one is unknown: it may be any."""
@@ -164,7 +181,8 @@ class Lines:
             how = ""
             match event.phase:
                 case NodePhase.STARTED if event.node in ended or event.incarnation > 1:
-                    how = AGAIN
+                    how = TOOK_OVER if event.stood_by or event.node not in ended else AGAIN
+                    ended.discard(event.node)
                 case NodePhase.EXITED:
                     ended.add(event.node)
                     if event.status != 0 or event.asked:
@@ -205,8 +223,20 @@ class Lines:
             if said is not None:
                 found[end.transactional_id].append((end.t, said if end.commit else None))
         for start in self.of(kinds.InitProducer):
-            found[str(start.transactional_id)].append((start.t, None))
+            if start.reached is not False:
+                found[str(start.transactional_id)].append((start.t, None))
         return {name: sorted(ends, key=lambda end: end[0]) for name, ends in found.items()}
+
+
+def named(role: str, node: str) -> str:
+    """Return the words for a node of a role.
+
+    >>> named("leader", "broker-2"), named("controller", "controller-4"), named("driver", "driver")
+    ('the leader broker-2', 'controller-4', 'the driver')
+    """
+    if node.startswith(f"{role}-"):
+        return node
+    return f"the {role}{'' if node == role else f' {node}'}"
 
 
 def in_topic(event: Event) -> TypeGuard[kinds.Stored]:

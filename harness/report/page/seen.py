@@ -81,7 +81,7 @@ def _lost_behind(told: Sequence[Event], lines: Lines) -> Iterator[Said]:
     """What a record shows that its log kept, and that was lost behind it."""
     passed = _passed(told, lines)
     parts = (
-        (saved.t, (_name(saved.role), f"saved {saved.words}, past {past},"))
+        (saved.t, (lines.one_of(saved.role), f"saved {saved.words}, past {past},"))
         for saved, past in passed.items()
     )
     yield from _timed((*_deliveries(told, lines), *parts), lines, lines.rest)
@@ -91,6 +91,9 @@ def _lost_behind(told: Sequence[Event], lines: Lines) -> Iterator[Said]:
         yield "", "no reader was seen to be given it"
         since = {saved.role: saved.t for saved in passed}
         yield from _others("was given", since, "not this one", lines.given, lines)
+
+
+_PLURAL: Final = {"sent": "sent", "was given": "were given"}
 
 
 def _timed(
@@ -130,8 +133,10 @@ def _others(
         for since in (*again[:1], own):
             count = len({e.record for e in moved.get(role, ()) if e.t > since} - {None})
             if count:
+                several = lines.are_several(role)
+                who = f"the {role}s" if several else lines.one_of(role)
                 others = f"{count} other{'' if count == 1 else 's'} after {lines.at(since)}"
-                yield _name(role), f"{did} {others}, and {this_one}"
+                yield who, f"{_PLURAL[did] if several else did} {others}, and {this_one}"
                 break
 
 
@@ -159,7 +164,7 @@ def _sends(told: Sequence[Event], lines: Lines) -> Iterator[tuple[int, Said]]:
             by = " by its library" if ended.told_by == "library" else ""
             outcome = f"{ended.outcome}{_error(ended)}"
             said = f"was told{by} of a transaction with it: {outcome},"
-            yield ended.t, (_name(lines.role(ended)), said)
+            yield ended.t, (lines.who(ended), said)
     first: dict[str, int] = {}
     for event in told:
         if isinstance(event, kinds.Sent):
@@ -209,7 +214,7 @@ def _said(
             case kinds.Rule():
                 left_out = role in elsewhere
         if type(event) in words and not left_out:
-            who, did = words[type(event)](event, _name(role))
+            who, did = words[type(event)](event, lines.who(event))
             if did:
                 yield event.t, (who, did)
 
@@ -226,10 +231,6 @@ def _passed(told: Sequence[Event], lines: Lines) -> dict[Saved, str]:
     past = "it" if len(copies) == 1 else "the last of its copies"
     passed = (found for found in groups.values() if len(found) == len(copies))
     return {max(found, key=lambda saved: saved.t): past for found in passed}
-
-
-def _name(role: str) -> str:
-    return f"the {role}" if role else "a program"
 
 
 def _error(event: kinds.OfAttempt | kinds.Transaction) -> str:
