@@ -18,6 +18,7 @@ from harness.systems.kafka import cluster, system
 from harness.systems.kafka.cluster import BrokerParts, ClusterBrokers
 from harness.systems.kafka.observer import Leadership, LogEnds
 from harness.wire.rules import Action, Direction
+from tests.events import typed
 from tests.judge.growing import tell
 from tests.judge.scenes import Kept, scene_of
 from tests.wire.kafka_frames import batch, payload
@@ -172,7 +173,8 @@ def test_who_plays_a_part_is_asked_when_it_is_needed(tmp_path: Path) -> None:
     servers = brokers.servers()
     with pytest.raises(RuntimeError, match="the controls come first"):
         servers[Role.LEADER]()
-    assert brokers.asker({"client": "broker-2-fetcher-0", "node": "broker-3"}) == "broker-2"
+    hit = typed({"event": kinds.RULE, "client": "broker-2-fetcher-0", "node": "broker-3"})
+    assert brokers.asker(hit) == "broker-2"
 
 
 @pytest.mark.parametrize(("need", "outlives"), [(Deployment.SHARED, True), (Deployment.OWN, False)])
