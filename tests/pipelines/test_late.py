@@ -13,6 +13,7 @@ import pytest
 from harness.judge.verdict import Kind
 from harness.matrix.checking import Check, seen_in
 from harness.matrix.progress import make_progress
+from harness.model import events as kinds
 from harness.model.history import HISTORY, read_history
 from harness.model.semantics import Semantic
 from harness.pipelines import read_pipeline
@@ -61,7 +62,7 @@ def run(
 ) -> dict[str, CellResult]:
     """Run a pipeline dry, then at these failure points."""
     asked = Check(pipeline, system, reports, "pytest")
-    with make_progress(Silent()) as progress:  # type: ignore[arg-type]
+    with make_progress(Silent()) as progress:
         dry = asked.dry_run(progress)
         if not only:
             return {"none": dry}
@@ -71,10 +72,10 @@ def run(
     return {result.plan.scenario: result for result in saved.results}
 
 
-def drain_of(result: CellResult) -> dict[str, Any]:
+def drain_of(result: CellResult) -> kinds.Drain:
     """Return what the history says of the end of the drain."""
-    [*_, last] = read_history(result.directory / HISTORY).of("drain")
-    return dict(last)
+    [*_, last] = read_history(result.directory / HISTORY).of(kinds.Drain)
+    return last
 
 
 def test_what_is_sent_again_after_a_while_is_neither_lost_nor_unseen(
@@ -89,8 +90,10 @@ def test_what_is_sent_again_after_a_while_is_neither_lost_nor_unseen(
     assert lost.verdict.kind is Kind.KEPT, lost.verdict.reason
     assert not lost.judgement.account.lost
     assert acked.judgement.account.duplicated == {acked.plan.target}
-    assert 3 < drain_of(lost)["gap"] < 7
-    assert drain_of(acked)["why"] == "learnt"
+    gap = drain_of(lost).gap
+    assert gap is not None
+    assert 3 < gap < 7
+    assert drain_of(acked).why == "learnt"
 
 
 def test_a_repetition_that_comes_late_is_forbidden_all_the_same(
@@ -103,7 +106,7 @@ def test_a_repetition_that_comes_late_is_forbidden_all_the_same(
     found = run(system, tmp_path, pipeline, "ack-lost")["ack-lost"]
     assert found.verdict.kind is Kind.BROKEN, found.verdict.reason
     assert found.judgement.account.duplicated == {found.plan.target}
-    assert drain_of(found)["why"] == "patience"
+    assert drain_of(found).why == "patience"
 
 
 def test_a_second_write_is_seen(system: DeclaredSystem, tmp_path: Path) -> None:
@@ -126,7 +129,9 @@ def test_a_batch_every_four_seconds_loses_nothing(system: DeclaredSystem, tmp_pa
     found = run(system, tmp_path, pipeline, "delivery-lost")["delivery-lost"]
     assert found.verdict.kind is Kind.KEPT, found.verdict.reason
     assert not found.judgement.account.lost
-    assert drain_of(found)["rest"] > 2 * pipeline.output.quiet_s
+    rest = drain_of(found).rest
+    assert rest is not None
+    assert rest > 2 * pipeline.output.quiet_s
 
 
 def test_a_second_topic_is_waited_for(system: DeclaredSystem, tmp_path: Path) -> None:
@@ -136,7 +141,9 @@ def test_a_second_topic_is_waited_for(system: DeclaredSystem, tmp_path: Path) ->
     pipeline = late("relay", consumer=program("relay.py", "{work}/orders.db"), records=12)
     found = run(system, tmp_path, pipeline)["none"]
     assert found.verdict.kind is Kind.KEPT, found.verdict.reason
-    assert drain_of(found)["gap"] < 1
+    gap = drain_of(found).gap
+    assert gap is not None
+    assert gap < 1
 
 
 def test_a_long_input_is_not_stuck_by_its_own_pace(system: DeclaredSystem, tmp_path: Path) -> None:
