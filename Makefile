@@ -60,7 +60,7 @@ regressions: $(READY)  ## try the corpus of published bugs: bad versions convict
 images: $(READY)  ## container images for --runtime docker: pulled, or stand-ins where no registry can be reached
 	@$(BIN)/lostack images
 
-lint: $(READY)  ## style, the directions of imports, and types
+lint: $(READY)  ## style, the directions of imports, and types, those of the tests among them
 	@$(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/lint-imports --no-logo --no-cache && $(BIN)/mypy
 
 bench: $(READY)  ## measure; results in reports/bench.json

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import types
+from enum import StrEnum
 from functools import cache
 from typing import TYPE_CHECKING, Any, Final, Union, get_args, get_origin
 
@@ -96,6 +97,8 @@ def _header(event: Event) -> dict[str, Any]:
 def _empty(kind: Any) -> Any:
     if get_origin(kind) in (Union, types.UnionType):
         return None if type(None) in get_args(kind) else _empty(get_args(kind)[0])
+    if isinstance(kind, type) and issubclass(kind, StrEnum):
+        return next(iter(kind), "")
     if isinstance(kind, type) and issubclass(kind, str):
-        return next(iter(kind), "") if hasattr(kind, "__members__") else ""
+        return ""
     return (get_origin(kind) or kind)()

@@ -71,7 +71,8 @@ def pytest_unconfigure(config: pytest.Config) -> None:
     file: Path | None = config.getoption("--times")
     if file is not None and not hasattr(config, "workeroutput"):
         file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_text(table(config.stash[_SPENT]), encoding="utf-8")
+        spent = config.stash[_SPENT]
+        file.write_text(table(spent), encoding="utf-8")
 
 
 def table(spent: Mapping[str, tuple[float, float]]) -> str:

@@ -300,7 +300,10 @@ class Protocol(Interface):
     """The protocol that is spoken on a route. One object serves all connections of a wire."""
 
     name: str
-    steps: Mapping[tuple[str, Direction], Step]
+
+    @property
+    def steps(self) -> Mapping[tuple[str, Direction], Step]:
+        """What is known of each step, by its name and direction."""
 
     def learn(self, names: Mapping[str, str]) -> None:
         """Take note of other names that topics have in frames (such as topic ids), ``{other name:

@@ -16,7 +16,7 @@ from tests.events import account
 
 if TYPE_CHECKING:
     import random
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
     from pathlib import Path
 
     from pyspark.sql import SparkSession
@@ -176,16 +176,18 @@ def on_spark(session: SparkSession, offered: str, arrived: str) -> Findings:
     return audit_on_spark(session, parse(offered), right)
 
 
-def ids(path: Path, numbers: list[object], kind: pa.DataType | None = None) -> str:
+def ids(path: Path, numbers: Sequence[object], kind: pa.DataType | None = None) -> str:
     """Write a column of ids and return its SPEC."""
     path.parent.mkdir(parents=True, exist_ok=True)
     pq.write_table(pa.table({"id": pa.array(numbers, kind or pa.int64())}), path)
     return f"parquet:{path}"
 
 
-def findings(**counts: object) -> Findings:
+def findings(**counts: Any) -> Findings:
     """Make findings by hand."""
-    base = dict.fromkeys(("offered_again", "lost", "duplicated", "duplicated_ids", "phantom"), 0)
+    base: dict[str, Any] = dict.fromkeys(
+        ("offered_again", "lost", "duplicated", "duplicated_ids", "phantom"), 0
+    )
     return Findings(
         **{
             **base,
@@ -196,4 +198,4 @@ def findings(**counts: object) -> Findings:
             "recorded_twice": None,
             **counts,
         }
-    )  # type: ignore[arg-type]
+    )

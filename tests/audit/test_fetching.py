@@ -13,7 +13,8 @@ from harness.audit.fetching import Stretch, UnreadableError, fetched
 from harness.audit.messages import FETCH
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable
+
 
 NOT_LEADER, NOT_ALLOWED, FINE = 6, 29, 0
 STRETCH = Stretch("127.0.0.1:9092", "orders", 1, 0, 7)
@@ -110,7 +111,7 @@ class Link:
 
 
 @pytest.fixture
-def ask(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+def ask(monkeypatch: pytest.MonkeyPatch) -> Callable[..., tuple[int, str]]:
     """Give the number of fetches after which reading ended, and with what, for brokers that answer
     so.
     """

@@ -6,12 +6,17 @@ from __future__ import annotations
 
 import json
 import random
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pytest
 
 from harness.audit.failures import NotOursToReadError
 from harness.audit.json_ids import json_reader
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
 
 VALUES = {
     '{"seq":7}': "7",
@@ -48,7 +53,7 @@ LEFT_TO_JAVA = [
 ]
 
 
-def found(path: str, values: list[str | None]) -> list[str | None]:
+def found(path: str, values: Sequence[str | None]) -> list[str | None]:
     """Return the texts at a path."""
     find = json_reader(path)
     assert find is not None

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from collections import Counter
 from itertools import pairwise
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
@@ -26,6 +27,10 @@ from harness.audit.pages import (
     encode,
     merge,
 )
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
 
 EDGES = [0, 1, PAGE - 1, PAGE, PAGE + 1, 5 * PAGE, NUMBERS - 1]
 numbers = st.one_of(st.sampled_from(EDGES), st.integers(0, 3 * PAGE), st.integers(0, NUMBERS - 1))
@@ -196,7 +201,7 @@ def test_ranges_beyond_what_is_kept_are_counted_all_the_same() -> None:
     assert total == len(joined(pages))
 
 
-def joined(pages: list) -> list[tuple[int, int]]:
+def joined(pages: Sequence[Any]) -> list[tuple[int, int]]:
     """Join all lost numbers by hand."""
     lost: list[int] = []
     for page in pages:

@@ -201,6 +201,7 @@ def test_fetched_by_the_tasks_or_by_sparks_connector(spark: SparkSession, kafka:
         fetched, read = (
             on_spark._audit(spark, offered, arrived, straight=way) for way in (True, False)
         )
+        assert fetched.reordered is not None
         assert (
             min(
                 fetched.arrived,

@@ -374,7 +374,7 @@ def test_ids_in_json(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> No
         why.rpartition(": ")[2] if number is None else number for number, _, why in said
     ] == list(values.values())
     assert said[4][2] == """'{"seq":"+7"}': it has a sign"""
-    ours = [(None, value, []) for value in values if readable(side, value)]
+    ours: list[Item] = [(None, value, []) for value in values if readable(side, value)]
     assert len(ours) > len(values) - 4
     assert by_tasks(side, ours) == by_the_connector(spark, monkeypatch, side, ours)
     keyed = topic("id=json:$.seq&key=json:$.k")
@@ -484,7 +484,7 @@ def test_the_first_three_of_a_topic_that_tasks_fetch(monkeypatch: pytest.MonkeyP
     """Two partitions in fetches of ten records: counted, and found again by what was noted of each
     fetch, in whatever order.
     """
-    items = {
+    items: dict[int, list[Item]] = {
         partition: [(None, b"x%d" % at if at in bad else b"%018d" % at, []) for at in range(30)]
         for partition, bad in ((0, {25}), (1, {3, 4, 5, 12, 29}))
     }

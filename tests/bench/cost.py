@@ -71,10 +71,10 @@ def measure(rounds: int) -> dict[str, Any]:
             for key, group in groups.items()
         }
     found: dict[str, Any] = {}
-    for (name, client, semantic), figures in seen.items():
+    for (name, client, named), figures in seen.items():
         mine = found.setdefault(name, {}).setdefault(client, {})
         cheapest = next(iter(mine.values()), figures)
-        mine[semantic] = figures | {
+        mine[named] = figures | {
             f"{each}, ratio": round(value / cheapest[each], 2) for each, value in figures.items()
         }
     return found

@@ -84,8 +84,8 @@ def _opened(address: str, rounds: int) -> dict[str, Any]:
                         "return performance.getEntriesByType('navigation')[0].loadEventEnd"
                     )
                 )
-            )  # type: ignore[no-untyped-call]
-            unfolded.append(float(driver.execute_async_script(_UNFOLD)))  # type: ignore[no-untyped-call]
+            )
+            unfolded.append(float(driver.execute_async_script(_UNFOLD)))
     return {
         "opened, s": round(statistics.median(opened) / 1000, 3),
         "a cell unfolded, s": round(statistics.median(unfolded) / 1000, 3),

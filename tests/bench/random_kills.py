@@ -26,11 +26,11 @@ from harness.model import events as kinds
 from harness.model.history import HISTORY, read_history
 from harness.model.safe_files import write_whole
 from harness.model.scenario import Evidence, Role
-from harness.sweep.asked import Asked
+from harness.sweep.asked import BESIDE, Asked
 from harness.sweep.cells import with_fault
 from harness.sweep.pipelines import sweep_of
 from harness.sweep.signature import signature_of
-from harness.sweep.sweeping import BESIDE, RESULT_FILE
+from harness.sweep.sweeping import RESULT_FILE
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

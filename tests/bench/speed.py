@@ -185,7 +185,8 @@ def _offer(sock: socket.socket, size: int) -> None:
 
 
 def _resident_mb(node: Node) -> float:
-    return round(psutil.Process(node.pid).memory_info().rss / (1 << 20), 1)
+    held: int = psutil.Process(node.pid).memory_info().rss
+    return round(held / (1 << 20), 1)
 
 
 def _behind_toxiproxy(kafka: KafkaTransport, server: ToxiproxyServer) -> str:

@@ -7,22 +7,14 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 from types import SimpleNamespace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from harness.model.history import HISTORY
 from harness.model.scenario import Role
-from harness.sweep.sweeping import BESIDE
+from harness.sweep.asked import BESIDE
+from harness.sweep.sweeping import RESULT_FILE
 from harness.systems.memory.plants import Plant
-from tests.bench.random_kills import (
-    RESULT_FILE,
-    KillAtRandom,
-    drawn,
-    hits,
-    line_of,
-    measure,
-    swept,
-    window,
-)
+from tests.bench.random_kills import KillAtRandom, drawn, hits, line_of, measure, swept, window
 from tests.events import whole
 from tests.sweep.stepping import RIGHT, Quiet, sweep
 
@@ -73,7 +65,7 @@ def test_hits_are_told_per_hundred_runs(tmp_path: Path) -> None:
     )
     sweep = swept(tmp_path)
     assert sweep == {"runs": 4, "hits": 2, "findings": 1}
-    told = {
+    told: dict[str, Any] = {
         "what": "plain/exactly-once",
         "like": "x",
         "client": "java",
@@ -132,5 +124,6 @@ def test_a_program_that_has_done_its_work_is_not_started_again() -> None:
         kill=lambda: done.append("kill"),
         restart=lambda: done.append("restart"),
     )
-    KillAtRandom(Role.PRODUCER, 0.0).inject(SimpleNamespace(target=lambda _: node, say=done.append))  # type: ignore[arg-type]
+    controls: Any = SimpleNamespace(target=lambda _: node, say=done.append)
+    KillAtRandom(Role.PRODUCER, 0.0).inject(controls)
     assert not done

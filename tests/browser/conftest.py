@@ -57,10 +57,10 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> Pages:
         runs[name] = replace(run, directory=directory, info=replace(run.info, command=NASTY))
         runs[name].info.save(directory)
         write_reports(runs[name])
-    return Pages(
-        *((reports / name / "report.html").as_uri() for name in ("golden", "hostile", "lively")),
-        runs,
+    golden, hostile, lively_one = (
+        (reports / name / "report.html").as_uri() for name in ("golden", "hostile", "lively")
     )
+    return Pages(golden, hostile, lively_one, runs)
 
 
 def _golden(directory: Path) -> CellResult:
@@ -95,16 +95,17 @@ def errors(driver: Chrome) -> list[str]:
     """Return what the console complains about."""
     return [
         entry["message"]
-        for entry in driver.get_log("browser")
+        for entry in driver.get_log("browser")  # type: ignore[no-untyped-call]
         if entry["level"] in ("SEVERE", "WARNING")
-    ]  # type: ignore[no-untyped-call]
+    ]
 
 
 def requests(driver: Chrome) -> list[str]:
     """Return the addresses that were asked for."""
     messages: list[dict[str, Any]] = [
-        json.loads(entry["message"])["message"] for entry in driver.get_log("performance")
-    ]  # type: ignore[no-untyped-call]
+        json.loads(entry["message"])["message"]
+        for entry in driver.get_log("performance")  # type: ignore[no-untyped-call]
+    ]
     return [
         one["params"]["request"]["url"]
         for one in messages

@@ -44,7 +44,7 @@ def _ready(driver: Chrome, cell: str) -> bool:
         driver.execute_script(
             "return document.getElementById('cell').dataset.shown === arguments[0]", cell
         )
-    )  # type: ignore[no-untyped-call]
+    )
 
 
 if __name__ == "__main__":

@@ -36,7 +36,7 @@ def press(driver: Chrome, *keys: str) -> None:
     driver.switch_to.active_element.send_keys(*keys)
 
 
-def one(driver: Chrome, selector: str) -> WebElement:
+def one(driver: Chrome | WebElement, selector: str) -> WebElement:
     """Return the first element of a selector, when it is there."""
     soon(lambda: bool(driver.find_elements(By.CSS_SELECTOR, selector)), because=selector)
     return driver.find_element(By.CSS_SELECTOR, selector)
@@ -72,7 +72,7 @@ def every(driver: Chrome, selector: str) -> list[WebElement]:
 
 def js(driver: Chrome, text: str, *arguments: object) -> Any:
     """Evaluate a script's expression."""
-    return driver.execute_script(f"return ({text})", *arguments)  # type: ignore[no-untyped-call]
+    return driver.execute_script(f"return ({text})", *arguments)
 
 
 @pytest.mark.parametrize("name", ["golden", "hostile", "lively"])
@@ -295,6 +295,7 @@ def test_a_rolled_back_checkpoint_is_drawn(browser: Chrome, pages: Pages) -> Non
     assert shown(browser, anchor)
     figure = one(browser, ".rollback svg")
     told = figure.get_attribute("aria-label")
+    assert told is not None
     assert (
         "before the crash: 17 records in the state, batches 0 to 7, offsets 0: 9, 1: 8, 2: 16"
         in told
@@ -462,13 +463,12 @@ def test_it_fits_every_screen(browser: Chrome, pages: Pages, width: int) -> None
         ):
             browser.get("about:blank")
             browser.get(address)
-            soon(
-                lambda at=address: (
-                    js(browser, "Boolean(document.getElementById('cell').dataset.shown)")
-                    is ("#" in at)
-                ),
-                because=address,
-            )
+
+            def there(at: str = address) -> bool:
+                shown = js(browser, "Boolean(document.getElementById('cell').dataset.shown)")
+                return bool(shown is ("#" in at))
+
+            soon(there, because=address)
             assert js(browser, "document.documentElement.scrollWidth") <= width
     finally:
         browser.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})

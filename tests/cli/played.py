@@ -14,6 +14,7 @@ from harness.systems.memory.about import SYSTEM
 from harness.systems.memory.plants import Plant
 from harness.systems.memory.system import MemoryDeployed, MemorySystem
 from scenarios import plain
+from tests.narrow import narrow
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -51,7 +52,9 @@ SCENARIOS: tuple[Scenario, ...] = (
         plain.ACK_LOST,
         id="control-disarmed",
         expect={
-            EOS: Predicted(duplicated=plain.ACK_LOST.expect[ALO].duplicated, control=True),
+            EOS: Predicted(
+                duplicated=narrow(plain.ACK_LOST.expect[ALO], Predicted).duplicated, control=True
+            ),
         },
     ),
 )

@@ -73,12 +73,12 @@ def test_a_step_ends_as_lostack_does(tmp_path: Path, code: int) -> None:
 
 def test_arguments_are_words_and_never_a_script(tmp_path: Path) -> None:
     """One a line, as they are; a baseline and another folder go with them."""
-    words = "--only\ncommit-lost\n\n--seed\n$(touch gone); `touch gone`"
+    lines = "--only\ncommit-lost\n\n--seed\n$(touch gone); `touch gone`"
     assert (
         pretend(
             tmp_path,
             0,
-            LOSTACK_ARGUMENTS=words,
+            LOSTACK_ARGUMENTS=lines,
             LOSTACK_BASELINE="known breaks.toml",
             LOSTACK_REPORTS="r",
         ).returncode

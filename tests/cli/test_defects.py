@@ -143,7 +143,7 @@ def test_an_error_of_ours_is_no_broken_promise(
     """In every command."""
     arguments, where = PLANTS[name]
     monkeypatch.setattr(where, _break)
-    assert cli.main([name, *shlex.split(arguments)]) == ExitCode.DEFECT == 70
+    assert cli.main([name, *shlex.split(arguments)]) == int(ExitCode.DEFECT) == 70
     told(capsys.readouterr().err)
 
 

@@ -52,7 +52,7 @@ MINE = frozenset(
     }
 )
 """What a broker may add to a refusal, and nobody acts on."""
-Asks = tuple[Api, "Callable[[int], bytes]", type, str]
+Asks = tuple[Api, "Callable[[int], bytes]", Any, str]
 
 
 def commit(version: int) -> bytes:

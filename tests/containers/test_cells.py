@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 import signal
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -172,9 +172,9 @@ def test_both_runtimes_draw_the_same_load() -> None:
     """Target and records depend on scenario and seed alone, so that runs in both can be compared
     cell by cell.
     """
-    asked = {"system": "kafka", "only": ("plain/ack-lost/at-least-once",)}
+    asked: dict[str, Any] = {"system": "kafka", "only": ("plain/ack-lost/at-least-once",)}
     here, there = (
         choose(registry.scenarios(), runtime=runtime, **asked)[0] for runtime in registry.RUNTIMES
-    )  # type: ignore[arg-type]
+    )
     assert here.load() == there.load()
     assert here.key != there.key

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import shutil
 import subprocess
@@ -32,15 +33,12 @@ STORE = Path(__file__).parents[1] / "pipelines" / "programs" / "with-store"
 """A pipeline whose results are in a service's database."""
 
 
-class Silent:
+class Silent(io.StringIO):
     """Says nothing."""
 
     def write(self, _: str) -> int:
         """Take it."""
         return 0
-
-    def flush(self) -> None:
-        """Nothing is kept back."""
 
 
 @pytest.fixture(scope="module")
@@ -70,7 +68,7 @@ def contained(example: str, folder: Path, image: str = IMAGE) -> Path:
 def check(system: DeclaredSystem, reports: Path, file: Path, point: str) -> CellResult:
     """Run a pipeline dry, then at a failure point."""
     asked = Check(read_pipeline(file), system, reports, "pytest")
-    with make_progress(Silent()) as progress:  # type: ignore[arg-type]
+    with make_progress(Silent()) as progress:
         dry = asked.dry_run(progress)
         assert dry.verdict.kind is Kind.KEPT, f"without a fault: {dry.verdict.reason}"
         cells, rest = asked.plan(seen_in(dry), [point])

@@ -15,6 +15,7 @@ import pytest
 from harness.model.record import Record
 from harness.protocols.kafka.steps import Api
 from harness.protocols.pulsar import frames as pulsar
+from harness.protocols.pulsar.protobuf import made as pulsar_made
 from harness.protocols.pulsar.steps import NUMBERS, Command
 from harness.protocols.stomp.frames import made
 from harness.protocols.zookeeper.steps import Op
@@ -271,11 +272,11 @@ def _pulsar_large(_key: str, size: int) -> bytes:
 def _pulsar_refused(key: str) -> Iterator[bytes]:
     yield _pulsar_question(key)[0][1]
     transaction = {2: 3, 3: 1}
-    yield _pulsar(Command.ACK, {1: 0, 2: 0, 3: pulsar.made({1: 4, 2: 0}), 6: 3, 7: 1, 8: 9})
+    yield _pulsar(Command.ACK, {1: 0, 2: 0, 3: pulsar_made({1: 4, 2: 0}), 6: 3, 7: 1, 8: 9})
     yield _pulsar(Command.NEW_TXN, {1: 9, 2: 30, 3: 0})
     yield _pulsar(Command.ADD_PARTITION_TO_TXN, {1: 9, **transaction, 4: TOPIC})
     yield _pulsar(
-        Command.ADD_SUBSCRIPTION_TO_TXN, {1: 9, **transaction, 4: pulsar.made({1: TOPIC, 2: "s"})}
+        Command.ADD_SUBSCRIPTION_TO_TXN, {1: 9, **transaction, 4: pulsar_made({1: TOPIC, 2: "s"})}
     )
     yield _pulsar(Command.END_TXN, {1: 9, **transaction, 4: 0})
 
@@ -386,7 +387,7 @@ PROTOCOLS = {
         "pulsar",
         _pulsar_opening,
         _pulsar_question,
-        _pulsar(Command.SEND_RECEIPT, {1: 0, 2: 7, 3: pulsar.made({1: 4, 2: 0})}),
+        _pulsar(Command.SEND_RECEIPT, {1: 0, 2: 7, 3: pulsar_made({1: 4, 2: 0})}),
         "SEND",
         "SEND_RECEIPT",
         _pulsar_large,

@@ -21,7 +21,7 @@ from harness.interfaces import PreparesForCells
 from harness.model import events as kinds
 from harness.model.cell import expand
 from harness.model.ending import counted
-from harness.model.history import SUFFIX, HistoryError, HistoryWriter, read_files
+from harness.model.history import HISTORY, SUFFIX, HistoryError, HistoryWriter, read_files
 from harness.model.plan import PLAN_FILE, plan_of
 from harness.model.safe_files import write_whole
 from harness.model.scenario import Deployment, Predicted
@@ -29,7 +29,7 @@ from harness.model.semantics import Semantic
 from harness.model.waiting import WaitTimeoutError, wait_until
 from harness.pipelines import failure_points, read_pipeline
 from harness.pipelines.cells import cells_of
-from harness.saved import CELLS, HISTORY, judge_cell
+from harness.saved import CELLS, judge_cell
 from harness.systems.declared.system import DeclaredSystem
 
 if TYPE_CHECKING:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 def cells_of(name: str) -> Collection[Cell]:
     """Return a cell of each deployment and pipeline of a system, in each of its runtimes."""
-    found = {}
+    found: dict[object, Cell] = {}
     for runtime in registry.described(name).runtimes:
         mine = [scenario for scenario in registry.scenarios() if registry.runs(name, scenario)]
         for cell in expand(mine, semantics=Semantic, seeds=[1], system=name, runtime=runtime):
@@ -82,7 +82,7 @@ def test_what_a_system_says_that_it_can_its_cells_can(name: str, tmp_path: Path)
     is kept for itself.
     """
     for cell in cells_of(name):
-        said, has = set(registry.described(name).abilities(cell)), given(name, cell, tmp_path)
+        said, has = set(registry.described(name).abilities(cell)), set(given(name, cell, tmp_path))
         assert said <= has, f"{cell.id} lacks {said - has}"
         beside = has - said
         assert {each.__name__ for each in beside} <= {"Containers"}, (

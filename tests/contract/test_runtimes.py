@@ -22,6 +22,7 @@ from tests.contract.runtimes import RUNTIMES, STILL_S, WITHIN_S, Place, moves
 from tests.runtimes.test_nodes import gone
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
     from harness.runtimes.interface import Exit, Node
@@ -276,7 +277,11 @@ def test_a_name_is_taken_while_its_node_lives(place: Place) -> None:
     """One line says whose it is; a paused one lives."""
     node = place.up(SLEEPER, name="taken")
     node.pause()
-    for ask in (lambda: place.start(SLEEPER, name="taken"), node.restart):
+    asks: tuple[Callable[[], object], ...] = (
+        lambda: place.start(SLEEPER, name="taken"),
+        node.restart,
+    )
+    for ask in asks:
         with pytest.raises(NodeStateError) as refused:
             ask()
         one_line(refused.value, "taken")

@@ -12,11 +12,10 @@ import pytest
 
 from harness.judge.verdict import Kind
 from harness.model.failures import EnvironmentFailure
-from harness.model.history import HistoryError, read_history
+from harness.model.history import HISTORY, HistoryError, read_history
 from harness.model.scenario import Deployment
 from harness.model.semantics import Semantic
 from harness.model.waiting import WaitCancelledError, cancellable
-from harness.saved import HISTORY
 from tests.contract.systems import STEPS, left, processes
 
 if TYPE_CHECKING:

@@ -217,7 +217,8 @@ class RefusesInOneVersion(WrongKafka):
 class _AnswersAnother(KafkaSession):
     def refuse(self, frame: Frame, data: bytes, error: str) -> bytes:
         said = super().refuse(frame, data, error)
-        return said[:AT] + (frame.facts["corr"] + 1).to_bytes(AT) + said[2 * AT :]
+        corr: int = frame.facts["corr"]
+        return said[:AT] + (corr + 1).to_bytes(AT) + said[2 * AT :]
 
 
 class RefusesAnother(WrongKafka):

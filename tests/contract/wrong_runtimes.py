@@ -15,7 +15,9 @@ import psutil
 
 from harness.model.waiting import wait_until
 from harness.runtimes.interface import Exit, NodeSpec, NodeStateError, StartError
-from harness.runtimes.process.runtime import ProcessNode, ProcessRuntime
+from harness.runtimes.process.node import ProcessNode
+from harness.runtimes.process.runtime import ProcessRuntime
+from tests.narrow import narrow
 
 if TYPE_CHECKING:
     from harness.runtimes.interface import Member
@@ -56,7 +58,7 @@ class DoesNotReap(Wrong):
 
         def kill(self) -> Exit:
             """Kill it."""
-            os.kill(self._runtime.guardian_pid, signal.SIGSTOP)
+            os.kill(narrow(self._runtime, ProcessRuntime).guardian_pid, signal.SIGSTOP)
             os.kill(self.pid, signal.SIGKILL)
             wait_until(
                 lambda: psutil.Process(self.pid).status() == psutil.STATUS_ZOMBIE,
@@ -237,7 +239,7 @@ class StartsOverALivingOne(ProcessNode):
 
     def restart(self) -> ProcessNode:
         """Kill the one that has the name."""
-        for node in self._runtime.nodes:
+        for node in narrow(self._runtime, ProcessRuntime).nodes:
             if node.name == self.name:
                 node.kill()
         return super().restart()

@@ -202,9 +202,8 @@ def declaration_page() -> str:
 
 def explained(kind: Any) -> dict[str, str]:
     """Return what the docstrings of a dataclass's fields say, those of its bases included."""
-    lines = [
-        each for each in reversed(getattr(kind, "__mro__", ())) if dataclasses.is_dataclass(each)
-    ]
+    bases: tuple[type, ...] = getattr(kind, "__mro__", ())
+    lines = filter(dataclasses.is_dataclass, reversed(bases))
     return {name: doc for each in lines for name, _, doc in documented(_body(each)) if doc}
 
 

@@ -188,14 +188,10 @@ class Table:
         for each in self.scenarios():
             for semantic in Semantic:
                 name = f"{self.system}/{self.client}/{each.pipeline}/{each.id}/{semantic}"
-                theory = (
-                    each.expectation(semantic, self.client, self.system)
-                    if semantic in each.expect
-                    else None
-                )
-                spot = Spot(theory, measured().get(name, {}), as_predicted().get(name, {}))
                 line, column = self._place(each, semantic)
-                if theory is not None:
+                if semantic in each.expect:
+                    theory = each.expectation(semantic, self.client, self.system)
+                    spot = Spot(theory, measured().get(name, {}), as_predicted().get(name, {}))
                     found.setdefault(line, {})[column] = spot
         return {
             name: line for name, line in found.items() if any(spot.runs for spot in line.values())

@@ -10,10 +10,12 @@ from typing import TYPE_CHECKING
 
 import pytest
 import typer
+from typer.core import TyperGroup
 
 from harness.cli.application import application
 from tests.docs import pages
 from tests.docs.pages import ROOT
+from tests.narrow import narrow
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -23,8 +25,8 @@ _BLOCK = re.compile(r"^```[^\n]*\n(.*?)^```", re.DOTALL | re.MULTILINE)
 _SPOKEN = re.compile(r"`(lostack [a-z][^`\n]*)`")
 COMMANDS = {
     name: {word for option in command.params for word in (*option.opts, *option.secondary_opts)}
-    for name, command in typer.main.get_command(application()).commands.items()
-}  # type: ignore[attr-defined]
+    for name, command in narrow(typer.main.get_command(application()), TyperGroup).commands.items()
+}
 
 
 def shown(text: str) -> Iterator[str]:

@@ -10,6 +10,7 @@ import pytest
 from tests.docs import pages, reference
 from tests.docs.pages import ROOT, generated, parts_of, rewritten
 from tests.docs.reference import documented
+from tests.docs.tables import Table
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -91,7 +92,7 @@ def test_every_part_is_made_by_something() -> None:
     assert [
         name
         for name in found
-        if name.startswith("table ") and not pages.Table(*name[6:].split("/")).scenarios()
+        if name.startswith("table ") and not Table(*name[6:].split("/")).scenarios()
     ] == []
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from harness.model.ending import RUNNER, counted
 from harness.model.history import read_files
@@ -11,12 +11,11 @@ from harness.model.tail import SoFar
 from tests.events import whole
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from pathlib import Path
 
-    from harness.model.history import Event
 
-
-def tell(folder: Path, *events: Event, by: str = "wire") -> None:
+def tell(folder: Path, *events: Mapping[str, Any], by: str = "wire") -> None:
     """Write lines into a history; one without a time has its number in the file for it."""
     folder.mkdir(parents=True, exist_ok=True)
     file = folder / f"{by}.jsonl"
@@ -27,7 +26,7 @@ def tell(folder: Path, *events: Event, by: str = "wire") -> None:
             lines.write(json.dumps(whole(line)) + "\n")
 
 
-def so_far_of(folder: Path, *events: Event) -> SoFar:
+def so_far_of(folder: Path, *events: Mapping[str, Any]) -> SoFar:
     """Return what a history says so far, to which the wire has written these lines."""
     tell(folder, *events)
     return SoFar(folder)

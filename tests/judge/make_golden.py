@@ -28,6 +28,7 @@ from tests.judge.runs import (
     RECORDS,
     TARGET,
     about,
+    all_of,
     append,
     attempt_of,
     before,
@@ -54,7 +55,7 @@ ALL = {"offered": COUNT, "acked": COUNT, "stored": COUNT, "recorded": COUNT}
 class Golden:
     """One golden history: how it differs from the run by hand, and what must be said of it."""
 
-    change: Callable[[Story], None]
+    change: Callable[[Story], object]
     verdict: str
     reason: str
     counts: dict[str, int] = field(default_factory=dict)
@@ -286,16 +287,6 @@ def no_load(story: Story, *, after: bool) -> None:
 def unshown(story: Story) -> None:
     """Show no sign: the restarted producer's ledger is lost."""
     without(story, lambda row: about(row, TARGET, "taken") and row["by"] == "producer-2")
-
-
-def all_of(*changes: Callable[[Story], None]) -> Callable[[Story], None]:
-    """Make one change of several."""
-
-    def change(story: Story) -> None:
-        for each in changes:
-            each(story)
-
-    return change
 
 
 def something_sent(story: Story) -> None:

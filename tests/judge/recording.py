@@ -5,16 +5,17 @@ some triggers fire.
 from __future__ import annotations
 
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from harness.abilities import RestartInTurn, Server, Stage, Termination, needs_of
 from harness.controls import Fired, InProgram, NotFiredError, OnWire, Stop
+from harness.faults import Kill
 from harness.model.cell import make_load
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from harness.controls import AtWrite, Trigger
+    from harness.controls import AtWrite, InjectableOnWire, Trigger
     from harness.model.scenario import Role
     from harness.wire.rules import How, Rule
 
@@ -138,6 +139,11 @@ def played(
     with suppress(NotFiredError):
         fault.inject(controls)
     return controls
+
+
+def kill_on_wire(at: OnWire, *victims: Role) -> InjectableOnWire:
+    """Return a kill at a step on the wire: its class has other triggers, too."""
+    return cast("InjectableOnWire", Kill(at, victims))
 
 
 def steps(fault: Any, *fires: Trigger | AtWrite, hung_up: bool = False) -> list[str]:

@@ -204,6 +204,16 @@ def without(story: Story, wanted: Callable[[Row], bool]) -> None:
     story.events[:] = [row for row in story.events if not wanted(row)]
 
 
+def all_of(*changes: Callable[[Story], object]) -> Callable[[Story], None]:
+    """Make one change of several."""
+
+    def change(story: Story) -> None:
+        for each in changes:
+            each(story)
+
+    return change
+
+
 def about(row: Row, record: str, *kinds: str) -> bool:
     """Whether a line of one of these kinds is about a record."""
     return row["event"] in kinds and row.get("record") == record
@@ -281,7 +291,8 @@ def look_again(story: Story) -> None:
 
 def history_of(story: Story, damage: tuple[str, ...] = ()) -> History:
     """Return the story as it would be read back."""
-    return a_history(sorted(placed(story.events), key=lambda event: event.t), damage=damage)
+    events = sorted(placed(story.events), key=lambda event: event.t)
+    return a_history(events, damage=damage)
 
 
 def judged(story: Story, damage: tuple[str, ...] = (), **changes: Any) -> Judgement:

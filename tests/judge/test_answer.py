@@ -15,7 +15,7 @@ from harness.model.scenario import Role
 from harness.proofs.answer import ASKED_ANEW, Answered, answer_signs
 from harness.proofs.hold import LetGo
 from harness.protocols.kafka.steps import ERRORS, STEPS, Api
-from harness.wire.rules import Action, Direction, RuleError
+from harness.wire.rules import Action, Direction, Rule, RuleError
 from tests.events import a_history
 from tests.judge.recording import played, steps
 
@@ -108,12 +108,13 @@ def test_it_is_armed_and_waited_for_as_often_as_it_is_to_happen() -> None:
     fault = Answer(SENDS, "REQUEST_TIMED_OUT", forward=True, times=3)
     controls = played(fault)
     [(_, rule)] = controls.armed
+    assert isinstance(rule, Rule)
     assert (rule.action, rule.error, rule.forward, rule.limit) == (
         Action.ANSWER,
         "REQUEST_TIMED_OUT",
         True,
         3,
-    )  # type: ignore[union-attr]
+    )
     assert controls.done == ["arm fault", "armed", "fired", "healed"]
     assert steps(fault, COMMITS) == []
 

@@ -15,7 +15,7 @@ from harness.model.semantics import Semantic
 from tests.judge.runs import RECORDS, TARGET, first, judged, place, plan, run, without
 
 if TYPE_CHECKING:
-    from tests.judge.histories import Story
+    from tests.judge.histories import Row, Story
 
 ALO, EOS = Semantic.AT_LEAST_ONCE, Semantic.EXACTLY_ONCE
 
@@ -81,7 +81,14 @@ def totals(story: Story, **wrong: int | str | None) -> None:
             at + 1
         )
     if wrong:
-        said = {"key": "k1", "expected": 9, "found": 9, "missing": 0, "extra": 0, "alone": None}
+        said: Row = {
+            "key": "k1",
+            "expected": 9,
+            "found": 9,
+            "missing": 0,
+            "extra": 0,
+            "alone": None,
+        }
         story.tell("total", **said | wrong)["t"] = at + 1
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -22,6 +23,10 @@ from scenarios.plain import (
     NONE,
     PRODUCER_CRASH_BEFORE_COMMIT,
 )
+
+if TYPE_CHECKING:
+    from harness.model.scenario import Expectation
+    from harness.model.semantics import Semantic
 
 ONE = replace(
     ACK_LOST, by_client={"confluent-kafka": {AMO: LOSES, EOS: NotApplicable("for the sake of it")}}
@@ -76,7 +81,10 @@ def test_a_client_differs_only_from_what_is_declared() -> None:
 
 def test_what_theory_says_of_some_versions_only() -> None:
     """The first that fits counts; a client at no version of its own is the newest."""
-    older = {"java<4": {EOS: LOSES}, "java": {EOS: NO_TRANSACTION}}
+    older: dict[str, dict[Semantic, Expectation]] = {
+        "java<4": {EOS: LOSES},
+        "java": {EOS: NO_TRANSACTION},
+    }
     scenario = replace(ACK_LOST, by_client=older)
     assert scenario.expectation(EOS, "java==3.9.1") == LOSES
     assert (

@@ -12,7 +12,7 @@ import pytest
 from harness.judge.verdict import Kind, Verdict
 from harness.matrix.regressions import apart, cells_of, disagreements, rulings
 from harness.model.scenario import Predicted
-from scenarios.regressions import CORPUS, PublishedBug
+from harness.scenarios.regressions import CORPUS, PublishedBug
 
 BUG = CORPUS[0]
 

@@ -23,7 +23,7 @@ from harness.model.prediction import AtLeast, Permitted
 from harness.model.scenario import Evidence, Role
 from harness.model.semantics import Semantic
 from tests.events import a_history
-from tests.judge.histories import RESULTS, TOPIC, Story
+from tests.judge.histories import RESULTS, TOPIC, Row, Story
 from tests.judge.make_golden import FAULTLESS, foreign, no_fault, powerless, topic_to_topic
 from tests.judge.runs import (
     COUNT,
@@ -84,7 +84,7 @@ def aborted(story: Story) -> None:
     first(story, "unsent").update(event="sent")
 
 
-def frame(story: Story, api: str, request: str) -> Event:
+def frame(story: Story, api: str, request: str) -> Row:
     """The wire sees a request."""
     conn, corr = map(int, request.split(":"))
     return story.tell(
@@ -200,7 +200,7 @@ def test_a_right_history_contradicts_nothing(
 # --- contradictions -------------------------------------------------------------------------------
 
 
-def of(event: str, **fields: object) -> Callable[[Event], bool]:
+def of(event: str, **fields: object) -> Callable[[Row], bool]:
     """Whether a line is of a kind, with these fields."""
     return lambda row: (
         row["event"] == event and all(row.get(name) == value for name, value in fields.items())

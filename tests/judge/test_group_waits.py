@@ -19,6 +19,7 @@ from harness.model.waiting import WaitTimeoutError
 from harness.protocols.kafka.steps import Api
 from harness.run.controls import Watching, WireControls
 from harness.run.who import CellNodes
+from harness.stages.settings import Settings
 from harness.systems.kafka import abilities
 from harness.systems.kafka.abilities import (
     GroupMembership,
@@ -31,6 +32,7 @@ from harness.wire.messages import WireError
 from harness.wire.rules import Action, Direction
 from tests.events import fields as fields_of
 from tests.judge.scenes import CELL, living, scene_of
+from tests.narrow import narrow
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -113,7 +115,7 @@ def test_a_group_has_put_out_a_member_when_it_has_one_less_than_the_cell(
     """Of as many processes as it has of that role."""
     monkeypatch.setattr(abilities, "EXPULSION_S", 0.1)
     there = {f"m-{number}": "client" for number in range(left)}
-    scene.observer.members = lambda *_: there  # type: ignore[method-assign, assignment]
+    scene.observer.members = lambda *_: there  # type: ignore[method-assign]
     assert comes(GroupMembership(scene, reading).await_expired, Role.PROCESSOR) is expired
 
 
@@ -123,7 +125,7 @@ def test_new_partitions_are_shared_out_when_the_members_have_them_all(scene: Sce
     tell(scene, kinds.READY, by="old", role="consumer", partitions=every)
     source.add()
     before, *_ = added = [event["partition"] for event in scene.so_far.of(kinds.ADDED)]
-    assert before == CELL.settings.topic.partitions
+    assert before == narrow(CELL.settings, Settings).topic.partitions
     assert len(added) == scene.added > 1, (
         "else the shares of two members would say no more than that of one"
     )
@@ -140,7 +142,7 @@ def test_a_topic_grows_by_what_puts_the_target_into_a_new_partition(scene: Scene
     """As often as it is told to: each time from what it has."""
     grown: list[int] = []
     scene.observer.grow = lambda topic, partitions: grown.append(partitions)  # type: ignore[method-assign]  # noqa: ARG005
-    source, first = SourceTopic(scene), CELL.settings.topic.partitions
+    source, first = SourceTopic(scene), narrow(CELL.settings, Settings).topic.partitions
     for number in (1, 2):
         source.add()
         assert len(grown) == number

@@ -4,7 +4,7 @@ was one.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -16,7 +16,10 @@ from harness.systems.kafka.abilities import partition_of, sized
 from harness.systems.kafka.faults import PartitionsAdded
 from harness.systems.kafka.signs import FOUND
 from tests.judge.recording import steps
-from tests.judge.runs import RECORDS, TARGET, Story, before, first, judged, place, run, without
+from tests.judge.runs import RECORDS, TARGET, before, first, judged, place, run, without
+
+if TYPE_CHECKING:
+    from tests.judge.histories import Story
 
 AT = InProgram(Role.PRODUCER, "before-send")
 NEW = place(TARGET)[0]
@@ -144,7 +147,7 @@ def test_who_never_reads_the_new_ones_is_convicted_of_being_stuck() -> None:
     )
     assert (found.account.counts["lost"], found.account.left) == (
         0,
-        {r for r in RECORDS if place(r)[0] == NEW},
+        frozenset(r for r in RECORDS if place(r)[0] == NEW),
     )
     assert not judged(story, **GROWS, sign=None).verdict.green, (
         "who promised to read them is stuck, and red"

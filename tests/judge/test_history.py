@@ -463,7 +463,7 @@ def test_lines_of_one_moment_are_numbered_and_whole(
     """Written by one call: what is read is what was given, whoever makes JSON of it; nothing is
     written of no line.
     """
-    given_lines = [
+    given_lines: list[tuple[str, dict[str, object]]] = [
         ("sent", {"record": "a-1", "request": "1:1", "base": -1, "attempt": None}),
         ("frame", {"client": "\ud800 é", "records": ("b",)}),
     ]

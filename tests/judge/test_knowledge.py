@@ -8,7 +8,7 @@ import json
 import pkgutil
 import re
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 
@@ -110,6 +110,8 @@ def test_a_proof_that_fails_voids_and_one_that_holds_does_not() -> None:
 
     class Stood:
         """Says what it is told to say."""
+
+        name: ClassVar[str] = "stood"
 
         def __init__(self, trouble: str | None) -> None:
             self._trouble = trouble

@@ -11,15 +11,15 @@ import pytest
 
 from harness.judge.load import load_of
 from harness.judge.verdict import Kind, Verdict
+from harness.model import events as kinds
 from harness.model.prediction import Permitted
 from tests.events import typed
 from tests.judge.runs import RECORDS, TARGET, first, history_of, judged, place, run, without
 
 if TYPE_CHECKING:
-    from harness.model.events import Event
     from tests.judge.histories import Row, Story
 
-FREE = {"sign": None, "lost": Permitted(), "duplicated": Permitted()}
+FREE: dict[str, Any] = {"sign": None, "lost": Permitted(), "duplicated": Permitted()}
 OURS = {"taken", "delivered"}
 MOVES = {"sent", "unsent", "fetched"}
 OTHERS = [record for record in RECORDS if record != TARGET]
@@ -247,9 +247,11 @@ def test_what_is_acknowledged_again_is_no_load() -> None:
     assert not load_of(history_of(story), TARGET, struck(story), ()).after
 
 
-def hit(**more: Any) -> Event:
+def hit(**more: Any) -> kinds.Rule:
     """Return the line of a rule that was hit."""
-    return typed({"event": "rule", "phase": "hit", **more})
+    rule = typed({"event": kinds.RULE, "phase": "hit", **more})
+    assert isinstance(rule, kinds.Rule)
+    return rule
 
 
 def test_only_a_request_that_held_the_target_has_something_beside_it() -> None:

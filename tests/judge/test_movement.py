@@ -11,10 +11,10 @@ from harness.model import events as kinds
 from tests.events import a_history
 
 if TYPE_CHECKING:
-    from harness.model.history import Event
+    from tests.judge.histories import Row
 
 
-def stored(offset: int, record: str, *, visible: bool = True) -> Event:
+def stored(offset: int, record: str, *, visible: bool = True) -> Row:
     """A copy in the log at the end."""
     return {
         "t": 10**12,
@@ -28,7 +28,7 @@ def stored(offset: int, record: str, *, visible: bool = True) -> Event:
     }
 
 
-def delivered(t: int, offset: int, record: str, by: str = "consumer-1") -> Event:
+def delivered(t: int, offset: int, record: str, by: str = "consumer-1") -> Row:
     """A reader was given a record, ``t`` seconds after the beginning."""
     return {
         "t": t * 10**9,
@@ -40,7 +40,7 @@ def delivered(t: int, offset: int, record: str, by: str = "consumer-1") -> Event
     }
 
 
-def other(t: int, event: str, **fields: Any) -> Event:
+def other(t: int, event: str, **fields: Any) -> Row:
     """Another event."""
     return {"t": t * 10**9, "event": event, **fields}
 
@@ -148,7 +148,7 @@ def test_what_is_stored_again_is_counted_whether_or_not_it_is_recorded() -> None
     assert movement_of(a_history(tuple(hidden)), {"a": 1, "b": 2}).stored_again == 0
 
 
-def copy(offset: int, record: str) -> dict[str, object]:
+def copy(offset: int, record: str) -> Row:
     """Return the line of a copy in the topic."""
     return {
         "event": "stored",

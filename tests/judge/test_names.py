@@ -45,7 +45,8 @@ def test_an_equal_name_is_the_same_object(name: Role, again: object) -> None:
 
 def test_names_of_different_kinds_are_different_objects() -> None:
     """They are equal as texts, and each is of its own kind."""
-    assert Colour("target") is not Select.TARGET
+    mine: object = Colour("target")
+    assert mine is not Select.TARGET
     assert isinstance(Select("target"), Select)
     assert not isinstance(Colour("target"), Select)
     assert Colour("target") == "target" == Select.TARGET

@@ -52,7 +52,7 @@ from harness.systems.kafka.faults import (
     Zombie,
 )
 from harness.wire.rules import Direction
-from tests.judge.recording import played
+from tests.judge.recording import kill_on_wire, played
 
 if TYPE_CHECKING:
     from harness.controls import Controls
@@ -134,7 +134,7 @@ VARIANTS: list[Any] = [
     Hold(ASKS, ANSWER, lost=True),
     *(Hold(ASKS, until) for until in (Until.EXPELLED, Until.EXHAUSTED, Until.SETTLED)),
     Twice(
-        Kill(SENDS, (Role.PRODUCER,)),
+        kill_on_wire(SENDS, Role.PRODUCER),
         Drop(OnWire(Role.PRODUCER, Api.INIT_PRODUCER_ID, Direction.RESPONSE, since=SENDS)),
     ),
     Twice(Drop(SENDS), Terminate(ASKS)),

@@ -117,7 +117,9 @@ def test_one_that_never_goes_on_is_waited_for_so_long_and_no_longer(
 
 def test_what_moves_is_not_still(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nor is it while the source has more; the clock begins when both are over."""
-    for changes in ({"moves": lambda now: now < 20}, {"exhausted": lambda now: now >= 20}):
+    moving: dict[str, Any] = {"moves": lambda now: now < 20}
+    more: dict[str, Any] = {"exhausted": lambda now: now >= 20}
+    for changes in (moving, more):
         found, waited = wait(monkeypatch, **changes)
         assert found is None
         assert 20 < waited <= 20 + IDLE_S + 2 * STEP_S

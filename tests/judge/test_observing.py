@@ -12,10 +12,11 @@ from kafka import TopicPartition
 
 from harness.model.record import Record
 from harness.model.semantics import Semantic
-from harness.stages.settings import SaveCursor
+from harness.stages.settings import SaveCursor, Settings
 from harness.systems.kafka.authorities import observe_reading, observe_source
 from harness.systems.kafka.observer import LogCopy, LogEnds, Observer, WholeLog
 from tests.judge.scenes import CELL, Kept, scene_of
+from tests.narrow import narrow
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -82,7 +83,7 @@ def test_a_cell_on_kafka_is_asked_for_its_log_last(tmp_path: Path) -> None:
     scene = scene_of(
         tmp_path, cell=replace(CELL, semantic=Semantic.EXACTLY_ONCE), history=history, log=log
     )
-    assert scene.cell.settings.producer.cursor is SaveCursor.IN_TRANSACTION
+    assert narrow(scene.cell.settings, Settings).producer.cursor is SaveCursor.IN_TRANSACTION
     logs["in"] = WholeLog(
         {0: LogEnds(0, 1, 2)}, (copy(0, ours("k-1", scene.cell.key)), copy(1, b"?", visible=False))
     )

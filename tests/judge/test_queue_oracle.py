@@ -75,7 +75,10 @@ def _of(events: list[Row], kind: str) -> list[Row]:
 
 def _hole(events: list[Row]) -> bool:
     """A message waits, and one behind it in its queue was acknowledged."""
-    number = lambda row: int(row["place"].split(":")[1])  # noqa: E731
+
+    def number(row: Row) -> int:
+        return int(row["place"].split(":")[1])
+
     waits = [
         number(row)
         for row in _of(events, "stored")
@@ -104,6 +107,13 @@ def _recorded(events: list[Row], *, places: int, rows: int) -> bool:
     return any(len(found) >= rows and len(set(found)) == places for found in of.values())
 
 
+def _some(kind: str, **fields: object) -> Callable[[list[Row]], bool]:
+    """Whether some line of a kind has these fields."""
+    return lambda events: any(
+        all(row[name] == value for name, value in fields.items()) for row in _of(events, kind)
+    )
+
+
 ACCIDENTS: dict[str, Callable[[list[Row]], bool]] = {
     "a hole in the acknowledgements": _hole,
     "a chain of moves": _moved_on,
@@ -115,24 +125,9 @@ ACCIDENTS: dict[str, Callable[[list[Row]], bool]] = {
         row["told_by"] == "library" for row in _of(events, "transaction")
     ),
     "several versions": lambda events: len({row["version"] for row in _of(events, "folded")}) > 1,
-    **{
-        f"removed by {why}": lambda events, why=why: any(
-            row["why"] == why for row in _of(events, "removed")
-        )
-        for why in Removal
-    },
-    **{
-        f"{waiting}": lambda events, waiting=waiting: any(
-            row["waiting"] == waiting for row in _of(events, "stored")
-        )
-        for waiting in Waiting
-    },
-    **{
-        f"folded {times} times": lambda events, times=times: any(
-            row["times"] == times for row in _of(events, "folded")
-        )
-        for times in (1, 2, 3)
-    },
+    **{f"removed by {why}": _some("removed", why=why) for why in Removal},
+    **{f"{waiting}": _some("stored", waiting=waiting) for waiting in Waiting},
+    **{f"folded {times} times": _some("folded", times=times) for times in (1, 2, 3)},
 }
 STORIES = [story_of(seed) for seed in SEEDS if seed % 2]
 

@@ -364,17 +364,20 @@ def test_a_log_needs_no_count() -> None:
     assert judged(story, logs={"topic": 1}).verdict.kind is Kind.KEPT
 
 
+def updating(name: str, to: object, kind: str, **fields: Any) -> Callable[[QueueStory], object]:
+    """Change a field of the first line of a kind with these fields."""
+    return lambda story: first(story, kind, **fields).update({name: to})
+
+
 MUTATIONS: dict[str, Callable[[QueueStory], object]] = {
     **{
-        f"one more {field}": lambda s, field=field: first(s, "counted").update({field: 1})
+        f"one more {field}": updating(field, 1, "counted")
         for field in ("ready", "in_flight", "scheduled")
     },
     "a count less": drop("counted"),
     "recorded elsewhere": lambda s: first(s, "recorded", record=TARGET).update(place="q:1000"),
     **{
-        f"waits, {waiting}": lambda s, waiting=waiting: first(s, "stored", record=TARGET).update(
-            waiting=waiting
-        )
+        f"waits, {waiting}": updating("waiting", waiting, "stored", record=TARGET)
         for waiting in ("ready", "in-flight", "scheduled", "open", "prepared")
     },
 }

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
@@ -16,9 +16,6 @@ from harness.protocols.acts import Act
 from harness.wire.rules import Action, Direction
 from tests.events import a_history
 from tests.judge.recording import played
-
-if TYPE_CHECKING:
-    from harness.model.history import Event
 
 SEND = OnWire(Role.PRODUCER, Act.SEND, Direction.REQUEST)
 
@@ -37,7 +34,7 @@ def test_only_what_is_on_its_way_to_a_broker_can_be_refused() -> None:
         Refuse(OnWire(Role.PRODUCER, Act.SENT, Direction.RESPONSE))
 
 
-def answer(record: str = "k-1", error: Any = 0, *, reached: bool = True) -> Event:
+def answer(record: str = "k-1", error: Any = 0, *, reached: bool = True) -> dict[str, Any]:
     """What a broker said of a message."""
     return {"event": kinds.PRODUCE_ANSWER, "record": record, "error": error, "reached": reached}
 
@@ -55,7 +52,7 @@ def answer(record: str = "k-1", error: Any = 0, *, reached: bool = True) -> Even
         ),
     ],
 )
-def test_the_answer_proves_the_refusal(answers: list[Event], said: str | None) -> None:
+def test_the_answer_proves_the_refusal(answers: list[dict[str, Any]], said: str | None) -> None:
     """Of the target, once, and it arrived."""
     course: Any = SimpleNamespace(
         history=a_history(tuple(answers)), plan=SimpleNamespace(target="k-1")

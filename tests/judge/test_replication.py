@@ -14,22 +14,24 @@ from harness.systems.kafka.selections import replication_selections
 from tests.events import a_history, typed
 
 if TYPE_CHECKING:
-    from harness.model.history import Event
+    from tests.judge.histories import Row
 
 
-def event(t: int, kind: str, **fields: Any) -> Event:
+def event(t: int, kind: str, **fields: Any) -> Row:
     """One event."""
     return {"t": t, "event": kind, "topic": "t", "partition": 0, **fields}
 
 
-def died(**fields: Any) -> Event:
+def died(**fields: Any) -> kinds.Node:
     """The death of a node."""
-    return typed({"event": kinds.NODE, "t": 5, **fields})
+    death = typed({"event": kinds.NODE, "t": 5, **fields})
+    assert isinstance(death, kinds.Node)
+    return death
 
 
 def led(
     t: int, leader: str, controller: str = "broker-1", *, number: int = 1, epoch: int = 0
-) -> Event:
+) -> Row:
     """What the cluster says of a partition."""
     replicas = ["broker-1", "broker-2", "broker-3"]
     return event(
@@ -44,9 +46,7 @@ def led(
     )
 
 
-def copied(
-    t: int, record: str, follower: int = 3, epoch: int = 0, *, reached: bool = True
-) -> Event:
+def copied(t: int, record: str, follower: int = 3, epoch: int = 0, *, reached: bool = True) -> Row:
     """A copy on its way to a follower."""
     return event(
         t, kinds.REPLICATED, record=record, follower=follower, epoch=epoch, reached=reached
@@ -199,7 +199,7 @@ def test_a_coordinator_is_who_leads_the_log_of_transactions(leads: str, wrong: b
     assert bool(wrong_part(history, "r", [died(role=Role.COORDINATOR, node="broker-1")])) is wrong
 
 
-def ordered(t: int, leader: str, *replicas: str) -> Event:
+def ordered(t: int, leader: str, *replicas: str) -> Row:
     """What the cluster says of a partition whose replicas stand in an order: the first is
     preferred.
     """
@@ -244,7 +244,7 @@ TWO_ONE = ("broker-2", "broker-1")
     ],
 )
 def test_a_preferred_leader_is_elected_by_nothing_but_an_election(
-    said: tuple[Event, ...], wrong: str | None
+    said: tuple[Row, ...], wrong: str | None
 ) -> None:
     """It must have been preferred, and not have led; and a move that changes the order of the
     replicas is another fault.
@@ -255,7 +255,7 @@ def test_a_preferred_leader_is_elected_by_nothing_but_an_election(
     )
 
 
-def restart(t: int, name: str, *, asked: bool = True) -> tuple[Event, ...]:
+def restart(t: int, name: str, *, asked: bool = True) -> tuple[Row, ...]:
     """One broker ends and comes back, in five ticks."""
     end = event(t, kinds.NODE, role=Role.BROKER, node=name, phase="exited", status=143, asked=asked)
     return end, *(
@@ -312,7 +312,7 @@ ONCE = "not each of 3 brokers was restarted once; these were:"
     ],
 )
 def test_brokers_roll_one_at_a_time_each_once_in_turn(
-    lives: tuple[Event, ...], wrong: str | None
+    lives: tuple[Row, ...], wrong: str | None
 ) -> None:
     """From the leader of the target's partition on; who ends by itself was not
     restarted in order.

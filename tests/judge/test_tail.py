@@ -271,14 +271,14 @@ def test_a_killed_writer_is_read_along(tmp_path: Path) -> None:
     damaged.
     """
     file, tail, got = tmp_path / "victim.jsonl", Tail(tmp_path), list[int]()
+
+    def enough() -> bool:
+        got.extend(numbers(tail.read()))
+        return len(got) > 2000
+
     victim = subprocess.Popen([sys.executable, "-c", WRITE_FOREVER, str(file)])
     try:
-        wait_until(
-            lambda: got.extend(numbers(tail.read())) or len(got) > 2000,
-            within_s=WITHIN_S,
-            because="lines",
-            poll_s=0.0002,
-        )
+        wait_until(enough, within_s=WITHIN_S, because="lines", poll_s=0.0002)
     finally:
         victim.kill()
         victim.wait(WITHIN_S)

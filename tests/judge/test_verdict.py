@@ -27,6 +27,7 @@ from tests.judge.runs import (
     RECORDS,
     TARGET,
     about,
+    all_of,
     append,
     before,
     drain,
@@ -561,8 +562,8 @@ def only_the_target_after(story: Story) -> None:
     without(story, lambda row: row["event"] in moves and row["t"] >= at and row["record"] != TARGET)
 
 
-PAUSED = {"evidence": Evidence("rule", killed=(Role.PRODUCER,), paused=(Role.CONSUMER,))}
-BY_FAILPOINT = {"evidence": Evidence("failpoint", killed=(Role.PRODUCER,))}
+PAUSED: Changes = {"evidence": Evidence("rule", killed=(Role.PRODUCER,), paused=(Role.CONSUMER,))}
+BY_FAILPOINT: Changes = {"evidence": Evidence("failpoint", killed=(Role.PRODUCER,))}
 TOLD: Changes = {"evidence": Evidence("rule", killed=(Role.PRODUCER,), told=(Role.CONSUMER,))}
 FORGOT: Changes = {"proofs": {"forgot": {}}}
 INPUT_ENDS: Changes = {
@@ -611,7 +612,7 @@ def at_write(story: Story, **other: object) -> Row:
 def by_itself(story: Story, **more: object) -> None:
     """The producer's disk was full, and it ended of it, with an error."""
     first(story, "node", phase="exited", signal=9).update(signal=None, status=1)
-    said = {"volume": "data", "size": 4096, "free": 0, "status": 1, "because": None}
+    said: Row = {"volume": "data", "size": 4096, "free": 0, "status": 1, "because": None}
     story.tell("engine", node="producer", **said | {"said": "disk-full"} | more)
 
 
@@ -642,6 +643,11 @@ def same_container(story: Story, *, early: bool = False) -> None:
     )
     if early:
         row["t"] = 1
+
+
+def died_later(story: Story) -> None:
+    """A consumer crashed by itself after the fault, and another took over."""
+    exit_of(story, "consumer", 1, signal=11)["t"] = first(story, "fault", phase="healed")["t"] + 5
 
 
 VOID: dict[str, tuple[Callable[[Story], object], Changes, str]] = {
@@ -729,7 +735,7 @@ VOID: dict[str, tuple[Callable[[Story], object], Changes, str]] = {
         "no durable write was hit",
     ),
     "at a write that does not fire": (
-        lambda s: (at_write(s), SPOILT["did not fire"](s)),
+        all_of(at_write, SPOILT["did not fire"]),
         AT_WRITE,
         "the fault did not fire",
     ),
@@ -754,18 +760,18 @@ VOID: dict[str, tuple[Callable[[Story], object], Changes, str]] = {
         "consumer was held after unlink 2, instead",
     ),
     "two writes": (
-        lambda s: (at_write(s), at_write(s)),
+        all_of(at_write, at_write),
         AT_WRITE,
         "durable write may be hit at most 1 times, but was hit 2",
     ),
     "a write and a rule": (at_write, BY_RULE, "the durable write may be hit at most 0 times"),
     "a write behind another record": (
-        lambda s: (at_write(s), target_elsewhere(s)),
+        all_of(at_write, target_elsewhere),
         AT_WRITE,
         "another record than its target",
     ),
     "a write that counts from nowhere": (
-        lambda s: (at_write(s), without(s, lambda r: r["event"] == "rule")),
+        all_of(at_write, lambda s: without(s, lambda r: r["event"] == "rule")),
         AT_WRITE,
         "another record than its target k1-3",
     ),
@@ -775,12 +781,12 @@ VOID: dict[str, tuple[Callable[[Story], object], Changes, str]] = {
         "another producer was killed",
     ),
     "nobody killed at the write": (
-        lambda s: (at_write(s), without(s, lambda r: r.get("signal") == 9)),
+        all_of(at_write, lambda s: without(s, lambda r: r.get("signal") == 9)),
         AT_WRITE,
         "the producer was not killed",
     ),
     "another stage killed at the write": (
-        lambda s: (at_write(s), other_victim(s)),
+        all_of(at_write, other_victim),
         AT_WRITE,
         "the wrong process was killed",
     ),
@@ -832,7 +838,7 @@ VOID: dict[str, tuple[Callable[[Story], object], Changes, str]] = {
         "the fault fired, but the consumer was not told to end",
     ),
     "another told, too": (
-        lambda s: (told(s), told(s, "broker")),
+        all_of(told, lambda s: told(s, "broker")),
         TOLD,
         "the wrong process was told to end: the broker",
     ),
@@ -841,7 +847,7 @@ VOID: dict[str, tuple[Callable[[Story], object], Changes, str]] = {
         TOLD,
         "the fault fired, but the consumer was not told to end",
     ),
-    "told twice": (lambda s: (told(s), told(s)), TOLD, "the consumer was told to end 2 times"),
+    "told twice": (all_of(told, told), TOLD, "the consumer was told to end 2 times"),
     "nobody was to be told": (told, {}, "the wrong process was told to end: the consumer"),
     "only said to be told": (
         killed_as_if_told,
@@ -850,12 +856,12 @@ VOID: dict[str, tuple[Callable[[Story], object], Changes, str]] = {
     ),
     "killed, not told": (other_victim, TOLD, "the wrong process was killed: the consumer"),
     "told, and killed by somebody": (
-        lambda s: (told(s), other_victim(s)),
+        all_of(told, other_victim),
         TOLD,
         "the wrong process was killed: the consumer",
     ),
     "told, and ended by something else": (
-        lambda s: (told(s), died_later(s)),
+        all_of(told, died_later),
         TOLD,
         "consumer was not healthy after the fault",
     ),
@@ -1184,7 +1190,7 @@ def test_who_was_paused_after_the_hit_and_woke_up_was_paused() -> None:
 @pytest.mark.parametrize(
     "end", [{"status": 0}, {"status": 1}, {"status": 143}, {"signal": 15}, {"signal": 9}]
 )
-def test_who_was_told_to_end_may_end_as_it_likes(end: dict[str, int]) -> None:
+def test_who_was_told_to_end_may_end_as_it_likes(end: dict[str, Any]) -> None:
     """In order, by an error, by the signal itself, or killed when its grace is over: it was told,
     and that is the fault.
     """
@@ -1719,11 +1725,6 @@ def another_to_send(story: Story) -> None:
 def asked_early(story: Story) -> None:
     """The sink was read before the drain had ended."""
     first(story, "recorded")["t"] = first(story, "drain", phase="completed")["t"] - 5
-
-
-def died_later(story: Story) -> None:
-    """A consumer crashed by itself after the fault, and another took over."""
-    exit_of(story, "consumer", 1, signal=11)["t"] = first(story, "fault", phase="healed")["t"] + 5
 
 
 def not_shown_yet(story: Story) -> None:

@@ -153,9 +153,7 @@ def test_a_run_killed_while_it_removes_leaves_each_part_whole_or_gone(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     """What it had put aside lies in one folder, out of every cell, and the next run removes it."""
-    monkeypatch.setattr(
-        keeping.shutil, "rmtree", lambda *_, **__: None
-    )  # killed before each removal
+    monkeypatch.setattr(shutil, "rmtree", lambda *_, **__: None)  # killed before each removal
     [cell] = ran(only=(KEPT,)).values()
     run = cell.parents[1]
     assert left(cell) == NEEDED

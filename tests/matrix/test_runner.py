@@ -333,11 +333,12 @@ def test_lanes_of_one_cell_have_folders_of_their_own(
     monkeypatch.setattr(TroubledSystem, "one_cell", True, raising=False)
     folders: list[Path] = []
     deploy = TroubledSystem.deploy
-    monkeypatch.setattr(
-        TroubledSystem,
-        "deploy",
-        lambda system, need, at: (folders.append(at), deploy(system, need, at))[1],
-    )
+
+    def deployed(system: TroubledSystem, need: Deployment, at: Path) -> object:
+        folders.append(at)
+        return deploy(system, need, at)
+
+    monkeypatch.setattr(TroubledSystem, "deploy", deployed)
     run_troubled(broker_cells(), tmp_path, jobs=3)
     assert len(folders) == len(set(folders)) >= 3
 

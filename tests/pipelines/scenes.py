@@ -32,7 +32,6 @@ from tests.judge.scenes import Kept
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from harness.model.history import Event
     from harness.systems.declared.nodes import CommandNode
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
@@ -87,7 +86,7 @@ class Scenes:
     def __call__(
         self,
         example: str,
-        *events: Event,
+        *events: Mapping[str, Any],
         fault: Any = None,
         pipeline: Mapping[str, Any] | None = None,
         history: Any = None,
@@ -109,10 +108,11 @@ class Scenes:
             )
         self._made += 1
         still: Any = StillBrokers(**brokers)
+        kept: Any = history or Kept()
         scene = Scene(
             cell,
             self._folder / f"cell-{self._made}",
-            history or Kept(),
+            kept,
             brokers=still,
             fetched=fetched or Fetched(),
             learnt=Learnt(),

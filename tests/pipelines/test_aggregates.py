@@ -97,7 +97,7 @@ def test_planted_losses_and_duplicates_are_named_to_the_record(
     """Also where those of one key would cancel each other out in a plain count."""
     scene = scenes("totals")
     names = by_key(scene)
-    gone, twice = set(names[:lost]), set(names[lost : lost + doubled])
+    gone, twice = frozenset(names[:lost]), frozenset(names[lost : lost + doubled])
     fill_in(
         scene,
         dict.fromkeys(gone, 0)
@@ -143,7 +143,7 @@ def test_a_key_without_a_total_has_lost_all_of_its_records(scenes: Scenes) -> No
         database.execute("UPDATE totals SET customer = 'nobody' WHERE customer = ?", (key,))
     database.close()
     found = accounted(scene)
-    assert (found.lost, found.counts["phantom"]) == (set(weights), 1)
+    assert (found.lost, found.counts["phantom"]) == (frozenset(weights), 1)
 
 
 def test_rows_that_are_no_totals_are_told(scenes: Scenes) -> None:
@@ -303,7 +303,11 @@ def test_totals_and_invariants_are_asked_with_everything_else(scenes: Scenes) ->
     database.close()
     kept = asked_of(scene, offered_in(scene))
     found = account(as_saved(kept))
-    assert (found.duplicated, found.lost, found.counts["phantom"]) == ({target}, frozenset(), 0)
+    assert (found.duplicated, found.lost, found.counts["phantom"]) == (
+        frozenset({target}),
+        frozenset[str](),
+        0,
+    )
     assert not kept.of("recorded")
     [(asked, equals, holds)] = kept.of("invariant", "asked", "equals", "holds")
     assert asked.startswith("SELECT (SELECT coalesce")
@@ -323,10 +327,16 @@ def test_totals_in_a_topic_are_its_keys_and_values(scenes: Scenes) -> None:
         for n, (key, total) in enumerate(versions)
     ]
     found = account(as_saved(asked_of(scene, offered_in(scene), copies)))
-    assert (found.lost, found.duplicated, found.counts["phantom"]) == ({gone}, frozenset(), 0)
+    assert (found.lost, found.duplicated, found.counts["phantom"]) == (
+        frozenset({gone}),
+        frozenset[str](),
+        0,
+    )
     behind = scenes("totals", pipeline=changed, observer=still(0), named=("totals",))
     waits = account(as_saved(asked_of(behind, offered_in(behind), copies)))
-    assert (waits.lost, waits.left) == (frozenset(), {gone}), "what nobody has read yet is not lost"
+    assert (waits.lost, waits.left) == (frozenset[str](), frozenset({gone})), (
+        "what nobody has read yet is not lost"
+    )
 
 
 def test_an_output_without_a_total_without_a_fault_is_told(scenes: Scenes) -> None:

@@ -19,10 +19,11 @@ from harness.model.failures import EnvironmentFailure
 from harness.model.scenario import Deployment
 from harness.pipelines import read_pipeline
 from harness.pipelines.alone import why_alone
-from harness.pipelines.cells import NO_FAULT
+from harness.pipelines.cells import NO_FAULT, DeclaredCell
 from harness.systems.declared.system import DeclaredSystem
 from harness.wire.messages import WireError
 from tests.matrix.troubled import Watched
+from tests.narrow import narrow
 
 if TYPE_CHECKING:
     from harness.matrix.runner import RunPlan
@@ -144,9 +145,9 @@ def test_a_rehearsal_goes_before_cells_side_by_side(
         ("rehearsal-2", False),
         ("rehearsal-3", False),
     ]
-    assert [cell.brief for cell in plan.cells] == [False, True, True], (
+    assert [narrow(cell, DeclaredCell).brief for cell in plan.cells] == [False, True, True], (
         "one of them waits for what comes late"
-    )  # type: ignore[attr-defined]
+    )
     assert plan.jobs == 3
     assert at_once(found.jobs, found.because) == "3 cells at once, each on a broker of its own"
 

@@ -109,7 +109,7 @@ def test_one_process_of_a_stage_is_killed_alone(system: DeclaredSystem, tmp_path
 def test_a_write_that_never_comes_is_no_crash(system: DeclaredSystem, tmp_path: Path) -> None:
     """Void, and said so; the stage is let go of, and everything is recorded."""
     asked = Check(read_pipeline(FOLDER / "right.toml"), system, tmp_path, "pytest")
-    with make_progress(Silent()) as progress:  # type: ignore[arg-type]
+    with make_progress(Silent()) as progress:
         [cell], _ = asked.plan(seen_in(asked.dry_run(progress)), (FIRST,))
         never = CrashAtWrite(Role.CONSUMER, Point("unlink", 10_000, Side.AFTER))
         saved = asked.faults(

@@ -245,7 +245,7 @@ def test_somebody_elses_broker_is_used_and_left_as_it_was(broker: str, tmp_path:
     system = DeclaredSystem(keep=True, source=AttachedKafka(Attachment(broker, pipeline)))
     asked = Check(pipeline, system, tmp_path, "pytest")
     try:
-        with make_progress(Silent()) as progress:  # type: ignore[arg-type]
+        with make_progress(Silent()) as progress:
             dry = asked.dry_run(progress)
             assert dry.verdict.kind is Kind.KEPT, dry.verdict.reason
             assert what_is_there(broker)[0] == {*before[0], "orders"}
@@ -276,7 +276,7 @@ def test_a_topic_that_is_there_already_is_not_touched(broker: str, tmp_path: Pat
     with (
         make_progress(Silent()) as progress,
         pytest.raises(EnvironmentFailure, match=r"payroll exists on "),
-    ):  # type: ignore[arg-type]
+    ):
         Check(pipeline, system, tmp_path, "pytest").dry_run(progress)
     system.close()
     assert what_is_there(broker) == before

@@ -164,7 +164,7 @@ def test_programs_that_log_in_to_somebody_elses_broker_are_judged_alike(
     """The wire ends TLS on both sides, and what they say to log in passes; of the password nothing
     is written down.
     """
-    with make_progress(Silent()) as progress:  # type: ignore[arg-type]
+    with make_progress(Silent()) as progress:
         dry = asked.dry_run(progress)
         assert dry.verdict.kind is Kind.KEPT, dry.verdict.reason
         cells, rest = asked.plan(seen_in(dry), ["request-lost", "commit-lost"])
@@ -190,6 +190,6 @@ def test_a_password_that_is_wrong_ends_it_at_once(
     with (
         make_progress(Silent()) as progress,
         pytest.raises(EnvironmentFailure, match="does not answer") as error,
-    ):  # type: ignore[arg-type]
+    ):
         asked.dry_run(progress)
     assert "another one" not in str(error.value)

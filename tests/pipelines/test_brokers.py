@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from harness.controls import OnWire
+from harness.model import events as kinds
 from harness.model.scenario import NotApplicable, Role
 from harness.pipelines import DeclarationError, failure_points, read_pipeline
 from harness.pipelines.broker import Broker
 from harness.pipelines.dialects import DIALECTS, SPOKEN, Moment
-from harness.pipelines.moments import moments_in
+from harness.pipelines.moments import About, moments_in
 from harness.protocols.core.steps import Packet
 from harness.protocols.openwire.steps import Command
 from harness.run.queue_server import SETTING, QueueServer
@@ -24,10 +25,10 @@ from harness.systems.declared.hints import Hints
 from harness.systems.declared.nodes import StageError
 from harness.systems.declared.system import DeclaredSystem, own
 from tests.events import events_of, typed
+from tests.narrow import narrow
 from tests.pipelines.scenes import EXAMPLES, standing_of
 
 if TYPE_CHECKING:
-    from harness.model.history import Event
     from harness.pipelines import Pipeline
     from tests.pipelines.scenes import Scenes
 
@@ -171,8 +172,8 @@ def test_each_protocol_has_the_points_of_a_queue_by_its_own_words(
         found
     )
     for name in ("ack-lost", "delivery-lost", "acknowledgement-lost", "session-commit-in-doubt"):
-        at: Any = found[name].fault.at
-        assert isinstance(at, OnWire)
+        fault: Any = found[name].fault
+        at = narrow(fault.at, OnWire)
         assert "record" in at.api.selects(at.direction), name
 
 
@@ -198,7 +199,8 @@ def test_only_what_was_seen_of_a_record_is_tried() -> None:
     assert applies("acknowledgement-lost")
     assert not applies("acknowledgement-answer-lost"), "a RESPONSE, but to nothing about a record"
     assert applies("session-commit-lost")
-    at: Any = found["session-commit-lost"].fault.at
+    fault: Any = found["session-commit-lost"].fault
+    at = narrow(fault.at, OnWire)
     assert at.api is Command.COMMIT_TWO_PHASE, "the step that this program uses"
     reason = found["acknowledgement-answer-lost"].expect[pipeline.claims]
     assert isinstance(reason, NotApplicable)
@@ -220,10 +222,10 @@ def test_a_session_of_core_acknowledges_by_a_commit_or_by_itself(
 def test_the_moments_of_a_history() -> None:
     """A line with an outcome is of an answer; its request names the frame, and that its role."""
 
-    def frame(conn: int, corr: int, api: str, way: str) -> Event:
+    def frame(conn: int, corr: int, api: str, way: str) -> kinds.Frame:
         role = "producer" if conn == 1 else "consumer"
         told = {"conn": conn, "corr": corr, "api": api, "dir": way, "role": role}
-        return typed({"event": "frame", **told})
+        return narrow(typed({"event": "frame", **told}), kinds.Frame)
 
     frames = [
         frame(1, 5, "MESSAGE", "request"),
@@ -232,7 +234,7 @@ def test_the_moments_of_a_history() -> None:
         frame(2, 8, "COMMIT_ONE_PHASE", "request"),
         frame(2, 8, "COMMIT_RESPONSE", "response"),
     ]
-    lines = [
+    lines: list[dict[str, Any]] = [
         {"event": "sent", "request": "1:5"},
         {"event": "produce_answer", "request": "1:5"},
         {"event": "fetched", "conn": 2},
@@ -240,7 +242,9 @@ def test_the_moments_of_a_history() -> None:
         {"event": "ending", "request": "2:8", "outcome": None},
         {"event": "ending", "request": "2:8", "outcome": "taken"},
     ]
-    assert moments_in(events_of(lines), frames) == {
+    about = [event for event in events_of(lines) if isinstance(event, About)]
+    assert len(about) == len(lines)
+    assert moments_in(about, frames) == {
         "producer": {Moment.SEND: "MESSAGE", Moment.SEND_ANSWER: "RESPONSE"},
         "consumer": {
             Moment.DELIVERY: "",
@@ -256,7 +260,7 @@ def test_the_moments_of_a_history() -> None:
 # --- another protocol than the declared one ------------------------------------------------------
 
 
-def stray(first: bytes) -> Event:
+def stray(first: bytes) -> dict[str, Any]:
     """Return the line of a connection that cannot be read."""
     return {
         "event": "undecodable",

@@ -6,7 +6,7 @@ import signal
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import pytest
 
@@ -15,7 +15,7 @@ from harness.matrix import checking, room
 from harness.matrix.room import full_disk
 from harness.model.failures import CellFailure, EnvironmentFailure
 from harness.model.waiting import wait_until
-from harness.pipelines.cells import NO_FAULT
+from harness.pipelines.cells import NO_FAULT, failure_points
 from harness.saved import load_run
 from harness.systems.declared.silence import Silences
 from tests.gate.saved import HERE, SUFFIX, unpack
@@ -277,14 +277,13 @@ def test_a_stage_that_no_point_kills_is_not_passed(
     assert checked.ends(monkeypatch, "--explain", "--only", "ack-lost") == 0
     assert checked.ends(monkeypatch, "--only", "ack-lost") == 0
     assert "not tried" not in capfd.readouterr().out
-    every = checking.failure_points
 
-    def sparing(*given: object, **named: object) -> tuple[Scenario, ...]:
+    def sparing(*given: Any, **named: Any) -> tuple[Scenario, ...]:
         return tuple(
             each
-            for each in every(*given, **named)
+            for each in failure_points(*given, **named)
             if "consumer" not in each.fault.evidence().killed
-        )  # type: ignore[arg-type]
+        )
 
     monkeypatch.setattr(checking, "failure_points", sparing)
     capfd.readouterr()

@@ -12,13 +12,14 @@ import pytest
 
 from harness.matrix import checking
 from harness.matrix.checking import Check, Owner, Seen, enough, explanation, unit_of
+from harness.model import events as kinds
 from harness.pipelines import read_pipeline
 from harness.systems.declared.system import DeclaredSystem
 from tests.events import typed
+from tests.narrow import narrow
 
 if TYPE_CHECKING:
     from harness.matrix.runner import Progress, RunPlan
-    from harness.model.history import Event
     from harness.pipelines.declaration import Pipeline
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
@@ -105,15 +106,15 @@ def test_the_cells_have_as_many(tmp_path: Path) -> None:
     assert all(40 < cell.load().target.position <= 80 for cell in cells)
 
 
-def sent(request: str, count: int) -> list[Event]:
+def sent(request: str, count: int) -> list[kinds.Sent]:
     """Return the lines of a request with so many records."""
-    return [typed({"event": "sent", "t": 1, "request": request})] * count
+    return [narrow(typed({"event": "sent", "t": 1, "request": request}), kinds.Sent)] * count
 
 
-def saved(request: str, partition: int, offset: int) -> Event:
+def saved(request: str, partition: int, offset: int) -> kinds.Committed:
     """Return the line of a position that is saved."""
     where = {"group": "g", "topic": "t", "partition": partition, "offset": offset}
-    return typed({"event": "committed", "request": request, **where})
+    return narrow(typed({"event": "committed", "request": request, **where}), kinds.Committed)
 
 
 def test_what_one_request_takes() -> None:

@@ -12,9 +12,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from harness.judge.verdict import Kind
-from harness.model.history import read_history
+from harness.model.history import HISTORY, read_history
 from harness.pipelines import read_pipeline
-from harness.saved import HISTORY
 from harness.systems.declared.system import DeclaredSystem
 from tests.pipelines.test_check import PROGRAMS, check
 from tests.pipelines.test_late import run

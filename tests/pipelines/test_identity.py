@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import Any
 
 import pytest
 
 from harness.model.identity import Identity, IdentityError
 from harness.protocols.kafka import batches, codec
 from harness.protocols.kafka.tracker import Tracker
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 VALUE = b'{"order": {"no": 17, "lines": ["a", "b"]}, "note": "id=k-3."}'
 
@@ -45,7 +42,7 @@ def test_an_id_is_found_where_it_is_declared(identity: Identity, wanted: str | N
         ({"pattern": "(a)(b)"}, "has 2 groups"),
     ],
 )
-def test_a_place_that_can_find_nothing_is_refused(fields: Mapping[str, str], said: str) -> None:
+def test_a_place_that_can_find_nothing_is_refused(fields: dict[str, Any], said: str) -> None:
     """With one line that says why."""
     with pytest.raises(IdentityError, match=said.replace("(", r"\(")):
         Identity(**fields)

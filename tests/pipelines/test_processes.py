@@ -20,10 +20,11 @@ from harness.model.history import HistoryWriter, read_history
 from harness.model.scenario import Role
 from harness.model.waiting import wait_until
 from harness.pipelines.declaration import Stage
+from harness.run.nodes import LIVES
 from harness.runtimes.interface import NodeSpec
 from harness.runtimes.process import ProcessNode, ProcessRuntime
 from harness.runtimes.process.processes import group_members, stopped
-from harness.systems.declared.nodes import LIVES, CommandNode, OneProcess, StageError
+from harness.systems.declared.nodes import CommandNode, OneProcess, StageError
 from harness.systems.declared.owners import Owners
 from harness.systems.declared.scene import Fetched
 from harness.systems.declared.workers import REPLACED_S, Worker, Workers
@@ -103,8 +104,9 @@ def test_one_of_them_dies_alone(
         owners = [stage.owner(port) for port in ports]
         assert None not in owners
         assert len(set(owners)) == 2
-        assert stage.node is not None
-        assert stage.node.pid not in owners, "the shell has no connection"
+        shell = stage.node
+        assert shell is not None
+        assert shell.pid not in owners, "the shell has no connection"
         victim, other = (pid or 0 for pid in owners)
         assert stage.owner(1) is None
         target = stage.one(victim)
@@ -115,11 +117,11 @@ def test_one_of_them_dies_alone(
         target.resume()
         target.kill()
         wait_until(
-            lambda: victim not in group_members(stage.node.pid),
+            lambda: victim not in group_members(shell.pid),
             within_s=10,
             because="it to be reaped",
         )
-        assert set(group_members(stage.node.pid)) == {stage.node.pid, other}
+        assert set(group_members(shell.pid)) == {shell.pid, other}
         with pytest.raises(StageError, match="before it could be killed"):
             target.kill()
     events = list(read_history(tmp_path).of(kinds.NODE))
@@ -129,7 +131,7 @@ def test_one_of_them_dies_alone(
         ("exited", True),
     ]
     assert events[-1]["signal"] == signal.SIGKILL
-    assert events[-1]["of"] == stage.node.pid
+    assert events[-1]["of"] == shell.pid
 
 
 def test_of_an_earlier_incarnation_nothing_ends_by_itself(
@@ -205,7 +207,9 @@ def test_a_worker_that_ends_by_itself_is_told_at_once(
             )
         ]
         assert stands.stage_trouble() is None, "its parent may yet start another"
-        workers._known[first].ended -= REPLACED_S
+        ended = workers._known[first].ended
+        assert ended is not None
+        workers._known[first].ended = ended - REPLACED_S
         for worker in workers._known.values():  # a while later
             worker.since -= REPLACED_S
         with pytest.raises(

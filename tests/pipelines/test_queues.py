@@ -254,7 +254,7 @@ class TestOnARealBroker:
             declared.replace("producer.py", f"{PARCELS.parent}/producer.py")
         )
         pipeline = dataclasses.replace(read_pipeline(tmp_path / "pipeline.toml"), patience_s=6.0)
-        with make_progress(Silent()) as progress:  # type: ignore[arg-type]
+        with make_progress(Silent()) as progress:
             dry = Check(pipeline, system, tmp_path, "pytest").dry_run(progress)
         assert dry.verdict.kind in {Kind.VOID, Kind.STUCK}
         assert "the consumer did not acknowledge" in dry.verdict.reason
@@ -283,7 +283,7 @@ class TestOnARealArtemis:
         wrong = check(system, tmp_path / "wrong", mistake / "pipeline.toml", point)[point]
         assert (wrong.verdict.kind, wrong.judgement.account.duplicated) == (
             Kind.BROKEN,
-            {wrong.plan.target},
+            frozenset({wrong.plan.target}),
         )
         right = check(system, tmp_path / "right", mistake / "right.toml", point)[point]
         assert right.verdict.kind is Kind.KEPT, right.verdict.reason

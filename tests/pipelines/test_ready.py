@@ -12,17 +12,16 @@ from harness.systems.declared.hints import Hints
 from harness.systems.declared.parts import begins_to_read
 
 if TYPE_CHECKING:
-    from harness.model.history import Event
     from harness.systems.declared.scene import Scene
     from tests.pipelines.scenes import Scenes
 
 
-def asks(api: str, way: str = "request", role: str = "consumer") -> Event:
+def asks(api: str, way: str = "request", role: str = "consumer") -> dict[str, Any]:
     """Return the line of a request, or of an answer."""
     return {"event": "frame", "conn": 1, "corr": 1, "role": role, "api": api, "dir": way}
 
 
-OPENS: Event = {"event": "conn", "phase": "open", "conn": 1, "role": "consumer"}
+OPENS: dict[str, Any] = {"event": "conn", "phase": "open", "conn": 1, "role": "consumer"}
 JOINS = (OPENS, asks("FindCoordinator"), asks("JoinGroup"))
 ENDS = (OPENS, asks("ListOffsets"), asks("ListOffsets", "response"))
 
@@ -52,7 +51,7 @@ def ready(scene: Scene, position: str, since: int = 0) -> bool:
     ],
 )
 def test_who_keeps_its_position_itself_has_begun_when_it_knows_where_the_topic_ends(
-    scenes: Scenes, events: tuple[Event, ...], elsewhere: bool, group: bool
+    scenes: Scenes, events: tuple[dict[str, Any], ...], elsewhere: bool, group: bool
 ) -> None:
     """It may fetch nothing from an empty topic. A member of a group asks for that before it joins:
     it would miss records.
@@ -90,7 +89,7 @@ def test_what_the_life_before_was_told_does_not_count(scenes: Scenes) -> None:
     ],
 )
 def test_who_is_not_ready_is_told_which_setting_says_when_it_is(
-    scenes: Scenes, events: tuple[Event, ...], said: str
+    scenes: Scenes, events: tuple[dict[str, Any], ...], said: str
 ) -> None:
     """Not only that something is missing."""
     with pytest.raises(AssertionError, match=said):

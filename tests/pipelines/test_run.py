@@ -4,6 +4,7 @@ should be; without a broker.
 
 from __future__ import annotations
 
+from functools import partial
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
@@ -249,9 +250,12 @@ def test_when_it_prints_is_its_own_where_that_is_the_output(scenes: Scenes, kind
         "orders", pipeline={"output": Output(kind=OutputKind.STDOUT)} if kind == "stdout" else {}
     )
     started: list[Any] = []
-    runtime: Any = SimpleNamespace(
-        start=lambda spec: started.append(spec) or SimpleNamespace(pid=1)
-    )
+
+    def start(spec: Any) -> Any:
+        started.append(spec)
+        return SimpleNamespace(pid=1)
+
+    runtime: Any = SimpleNamespace(start=start)
     maker = StageMaker(scene, {}, lambda _: None)
     for stage in scene.pipeline.stages:
         maker.make(stage, runtime).start()
@@ -342,13 +346,20 @@ def test_a_declared_cell_is_asked_for_its_log_last(scenes: Scenes) -> None:
     output in the log.
     """
     asked = list[str]()
-    answers = {"positions": {0: 1, 1: 0}, "log": WholeLog({0: LogEnds(0, 1, 1)}, ())}
-    observer = SimpleNamespace(
-        **{name: lambda *_, name=name: asked.append(name) or answers[name] for name in answers}
-    )
+    answers = {
+        "positions": {0: 1, 1: 0},
+        "log": WholeLog({0: LogEnds(0, 1, 1)}, ()),
+        "output": [],
+    }
+
+    def said(name: str, *_: object) -> Any:
+        asked.append(name)
+        return answers[name]
+
+    observer = SimpleNamespace(positions=partial(said, "positions"), log=partial(said, "log"))
     scene = scenes("orders", fault=KILLS, observer=observer, named=("billing",))
     found = Found(scene)
-    found.results = SimpleNamespace(rows=lambda: asked.append("output") or [], size=lambda: 0)
+    found.results = SimpleNamespace(rows=partial(said, "output"), size=lambda: 0)
     stages = {Role.CONSUMER: Reader.stage_of(scene)}
     Authorities(scene, Positions(scene, stages, nobody(scene), found), found).observe()
     assert asked == ["positions", "output", "log"]

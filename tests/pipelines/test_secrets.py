@@ -119,7 +119,12 @@ def test_programs_get_the_real_values(file: Path) -> None:
 
     stage = read_pipeline(file).stages[1]
     given: list[Any] = []
-    runtime: Any = SimpleNamespace(start=lambda spec: given.append(spec) or SimpleNamespace(pid=1))
+
+    def start(spec: Any) -> Any:
+        given.append(spec)
+        return SimpleNamespace(pid=1)
+
+    runtime: Any = SimpleNamespace(start=start)
     node: Any = SimpleNamespace(
         incarnation=0,
         values={"bootstrap": "b", "work": Path("w")},

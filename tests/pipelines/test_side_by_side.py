@@ -34,7 +34,7 @@ def test_cells_side_by_side_come_to_the_same(tmp_path: Path) -> None:
     """Each has a broker of its own, and its records, faults and results are its own alone."""
     system = DeclaredSystem(keep=True)
     try:
-        with make_progress(Silent()) as progress:  # type: ignore[arg-type]
+        with make_progress(Silent()) as progress:
             check = Check(read_pipeline(ORDERS), system, tmp_path, "pytest", jobs=3)
             rehearsed = check.rehearsed(progress, brief=True)
             assert (rehearsed.dry.verdict.kind, rehearsed.jobs) == (Kind.KEPT, 3)

@@ -59,15 +59,18 @@ class Rig:
             moves=lambda: len(self.stage.lines),
             fired=self.fired.is_set,
         )
+        stage: Any = self.stage
+        history: Any = SimpleNamespace(write=lambda *_, **__: None)
+        so_far: Any = SimpleNamespace()
         self.feeder = StdinFeeder(
-            self.stage,
+            stage,
             {str(n): str(n) for n in range(1, count + 1)},
             rate=rate,
-            resend=Resend.NONE,  # type: ignore[arg-type]
-            history=SimpleNamespace(write=lambda *_, **__: None),
-            so_far=SimpleNamespace(),
-            sighted=self.stage,
-            waves=self.waves,  # type: ignore[arg-type]
+            resend=Resend.NONE,
+            history=history,
+            so_far=so_far,
+            sighted=stage,
+            waves=self.waves,
         )
         self.feeder.start()
 

@@ -181,8 +181,8 @@ def test_a_dry_run_tells_what_was_written_or_why_nobody_knows(tmp_path: Path) ->
     with HistoryWriter(tmp_path / "r.jsonl", cell="c", by="runner") as history:
         Watch(nodes, tmp_path / "writes").tell(history, seen, load)
         Watch(nodes[:1], tmp_path / "writes").tell(history, (), load)
-    told = [(e.role, e.made, e.files, e.because) for e in read_history(tmp_path).of(kinds.Writes)]
-    assert told == [
+    found = read_history(tmp_path).of(kinds.Writes)
+    assert [(e.role, e.made, e.files, e.because) for e in found] == [
         ("consumer", {"rename": [70]}, ("{work}/a",), None),
         ("processor", {}, (), "it is a container"),
         (

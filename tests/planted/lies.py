@@ -11,10 +11,11 @@ from harness.model.cell import Cell
 from harness.model.prediction import Permitted
 from harness.model.scenario import Predicted
 from harness.model.semantics import Semantic
-from harness.stages.settings import TopicSettings
+from harness.stages.settings import Settings, TopicSettings
 from harness.systems.memory.plants import Plant
 from harness.systems.memory.system import MemorySystem
 from scenarios.plain import DELIVERY_LOST
+from tests.narrow import narrow
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -43,7 +44,11 @@ FORGIVING = replace(
     DELIVERY_LOST,
     id="forgiving",
     expect={
-        semantic: replace(DELIVERY_LOST.expect[semantic], lost=Permitted(), duplicated=Permitted())
+        semantic: replace(
+            narrow(DELIVERY_LOST.expect[semantic], Predicted),
+            lost=Permitted(),
+            duplicated=Permitted(),
+        )
         for semantic in Semantic
     },
 )
@@ -54,7 +59,10 @@ def in_queue(scenario: Scenario) -> Scenario:
     """Return a scenario with a queue in place of its topic."""
     queued = {
         semantic: replace(
-            said, settings=replace(scenario.settings(semantic), topic=TopicSettings(partitions=0))
+            said,
+            settings=replace(
+                narrow(scenario.settings(semantic), Settings), topic=TopicSettings(partitions=0)
+            ),
         )
         for semantic, said in scenario.expect.items()
         if isinstance(said, Predicted)

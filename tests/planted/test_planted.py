@@ -16,6 +16,7 @@ from harness.model.states import LastHop
 from harness.systems.memory.plants import Plant, PlantError
 from scenarios.network import NETWORK
 from scenarios.plain import ACK_LOST, COMMIT_LOST, NONE
+from tests.narrow import narrow
 from tests.planted.lies import FORGIVING, Case, hold, run_planted
 
 if TYPE_CHECKING:
@@ -185,7 +186,12 @@ def test_a_control_is_convicted_of_exactly_what_is_predicted(tmp_path: Path) -> 
     none, is not.
     """
     control = replace(
-        ACK_LOST, expect={EOS: Predicted(duplicated=ACK_LOST.expect[ALO].duplicated, control=True)}
+        ACK_LOST,
+        expect={
+            EOS: Predicted(
+                duplicated=narrow(ACK_LOST.expect[ALO], Predicted).duplicated, control=True
+            )
+        },
     )
     found = run_planted(
         {

@@ -19,6 +19,7 @@ from harness.model.semantics import Semantic
 from harness.model.states import LastHop
 from harness.systems.memory.plants import Plant
 from scenarios.plain import ACK_LOST, COMMIT_LOST, DELIVERY_LOST, NONE
+from tests.events import plain
 from tests.judge.agreement import differences
 from tests.judge.queue_oracle import queue_oracle
 from tests.planted.lies import FORGIVING, Case, hold, in_queue, run_planted
@@ -232,7 +233,7 @@ def test_each_lost_record_is_lost_at_its_own_hop(
 def test_the_oracle_says_the_same_of_every_lie(results: dict[str, CellResult]) -> None:
     """Of the whole history that a run writes."""
     told = {
-        name: list(read_history(result.directory / "history").events)
+        name: plain(read_history(result.directory / "history").events)
         for name, result in results.items()
     }
     assert {

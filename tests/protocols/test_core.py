@@ -40,10 +40,8 @@ def test_what_is_sent_and_answered(version: int) -> None:
     """With its record, its address, its attempt, at every version; the answer is about what it
     answers.
     """
-    talk = Talk(version=version)
-    [(kind, record, request, _)] = talk.say(
-        core.send(value("a"), version=version, **{ATTEMPT_HEADER: "p-1.0.1"})
-    )
+    talk, attempt = Talk(version=version), dict[str, Any]({ATTEMPT_HEADER: "p-1.0.1"})
+    [(kind, record, request, _)] = talk.say(core.send(value("a"), version=version, **attempt))
     assert (kind, record, talk.last.step, talk.last.attempt) == (
         "sent",
         "a",
@@ -141,9 +139,8 @@ def test_what_is_rolled_back_may_be_acknowledged_again() -> None:
 def test_names_of_properties_may_be_javas() -> None:
     """A client of JMS cannot name a property with a dash in it."""
     talk = Talk()
-    talk.say(
-        core.send(value("a"), **{ATTEMPT_HEADER.replace("-", "_"): "p-1.0.2", "n": 7, "none": None})
-    )
+    more: dict[str, Any] = {ATTEMPT_HEADER.replace("-", "_"): "p-1.0.2", "n": 7, "none": None}
+    talk.say(core.send(value("a"), **more))
     assert talk.last.attempt == "p-1.0.2"
 
 

@@ -13,6 +13,7 @@ from harness.protocols.openwire.session import OpenWire, OpenWireFrame
 from harness.protocols.openwire.steps import Command, Kind
 from harness.wire.protocol import Between, Immovable, Need, Opaque, UnableError
 from harness.wire.rules import Action, After, Rule, RuleError
+from tests.narrow import narrow
 from tests.protocols import openwire_frames as ow
 from tests.protocols.conversation import FROM, TO, Conversation, value
 
@@ -36,10 +37,8 @@ class Talk(Conversation):
 
 def test_what_is_sent_and_answered() -> None:
     """With its record, its destination, its attempt; the answer is about what it answers."""
-    talk = Talk()
-    assert talk.say(ow.send(5, value("a"), **{ATTEMPT_HEADER: "p-1.0.1"})) == [
-        ("sent", "a", "7:5", None)
-    ]
+    talk, attempt = Talk(), dict[str, Any]({ATTEMPT_HEADER: "p-1.0.1"})
+    assert talk.say(ow.send(5, value("a"), **attempt)) == [("sent", "a", "7:5", None)]
     assert (talk.last.step, talk.last.id, talk.seen.subject.records) == (Command.MESSAGE, 5, {"a"})
     assert talk.last.attempt == "p-1.0.1"
     assert talk.hear(ow.answer(5), reached=False) == [("produce_answer", "a", "7:5", None)]
@@ -166,7 +165,7 @@ def test_what_cannot_be_read_voids(data: bytes, because: str | None) -> None:
 @pytest.mark.parametrize("can", ["TightEncodingEnabled", "CacheEnabled", "SizePrefixDisabled"])
 def test_what_both_sides_have_and_is_not_read_is_opaque(can: str) -> None:
     """Where one has it not, it is not used."""
-    both = Talk(**{can: True}).session.feed(TO, ow.send(5, b"x"))
+    both = Talk(None, **{can: True}).session.feed(TO, ow.send(5, b"x"))
     assert isinstance(both, Opaque)
     assert can in both.because
     talk = Talk()
@@ -234,7 +233,7 @@ def test_what_is_answered_can_be_refused() -> None:
 
 def _subscribed(talk: Talk) -> OpenWireFrame:
     talk.say(ow.subscribe("q", 7))
-    return talk.last
+    return narrow(talk.last, OpenWireFrame)
 
 
 def test_rules_fit_the_steps() -> None:

@@ -80,7 +80,7 @@ class Talk(Conversation):
         self, data: bytes, sequence: int = 1, *, transaction: int | None = None, **metadata: Any
     ) -> Told:
         """Let the producer send a payload. ``metadata``: ``f8=1`` is its field 8."""
-        said = {1: "p", 2: sequence, 3: 1} | {
+        said: dict[int, Any] = {1: "p", 2: sequence, 3: 1} | {
             int(name[1:]): each for name, each in metadata.items()
         }
         own = {} if transaction is None else {4: transaction, 5: 1}
@@ -90,7 +90,9 @@ class Talk(Conversation):
         self, entry: int, data: bytes, *, again: int = 0, reached: bool = True, **metadata: Any
     ) -> Told:
         """Let the consumer be given a payload."""
-        said = {1: "p", 2: 0, 3: 1} | {int(name[1:]): each for name, each in metadata.items()}
+        said: dict[int, Any] = {1: "p", 2: 0, 3: 1} | {
+            int(name[1:]): each for name, each in metadata.items()
+        }
         return self.answer(
             Command.MESSAGE,
             {1: 5, 2: place(entry), 3: again},
@@ -216,7 +218,7 @@ def test_what_a_broker_puts_in_front_is_passed_over() -> None:
 def test_a_message_in_parts_is_its_last() -> None:
     """What is done to it is done there; each part has its receipt."""
     talk, whole = Talk(), value("k0-1") * 3
-    parts = {"f26": "u", "f27": 2}
+    parts: dict[str, Any] = {"f26": "u", "f27": 2}
     assert talk.send(whole[:20], f29=0, **parts) == []
     assert not talk.last.last
     assert talk.send(whole[20:], f29=1, **parts) == [("sent", "k0-1", "7:5", None)]
@@ -251,7 +253,7 @@ def test_a_last_part_that_is_sent_again_alone_is_of_the_message_that_it_was_of()
     """
     talk, again, whole = Talk(), Talk(), value("k0-1") * 3
     again.ledger = talk.ledger
-    parts = {"f26": "u", "f27": 2}
+    parts: dict[str, Any] = {"f26": "u", "f27": 2}
     talk.send(whole[:20], f29=0, **parts)
     assert talk.last.facts["part"] == 0
     talk.send(whole[20:], f29=1, **parts)
@@ -260,7 +262,7 @@ def test_a_last_part_that_is_sent_again_alone_is_of_the_message_that_it_was_of()
     assert again.give(0, whole[20:], **parts, f29=1) == []
 
 
-PARTS = {"f26": "u", "f27": 3}
+PARTS: dict[str, Any] = {"f26": "u", "f27": 3}
 
 
 @pytest.mark.parametrize(
@@ -284,7 +286,7 @@ def test_a_message_that_has_not_come_whole_has_not_come(
         talk.ledger = Pulsar().ledger("key", identity)
         for number in numbers:
             part = whole[20 * number : 20 * number + 20] if number < 2 else whole[40:]
-            own = {"f29": number, "f4": [made({1: "id", 2: "k0-1"})]}
+            own: dict[str, Any] = {"f29": number, "f4": [made({1: "id", 2: "k0-1"})]}
             assert talk.give(number, part, reached=number != unreached, **PARTS, **own) == []
             assert talk.seen.because is None
 
@@ -428,7 +430,8 @@ def test_a_consumer_that_is_made_again_has_nothing_of_the_one_before(by: Any) ->
     """Of its number: an acknowledgement of all, or a wish for all again, is about what it was given
     itself.
     """
-    for last in ({"kind": 1}, None):
+    asked: tuple[dict[str, Any] | None, ...] = ({"kind": 1}, None)
+    for last in asked:
         talk, whole = Talk(), value("k0-2") * 3
         talk.give(0, value("k0-0"))
         talk.give(7, whole[:20], f26="u", f27=2, f29=0)
@@ -496,7 +499,8 @@ def test_an_end_is_about_all_of_its_transaction() -> None:
 def test_a_client_is_who_it_says_or_what_it_asks_for(hello: dict[int, Any], owner: str) -> None:
     """A user, a description, or else the topic."""
     session = Pulsar().session(1, limit=1 << 12)
-    for command, fields in ((Command.CONNECT, hello), (Command.LOOKUP, {1: TOPIC, 2: 1})):
+    look_up: dict[int, Any] = {1: TOPIC, 2: 1}
+    for command, fields in ((Command.CONNECT, hello), (Command.LOOKUP, look_up)):
         session.feed(TO, frames.command(NUMBERS[command], fields))
         session.taken(TO, 1)
     assert session.owner() == owner

@@ -183,7 +183,8 @@ def played(talk: Move | Immovable, server: Callable[[bytes], bytes]) -> list[byt
     raise.
     """
     assert isinstance(talk, Move)
-    session, kept, said = Kafka().session(9, limit=1 << 20), {}, []
+    session, said = Kafka().session(9, limit=1 << 20), list[bytes]()
+    kept: dict[str, str] = {}
     for part in talk.talk:
         if isinstance(part, Say):
             said.append(part.make(kept))

@@ -60,7 +60,7 @@ def test_a_source_becomes_a_jar_that_runs_and_is_made_once(tmp_path: Path, cache
     source = written(tmp_path, SOURCE)
     jar = compiled("modern", [source], [], print)
     java = str(find_java(cache_root(), print).path)
-    command = [java, "-Dfile.encoding=UTF-8", "-cp", jar, "Modern"]
+    command: list[str | Path] = [java, "-Dfile.encoding=UTF-8", "-cp", jar, "Modern"]
     ran = subprocess.run(command, capture_output=True, text=True, timeout=30, check=True)
     assert ran.stdout == "[Pair[left=café, right=4]]\n"
     made = jar.stat().st_mtime_ns

@@ -19,6 +19,7 @@ from harness import cli, registry
 from harness.model.failures import EnvironmentFailure
 from harness.provision import images, postgres
 from harness.provision.images import NAMES, OFFICIAL, stand_in_reference, wanted
+from harness.provision.kafka import VERSION
 from harness.provision.postgres import PostgresInstall
 from harness.provision.rootfs import Rootfs
 from harness.runtimes.docker.engine import Image
@@ -45,7 +46,7 @@ def test_what_a_run_would_find_of_an_image_is_told(monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(
         images, "_present", lambda _, reference: reference if "java" in reference else None
     )
-    said = {name: images.describe(None, name) for name in ("kafka", "lostack", "java")}  # type: ignore[arg-type]
+    said = {name: images.describe(None, name) for name in ("kafka", "lostack", "java")}
     assert said == {
         "kafka": (
             f"{OFFICIAL['kafka']} is pulled, or a stand-in made, by the first run that needs it"
@@ -68,7 +69,7 @@ def test_a_reference_is_pulled_as_it_was_named(
     client = SimpleNamespace(
         images=SimpleNamespace(pull=lambda *words, **options: asked.append((*words, options)))
     )
-    images._pull(client, reference, lambda _: None)  # type: ignore[arg-type]
+    images._pull(client, reference, lambda _: None)
     assert asked == [(reference, {})]
 
 
@@ -79,7 +80,7 @@ def test_the_version_of_an_image_that_somebody_named_is_not_made_up() -> None:
         for name in (OFFICIAL["kafka"], stand_in_reference("kafka"))
     }
     for image in own.values():
-        assert DockerGround({"kafka": image}, "c").versions()["kafka"] == images.KAFKA
+        assert DockerGround({"kafka": image}, "c").versions()["kafka"] == VERSION
     other = Image("kafka", "mirror.example/kafka:4.1.0", "sha256:0")
     assert (
         DockerGround({"kafka": other}, "c").versions()["kafka"]

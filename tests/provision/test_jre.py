@@ -49,7 +49,7 @@ def build(address: str, content: bytes) -> jre.Build:
 
 def test_it_is_fetched_once_and_runs(tmp_path: Path) -> None:
     """The home lies in the cache, and the next run finds it there without asking anybody."""
-    content, said = archive(), []
+    content, said = archive(), list[str]()
     with serving({PATH: content}) as served:
         home = jre.fetch_java(tmp_path, said.append, build(served.address + PATH, content))
         assert jre.fetch_java(tmp_path, said.append, build(served.address + PATH, content)) == home

@@ -274,7 +274,8 @@ def trust_store(tls: Path) -> Path:
     """Make a trust store of the test's authority, by the tool of the Java that fetches."""
     keytool = find_java(cache_root(), print).path.resolve().with_name("keytool")
     words = ["-importcert", "-noprompt", "-alias", "test", "-storepass", "changeit"]
-    command = (keytool, *words, "-keystore", tls / "store", "-file", tls / "authority.pem")
+    files: list[str | Path] = ["-keystore", tls / "store", "-file", tls / "authority.pem"]
+    command = [keytool, *words, *files]
     subprocess.run(command, check=True, capture_output=True)
     return tls / "store"
 

@@ -124,7 +124,7 @@ def told_of(plan: Plan, records: list[str], name: Callable[[str], str] = str) ->
     for place, record in enumerate(records, start=1):
         tell("offered", record=record, key="k", position=place)
     tell("cursor", position=len(records) + 1, where="outbox")
-    number = {record: place for place, record in enumerate(records, start=1)}
+    place_of = {record: place for place, record in enumerate(records, start=1)}
     for place, record in enumerate(copies):
         tell(
             "stored",
@@ -137,7 +137,7 @@ def told_of(plan: Plan, records: list[str], name: Callable[[str], str] = str) ->
             key="k",
             intact=True,
             visible=True,
-            attempt=f"producer-1.0.{number[record]}",
+            attempt=f"producer-1.0.{place_of[record]}",
             producer_id=-1,
         )
     tell(
@@ -161,7 +161,7 @@ def told_of(plan: Plan, records: list[str], name: Callable[[str], str] = str) ->
             partition=0,
             epoch=0,
             offset=place,
-            attempt=f"producer-1.0.{number[record]}",
+            attempt=f"producer-1.0.{place_of[record]}",
         )
     for phase in ("observed", "ended"):
         tell("cell", phase=phase)

@@ -17,8 +17,8 @@ from harness.latest import LATEST, MARK, mark
 from harness.model import safe_files
 from harness.model.exits import ExitCode
 from harness.report.advising import said_last
+from harness.report.as_html import INDEX, TREND
 from harness.report.breaks import HISTORY_FILE
-from harness.report.index import INDEX, TREND
 from harness.report.renderers import RENDERERS
 from harness.saved import judge_cell
 from tests.report.own import SAID, own_run

@@ -8,12 +8,13 @@ import json
 import shutil
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from harness.judge.verdict import Kind, Verdict
 from harness.model.history import read_history
+from harness.model.scenario import Role
 from harness.report.page.detail import COUNTED, Shared, detail_of, path_rows
 from harness.report.page.evidence import next_step, proof_of, settings_of
 from harness.report.page.model import CHUNK, fold, page_of, unfold
@@ -27,6 +28,10 @@ from tests.judge.queue_runs import deliver, queue_run
 from tests.judge.runs import TARGET
 from tests.report.hostile import ACK_LOST, ALO, hostile_run, result, run_of
 from tests.report.lively import golden
+
+if TYPE_CHECKING:
+    from harness.judge.accounting import Account
+    from harness.model.events import Event
 
 GOLDEN = Path(__file__).parents[1] / "judge" / "golden"
 Row = dict[str, Any]
@@ -51,7 +56,7 @@ class Tape:
         self.events.append(row)
         return row
 
-    def node(self, name: str, role: str, phase: str, **fields: object) -> None:
+    def node(self, name: str, role: str, phase: str, **fields: Any) -> None:
         """Something became of a node."""
         self.tell("node", node=name, role=role, incarnation=1, phase=phase, pid=7, **fields)
 
@@ -266,7 +271,7 @@ def test_what_ends_after_the_drain_was_not_killed_by_the_fault() -> None:
     assert timeline is not None
     assert [mark.kind for mark in timeline.marks] == ["kill", "exit"]
     plan = golden("kept-after-a-crash").plan
-    plan = replace(plan, evidence=replace(plan.evidence, killed=("consumer",)))
+    plan = replace(plan, evidence=replace(plan.evidence, killed=(Role.CONSUMER,)))
     assert sum("ended by signal 9" in line for line in proof_of(plan, events_of(tape.events))) == 1
 
 
@@ -372,11 +377,18 @@ def test_every_golden_history_can_be_drawn(cell: str) -> None:
     assert detail["proof"]
 
 
+def _rows(of: Account) -> list[Row]:
+    """Return the rows of the record table."""
+    return [
+        {str(name): each for name, each in row.items()} for row in of.records.to_dict("records")
+    ]
+
+
 def test_a_path_tells_every_hop_of_a_duplicate_both_ways() -> None:
     """Each log copy has a letter, and its own deliveries and recordings bear it."""
     found = golden("broken-by-a-duplicate")
     history = read_history(found.directory / "history")
-    rows = found.judgement.account.records.to_dict("records")
+    rows = _rows(found.judgement.account)
     row = anomalous(rows)[0]
     path = Paths(history.events).of(row)
     assert path.fate == "duplicated"
@@ -402,11 +414,11 @@ def test_a_lost_record_says_where_it_was_last_seen() -> None:
     assert hops == set(table.loc[table["record"].isin(set(lost)), "last_hop"])
 
 
-def _copies(fates: str, at: int = 0) -> tuple[list[Row], list[Row]]:
+def _copies(fates: str, at: int = 0) -> tuple[tuple[Event, ...], list[Row]]:
     """Make a log of one partition, and its record table, from letters: r(ecorded), l(ost),
     d(uplicated).
     """
-    tape, rows = Tape(), []
+    tape, rows = Tape(), list[Row]()
     tape.tell(
         "log",
         hop="topic",
@@ -585,7 +597,7 @@ def test_a_path_through_a_queue_names_places_and_no_offsets() -> None:
     story.copy(TARGET, "q:9", "ready", queue="q", attempt="producer-2.90.1")
     story.removed(TARGET, "later:1", "expiry")
     deliver(story, TARGET, again=True)
-    rows = account(story.events).records.to_dict("records")
+    rows = _rows(account(story.events))
     path = Paths(events_of(story.events)).of(next(row for row in rows if row["record"] == TARGET))
     assert not [
         hop.text
@@ -612,5 +624,5 @@ def test_what_was_set_aside_has_its_path_told() -> None:
         row for row in story.events if not (row["event"] == "recorded" and row["record"] == TARGET)
     ]
     story.copy(TARGET, "dlq:1", "ready", hop="aside", queue="dlq")
-    rows = account(story.events).records.to_dict("records")
+    rows = _rows(account(story.events))
     assert [row["record"] for row in anomalous(rows)] == [TARGET]

@@ -62,7 +62,7 @@ class Tale:
         """A reader asked for its position to be saved, and was answered (``None``: it was not). The
         time of the answer is a second later. ``name``: its transactional id.
         """
-        at = {"topic": "t", "partition": 0, "offset": offset, "group": group}
+        at: Row = {"topic": "t", "partition": 0, "offset": offset, "group": group}
         at["request"] = f"{conn}:{len(self.events)}"
         self.tell("committed", transactional_id=name, reached=True, **at)
         if error is not None:
@@ -139,7 +139,7 @@ class Tale:
         """A reader was given it, as it says itself."""
         return self.tell("delivered", by, record=record)
 
-    def said(self, **row: object) -> str:
+    def said(self, **row: Any) -> str:
         """Return what is said of the record ``r``, if a second reading finds it true. That leaves
         out the number of rows in the output, of which these histories have none.
         """
@@ -148,7 +148,7 @@ class Tale:
         assert [each for each in wrong if not each.startswith("the output")] == []
         return told
 
-    def usually(self, **row: object) -> str:
+    def usually(self, **row: Any) -> str:
         """Return what usually does this."""
         return Paths(events_of(self.events)).of(_row(**row)).usually
 
@@ -548,7 +548,7 @@ def test_what_a_reader_said_of_it_to_a_queue(fields: Row, words: str) -> None:
     tale = (
         Tale()
         .fetched("r", reached=False)
-        .tell("acknowledged", record="r", request="2:1", **({"outcome": None} | fields))
+        .tell("acknowledged", record="r", request="2:1", **({"outcome": None, **fields}))
     )
     told = tale.said(hop=LastHop.GIVEN_UP)
     assert "an answer with it did not reach the consumer at 4.0 s; " in told

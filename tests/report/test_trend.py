@@ -13,9 +13,10 @@ import pytest
 
 from harness.cli import main
 from harness.judge.verdict import Kind, Verdict
+from harness.report.as_html import TREND
 from harness.report.breaks import HISTORY_FILE, breaks_of, seedless
 from harness.report.commit import VARIABLES, commit_of
-from harness.report.trend import TREND, breaks_over, read_past, remember, strips
+from harness.report.trend import breaks_over, read_past, remember, strips
 from harness.saved import SWEEP_FILE
 from tests.report.hostile import ACK_LOST, ALO, EOS, NASTY_ID, NONE, result, run_of
 

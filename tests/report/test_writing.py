@@ -11,7 +11,7 @@ import pytest
 
 import harness.report.writing
 from harness.latest import LATEST, MARK, is_newest, mark, run_directory
-from harness.report.index import INDEX
+from harness.report.as_html import INDEX
 from harness.report.renderers import RENDERERS, write_reports
 from harness.report.writing import ReportError, append_step_summary, point_latest
 from harness.saved import SavedRun, SavedRunError

@@ -182,9 +182,9 @@ def test_every_way_to_start_is_tried() -> None:
     """Who adds one says its order."""
     [mark] = [
         each
-        for each in test_the_reading_side_starts_when_it_should.pytestmark
+        for each in vars(test_the_reading_side_starts_when_it_should)["pytestmark"]
         if each.name == "parametrize"
-    ]  # type: ignore[attr-defined]
+    ]
     assert {case[0] for case in mark.args[1]} == {*When}
 
 
@@ -317,12 +317,12 @@ def test_a_fault_without_verbs_is_told_before_anything_starts() -> None:
     """By the class, and by the verb that it lacks."""
     armed = SimpleNamespace(id="kill", evidence=lambda: (), arm=lambda _: None)
     with pytest.raises(TypeError, match=r"it has no inject$"):
-        injectable(armed)  # type: ignore[arg-type]  # that is the point
+        injectable(armed)
     injected = SimpleNamespace(id="kill", evidence=lambda: (), inject=lambda _: None)
     with pytest.raises(TypeError, match=r"it has no arm$"):
-        injectable(injected)  # type: ignore[arg-type]  # as above
+        injectable(injected)
     with pytest.raises(
         TypeError, match=r"^Draining is no fault: it has no id and no evidence and no arm and"
     ):
         injectable(Draining(Played(), Drained()))  # type: ignore[arg-type]  # as above
-    injectable(SimpleNamespace(**vars(armed) | vars(injected)))  # type: ignore[arg-type]  # as above
+    injectable(SimpleNamespace(**vars(armed) | vars(injected)))

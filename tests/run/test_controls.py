@@ -25,11 +25,13 @@ from harness.model.writes import Point, Side
 from harness.protocols.kafka.steps import Api
 from harness.run import controls as run_controls
 from harness.run.controls import Watching, WireControls
+from harness.stages.settings import Settings
 from harness.systems.kafka.faults import OffsetsExpired, TransactionTimeout
 from harness.wire.messages import Held, Resolved
 from harness.wire.rules import Action, Direction, How
 from tests.judge.growing import tell
 from tests.judge.scenes import CELL, Kept
+from tests.narrow import narrow
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -459,7 +461,7 @@ def test_waits_are_bounded_and_say_for_what(
         run_controls, "wait_until", lambda _, *, within_s, **__: asked.append(within_s)
     )
     controls.await_exhausted()
-    assert asked == [0.2 + CELL.settings.producer.delivery_timeout_ms / 1000]
+    assert asked == [0.2 + narrow(CELL.settings, Settings).producer.delivery_timeout_ms / 1000]
 
 
 def test_whoever_looks_is_asked_each_time_that_a_trigger_is_waited_for(
@@ -494,6 +496,7 @@ def test_what_counts_from_a_trigger_is_waited_for_as_long_as_nothing_may_move(
     controls.cell = _Knowing(**{each.name: getattr(CELL, each.name) for each in fields(CELL)})
     behind = replace(AT, since=replace(AT, direction=Direction.RESPONSE))
     controls.arm(behind, rule_at(behind, Action.HOLD))
+    assert behind.since is not None
     controls._reached[behind.since] = Fired(None, "consumer-3", None)
     begun = time.monotonic()
     with pytest.raises(NotFiredError):

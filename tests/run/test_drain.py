@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -35,9 +36,7 @@ class Cell:
 
     def checks(self, *costly: str) -> Checks:
         """Return its conditions, in their order."""
-        made = [
-            Check(name, lambda name=name: self._ask(name), name in costly) for name in self.troubles
-        ]  # type: ignore[misc]
+        made = [Check(name, partial(self._ask, name), name in costly) for name in self.troubles]
         return Checks(made, (UnansweredError,))
 
     def size(self) -> int:

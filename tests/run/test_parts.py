@@ -21,12 +21,13 @@ from harness.run.cell import CellRun
 from harness.run.parts import When
 from harness.run.sinks import Database
 from harness.stages.outbox import Outbox
-from harness.stages.settings import PLAIN, STREAM_TO_FILES, TOPIC_TO_TOPIC
+from harness.stages.settings import PLAIN, STREAM_TO_FILES, TOPIC_TO_TOPIC, Settings
 from harness.systems.kafka.observer import LogEnds, WholeLog
 from harness.systems.kafka.parts import parts_of as kafka_parts
 from harness.systems.kafka.shared_crash import SharedCrash
 from harness.systems.spark.parts import parts_of as spark_parts
 from tests.judge.scenes import CELL, Kept
+from tests.narrow import narrow
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -292,7 +293,7 @@ def test_authorities_are_asked_for_the_position_first_and_for_the_source_last(
     positions = [
         number for number, line in enumerate(history.lines) if line["event"] == kinds.POSITION
     ]
-    assert len(positions) == cell.settings.topic.partitions
+    assert len(positions) == narrow(cell.settings, Settings).topic.partitions
 
 
 def test_on_a_cluster_who_leads_is_asked_behind_the_logs(tmp_path: Path) -> None:

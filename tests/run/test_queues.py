@@ -122,7 +122,7 @@ def test_a_cell_that_has_its_broker_to_itself_has_its_talk_to_itself_too(
     stand.scene.cell = replace(CELL, scenario=replace(CELL.scenario, deployment=need))
     wire = SimpleNamespace(open_cell=lambda *_, routes: opened.extend(routes))
     own = [Route("broker", BROKER, "broker", 1, 2, protocol="pulsar")]
-    Queue(stand.scene, SimpleNamespace(wire=wire, own_routes=lambda: own)).open()  # type: ignore[arg-type]  # what it is asked for
+    Queue(stand.scene, SimpleNamespace(wire=wire, own_routes=lambda: own)).open()
     assert opened == (["broker"] if alone else [])
 
 

@@ -14,7 +14,7 @@ from harness.proofs.second import InSuccessor
 from harness.protocols.kafka.steps import Api
 from harness.wire.rules import Direction
 from tests.events import a_history, events_of
-from tests.judge.recording import Recording
+from tests.judge.recording import Recording, kill_on_wire
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -169,7 +169,7 @@ def test_the_second_must_strike_a_successor(
     )
     dead = {"event": "node", "phase": "exited", "role": "consumer", "t": died}
     killed = [] if died is None else events_of([dead])
-    fault = Twice(Kill(DONE, (Role.CONSUMER,)), Kill(ASKS, (Role.CONSUMER,)))
+    fault = Twice(kill_on_wire(DONE, Role.CONSUMER), kill_on_wire(ASKS, Role.CONSUMER))
     [proof] = [each for each in fault.evidence().proofs if isinstance(each, InSuccessor)]
     assert (
         proof.trouble(cast("Any", _Seen(a_history(tuple(rules), ()), killed))) is None
@@ -183,12 +183,12 @@ def test_who_is_told_to_end_must_have_been_told(hit: int, proved: bool) -> None:
         {"event": "rule", "phase": "hit", "rule": "second-fault", "t": hit},
         {"event": "node", "phase": "told", "role": "consumer", "t": 10},
     ]
-    fault = Twice(Terminate(DONE), Kill(ASKS, (Role.CONSUMER,)))
+    fault = Twice(Terminate(DONE), kill_on_wire(ASKS, Role.CONSUMER))
     [proof] = [each for each in fault.evidence().proofs if isinstance(each, InSuccessor)]
     assert (proof.trouble(cast("Any", _Seen(a_history(tuple(events), ()), []))) is None) is proved
 
 
 def test_another_roles_fault_needs_no_death() -> None:
     """The producer is not the one that the first fault kills."""
-    fault = Twice(Kill(DONE, (Role.CONSUMER,)), Kill(SENDS, (Role.PRODUCER,)))
+    fault = Twice(kill_on_wire(DONE, Role.CONSUMER), kill_on_wire(SENDS, Role.PRODUCER))
     assert not [each for each in fault.evidence().proofs if isinstance(each, InSuccessor)]

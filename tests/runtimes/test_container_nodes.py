@@ -76,8 +76,9 @@ class Host:
 @pytest.fixture
 def node(tmp_path: Path) -> DockerNode:
     """A node that is up."""
+    host: Any = Host()
     made = DockerNode(
-        Host(), NodeSpec("b", "broker", ("run",)), log_path=tmp_path / "b.log", incarnation=1
+        host, NodeSpec("b", "broker", ("run",)), log_path=tmp_path / "b.log", incarnation=1
     )
     made.container = Container()
     return made
@@ -158,7 +159,12 @@ def test_a_death_for_want_of_memory_is_awaited(
     monkeypatch.setattr(Host, "state", lambda *_: {"OOMKilled": False})
     assert not node.out_of_memory(KILLED + KILL)
     asked: list[int] = []
-    monkeypatch.setattr(Host, "state", lambda *_: asked.append(1) or {"OOMKilled": False})
+
+    def state(*_: object) -> dict[str, bool]:
+        asked.append(1)
+        return {"OOMKilled": False}
+
+    monkeypatch.setattr(Host, "state", state)
     node.sent = {KILL}
     assert not node.out_of_memory(KILLED + KILL)
     assert asked == [1]
@@ -197,17 +203,19 @@ def test_a_container_is_made_as_its_spec_says(
         memory="256m",
         disk=SmallDisk(tmp_path / "small", 1 << 20),
     )
-    network = SimpleNamespace(name="lostack-1")
+    network: Any = SimpleNamespace(name="lostack-1")
+    image: Any = SimpleNamespace(id="sha256:1", reference="kafka:4")
     spec = NodeSpec("b", "broker", ("run", "it"), {"A": "1"}, container=wants)
     create(
         spec,
-        SimpleNamespace(id="sha256:1", reference="kafka:4"),
+        image,
         name="lostack-1-b-1",
         labels={"run": "1"},
         network=network,
         disk="lostack-1-b",
         accounts=tmp_path / "passwd",
     )
+    one: Any
     [one] = made
     assert (one.image, one._name, one._command, one.env) == (
         "sha256:1",

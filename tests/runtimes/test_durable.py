@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from harness.runtimes.interface import Exit
-    from harness.runtimes.process.runtime import ProcessNode
+    from harness.runtimes.process.node import ProcessNode
 
 WITHIN_S = 30.0
 LOG = """\
@@ -303,7 +303,7 @@ def test_a_crash_between_two_transactions_shows_by_every_number(
             if (write.call, write.occurrence) == (point.call, point.occurrence)
         ]
         assert held.write.number == same.number
-        assert held.made.total() == held.write.number - 1
+        assert sum(held.made.values()) == held.write.number - 1
         assert str(folder) in held.write.files[0]
         assert run(runtime, command).status == 0
         with contextlib.closing(sqlite3.connect(folder / "database")) as database:
@@ -347,13 +347,11 @@ def test_the_whole_node_dies_there(runtime: ProcessRuntime, tmp_path: Path, side
         log, point = folder / "log", Point("rename", 1, side)
         node, tracing = begin(runtime, (sys.executable, str(file), str(folder), OTHER), log, point)
         held = standing(node, log, point)
-        other = int(
-            wait_until(
-                lambda f=folder / "other": f.exists() and f.read_text(),
-                within_s=WITHIN_S,
-                because="the other",
-            )
-        )
+
+        def said(file: Path = folder / "other") -> str:
+            return file.read_text() if file.exists() else ""
+
+        other = int(wait_until(said, within_s=WITHIN_S, because="the other"))
         assert (held.write.tid, held.pid) == (node.pid, node.pid)
         assert held.write.files == (str(folder / "a"), str(folder / "b"))
         end = node.kill()
@@ -497,7 +495,7 @@ def test_a_stage_dies_between_two_writes_into_files(tmp_path: Path, prints: bool
     that is the output.
     """
 
-    def stage_in(folder: Path, out: HistoryWriter) -> CommandNode:
+    def stage_in(runtime: ProcessRuntime, folder: Path, out: HistoryWriter) -> CommandNode:
         folder.mkdir()
         return CommandNode(
             stage=Stage(
@@ -528,7 +526,7 @@ def test_a_stage_dies_between_two_writes_into_files(tmp_path: Path, prints: bool
         ProcessRuntime(directory=tmp_path / "nodes") as runtime,
         HistoryWriter(tmp_path / "r.jsonl", cell="c", by="runner") as out,
     ):
-        dry = stage_in(tmp_path / "dry", out)
+        dry = stage_in(runtime, tmp_path / "dry", out)
         starts(dry, None)
         total = 9 if prints else 6
         wait_until(
@@ -543,7 +541,7 @@ def test_a_stage_dies_between_two_writes_into_files(tmp_path: Path, prints: bool
             *(["{work}/stage.log"] if prints else []),
         )
         dry.kill()
-        stage = stage_in(tmp_path / "real", out)
+        stage = stage_in(runtime, tmp_path / "real", out)
         starts(stage, Point("write", 5 if prints else 3, Side.AFTER, files))
         held = wait_until(stage.held, within_s=WITHIN_S, because="it to be held")
         assert held.write.files == (str(tmp_path / "real" / "rows"),)

@@ -15,14 +15,15 @@ import pytest
 
 from harness.model.waiting import wait_until
 from harness.runtimes.interface import NodeSpec
-from harness.runtimes.process.runtime import GuardianDiedError, ProcessRuntime
+from harness.runtimes.process.link import GuardianDiedError
+from harness.runtimes.process.runtime import ProcessRuntime
 from tests.runtimes.test_nodes import GONE_S, gone
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from harness.runtimes.process.runtime import ProcessNode
+    from harness.runtimes.process.node import ProcessNode
 
 WITHIN_S = 10.0
 PRELOAD = ("stage",)

@@ -20,7 +20,8 @@ import pytest
 from harness.model.waiting import wait_until
 from harness.runtimes.interface import NodeSpec
 from harness.runtimes.process import cgroups, members
-from harness.runtimes.process.runtime import GuardianDiedError, ProcessRuntime
+from harness.runtimes.process.link import GuardianDiedError
+from harness.runtimes.process.runtime import ProcessRuntime
 from tests.runtimes.test_nodes import GONE_S, gone
 
 if TYPE_CHECKING:
@@ -86,7 +87,7 @@ class Place:
     def workers(self, count: int = 1) -> list[int]:
         """Wait for so many workers; return their process ids."""
         return wait_until(
-            lambda: len(found := self.there()) >= count and found,
+            lambda: found if len(found := self.there()) >= count else None,
             within_s=UP_S,
             because=f"{count} workers",
         )
@@ -645,5 +646,6 @@ def test_what_all_three_have_left_is_killed_by_the_next_guardian(
 def _second(guardian: int) -> int:
     """Return the guardian's fork: its only child that runs the same program."""
     process = psutil.Process(guardian)
+    second: int
     [second] = [each.pid for each in process.children() if each.cmdline() == process.cmdline()]
     return second

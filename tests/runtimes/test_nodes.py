@@ -15,7 +15,8 @@ import pytest
 
 from harness.model.waiting import wait_until
 from harness.runtimes.interface import NodeSpec, NodeStateError
-from harness.runtimes.process.runtime import GuardianDiedError, ProcessRuntime
+from harness.runtimes.process.link import GuardianDiedError
+from harness.runtimes.process.runtime import ProcessRuntime
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -27,7 +28,7 @@ GONE_S = 3.0
 def gone(pid: int) -> bool:
     """Whether a process is no more (a zombie is no more)."""
     try:
-        return psutil.Process(pid).status() == psutil.STATUS_ZOMBIE
+        return bool(psutil.Process(pid).status() == psutil.STATUS_ZOMBIE)
     except psutil.NoSuchProcess:
         return True
 

@@ -13,12 +13,14 @@ import pytest
 from harness.model.cell import Cell
 from harness.model.scenario import NotApplicable, Role
 from harness.model.semantics import Semantic
+from harness.stages.settings import Settings
 from harness.stages.stage import Stage
 from harness.systems.spark import session as shared
 from harness.systems.spark.launcher import Launched
 from harness.systems.spark.query import shares_a_session
 from harness.systems.spark.session import SharedSession
 from scenarios.streaming import STREAMING
+from tests.narrow import narrow
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -69,7 +71,7 @@ def stage(key: str) -> Stage:
         name="driver",
         incarnation=1,
         history="",
-        settings=STREAM.settings,
+        settings=narrow(STREAM.settings, Settings),
         **names,
     )
 

@@ -11,6 +11,7 @@ import msgspec
 import pytest
 
 from harness import registry
+from harness.judge.signs import ABSORBED, RESUMED_PAST
 from harness.judge.verdict import Kind
 from harness.model import events as kinds
 from harness.model.history import HistoryWriter, read_history
@@ -87,9 +88,9 @@ def test_each_fault_that_does_what_theory_says_is_kept(tmp_path: Path, semantic:
             semantic,
             lost=int(expected.lost.must_show()),
             duplicated=int(expected.duplicated.must_show()),
-            absorbed=int(expected.sign == plain.ABSORBED),
+            absorbed=int(expected.sign == ABSORBED),
         )
-        if expected.sign == plain.RESUMED_PAST:
+        if expected.sign == RESUMED_PAST:
             seen = changed(seen, put({"position": 900, "delivered": 900}, event="resumed"))
         assert judge(seen)[0] is Kind.KEPT, (one.id, judge(seen))
 

@@ -13,8 +13,8 @@ import pytest
 from harness.judge.verdict import Kind
 from harness.model.semantics import Semantic
 from harness.soak.found import as_lines, fault_line
-from harness.soak.stream import FAULTS, LEGS, MARKS, Stream, Streaming, results_name
-from harness.soak.waves import SOAK_FILE, WAVES_FILE, SoakError
+from harness.soak.stream import MARKS, Stream, Streaming, results_name
+from harness.soak.waves import FAULTS, LEGS, SOAK_FILE, WAVES_FILE, SoakError
 from harness.stages.bulk.marks import Marks
 from scenarios import plain
 from tests.soak.play import Harm, Play
@@ -182,9 +182,10 @@ def test_it_goes_on_where_it_was_ended(tmp_path: Path) -> None:
     assert second.struck[0].number == len(part.faults)
     with Marks(tmp_path / LEGS / "0" / MARKS) as marks:
         assert marks.get(0, "done") > behind[0]
+    assert rest.outside is not None
     assert (
         sum(run[2] for one in rest.faults for run in one.lost) + rest.outside["counts"]["lost"] == 1
-    )  # type: ignore[index]
+    )
     assert rest.recorded == RECORDS - 1
     again = streamed(Play(asked(tmp_path)))
     assert (again.faults, again.kind, again.recorded) == (rest.faults, rest.kind, rest.recorded)
@@ -225,7 +226,8 @@ def test_a_copy_that_is_added_to_a_judged_window_is_found(
 def first_window(folder: Path) -> list[int]:
     """Return the first fault's window in partition 0."""
     lines = [json.loads(line) for line in (folder / WAVES_FILE).read_text().splitlines()]
-    return next(line["windows"][0] for line in lines if "windows" in line)  # type: ignore[no-any-return]
+    windows: list[int] = next(line["windows"][0] for line in lines if "windows" in line)
+    return windows
 
 
 def test_what_was_strange_before_it_went_on_is_not_forgotten(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ import os
 import signal
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -105,10 +105,11 @@ def test_planted_losses_and_duplicates_are_found_in_their_fault(tmp_path: Path) 
     """Two lost by one fault, three duplicated by another: these many, in each of their waves and in
     no other; histories stay.
     """
-    plan = asked(
-        tmp_path,
-        **{"delivery-lost": Plant(lose=2), "producer-crash-before-send": Plant(duplicate=3)},
-    )
+    plants: dict[str, Any] = {
+        "delivery-lost": Plant(lose=2),
+        "producer-crash-before-send": Plant(duplicate=3),
+    }
+    plan = asked(tmp_path, **plants)
     found = soak(plan, Heard())
     seen = {wave.scenario for wave in found.waves}
     assert {"delivery-lost", "producer-crash-before-send"} <= seen
@@ -133,7 +134,8 @@ def test_planted_losses_and_duplicates_are_found_in_their_fault(tmp_path: Path) 
 
 def test_a_fault_that_never_fires_makes_the_whole_void(tmp_path: Path) -> None:
     """Nothing is proved by it."""
-    found = soak(asked(tmp_path, **{"delivery-lost": Plant(disarm=True)}), Heard())
+    plants: dict[str, Any] = {"delivery-lost": Plant(disarm=True)}
+    found = soak(asked(tmp_path, **plants), Heard())
     assert found.kind is Kind.VOID
     assert {wave.scenario for wave in found.red} == {"delivery-lost"}
 

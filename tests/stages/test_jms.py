@@ -7,6 +7,7 @@ from __future__ import annotations
 import json
 import sys
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -31,7 +32,6 @@ from harness.stages.stage import Stage
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
 PLAYED = """#!{python}
 import json, sys
@@ -309,7 +309,7 @@ def test_what_an_earlier_program_has_left_prepared_is_ended_as_decided(played: P
         {"xa-recover": ["ok\tk.consumer.3.1-1\tk.consumer.5.1-2\tk.other.1.1-1\tx.consumer.1.1-1"]}
     )
     stage = played.stage(TWO_PHASES)
-    Outbox(jms.Path(stage.outbox)).save_cursor(5)
+    Outbox(Path(stage.outbox)).save_cursor(5)
     sender = jms.make_producer(stage, transactional_id="")
     sender.init_transactions()
     assert [(words[0], words[2]) for words in played.asked("xa-commit", "xa-rollback")] == [

@@ -55,7 +55,7 @@ def unsaved(folder: Path, client: Client) -> Unsaved:
 
 def at(partition: int, offset: int) -> Delivered:
     """Return a record at a place."""
-    return Delivered("in", partition, 0, offset, None, b"", ())
+    return Delivered("in", partition, 0, offset, None, b"")
 
 
 def test_what_was_not_saved_is_saved_with_the_next_batch_or_poll(tmp_path: Path) -> None:

@@ -100,7 +100,9 @@ def where_of(fault: Any) -> Where | None:
     if isinstance(fault, Kill) and fault == Kill(fault.at, fault.victims):
         if isinstance(at, InProgram):
             return Where(str(at.role), at.name, FAILPOINT, KILL)
-        acts = {(at.role,): KILL, (Role.BROKER,): KILL_BROKER} if isinstance(at, OnWire) else {}
+        acts: dict[tuple[Role, ...], str] = {}
+        if isinstance(at, OnWire):
+            acts = {(at.role,): KILL, (Role.BROKER,): KILL_BROKER}
         act = acts.get(fault.victims)
     elif isinstance(fault, Answer) and fault.times == 1:
         act = f"{REFUSE_DONE if fault.forward else REFUSE}-{fault.error}"

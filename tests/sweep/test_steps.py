@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from harness.controls import OnWire
 from harness.faults import CrashAtWrite
 from harness.faults.network import Until
 from harness.model import events as kinds
@@ -35,9 +36,12 @@ from harness.sweep.points import (
 from harness.sweep.steps import Step, Steps, intersected, process_of, shared_roles, trace
 from harness.wire.rules import Direction
 from tests.events import a_history
+from tests.narrow import narrow
 from tests.sweep.stepping import asked
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from harness.model.cell import Load
     from harness.wire.rules import StepName
 
@@ -169,10 +173,9 @@ def test_an_answer_is_held_until_what_can_come_before_it(semantic: str) -> None:
     last = "EndTxn" if semantic == "exactly-once" else "Produce"
     assert {point.step.api for point in of["producer"]} == {last}
     assert {str(point.fault.until.role) for point in of["producer"]} == {"consumer"}
+    at = narrow(held[0].happens.at, OnWire)
     with pytest.raises(ValueError, match="the act hold is not possible at this frame"):
-        replace(
-            of["consumer"][0].happens, at=replace(held[0].happens.at, direction=Direction.REQUEST)
-        ).fault()
+        replace(of["consumer"][0].happens, at=replace(at, direction=Direction.REQUEST)).fault()
 
 
 def test_what_is_late_arrives_at_an_answer_that_waits_for_it() -> None:
@@ -282,7 +285,7 @@ def played(frames: list[tuple[str, str, int, bool]], load: Load, protocol: str =
         | ({} if answered or way == "response" else {"answered": False})
         for at, (api, way, one, answered) in enumerate(frames, 1)
     ]
-    return steps_of([(a_history(tuple(lines)), KEY)])  # type: ignore[arg-type]  # the little that is asked for
+    return steps_of([(a_history(tuple(lines)), KEY)])
 
 
 def acts_of(steps: Steps, load: Load, can: Can) -> dict[str, set[str]]:
@@ -352,7 +355,7 @@ def test_a_step_is_that_of_the_protocol_that_is_spoken(
     )
     read = Found.load(found.save(tmp_path, "one.toml"))
     assert read.fault == cell.happens
-    assert read.fault.at.api is command
+    assert narrow(read.fault.at, OnWire).api is command
     (tmp_path / "two.toml").write_text(
         found.text(tmp_path).replace(f', protocol = "{protocol}"', "")
     )
@@ -412,7 +415,7 @@ def test_only_who_names_itself_is_fenced_by_its_name(named: bool) -> None:
         frame(at, "OffsetCommit", way, (load.records[1].id,))
         for at, way in enumerate(("request", "response"), 2)
     ]
-    steps = steps_of([(a_history((join, *commit)), KEY)])  # type: ignore[arg-type]  # the little that is asked for
+    steps = steps_of([(a_history((join, *commit)), KEY)])
     refusals = {
         point.act: point.illegal
         for point in points(steps, load, Can())
@@ -493,9 +496,9 @@ def frame(
     )
 
 
-def run_of(frames: list[tuple[str, str, tuple[str, ...], int | None]]) -> tuple[History, str]:
+def run_of(frames: Sequence[tuple[str, str, tuple[str, ...], int | None]]) -> tuple[History, str]:
     """Return a run of frames, each by API, direction, records and error."""
-    return a_history(tuple(frame(number, *one) for number, one in enumerate(frames, 1))), KEY  # type: ignore[arg-type]
+    return a_history(tuple(frame(number, *one) for number, one in enumerate(frames, 1))), KEY
 
 
 def test_a_refused_answer_is_no_step() -> None:

@@ -23,14 +23,14 @@ from harness.registry import UnknownNameError
 from harness.saved import ASIDE, SWEEP_FILE
 from harness.stages.settings import ours
 from harness.sweep import sweeping
-from harness.sweep.asked import Asked
+from harness.sweep.asked import POINTS, Asked
 from harness.sweep.cells import SweepCell
 from harness.sweep.classes import Why, class_of
 from harness.sweep.found import slug
 from harness.sweep.outcomes import Outcome, Outcomes, line_of, outcome_of, source_ended
 from harness.sweep.pipelines import swept
 from harness.sweep.signature import Signature
-from harness.sweep.sweeping import POINTS, DryRunError
+from harness.sweep.sweeping import DryRunError
 from harness.sweep.telling import plain_of, summary_of, write_sweep
 from harness.systems.memory.plants import Plant
 from tests.events import a_history
@@ -197,8 +197,9 @@ def test_where_the_first_fault_stood_makes_another_recovery(way: str, tmp_path: 
             isinstance(fault, Twice)
             and fault.first.at.api == "Produce"
             and str(fault.first.at.direction) == way
+            and fault.second.at.api == "InitProducerId"
         )
-        return Plant(lose=1) if both and fault.second.at.api == "InitProducerId" else RIGHT
+        return Plant(lose=1) if both else RIGHT
 
     one, progress = sweep(tmp_path / "one", wrong, acts=("kill",)), Quiet()
     one.dry_run(progress)

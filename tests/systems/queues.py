@@ -18,6 +18,7 @@ import psutil
 import pytest
 import stomp
 
+from harness.faults import Kill
 from harness.judge.verdict import Kind
 from harness.matrix.runner import RunPlan, run
 from harness.model.cell import expand
@@ -29,6 +30,7 @@ from harness.run import sinks
 from harness.run.queue_server import QueueServer
 from harness.run.queues import Count
 from harness.stages.sinks.opening import create_sink
+from tests.narrow import narrow
 from tests.trust.faults import Disarmed, WrongVictim
 from tests.trust.test_sigkill import assert_nothing_left
 from tests.trust.test_trust import Silent
@@ -229,11 +231,11 @@ def lied(
     by_id = {scenario.id: scenario for scenario in scenarios}
     before_ack, none = by_id["producer-crash-before-ack"], by_id["none"]
     lies = (
-        replace(before_ack, id="disarmed-rule", fault=Disarmed(before_ack.fault)),
+        replace(before_ack, id="disarmed-rule", fault=Disarmed(narrow(before_ack.fault, Kill))),
         replace(
             by_id["commit-lost"],
             id="wrong-victim",
-            fault=WrongVictim(by_id["commit-lost"].fault, Role.PRODUCER),
+            fault=WrongVictim(narrow(by_id["commit-lost"].fault, Kill), Role.PRODUCER),
         ),
         *(replace(none, id=name) for name in ("forgets", "miscounts", *AT_INSERT)),
     )
@@ -295,8 +297,11 @@ def assert_found_out(results: Mapping[str, CellResult]) -> None:
         assert verdict.kind is Kind.VOID, (lie, verdict.reason)
         assert re.search(said, verdict.reason), (lie, verdict.reason)
     lost, doubled = results["undone"], results["doubled"]
-    assert (lost.verdict.kind, lost.judgement.account.lost) == (Kind.BROKEN, {lost.plan.target})
+    assert (lost.verdict.kind, lost.judgement.account.lost) == (
+        Kind.BROKEN,
+        frozenset({lost.plan.target}),
+    )
     assert (doubled.verdict.kind, doubled.judgement.account.duplicated) == (
         Kind.BROKEN,
-        {doubled.plan.target},
+        frozenset({doubled.plan.target}),
     )

@@ -104,7 +104,7 @@ def let_run(process: subprocess.Popen[bytes], seconds: float) -> list[psutil.Pro
     """
     with pytest.raises(subprocess.TimeoutExpired):
         process.wait(seconds)
-    return psutil.Process(process.pid).children(recursive=True)
+    return list(psutil.Process(process.pid).children(recursive=True))
 
 
 def assert_nothing_left(reports: Path, offspring: Sequence[psutil.Process] = ()) -> None:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from harness.faults import Kill
 from harness.judge.firing import SIGKILL
 from harness.judge.verdict import Kind
 from harness.matrix.runner import RunPlan, run
@@ -25,6 +26,7 @@ from scenarios.plain import (
     PRODUCER_CRASH_BEFORE_ACK,
     PRODUCER_CRASH_BEFORE_SEND,
 )
+from tests.narrow import narrow
 from tests.trust.faults import Disarmed, Shoots, StopsReading, WrongVictim
 
 if TYPE_CHECKING:
@@ -42,20 +44,22 @@ LIES = (
     replace(
         PRODUCER_CRASH_BEFORE_ACK,
         id="disarmed-rule",
-        fault=Disarmed(PRODUCER_CRASH_BEFORE_ACK.fault),
+        fault=Disarmed(narrow(PRODUCER_CRASH_BEFORE_ACK.fault, Kill)),
     ),
     replace(
         PRODUCER_CRASH_BEFORE_SEND,
         id="disarmed-failpoint",
-        fault=Disarmed(PRODUCER_CRASH_BEFORE_SEND.fault),
+        fault=Disarmed(narrow(PRODUCER_CRASH_BEFORE_SEND.fault, Kill)),
     ),
     replace(
         PRODUCER_CRASH_BEFORE_ACK,
         id="wrong-victim",
-        fault=WrongVictim(PRODUCER_CRASH_BEFORE_ACK.fault, Role.CONSUMER),
+        fault=WrongVictim(narrow(PRODUCER_CRASH_BEFORE_ACK.fault, Kill), Role.CONSUMER),
     ),
     replace(
-        COMMIT_LOST, id="other-wrong-victim", fault=WrongVictim(COMMIT_LOST.fault, Role.PRODUCER)
+        COMMIT_LOST,
+        id="other-wrong-victim",
+        fault=WrongVictim(narrow(COMMIT_LOST.fault, Kill), Role.PRODUCER),
     ),
     replace(NONE, id="stops-reading", fault=StopsReading()),
     replace(NONE, id="shoots", fault=Shoots()),
@@ -176,7 +180,7 @@ def test_cells_that_share_a_death_are_each_held_at_their_own_trigger(tmp_path: P
     lie = replace(
         BROKER_CRASH_BEFORE_ACK,
         id="one-disarmed",
-        fault=Disarmed(BROKER_CRASH_BEFORE_ACK.fault, under=Semantic.EXACTLY_ONCE),
+        fault=Disarmed(narrow(BROKER_CRASH_BEFORE_ACK.fault, Kill), under=Semantic.EXACTLY_ONCE),
     )
     found = {result.plan.semantic: result for result in run_cells([lie], Semantic, tmp_path)}
     void = found.pop(Semantic.EXACTLY_ONCE).verdict

@@ -10,7 +10,7 @@ import socket
 import struct
 import threading
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Self, SupportsIndex
 
 from harness.model.waiting import wait_until
 
@@ -28,7 +28,11 @@ def framed(payload: bytes) -> bytes:
 
 
 def request(
-    api: int, corr: int, client: str | None = "k.producer.1", body: bytes = b"", version: int = 0
+    api: SupportsIndex,
+    corr: int,
+    client: str | None = "k.producer.1",
+    body: bytes = b"",
+    version: int = 0,
 ) -> bytes:
     """Make a request frame of any API."""
     name = (

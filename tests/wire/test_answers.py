@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from harness.model import events as kinds
+from harness.protocols.kafka.codec import ProduceAnswer
 from harness.protocols.kafka.reading import decode
 from harness.protocols.kafka.session import AT
 from harness.protocols.kafka.steps import ERRORS, Api
@@ -34,7 +35,8 @@ def produce(bench: Bench, corr: int, **more: Any) -> bytes:
 def told(frame: bytes, version: int = 9) -> list[int]:
     """Return the errors of an answer to it."""
     answer = decode(Api.PRODUCE, Direction.RESPONSE, version, frame[AT:])
-    return [error for _, _, error, _ in answer.partitions]  # type: ignore[union-attr]  # it answers a Produce
+    assert isinstance(answer, ProduceAnswer)
+    return [error for _, _, error, _ in answer.partitions]
 
 
 def refuses(error: str = REFUSED, **more: Any) -> Rule:

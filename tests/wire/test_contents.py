@@ -35,7 +35,7 @@ class KafkaLike:
     def __call__(self, frame: bytes) -> bytes | None:
         """Answer one request."""
         api, version, corr = struct.unpack_from(">hhi", frame, 4)
-        answers = {
+        answers: dict[Api, Callable[[], bytes]] = {
             Api.PRODUCE: lambda: kf.produce_answer(
                 corr, version=version, error=self.error, base_offset=40
             ),

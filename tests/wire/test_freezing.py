@@ -48,12 +48,11 @@ def test_what_was_hit_is_held_and_frozen_when_its_line_is_there(bench: Bench) ->
         held, other = bench.client(), bench.client()
         assert other.ask(request(Api.METADATA, 1, bench.name())) == response(1, b"answer")
         held.send(request(HEARTBEAT, 2, bench.name()))
-        wait_until(
-            lambda number=number: len(hits()) == number,
-            within_s=WITHIN_S,
-            because="the hit",
-            poll_s=0,
-        )  # type: ignore[misc]
+
+        def hit(number: int = number) -> bool:
+            return len(hits()) == number
+
+        wait_until(hit, within_s=WITHIN_S, because="the hit", poll_s=0)
         other.send(request(Api.METADATA, 3, bench.name()))
         resolved = bench.control.resolve(hits()[-1]["held"], How.DISCARD)
         assert (resolved.outcome, held.ended(), other.ended()) == ("discarded", True, True)

@@ -263,11 +263,11 @@ def test_a_prepared_commit_is_known_by_its_statement(base: Base) -> None:
                 )
             )
             sock.sendall(executed("COMMIT", name="s2", portal="p", parse=first))
-            wait_until(
-                lambda n=number: len(base.commits()) == 2 * n,
-                within_s=WITHIN_S,
-                because="the commit to be written down",
-            )
+
+            def written(number: int = number) -> bool:
+                return len(base.commits()) == 2 * number
+
+            wait_until(written, within_s=WITHIN_S, because="the commit to be written down")
     assert [record for record, outcome, _ in base.commits() if outcome] == ["k0-1", "k0-2"]
 
 

@@ -165,8 +165,8 @@ def test_a_route_reads_no_files_of_others(wire: WireProcess, tmp_path: Path, whi
     outside = tmp_path / "outside"
     outside.write_text("{}")
     files = {"certificate": "", "authorities": "", which: str(outside)}
-    users = files.pop("users", "")
-    route = Route("r", "n", "producer", 0, 1, protocol="kafka", tls=Tls(**files), users=users)
+    users, tls = files.get("users", ""), Tls(files["certificate"], files["authorities"])
+    route = Route("r", "n", "producer", 0, 1, protocol="kafka", tls=tls, users=users)
     with pytest.raises(WireError, match="is not below the folder of the run"):
         wire.control.add_route(route)
     assert wire.control.routes() == ()

@@ -34,9 +34,9 @@ class Talk:
     def request(self, api: Api, frame: bytes, *, reached: bool = True) -> Insight:
         """Take a framed request."""
         version = int.from_bytes(frame[6:8], "big")
-        insight = self.tracker.look_at_request(
-            reading.decode(api, Direction.REQUEST, version, frame[4:]), "1:1"
-        )
+        content = reading.decode(api, Direction.REQUEST, version, frame[4:])
+        assert isinstance(content, codec.Content)
+        insight = self.tracker.look_at_request(content, "1:1")
         self.lines += self.tracker.settle(insight, reached=reached)
         return insight
 
@@ -45,6 +45,7 @@ class Talk:
     ) -> Insight:
         """Take a framed response."""
         content = reading.decode(api, Direction.RESPONSE, version, frame[4:])
+        assert isinstance(content, codec.Content)
         insight = self.tracker.look_at_response(content, asked, self.session, 1)
         self.lines += self.tracker.settle(insight, reached=reached)
         return insight
@@ -140,7 +141,7 @@ def test_a_produce_answer_is_told_per_record(version: int, error: int, offset: i
         version,
         reached=False,
     )
-    assert (answer.error, answer.subject.records) == (error, {"a-1", "a-2"})
+    assert (answer.error, answer.subject.records) == (error, frozenset({"a-1", "a-2"}))
     kind, fields = talk.lines[-1]
     assert (kind, fields["record"], fields["offset"], fields["reached"]) == (
         "produce_answer",

@@ -27,7 +27,7 @@ from tests.systems.activemq.test_journal import add, end, remove
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from harness.model.history import Event
+    from tests.judge.histories import Row
 
 COMMIT = OnWire(Role.CONSUMER, Act.COMMIT, Direction.REQUEST)
 QUEUE = "k.in"
@@ -126,7 +126,7 @@ def test_an_index_is_lost_with_what_belongs_to_it_and_the_journal_stays(tmp_path
         Compacting(broker, QUEUE).lose_index()
 
 
-def said(phase: str, **more: Any) -> Event:
+def said(phase: str, **more: Any) -> Row:
     """What a fault said."""
     return {"event": kinds.FAULT, "phase": phase, **more}
 
@@ -151,7 +151,7 @@ CARRIED = said("carried-on", records=["k-1", "k-2"])
     ],
 )
 def test_the_fault_is_proved_by_what_was_carried_on_and_removed(
-    events: list[Event], trouble: str | None
+    events: list[Row], trouble: str | None
 ) -> None:
     """Of the target, and in that order."""
     course: Any = SimpleNamespace(

@@ -8,14 +8,9 @@ from typing import Any
 import pytest
 
 from harness.model.places import Removal, Waiting
+from harness.run.queue_journal import StrangeJournalError
 from harness.run.queues import Message
-from harness.systems.activemq.journal import (
-    EXPIRED,
-    POISON,
-    StrangeJournalError,
-    committed_in,
-    messages,
-)
+from harness.systems.activemq.journal import EXPIRED, POISON, committed_in, messages
 from tests.protocols import amqp_frames
 
 QUEUE, ASIDE = "k.in", "DLQ.k.in"

@@ -105,9 +105,8 @@ def test_a_journal_is_read_of_a_broker_that_is_dead(
     assert sent(read_alone(system, broker._directory / "data", "dead").stdout, "at") == places
     (number, first), (same, last) = (map(int, place.split(":")) for place in places)
     assert number == same
-    file = shutil.copy(
-        broker._directory / "data" / f"db-{number}.log", tmp_path / f"db-{number}.log"
-    )
+    file = tmp_path / f"db-{number}.log"
+    shutil.copy(broker._directory / "data" / f"db-{number}.log", file)
     whole = bytearray(file.read_bytes())
     file.write_bytes(whole[: last + 20])
     assert sent(read_alone(system, tmp_path, "dead").stdout, "at") == places[:1]

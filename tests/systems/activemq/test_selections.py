@@ -22,23 +22,23 @@ from tests.judge.runs import RECORDS, TARGET, first, without
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from harness.model.history import Event
     from harness.model.scenario import Scenario
+    from tests.judge.histories import Row
     from tests.judge.queues import QueueStory
 
-COUNTED: Event = {"event": kinds.COUNTED, "queue": "q", "ready": 0}
-GONE: Event = {"event": kinds.CONN, "phase": "close", "conn": 1, "role": "consumer", "t": 10}
-RESTED: Event = {"event": kinds.DRAIN, "phase": "completed", "t": 9}
-DIED: Event = {"event": kinds.NODE, "phase": "exited", "role": "broker", "t": UNREAD_NS}
+COUNTED: Row = {"event": kinds.COUNTED, "queue": "q", "ready": 0}
+GONE: Row = {"event": kinds.CONN, "phase": "close", "conn": 1, "role": "consumer", "t": 10}
+RESTED: Row = {"event": kinds.DRAIN, "phase": "completed", "t": 9}
+DIED: Row = {"event": kinds.NODE, "phase": "exited", "role": "broker", "t": UNREAD_NS}
 OTHER = RECORDS[0]
 
 
-def given(record: str | None, conn: int = 1, *, reached: bool = True) -> Event:
+def given(record: str | None, conn: int = 1, *, reached: bool = True) -> Row:
     """A message was put on a connection."""
     return {"event": kinds.FETCHED, "record": record, "conn": conn, "reached": reached}
 
 
-def said(record: str, outcome: str | None = None, *, conn: int = 1, reached: bool = True) -> Event:
+def said(record: str, outcome: str | None = None, *, conn: int = 1, reached: bool = True) -> Row:
     """It was acknowledged, or that was answered."""
     answer = {"outcome": outcome, "reached": reached, "t": 1}
     return {
@@ -50,12 +50,12 @@ def said(record: str, outcome: str | None = None, *, conn: int = 1, reached: boo
     }
 
 
-def failed(record: str | None, error: str | None) -> Event:
+def failed(record: str | None, error: str | None) -> Row:
     """A program says what became of its acknowledgement."""
     return {"event": kinds.SAVED, "record": record, "error": error}
 
 
-def in_hand(*events: Event) -> Iterable[str]:
+def in_hand(*events: Row) -> Iterable[str]:
     """Return what was."""
     return sorted(given_selections(a_history((COUNTED, *events)), "")[IN_HAND])
 
@@ -110,7 +110,7 @@ def test_what_is_in_hand(events: list[Any], found: list[str]) -> None:
 # --- what may be lost with a connection -----------------------------------------------------------
 
 
-def offered(*records: str) -> list[Event]:
+def offered(*records: str) -> list[Row]:
     """The source has these, in order."""
     return [
         {"event": kinds.OFFERED, "record": record, "position": at}
@@ -118,27 +118,27 @@ def offered(*records: str) -> list[Event]:
     ]
 
 
-def sent(record: str, conn: int = 1, t: int = 1) -> Event:
+def sent(record: str, conn: int = 1, t: int = 1) -> Row:
     """A message has gone to the broker."""
     return {"event": kinds.SENT, "record": record, "request": f"{conn}:3", "t": t}
 
 
-def answered(record: str, error: int = 0) -> Event:
+def answered(record: str, error: int = 0) -> Row:
     """The broker has said what became of it."""
     return {"event": kinds.PRODUCE_ANSWER, "record": record, "error": error}
 
 
-def stored(record: str) -> Event:
+def stored(record: str) -> Row:
     """The journal has it."""
     return {"event": kinds.STORED, "record": record, "hop": "topic"}
 
 
-def removed(record: str, why: str = "ack") -> Event:
+def removed(record: str, why: str = "ack") -> Row:
     """The journal says that it was taken off."""
     return {"event": kinds.REMOVED, "record": record, "why": why}
 
 
-def had(record: str, t: int) -> Event:
+def had(record: str, t: int) -> Row:
     """A program has it."""
     return {"event": kinds.DELIVERED, "record": record, "t": t}
 

@@ -71,7 +71,11 @@ class Told:
         the partitions.
         """
         for place, record in enumerate(records):
-            at = {"partition": place % partitions, "epoch": 0, "offset": place // partitions}
+            at: dict[str, Any] = {
+                "partition": place % partitions,
+                "epoch": 0,
+                "offset": place // partitions,
+            }
             self.tell("offered", record=record, position=place + 1)
             self.tell("stored", hop="topic", topic="c.in", record=record, visible=True, **at)
         self.tell("log", hop="sink", topic=SINK, partition=0, start=0, stable=9, end=9)

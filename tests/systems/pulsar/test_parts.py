@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from harness.model.cell import Cell
 from harness.model.history import HISTORY, HistoryWriter, read_history
@@ -47,7 +47,8 @@ def test_a_topic_as_a_sink_tells_results_of_what_can_be_seen(tmp_path: Path) -> 
     """
     one, two, three = CELL.load().records[:3]
     with HistoryWriter(tmp_path / HISTORY / "runner.jsonl", cell=CELL.id, by="runner") as history:
-        scene, broker = CellScene(CELL, tmp_path, history), Played()
+        scene, played = CellScene(CELL, tmp_path, history), Played()
+        broker: Any = played
         sink = TopicSink(scene, broker)
         told = [
             Message("9:0:0", "9:0:0", one.encode(CELL.key), "a-1", Waiting.READY, origin="7:0:0"),

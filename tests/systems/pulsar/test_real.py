@@ -83,7 +83,12 @@ class Client:
         self.say(Command.PRODUCER, {1: topic, 2: 0, 3: 1, 4: "sender"})
         self.hear(Command.PRODUCER_SUCCESS)
         for number, text in enumerate(texts):
-            own = {1: "sender", 2: number, 3: 1, 4: made({1: "lostack-attempt", 2: f"a-{text}"})}
+            own: dict[int, Any] = {
+                1: "sender",
+                2: number,
+                3: 1,
+                4: made({1: "lostack-attempt", 2: f"a-{text}"}),
+            }
             self.say(Command.SEND, {1: 0, 2: number}, frames.message(own, text.encode()))
             self.hear(Command.SEND_RECEIPT)
 

@@ -122,14 +122,14 @@ def stored(
     record: str | None, place: str, *, waiting: str | None = "ready", **fields: Any
 ) -> dict[str, Any]:
     """A copy that the broker has."""
-    place = {"queue": "persistent://public/default/q", "place": place}
     return {
         "event": "stored",
         "hop": "topic",
         "record": record,
         "waiting": waiting,
         "t": 1,
-        **place,
+        "queue": "persistent://public/default/q",
+        "place": place,
         **fields,
     }
 

@@ -6,7 +6,7 @@ import socket
 import threading
 import time
 from contextlib import suppress
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -69,7 +69,7 @@ class Refusing:
             )
         if asked is Command.TC_CLIENT_CONNECT_REQUEST:
             self.refused.set()
-            told = {1: said.number(1), 2: ERRORS["NotAllowedError"], 3: "not here"}
+            told: dict[int, Any] = {1: said.number(1), 2: ERRORS["NotAllowedError"], 3: "not here"}
             return frames.command(NUMBERS[Command.TC_CLIENT_CONNECT_RESPONSE], told)
         return None
 

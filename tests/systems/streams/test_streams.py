@@ -259,9 +259,12 @@ def instance_of(settings: StreamsSettings, directory: Path, runtime: Any) -> Ins
 def words_of(settings: StreamsSettings, directory: Path) -> dict[str, str]:
     """Return what an instance with these settings is told."""
     started: list[Any] = []
-    runtime: Any = SimpleNamespace(
-        start=lambda spec: started.append(spec) or SimpleNamespace(pid=1), check=lambda: None
-    )
+
+    def start(spec: Any) -> Any:
+        started.append(spec)
+        return SimpleNamespace(pid=1)
+
+    runtime: Any = SimpleNamespace(start=start, check=lambda: None)
     node = instance_of(settings, directory, runtime)
     node.start()
     node.state.mkdir(parents=True)
@@ -377,7 +380,7 @@ def test_an_application_that_was_given_nothing_has_sent(
     told_at: list[tuple[str, int, int]], given: list[str], attempts: list[str], trouble: str | None
 ) -> None:
     """Between its two ends, and not before."""
-    events = [
+    events: list[dict[str, Any]] = [
         *(
             {"event": kinds.NODE, "node": node, "incarnation": life, "phase": "told", "t": t}
             for node, life, t in told_at
@@ -414,7 +417,7 @@ def test_only_a_committed_result_of_a_life_that_was_given_nothing_is_a_sign(
         {"event": kinds.NODE, "node": "processor", "incarnation": life, "phase": "told"}
         for life in (1, 2)
     )
-    stored = {
+    stored: dict[str, Any] = {
         "event": kinds.STORED,
         "hop": "sink",
         "record": "k-1",
@@ -422,7 +425,7 @@ def test_only_a_committed_result_of_a_life_that_was_given_nothing_is_a_sign(
         "attempt": "processor-2.0.1",
         **copy,
     }
-    events = (
+    events: tuple[dict[str, Any], ...] = (
         *told_to_end,
         {"event": kinds.DELIVERED, "by": "processor-1", "record": "k-1"},
         stored,
@@ -518,10 +521,12 @@ def test_a_successor_stands_by_as_long_as_one_is_to_end(tmp_path: Path) -> None:
 def test_a_dead_instance_gets_its_successor_ready_where_none_stood_by(tmp_path: Path) -> None:
     """While its group misses it."""
     started: list[Any] = []
-    dead = SimpleNamespace(pid=1, alive=False, exit=None, kill=lambda: None)
-    runtime: Any = SimpleNamespace(
-        start=lambda spec: started.append(spec) or dead, check=lambda: None
-    )
+
+    def start(spec: Any) -> Any:
+        started.append(spec)
+        return SimpleNamespace(pid=1, alive=False, exit=None, kill=lambda: None)
+
+    runtime: Any = SimpleNamespace(start=start, check=lambda: None)
     node = instance_of(ALO_SETTINGS, tmp_path, runtime)
     node.start()
     node.successors = 1

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from harness.controls import InProgram, OnWire
 from harness.faults import Drop, Forget, Kill, NoFault
@@ -18,6 +18,8 @@ from lostack_toy.protocol import Verb
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+    from harness.model.scenario import Fault
 
 AMO, ALO, EOS = Semantic.AT_MOST_ONCE, Semantic.AT_LEAST_ONCE, Semantic.EXACTLY_ONCE
 
@@ -53,9 +55,7 @@ LINE = Pipeline(
 LOSES, DUPLICATES = Predicted(lost=Exactly()), Predicted(duplicated=Exactly())
 
 
-def scenario(
-    name: str, fault: object, because: str, *predicted: Predicted, **more: object
-) -> Scenario:
+def scenario(name: str, fault: Fault, because: str, *predicted: Predicted, **more: Any) -> Scenario:
     """Declare one; ``predicted``: at most once, at least once, exactly once."""
     return Scenario(
         id=name,

@@ -20,6 +20,7 @@ import socketserver
 import sys
 import threading
 from pathlib import Path
+from typing import Any
 
 WAITS_S = 0.2
 """How long GET waits for a message."""
@@ -91,7 +92,7 @@ class Store:
             self.changed.notify_all()
 
 
-def read_journal(journal: Path) -> list[list]:
+def read_journal(journal: Path) -> list[list[Any]]:
     """Return the whole lines of a journal."""
     text = journal.read_text(encoding="ascii") if journal.exists() else ""
     return [json.loads(line) for line in text[: text.rfind("\n") + 1].splitlines()]

@@ -9,7 +9,7 @@ import os
 import socket
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TextIO
 
 from harness.failpoint import failpoint
 from harness.model import events as kinds
@@ -59,21 +59,21 @@ class Connection:
 
     def __init__(self, port: int, name: str) -> None:
         self._port, self._name = port, name
-        self._file = None
+        self._file: TextIO | None = None
 
     def ask(self, *words: object) -> list[str]:
         """Return the words of the answer but the first. Raises OSError where there is
         none in time.
         """
         try:
-            if self._file is None:
-                self._file = socket.create_connection(("127.0.0.1", self._port), ANSWER_S).makefile(
-                    "rw", encoding="ascii"
-                )
+            file = self._file
+            if file is None:
+                server = socket.create_connection(("127.0.0.1", self._port), ANSWER_S)
+                self._file = file = server.makefile("rw", encoding="ascii")
                 self.ask("HELLO", self._name)
-            self._file.write(" ".join(map(str, words)) + "\n")
-            self._file.flush()
-            answer = self._file.readline()
+            file.write(" ".join(map(str, words)) + "\n")
+            file.flush()
+            answer = file.readline()
             if not answer:
                 raise ConnectionResetError("the connection has ended")
         except OSError:
@@ -128,6 +128,7 @@ def consume(stage: ToyStage, ledger: HistoryWriter) -> None:
                 continue
             value = bytes.fromhex(given[1])
             record = decode_id(value)
+            assert record is not None, "the server has records only"
             ledger.write(kinds.DELIVERED, record=record, redelivered=given[0] != "1")
             if stage.ack_first:
                 server.ask("ACK", number)

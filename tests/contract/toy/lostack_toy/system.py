@@ -24,6 +24,7 @@ from harness.runtimes.interface import NodeSpec
 from harness.runtimes.ports import PortLease
 from harness.runtimes.process.runtime import ProcessRuntime
 from harness.wire.messages import Route
+from lostack_toy.scenarios import ToySettings
 from lostack_toy.server import read_journal
 from lostack_toy.stages import Connection, ToyStage
 
@@ -154,6 +155,7 @@ def parts_of(cell: Cell, directory: Path, history: HistoryWriter, toy: ToyDeploy
     """Return what one cell is made of."""
     scene = CellScene(cell, directory, history)
     database, queue, settings = Database(scene), f"{cell.key}.in", cell.settings
+    assert isinstance(settings, ToySettings)
 
     def make(role: Role, name: str) -> StageNode:
         stage = ToyStage(
