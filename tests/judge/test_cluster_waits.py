@@ -18,7 +18,6 @@ from harness.systems.kafka import cluster, system
 from harness.systems.kafka.cluster import BrokerParts, ClusterBrokers
 from harness.systems.kafka.observer import Leadership, LogEnds
 from harness.wire.rules import Action, Direction
-from tests.events import typed
 from tests.judge.growing import tell
 from tests.judge.scenes import Kept, scene_of
 from tests.wire.kafka_frames import batch, payload
