@@ -60,13 +60,11 @@ def test_a_killed_node_is_reaped_and_says_how_it_ended(place: Place) -> None:
     one says the same.
     """
     node = place.up(SLEEPER)
-    assert node.alive
-    assert node.exit is None
+    assert (node.alive, node.exit) == (True, None)
     end = node.kill()
     assert (end.pid, end.status, end.signal) == (node.pid, None, signal.SIGKILL)
     assert not psutil.pid_exists(node.pid), "a zombie is not reaped"
-    assert not node.alive
-    assert node.kill() == node.exit == end
+    assert (node.alive, node.kill(), node.exit) == (False, end, end)
 
 
 @pytest.mark.parametrize("status", [0, 7])

@@ -103,5 +103,3 @@ def predicted(expectation: Expectation | None) -> str:
             text = "; ".join(shown) or "**0**"
             sign = f" ({expectation.sign})" if expectation.sign else ""
             return cell(f"{text}{sign}{' ⚖' if expectation.control else ''}")
-        case _:
-            return str(expectation)

@@ -36,7 +36,6 @@ from tests.narrow import narrow
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from harness.model.history import Event
     from harness.wire.rules import Rule
 
 LOAD = CELL.load()
@@ -98,9 +97,9 @@ class Nodes:
         """Select by the process."""
         return f"key.{fired.node}"
 
-    def hit(self, trigger: OnWire, hit: Event) -> str:
+    def hit(self, trigger: OnWire, hit: kinds.Rule) -> str:
         """Return its name."""
-        return f"{trigger.role}-{hit['conn']}"
+        return f"{trigger.role}-{hit.conn}"
 
     def standing(self, trigger: InProgram | AtWrite) -> Fired | None:
         """Return who stands still."""
@@ -425,12 +424,15 @@ def test_at_the_end_everything_is_taken_back(controls: WireControls, wire: Wire)
 def test_what_is_said_is_written_down(controls: WireControls) -> None:
     """With the name of the fault; that the fault's own trigger has fired is known from then on."""
     kept: Any = controls.history
-    controls.say("armed")
-    assert not controls.has_fired
-    controls.say("fired", record="k-1", node="consumer")
-    assert controls.has_fired
-    controls.say("healed")
-    assert controls.has_fired
+    fired = []
+    for phase, more in (
+        ("armed", {}),
+        ("fired", {"record": "k-1", "node": "consumer"}),
+        ("healed", {}),
+    ):
+        controls.say(phase, **more)
+        fired.append(controls.has_fired)
+    assert fired == [False, True, True]
     assert kept.of(kinds.FAULT, "phase", "fault") == [
         ("armed", "none"),
         ("fired", "none"),
