@@ -106,10 +106,9 @@ def _figures(result: CellResult, name: str) -> dict[str, float]:
     if not result.verdict.green:
         raise RuntimeError(f"{result.plan.id}: {result.verdict.reason}")
     history = read_history(result.directory / HISTORY)
-    taken, acked, arrived = (
-        {event["record"]: event["t"] for event in history.of(kind)}
-        for kind in (kinds.TAKEN, kinds.ACKED, kinds.DELIVERED)
-    )
+    taken = {event.record: event.t for event in history.of(kinds.Taken)}
+    acked = {event.record: event.t for event in history.of(kinds.Acked)}
+    arrived = {event.record: event.t for event in history.of(kinds.Delivered)}
     first = min(taken.values())
     if "speed" in name:
         return {

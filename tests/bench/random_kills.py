@@ -45,7 +45,7 @@ NAME = "random"
 FOUND = frozenset({Kind.BROKEN, Kind.STUCK})
 """What is a hit."""
 RESULT = "random.json"
-MOVES = kinds.TAKEN, kinds.DELIVERED, kinds.SENT, kinds.FETCHED
+MOVES = kinds.Taken, kinds.Delivered, kinds.Sent, kinds.Fetched
 """What shows that a record moves."""
 
 
@@ -100,12 +100,12 @@ def window(dry: Iterable[CellResult]) -> tuple[list[Role], tuple[float, float]]:
     for result in dry:
         history = read_history(result.directory / HISTORY)
         roles |= {
-            Role(frame["role"]): None
-            for frame in history.of(kinds.FRAME)
-            if frame["role"] != Role.BROKER
+            Role(frame.role): None
+            for frame in history.of(kinds.Frame)
+            if frame.role not in {None, Role.BROKER}
         }
-        marks = {event["phase"]: event["t"] for event in history.of(kinds.CELL)}
-        moves = [(event["t"] - marks["loaded"]) / 1e9 for event in history.of(*MOVES)]
+        marks = {event.phase: event.t for event in history.of(kinds.Cell)}
+        moves = [(event.t - marks[kinds.CellPhase.LOADED]) / 1e9 for event in history.of(*MOVES)]
         began.append(min(moves))
         ended.append(max(moves))
     within_s = max(0.0, statistics.median(began)), max(0.0, statistics.median(ended))

@@ -11,6 +11,7 @@ import pytest
 from harness import registry
 from harness.matrix.runner import RunPlan, run
 from harness.matrix.selection import choose, select
+from harness.model import events as kinds
 from harness.model.history import HISTORY, read_history
 
 if TYPE_CHECKING:
@@ -146,11 +147,11 @@ def test_cells_of_a_broker_that_is_made_of_jars_come_out_as_predicted(
     ):
         lives = [
             e
-            for e in read_history(result.directory / HISTORY, result.plan.id).of("node")
-            if e["node"] == who
+            for e in read_history(result.directory / HISTORY, result.plan.id).of(kinds.Node)
+            if e.node == who
         ]
-        assert [e["signal"] for e in lives if e["phase"] == "exited"][:1] == [signal.SIGKILL], who
-        assert "started" in [e["phase"] for e in lives[1:]], who
+        assert [e.signal for e in lives if e.phase == "exited"][:1] == [signal.SIGKILL], who
+        assert "started" in [e.phase for e in lives[1:]], who
     assert {"image lostack", "image java", "java", system} <= set(saved.info.versions)
 
 

@@ -14,6 +14,7 @@ import pytest
 from harness.judge.verdict import Kind
 from harness.matrix.checking import Check, seen_in
 from harness.matrix.progress import make_progress
+from harness.model import events as kinds
 from harness.model.failures import EnvironmentFailure
 from harness.model.history import HISTORY, read_history
 from harness.pipelines import read_pipeline
@@ -87,10 +88,10 @@ def test_a_container_is_killed_and_judged(system: DeclaredSystem, tmp_path: Path
     [folder] = tmp_path.glob("2*/cells/*commit-lost*")
     ends = [
         e
-        for e in read_history(folder / HISTORY, found.plan.id).of("node")
-        if e.get("phase") == "exited"
+        for e in read_history(folder / HISTORY, found.plan.id).of(kinds.Node)
+        if e.phase is kinds.NodePhase.EXITED
     ]
-    assert (ends[0]["node"], ends[0]["signal"]) == ("consumer", 9)
+    assert (ends[0].node, ends[0].signal) == ("consumer", 9)
     versions = json.loads((folder.parents[1] / "run.json").read_text(encoding="utf-8"))["versions"]
     assert versions[f"image {IMAGE}"].startswith(f"{IMAGE} (")
 
@@ -131,12 +132,12 @@ def test_a_service_in_a_container_is_killed_and_comes_back(
     assert found.judgement.account.counts["recorded"] == found.judgement.account.counts["offered"]
     told = [
         e
-        for e in read_history(found.directory / HISTORY, found.plan.id).of("node")
-        if e["node"] == "store"
+        for e in read_history(found.directory / HISTORY, found.plan.id).of(kinds.Node)
+        if e.node == "store"
     ]
-    [end] = [e for e in told if e["phase"] == "exited" and e.get("killed", True)][:1]
-    assert end["signal"] == 9
-    assert [e["phase"] for e in told].count("started") == 2, "it was up, and came back"
+    [end] = [e for e in told if e.phase is kinds.NodePhase.EXITED][:1]
+    assert end.signal == 9
+    assert [e.phase for e in told].count(kinds.NodePhase.STARTED) == 2, "it was up, and came back"
     left = subprocess.run(
         ["docker", "ps", "--quiet", "--no-trunc", "--filter", f"ancestor={IMAGE}"],
         check=True,

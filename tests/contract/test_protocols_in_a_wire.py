@@ -9,7 +9,7 @@ import socket
 import ssl
 import threading
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 import psutil
 import pytest
@@ -24,7 +24,7 @@ from harness.wire.rules import Action, Direction, How, Rule
 from tests.contract.protocols import FROM, KEYS, LIMIT, RECORD, TO, Ear
 from tests.contract.test_protocols import MEGABYTE, Heard, everything
 from tests.wire.broker import read_exactly
-from tests.wire.conftest import hit_in
+from tests.wire.conftest import hit_in, hold_of
 from tests.wire.tls import NAME, TlsSocket, serving, trusting
 
 if TYPE_CHECKING:
@@ -35,6 +35,8 @@ if TYPE_CHECKING:
     from harness.provision.certificates import Certificates
     from tests.contract.protocols import Said, Speaker
     from tests.wire.conftest import WireProcess
+
+    A = TypeVar("A", bound=Event)
 
 WITHIN_S = 5.0
 
@@ -110,7 +112,7 @@ class Joint:
         self.say([*self.speaker.opening(self.key), *before])
         return question
 
-    def events(self, *wanted: str) -> list[Event]:
+    def events(self, *wanted: type[A]) -> list[A]:
         """Return the cell's events of some kinds."""
         return list(read_history(self.folder).of(*wanted))
 
@@ -119,9 +121,13 @@ class Joint:
         about = [
             event
             for event in read_history(self.folder).events
-            if event.get("record") == RECORD and event["event"] != "rule"
+            if getattr(event, "record", None) == RECORD and not isinstance(event, kinds.Rule)
         ]
-        return [event.get("reached", event["event"] != kinds.UNSENT) for event in about]
+        told = [(event, getattr(event, "reached", None)) for event in about]
+        return [
+            not isinstance(event, kinds.Unsent) if reached is None else reached
+            for event, reached in told
+        ]
 
     def replies(self) -> list[bytes]:
         """Return what the server says to a client that begins."""
@@ -160,15 +166,15 @@ def joint(
 def test_a_conversation_arrives_as_it_was_said(joint: Joint, piece: int) -> None:
     """Byte by byte too; its cell knows of it, and nothing of it was unreadable."""
     joint.say([each for each in everything(joint.speaker, joint.key) if each[1]], piece)
-    answers = [event for event in joint.events("frame") if event["dir"] == FROM]
+    answers = [event for event in joint.events(kinds.Frame) if event.dir == FROM]
     assert answers
     wait_until(
         lambda: joint.lines() == [True, True],
         within_s=WITHIN_S,
         because="the lines of what has arrived",
     )
-    assert {event["client"] for event in answers} == {f"{joint.key}.consumer.1"}
-    assert joint.events("undecodable") == []
+    assert {event.client for event in answers} == {f"{joint.key}.consumer.1"}
+    assert joint.events(kinds.Undecodable) == []
 
 
 def test_who_has_said_all_still_gets_its_answer(joint: Joint) -> None:
@@ -206,7 +212,7 @@ def test_100_megabytes_are_streamed(joint: Joint) -> None:
     sender.join(WITHIN_S)
     assert most < 16 * MEGABYTE, f"the wire grew by {most >> 20} MB"
     assert [
-        event["because"] for event in joint.events("undecodable") if event["api"] == UNKNOWN
+        event.because for event in joint.events(kinds.Undecodable) if event.api == UNKNOWN
     ] == []
 
 
@@ -230,7 +236,9 @@ def test_garbage_passes_and_voids(joint: Joint, garbage: bytes) -> None:
     assert read_exactly(joint.server, len(garbage)) == garbage
     joint.server.shutdown(socket.SHUT_WR)
     assert read_exactly(joint.client, len(garbage)) == garbage
-    wait_until(lambda: joint.events("undecodable"), within_s=WITHIN_S, because="a line that voids")
+    wait_until(
+        lambda: joint.events(kinds.Undecodable), within_s=WITHIN_S, because="a line that voids"
+    )
 
 
 def test_heart_beats_go_on_under_a_hold_and_are_no_steps(joint: Joint) -> None:
@@ -243,12 +251,12 @@ def test_heart_beats_go_on_under_a_hold_and_are_no_steps(joint: Joint) -> None:
     joint.say([(TO, beat)])
     joint.client.sendall(question + beat)
     hit = hit_in(joint.folder)
-    frames = len(joint.events("frame"))
+    frames = len(joint.events(kinds.Frame))
     joint.say([(FROM, beat)] * 3)
     assert joint.lines() == []
-    joint.wire.control.resolve(hit["held"], How.RELEASE)
+    joint.wire.control.resolve(hold_of(hit), How.RELEASE)
     assert read_exactly(joint.server, len(question + beat)) == question + beat
-    assert len(joint.events("frame")) == frames
+    assert len(joint.events(kinds.Frame)) == frames
     wait_until(
         lambda: joint.lines() == [True], within_s=WITHIN_S, because="the line of what was held"
     )
@@ -296,11 +304,11 @@ def test_a_cut_in_the_middle_of_a_frame_leaves_a_part(joint: Joint) -> None:
     assert came < size
     assert joint.wire.control.cut(client=joint.key) == 0
     wait_until(
-        lambda: [e for e in joint.events("conn") if e["phase"] == "close"],
+        lambda: [e for e in joint.events(kinds.Conn) if e.phase == "close"],
         within_s=WITHIN_S,
         because="its end",
     )
-    assert joint.events("failed") == []
+    assert joint.events(kinds.Failed) == []
 
 
 def _send_what_goes(sock: socket.socket | TlsSocket, head: bytes, size: int) -> None:
@@ -332,13 +340,13 @@ def test_a_request_is_refused_in_its_brokers_name(joint: Joint) -> None:
         )
         if known.hangs_up:
             joint.again()
-    if not joint.events("rule"):
+    if not joint.events(kinds.Rule):
         return
     joint.say(joint.speaker.question(joint.key))
-    assert [event["reached"] for event in answered(joint)] == [True] * len(
+    assert [event.reached for event in answered(joint)] == [True] * len(
         joint.speaker.refused(joint.key)
     )
-    assert joint.events("undecodable") == []
+    assert joint.events(kinds.Undecodable) == []
 
 
 def _legal(speaker: Speaker, key: str, data: bytes, number: int) -> str:
@@ -354,9 +362,9 @@ def _legal(speaker: Speaker, key: str, data: bytes, number: int) -> str:
     raise AssertionError(f"{asked.step} can be refused by none of {errors}")
 
 
-def answered(joint: Joint) -> list[Event]:
+def answered(joint: Joint) -> list[kinds.Rule]:
     """Return what is told of refusals."""
-    return [event for event in joint.events("rule") if event["phase"] == "answered"]
+    return [event for event in joint.events(kinds.Rule) if event.phase == "answered"]
 
 
 def _answered(sock: socket.socket | TlsSocket, heard: Heard) -> Frame:
@@ -398,7 +406,7 @@ def test_a_refusal_takes_the_place_of_its_answer(joint: Joint) -> None:
     [line] = wait_until(
         lambda: answered(joint), within_s=WITHIN_S, because="the line of the refusal"
     )
-    assert (line["error"], line["forward"], line["said"]) == (done[0], True, 0)
+    assert (line.error, line.forward, line.said) == (done[0], True, 0)
 
 
 def test_what_is_moved_arrives_whole_on_a_fresh_connection(joint: Joint) -> None:
@@ -408,7 +416,7 @@ def test_what_is_moved_arrives_whole_on_a_fresh_connection(joint: Joint) -> None
     joint.wire.control.arm(joint.key, joint.speaker.rule(Action.HOLD))
     question = joint.begin()
     joint.client.sendall(question)
-    held = hit_in(joint.folder)["held"]
+    held = hold_of(hit_in(joint.folder))
     if not joint.speaker.make().steps[joint.speaker.step, TO].movable:
         with pytest.raises(WireError, match="can only go on in place"):
             joint.wire.control.resolve(held, How.RELEASE_LATER)
@@ -430,7 +438,7 @@ def test_what_is_moved_arrives_whole_on_a_fresh_connection(joint: Joint) -> None
         0,
     )
     assert joint.lines() == [True, False]
-    assert joint.events("undecodable") == []
+    assert joint.events(kinds.Undecodable) == []
 
 
 def serve(joint: Joint, question: bytes, greeted: list[bytes]) -> None:

@@ -684,7 +684,7 @@ EXCUSES: dict[str, str] = {
 def mutations(event: Event) -> Iterator[tuple[str, Event | None]]:
     """Yield what is done to a line, and what is left of it."""
     yield "dropped", None
-    for names in FIELDS[event["event"]]:
+    for names in FIELDS[event.event]:
         yield (
             f"{'/'.join(names)} + 1000",
             msgspec.structs.replace(event, **{name: getattr(event, name) + 1000 for name in names}),
@@ -693,10 +693,10 @@ def mutations(event: Event) -> Iterator[tuple[str, Event | None]]:
 
 def excuse(asked: Plan, event: Event, what: str) -> str | None:
     """Return why a mutated history may stay green, by its name."""
-    kind = event["event"]
+    kind = event.event
     if kind == "recorded" and what == "dropped":
         return "a result less"
-    if not asked.sealed and (kind == "log" or event.get("hop") == "sink"):
+    if not asked.sealed and (kind == "log" or getattr(event, "hop", None) == "sink"):
         return "logs of version 1"
     if kind == "log" and what == "stable/end + 1000":
         return "ends of a log with markers"
@@ -725,7 +725,7 @@ def test_no_mutation_of_an_authority_stays_green(folder: Path) -> None:
     events = read_history(folder / "history", asked.id).events
     tried = 0
     for number, event in enumerate(events):
-        for what, left in mutations(event) if event["event"] in FIELDS else ():
+        for what, left in mutations(event) if event.event in FIELDS else ():
             tried += 1
             changed = a_history(
                 (*events[:number], *((left,) if left else ()), *events[number + 1 :])

@@ -124,7 +124,7 @@ def test_new_partitions_are_shared_out_when_the_members_have_them_all(scene: Sce
     source, every = SourceTopic(scene), [*range(200)]
     tell(scene, kinds.READY, by="old", role="consumer", partitions=every)
     source.add()
-    before, *_ = added = [event["partition"] for event in scene.so_far.of(kinds.ADDED)]
+    before, *_ = added = [event.partition for event in scene.so_far.of(kinds.Added)]
     assert before == narrow(CELL.settings, Settings).topic.partitions
     assert len(added) == scene.added > 1, (
         "else the shares of two members would say no more than that of one"
@@ -148,9 +148,9 @@ def test_a_topic_grows_by_what_puts_the_target_into_a_new_partition(scene: Scene
         assert len(grown) == number
         assert scene.added == grown[-1] - first
         assert len(scene.every_partition({})) == grown[-1]
-    added = scene.so_far.of(kinds.ADDED)
-    assert [event["partition"] for event in added] == [*range(first, grown[-1])]
-    assert {event["before"] for event in added} == {first, grown[0]}
+    added = scene.so_far.of(kinds.Added)
+    assert [event.partition for event in added] == [*range(first, grown[-1])]
+    assert {event.before for event in added} == {first, grown[0]}
 
 
 def asks(scene: Scene, api: str, number: int = 1, way: str = "request") -> None:

@@ -28,7 +28,7 @@ from harness.model.history import (
 )
 from harness.model.waiting import wait_until
 from harness.wire.cells import in_json
-from tests.events import typed, whole
+from tests.events import plain, typed, whole
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -105,7 +105,7 @@ def test_a_killed_writer_leaves_a_readable_history(tmp_path: Path) -> None:
         assert status == -signal.SIGKILL
         history = read_history(tmp_path)
         assert history.damage == ()
-        numbers = [row["number"] for row in history.events]
+        numbers = [row["number"] for row in plain(history.events)]
         assert numbers == list(range(1, len(numbers) + 1))
         assert numbers
 
@@ -123,7 +123,7 @@ def test_a_line_may_be_cut_anywhere(tmp_path_factory: pytest.TempPathFactory, cu
     (folder / "a.jsonl").write_bytes(whole[:kept])
     history = read_history(folder)
     complete = kept >= len(whole) - 1  # only the newline is missing: the line is whole
-    assert [row["t"] for row in history.events] == ([1, 2] if complete else [1])
+    assert [row.t for row in history.events] == ([1, 2] if complete else [1])
     assert history.cut_lines == (() if complete or kept == first else ("a.jsonl",))
     assert history.damage == ()
 
@@ -155,7 +155,7 @@ def test_damage_in_the_middle_is_reported(tmp_path: Path, bad: str) -> None:
     (damage,) = history.damage
     assert damage.partition(" ")[0] == "a.jsonl:2"
     assert history.cut_lines == ()
-    assert [row["t"] for row in history.events] == [1, 3]
+    assert [row.t for row in history.events] == [1, 3]
 
 
 def test_a_whole_line_that_is_no_event_was_not_cut(tmp_path: Path) -> None:
@@ -211,7 +211,7 @@ def test_a_file_shared_after_a_crash_is_damage(tmp_path: Path) -> None:
         history.write("number", number=4)
     found = read_history(tmp_path)
     assert found.damage == ("a.jsonl:2",)
-    assert [row.get("number") for row in found.events] == [None, 4]
+    assert [row.get("number") for row in plain(found.events)] == [None, 4]
 
 
 # --- several writers ------------------------------------------------------------------------------
@@ -226,8 +226,8 @@ def test_events_of_several_writers_merge_by_time(tmp_path: Path) -> None:
     write(tmp_path / "deep" / "er" / "a.jsonl", event(5), event(1))
     write(tmp_path / "notes.txt", "not a history")
     history = read_history(tmp_path)
-    assert [row["t"] for row in history.events] == [1, 2, 2, 5, 9]
-    assert [row["mark"] for row in history.events if "mark" in row] == [1, 2]
+    assert [row.t for row in history.events] == [1, 2, 2, 5, 9]
+    assert [row["mark"] for row in plain(history.events) if "mark" in row] == [1, 2]
     assert history.damage == ()
 
 
@@ -238,7 +238,7 @@ def test_a_line_told_twice_counts_once_and_is_damage(tmp_path: Path) -> None:
     write(tmp_path / "a.jsonl", event(1, mark=1), event(2, mark=2))
     write(tmp_path / "copy of a.jsonl", event(1, mark=1), event(3, mark=3), event(3, mark=3))
     history = read_history(tmp_path)
-    assert [row["mark"] for row in history.events] == [1, 2, 3]
+    assert [row["mark"] for row in plain(history.events)] == [1, 2, 3]
     assert history.damage == ("copy of a.jsonl:1 (told twice)", "copy of a.jsonl:3 (told twice)")
 
 
@@ -269,7 +269,7 @@ def test_a_writer_that_goes_on_in_a_file_numbers_from_one(tmp_path: Path) -> Non
             history.write("number")
     found = read_history(tmp_path)
     assert found.damage == ()
-    assert [row["line"] for row in found.events] == [1, 2, 1, 2, 1, 2]
+    assert [row.line for row in found.events] == [1, 2, 1, 2, 1, 2]
 
 
 def test_a_line_of_another_cell_is_damage(tmp_path: Path) -> None:
@@ -278,7 +278,7 @@ def test_a_line_of_another_cell_is_damage(tmp_path: Path) -> None:
     """
     write(tmp_path / "a.jsonl", event(1), event(2, cell="d"), {"t": 3, "event": "number"})
     history = read_history(tmp_path, "c")
-    assert [row["t"] for row in history.events] == [1]
+    assert [row.t for row in history.events] == [1]
     assert history.damage == ("a.jsonl:2 (of another cell)", "a.jsonl:3 (of another cell)")
     assert len(read_history(tmp_path).events) == 3
 
@@ -311,10 +311,11 @@ def test_what_is_written_is_what_is_read(tmp_path: Path) -> None:
         history.write("first", **fields)
         history.write("second")
     first, second = read_history(tmp_path).events
-    assert {name: first[name] for name in fields} == fields
-    assert (first["cell"], first["by"], first["event"]) == ("c", "w", "first")
-    assert first["t"] <= second["t"]
-    assert abs(first["w"] - second["w"]) < 60 * 10**9
+    assert isinstance(first, kinds.OfUnknownKind)
+    assert first.fields == fields
+    assert (first.cell, first.by, first.event) == ("c", "w", "first")
+    assert first.t <= second.t
+    assert abs(first.w - second.w) < 60 * 10**9
 
 
 @pytest.mark.parametrize("kind", sorted(CLASSES))
@@ -371,14 +372,14 @@ def test_a_writer_goes_on_where_the_file_ends(tmp_path: Path) -> None:
     for number in range(3):
         with HistoryWriter(tmp_path / "new" / "a.jsonl", cell="c", by="w") as history:
             history.write("number", number=number)
-    assert [row["number"] for row in read_history(tmp_path).events] == [0, 1, 2]
+    assert [row["number"] for row in plain(read_history(tmp_path).events)] == [0, 1, 2]
 
 
 def test_of_selects_kinds_in_order(tmp_path: Path) -> None:
     """``of`` yields exactly the kinds asked for, by time."""
     write(tmp_path / "a.jsonl", event(3, event="a"), event(1, event="b"), event(2, event="c"))
     history = read_history(tmp_path)
-    assert [row["t"] for row in history.of("a", "c")] == [2, 3]
+    assert [row.t for row in history.of("a", "c")] == [2, 3]
     assert not list(history.of("d"))
 
 
@@ -413,7 +414,7 @@ def test_a_line_that_fits_only_in_part_is_an_error(tmp_path: Path) -> None:
     assert lines[0].startswith(f"cannot write the history {file}: only ")
     assert file.stat().st_size == 1000
     found = read_history(tmp_path)
-    assert [row["number"] for row in found.events] == list(range(len(found.events)))
+    assert [row["number"] for row in plain(found.events)] == list(range(len(found.events)))
     assert found.events
     assert (found.cut_lines, found.damage) == (("a.jsonl",), ())
 
@@ -474,14 +475,14 @@ def test_lines_of_one_moment_are_numbered_and_whole(
         history.write("ended", number=7)
     read = read_history(tmp_path)
     assert read.damage == ()
-    assert [(e["line"], e["event"]) for e in read.events] == [
+    assert [(e.line, e.event) for e in read.events] == [
         (1, "begun"),
         (2, "sent"),
         (3, "frame"),
         (4, "ended"),
     ]
-    for (kind, fields), seen in zip(given_lines, read.of("sent", "frame"), strict=True):
-        told = {name: seen[name] for name in fields}
+    for (kind, fields), seen in zip(given_lines, read.of(kinds.Sent, kinds.Frame), strict=True):
+        told = {name: getattr(seen, name) for name in fields}
         assert (seen.event, seen.cell, seen.by, told) == (kind, "c", "w", fields)
     lines = (tmp_path / "w.jsonl").read_bytes().splitlines(keepends=True)
     (tmp_path / "w.jsonl").write_bytes(b"".join([*lines[:2], lines[2][:-9]]))

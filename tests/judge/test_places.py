@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from harness.model import events as kinds
 from harness.model.places import Removal
-from tests.events import placed, typed
+from tests.events import placed, plain, typed
 from tests.judge.runs import TARGET, history_of, run
 
 if TYPE_CHECKING:
@@ -29,9 +30,9 @@ def test_a_history_of_before_is_given_places() -> None:
     after = placed(before)
     assert len(after) == len(before)
     names = {"stored", "removed", "recorded", "absorbed"}
-    assert all(row["place"] is not None for row in after if row["event"] in names)
-    assert [row["why"] for row in after if row["event"] == "removed"] == [Removal.RETENTION]
-    assert [row for row in after if row["event"] not in names] == [
+    assert all(getattr(row, "place", None) is not None for row in after if row.event in names)
+    assert [row.why for row in after if isinstance(row, kinds.Removed)] == [Removal.RETENTION]
+    assert [row for row in after if row.event not in names] == [
         typed(row) for row in before if row["event"] not in names | {"deleted"}
     ]
 
@@ -49,7 +50,7 @@ def test_a_queue_of_classic_has_the_name_that_its_broker_counts_by() -> None:
         {"event": "sent", "topic": "q", "t": 2},
         {"event": "log", "t": 3},
     ]
-    assert [row.get("topic") for row in placed(lines)] == ["q", "q", ""]
+    assert [row["topic"] for row in plain(placed(lines))] == ["q", "q", ""]
 
 
 @pytest.mark.parametrize(
@@ -70,5 +71,5 @@ def test_what_a_copy_of_before_waits_for_follows_from_its_log(
     for row in story.events:
         if row["event"] == change.get("event"):
             row.update(change)
-    copy = next(row for row in history_of(story).of("stored") if row["record"] == TARGET)
-    assert copy["waiting"] == waiting
+    copy = next(row for row in history_of(story).of(kinds.Stored) if row.record == TARGET)
+    assert copy.waiting == waiting

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import msgspec
 import pytest
 
+from harness.model import events as kinds
 from harness.model.history import read_history
 from harness.systems.spark.rollback import Moment, Rollback, rollback_of
 from tests.events import a_history
@@ -61,9 +62,9 @@ def test_a_state_that_did_not_go_back_is_torn(events: list[Event]) -> None:
     time.
     """
     spoilt = [
-        msgspec.structs.replace(event, records=(*event["records"], "k1-14"))
-        if (event["event"], event["by"], event.get("batch"), event.get("key"))
-        == ("state", "driver-2", 7, "k1")
+        msgspec.structs.replace(event, records=(*event.records, "k1-14"))
+        if isinstance(event, kinds.State)
+        and (event.by, event.batch, event.key) == ("driver-2", 7, "k1")
         else event
         for event in events
     ]
@@ -75,14 +76,14 @@ def test_a_state_that_did_not_go_back_is_torn(events: list[Event]) -> None:
 def test_without_a_checkpoint_nothing_is_left(events: list[Event]) -> None:
     """A driver that begins with batch 0 was given nothing back, whatever the one before it had."""
     again = [
-        msgspec.structs.replace(event, batch=event["batch"] - 7)
-        if event["event"] in {"state", "batch"} and event["by"].startswith("driver-2")
+        msgspec.structs.replace(event, batch=event.batch - 7)
+        if isinstance(event, (kinds.State, kinds.Batch)) and event.by.startswith("driver-2")
         else event
         for event in events
     ]
     again = [
-        msgspec.structs.replace(event, records=event["news"])
-        if event["event"] == "state" and event["by"] == "driver-2"
+        msgspec.structs.replace(event, records=event.news)
+        if isinstance(event, kinds.State) and event.by == "driver-2"
         else event
         for event in again
     ]
@@ -94,7 +95,7 @@ def test_without_a_checkpoint_nothing_is_left(events: list[Event]) -> None:
 @pytest.mark.parametrize("without", ["driver-2", "driver-2-jvm"])
 def test_nothing_is_told_of_one_driver(events: list[Event], without: str) -> None:
     """Where no other driver took over, or its log of batches is gone, nothing is said."""
-    rest = tuple(event for event in events if event["by"] != without)
+    rest = tuple(event for event in events if event.by != without)
     assert rollback_of(replace(read_history(GOLDEN), events=rest)) is None
 
 

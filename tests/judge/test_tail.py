@@ -54,7 +54,7 @@ def append(file: Path, data: bytes) -> None:
 
 def numbers(events: list[Event]) -> list[int]:
     """Return what they are called by."""
-    return [event["number"] for event in events]
+    return [event.line for event in events]
 
 
 def content_of(name: str) -> st.SearchStrategy[bytes]:
@@ -88,7 +88,7 @@ def test_however_it_is_written_each_event_is_told_once(
         left[name] = left[name][size:]
         if cuts.random() < 0.5:
             new = tail.read()
-            assert [e["t"] for e in new] == sorted(e["t"] for e in new)
+            assert [e.t for e in new] == sorted(e.t for e in new)
             got += new
     got += tail.read()
     assert tail.read() == []
@@ -315,8 +315,8 @@ def test_what_is_looked_for_is_looked_at_once(tmp_path: Path) -> None:
     so_far, seen = SoFar(tmp_path), list[int]()
 
     def even(event: Event) -> bool:
-        seen.append(event["number"])
-        return bool(event["number"] % 2 == 0)
+        seen.append(event.line)
+        return event.line % 2 == 0
 
     append(tmp_path / "a.jsonl", line(1) + line(2) + line(3, event="other"))
     find, other = so_far.finder("number", even), so_far.finder("other", lambda _: True)

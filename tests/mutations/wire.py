@@ -71,7 +71,7 @@ def await_delivery(cell: WireCell, records: frozenset[str]) -> None:
     behind them drops both.
     """
     given = SoFar(cell._writer.path.parent).finder(
-        kinds.DELIVERED, lambda event: event["record"] in records
+        kinds.Delivered, lambda event: event.record in records
     )
     wait_until(lambda: bool(given()), within_s=READ_S, because="a reader to be given what has come")
 

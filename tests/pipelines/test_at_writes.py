@@ -5,7 +5,7 @@ where they do not.
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 import pytest
 
@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     from harness.model.history import Event
     from harness.saved import CellResult
 
+    A = TypeVar("A", bound=Event)
+
 FOLDER = EXAMPLES / "mistakes" / "two-transactions"
 FIRST, SECOND = "consumer-crash-at-write-2", "consumer-crash-at-write-4"
 """Behind the first unlink of a journal, which ends a transaction of SQLite's, and behind the
@@ -50,7 +52,7 @@ def system() -> Iterator[DeclaredSystem]:
     found.close()
 
 
-def told(found: CellResult, kind: str) -> list[Event]:
+def told(found: CellResult, kind: type[A]) -> list[A]:
     """Return what the history of a cell says of a kind."""
     return list(read_history(found.directory / HISTORY).of(kind))
 
@@ -70,9 +72,9 @@ def test_a_row_and_its_position_come_apart_between_two_transactions(
     assert broken.verdict.by_fault
     assert len(broken.judgement.account.duplicated) == 1
     assert not broken.judgement.account.lost
-    [held] = told(broken, kinds.DURABLE)
-    assert held["files"] == (str(broken.directory.resolve() / "work" / "orders.db-journal"),)
-    assert next(e["signal"] for e in told(broken, kinds.NODE) if e["phase"] == "exited") == 9
+    [held] = told(broken, kinds.Durable)
+    assert held.files == (str(broken.directory.resolve() / "work" / "orders.db-journal"),)
+    assert next(e.signal for e in told(broken, kinds.Node) if e.phase == "exited") == 9
     said = "\n".join(advice(broken))
     assert "was held after unlink" in said
     assert "write the result and its position in one transaction" in said
@@ -98,11 +100,11 @@ def test_one_process_of_a_stage_is_killed_alone(system: DeclaredSystem, tmp_path
     file.write_text(text.replace('"{python} right.py {work}/orders.db"', command), encoding="utf-8")
     found = check(system, tmp_path / "reports", file, FIRST)[FIRST]
     assert found.verdict.kind is Kind.KEPT, found.verdict.reason
-    [held] = told(found, kinds.DURABLE)
-    ends = [e for e in told(found, kinds.NODE) if e["phase"] == "exited"]
-    assert [(e["pid"], e["signal"], e["status"]) for e in ends[:2]] == [
-        (held["pid"], 9, None),
-        (ends[0]["of"], None, 1),
+    [held] = told(found, kinds.Durable)
+    ends = [e for e in told(found, kinds.Node) if e.phase == "exited"]
+    assert [(e.pid, e.signal, e.status) for e in ends[:2]] == [
+        (held.pid, 9, None),
+        (ends[0].of, None, 1),
     ]
 
 
@@ -118,4 +120,4 @@ def test_a_write_that_never_comes_is_no_crash(system: DeclaredSystem, tmp_path: 
     [found] = saved.results
     assert (found.verdict.kind, found.verdict.reason) == (Kind.VOID, "the fault did not fire")
     assert found.judgement.account.counts["recorded"] == found.plan.offered
-    assert not told(found, kinds.DURABLE)
+    assert not told(found, kinds.Durable)

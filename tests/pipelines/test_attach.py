@@ -19,6 +19,7 @@ from harness.cli.application import application
 from harness.judge.verdict import Kind
 from harness.matrix.checking import Check, seen_in
 from harness.matrix.progress import make_progress
+from harness.model import events as kinds
 from harness.model.failures import EnvironmentFailure, UsageError
 from harness.model.history import HISTORY, read_history
 from harness.model.waiting import wait_until
@@ -258,10 +259,10 @@ def test_somebody_elses_broker_is_used_and_left_as_it_was(broker: str, tmp_path:
     assert found.verdict.kind is Kind.KEPT, found.verdict.reason
     assert found.verdict.fired == 1
     assert found.judgement.account.duplicated == {found.plan.target}
-    nodes = {event["node"] for event in read_history(found.directory / HISTORY).of("node")}
+    nodes = {event.node for event in read_history(found.directory / HISTORY).of(kinds.Node)}
     assert nodes == {"producer", "consumer"}
-    wire = read_history(found.directory / HISTORY).of("conn")
-    assert len({event["node"] for event in wire}) == len(broker.split(","))
+    wire = read_history(found.directory / HISTORY).of(kinds.Conn)
+    assert len({event.node for event in wire}) == len(broker.split(","))
     assert what_is_there(broker) == before
 
 

@@ -13,6 +13,7 @@ from kafka.admin import KafkaAdminClient
 from harness.judge.verdict import Kind
 from harness.matrix.checking import Check, seen_in
 from harness.matrix.progress import make_progress
+from harness.model import events as kinds
 from harness.model.failures import EnvironmentFailure
 from harness.model.history import HISTORY, read_history
 from harness.model.waiting import wait_until
@@ -174,7 +175,7 @@ def test_programs_that_log_in_to_somebody_elses_broker_are_judged_alike(
         result.verdict.reason for result in found
     ]
     assert {result.verdict.fired for result in found} == {1}
-    steps = {event["api"] for event in read_history(found[0].directory / HISTORY).of("frame")}
+    steps = {event.api for event in read_history(found[0].directory / HISTORY).of(kinds.Frame)}
     assert {"SaslHandshake", "SaslAuthenticate"} <= steps
     asked.system.close()
     files = [file for file in (tmp_path / "reports").rglob("*") if file.is_file()]

@@ -15,6 +15,7 @@ import pytest
 from harness.judge.verdict import Kind
 from harness.matrix.checking import Check, seen_in
 from harness.matrix.progress import make_progress
+from harness.model import events as kinds
 from harness.model.history import HISTORY, read_history
 from harness.model.prediction import Select
 from harness.pipelines import read_pipeline
@@ -807,11 +808,11 @@ def test_who_ends_in_order_keeps_its_promise(system: DeclaredSystem, tmp_path: P
     for point, stage in zip(points, ("producer", "consumer", "producer"), strict=True):
         lives = [
             e
-            for e in read_history(found[point].directory / HISTORY).of("node")
-            if e["node"] == stage
+            for e in read_history(found[point].directory / HISTORY).of(kinds.Node)
+            if e.node == stage
         ]
         assert found[point].verdict.fired == 1
-        assert any(e["phase"] == "told" for e in lives) is (point != "input-ends-while-sending")
+        assert any(e.phase == "told" for e in lives) is (point != "input-ends-while-sending")
 
 
 @pytest.mark.rest
@@ -831,8 +832,10 @@ def test_a_consumer_dies_wherever_it_reads_and_is_not_answered_when_it_comes_bac
         points, Kind.KEPT
     ), [result.verdict.reason for result in found.values()]
     assert all(result.verdict.fired == 1 for result in found.values())
-    told = list(read_history(found["consumer-crash-at-next-fetch"].directory / HISTORY).of("rule"))
-    assert [(e["rule"], e["api"]) for e in told if e["phase"] == "hit"] == [
+    told = list(
+        read_history(found["consumer-crash-at-next-fetch"].directory / HISTORY).of(kinds.Rule)
+    )
+    assert [(e.rule, e.api) for e in told if e.phase == "hit"] == [
         ("before-fault", "Fetch"),
         ("fault", "Fetch"),
     ]
@@ -850,18 +853,18 @@ def test_a_producer_that_makes_its_own_records_sends_them_in_three_waves(
     assert found.verdict.kind is Kind.KEPT, found.verdict.reason
     assert found.verdict.fired == 1
     told = read_history(found.directory / HISTORY)
-    rules = {(e["rule"], e["phase"]): e for e in told.of("rule")}
-    assert rules["second-wave", "hit"]["records"] == ("r-17",)
-    assert rules["last-wave", "hit"]["records"] == ("r-33",)
-    healed = next(e["t"] for e in told.of("fault") if e["phase"] == "healed")
+    rules = {(e.rule, str(e.phase)): e for e in told.of(kinds.Rule)}
+    assert rules["second-wave", "hit"].records == ("r-17",)
+    assert rules["last-wave", "hit"].records == ("r-33",)
+    healed = next(e.t for e in told.of(kinds.Fault) if e.phase == "healed")
     assert (
-        rules["last-wave", "hit"]["t"]
-        < rules["fault", "hit"]["t"]
+        rules["last-wave", "hit"].t
+        < rules["fault", "hit"].t
         < healed
-        < rules["last-wave", "released"]["t"]
+        < rules["last-wave", "released"].t
     )
-    given = [e["t"] for e in told.of("fetched")]
-    assert given[0] < rules["second-wave", "released"]["t"] < rules["fault", "hit"]["t"] < given[-1]
+    given = [e.t for e in told.of(kinds.Fetched)]
+    assert given[0] < rules["second-wave", "released"].t < rules["fault", "hit"].t < given[-1]
 
 
 @pytest.mark.rest
@@ -928,7 +931,7 @@ def test_one_process_of_several_that_ends_without_a_fault_proves_nothing(
         in found.verdict.reason
     )
     assert "it last said: no licence for more" in found.verdict.reason
-    assert any(e["phase"] == "gone" for e in read_history(found.directory / HISTORY).of("node"))
+    assert any(e.phase == "gone" for e in read_history(found.directory / HISTORY).of(kinds.Node))
 
 
 @pytest.mark.rest

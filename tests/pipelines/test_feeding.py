@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from harness.model import events as kinds
 from harness.model.history import HistoryWriter, read_history
 from harness.pipelines.declaration import Resend
 from harness.runtimes.interface import NodeStateError
@@ -80,14 +81,14 @@ def test_who_hurries_gives_all_and_then_the_end(
     finally:
         feeder.close()
     assert node.got == [*LINES.values()]
-    told = [(e["event"], e.get("record")) for e in read_history(tmp_path).events]
+    told = [(e.event, getattr(e, "record", None)) for e in read_history(tmp_path).events]
     assert told == [
         *(("taken", record) for record in LINES),
         ("fault", None),
         ("input_ended", None),
     ]
-    [end] = read_history(tmp_path).of("input_ended")
-    assert (end["role"], end["incarnation"], end["given"]) == ("producer", 1, len(LINES))
+    [end] = read_history(tmp_path).of(kinds.InputEnded)
+    assert (end.role, end.incarnation, end.given) == ("producer", 1, len(LINES))
 
 
 @pytest.mark.parametrize("header", ["", "number,customer"])

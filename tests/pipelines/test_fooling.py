@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from harness.judge.verdict import Kind
+from harness.model import events as kinds
 from harness.model.history import HISTORY, read_history
 from harness.pipelines import read_pipeline
 from harness.systems.declared.system import DeclaredSystem
@@ -53,16 +54,16 @@ def test_a_mark_and_its_row_come_apart_though_nothing_is_flushed(
     """
     points = [f"consumer-crash-at-write-{number}" for number in range(1, 7)]
     found = check(system, tmp_path, PROGRAMS / "marks-first" / "pipeline.toml", *points)
-    kinds = {name: one.verdict.kind for name, one in found.items()}
-    assert set(kinds.values()) == {Kind.KEPT, Kind.BROKEN}, [
+    verdicts = {name: one.verdict.kind for name, one in found.items()}
+    assert set(verdicts.values()) == {Kind.KEPT, Kind.BROKEN}, [
         one.verdict.reason for one in found.values()
     ]
     for one in found.values():
         broken = one.verdict.kind is Kind.BROKEN
         assert len(one.judgement.account.lost) == int(broken)
         assert one.verdict.fired == 1
-        [held] = read_history(one.directory / HISTORY).of("durable")
-        assert held["files"] == (str(one.directory.resolve() / "work" / "orders.db-wal"),)
+        [held] = read_history(one.directory / HISTORY).of(kinds.Durable)
+        assert held.files == (str(one.directory.resolve() / "work" / "orders.db-wal"),)
 
 
 @pytest.mark.strace

@@ -124,14 +124,14 @@ def test_one_of_them_dies_alone(
         assert set(group_members(shell.pid)) == {shell.pid, other}
         with pytest.raises(StageError, match="before it could be killed"):
             target.kill()
-    events = list(read_history(tmp_path).of(kinds.NODE))
-    assert [(e["phase"], e["pid"] == victim) for e in events[1:]] == [
+    events = list(read_history(tmp_path).of(kinds.Node))
+    assert [(e.phase, e.pid == victim) for e in events[1:]] == [
         ("paused", True),
         ("resumed", True),
         ("exited", True),
     ]
-    assert events[-1]["signal"] == signal.SIGKILL
-    assert events[-1]["of"] == shell.pid
+    assert events[-1].signal == signal.SIGKILL
+    assert events[-1].of == shell.pid
 
 
 def test_of_an_earlier_incarnation_nothing_ends_by_itself(
@@ -154,7 +154,7 @@ def test_of_an_earlier_incarnation_nothing_ends_by_itself(
             scene, {Role.CONSUMER: stage}, Workers({Role.CONSUMER: stage}, lambda _: False)
         )
         owners.attribute()
-        assert len(list(read_history(tmp_path).of(kinds.OWNER))) == 1
+        assert len(list(read_history(tmp_path).of(kinds.Owner))) == 1
         stage.kill()
         stage.start()
         tell(
@@ -229,8 +229,8 @@ def test_a_worker_that_ends_by_itself_is_told_at_once(
         wait_until(lambda: gone(second), within_s=10, because="it to be gone")
         stands.attribute()
         assert len(told) == 1
-    [gone_by_itself] = [e for e in read_history(tmp_path).of(kinds.NODE) if e["phase"] == "gone"]
-    assert (gone_by_itself["pid"], gone_by_itself["node"]) == (first, "consumer")
+    [gone_by_itself] = [e for e in read_history(tmp_path).of(kinds.Node) if e.phase == "gone"]
+    assert (gone_by_itself.pid, gone_by_itself.node) == (first, "consumer")
 
 
 def test_a_worker_that_is_replaced_is_not_missed(stage: CommandNode) -> None:
@@ -339,12 +339,8 @@ def test_who_is_down_for_a_while_comes_back_later(tmp_path: Path, listener: sock
             said.append(stage.supervise())
         assert "the consumer ended with status 3, and stays down for 0.5 s" in said
         assert said[-1] == "the consumer ended with status 3 and was started again"
-    lives = [
-        e for e in read_history(tmp_path).of(kinds.NODE) if e["phase"] in {"started", "exited"}
-    ]
-    ends, starts = (
-        [e["t"] for e in lives if e["phase"] == phase] for phase in ("exited", "started")
-    )
+    lives = [e for e in read_history(tmp_path).of(kinds.Node) if e.phase in {"started", "exited"}]
+    ends, starts = ([e.t for e in lives if e.phase == phase] for phase in ("exited", "started"))
     assert all(start - end >= 0.5e9 for end, start in zip(ends[:3], starts[1:], strict=True))
 
 
@@ -423,8 +419,8 @@ def test_a_stranger_on_the_route_is_named_and_not_touched(
         stage.kill()
         assert stranger.alive
         worker = stranger.pid
-    [owned] = read_history(tmp_path).of(kinds.OWNER)
-    [found] = read_history(tmp_path).of(kinds.STRANGER)
-    assert owned["conn"] == 0
-    assert (found["conn"], found["role"], found["pid"]) == (1, "consumer", worker)
-    assert found["command"] == command_line(tmp_path, listener)
+    [owned] = read_history(tmp_path).of(kinds.Owner)
+    [found] = read_history(tmp_path).of(kinds.Stranger)
+    assert owned.conn == 0
+    assert (found.conn, found.role, found.pid) == (1, "consumer", worker)
+    assert found.command == command_line(tmp_path, listener)

@@ -251,9 +251,9 @@ def test_a_history_of_a_queue_names_no_offsets(results: dict[str, CellResult]) -
         assert (event.partition, event.offset, event.epoch) == (None, None, None)
     counted = {event.queue: event.ready for event in history.of(kinds.Counted)}
     assert counted == {"queue": 0, "dead letters": 1}
-    [aside] = [event["place"] for event in history.of(kinds.STORED) if event["hop"] == "aside"]
-    assert [event["to"] for event in history.of(kinds.MOVED)] == [aside]
-    assert [event["redelivered"] for event in history.of(kinds.DELIVERED)].count(True) == 2
+    [aside] = [event.place for event in history.of(kinds.Stored) if event.hop == "aside"]
+    assert [event.to for event in history.of(kinds.Moved)] == [aside]
+    assert [event.redelivered for event in history.of(kinds.Delivered)].count(True) == 2
 
 
 FEW = st.integers(0, 3)

@@ -40,12 +40,12 @@ def test_every_frame_of_a_record_is_listed_and_no_other(cell: CellResult) -> Non
     heading, *lines, _ = event_lines([cell], record=target, frames=True)
     assert heading == f"{cell.plan.id}  ✔ kept"
     history = read_history(cell.directory / HISTORY)
-    asked = {e["request"] for e in history.of("sent", "produce_answer") if e["record"] == target}
-    want = [e for e in history.of("frame") if f"{e['conn']}:{e['corr']}" in asked]
+    asked = {e.request for e in history.of(kinds.Sent, kinds.ProduceAnswer) if e.record == target}
+    want = [e for e in history.of(kinds.Frame) if f"{e.conn}:{e.corr}" in asked]
     assert len(want) == 4
     frames = [line for line in lines if "correlation" in line and "rule" not in line]
     assert [line.split("correlation ")[1].split(",")[0] for line in frames] == [
-        str(e["corr"]) for e in want
+        str(e.corr) for e in want
     ]
     assert [
         line.split("rule fault ")[1].split(":")[0] for line in lines if "rule fault " in line
@@ -88,7 +88,7 @@ def test_the_lines_are_those_of_the_history_as_json(cell: CellResult) -> None:
     """For programs: every line is an event, and none is changed."""
     lines = [json.loads(line) for line in event_lines([cell], frames=True, as_json=True)]
     history = read_history(cell.directory / HISTORY)
-    assert [event_of(line) for line in lines] == list(history.of("frame", "rule"))
+    assert [event_of(line) for line in lines] == list(history.of(kinds.Frame, kinds.Rule))
 
 
 def test_what_is_not_there_is_said(cell: CellResult) -> None:

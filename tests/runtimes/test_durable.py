@@ -589,9 +589,9 @@ def test_a_stage_is_held_in_its_first_life(tmp_path: Path) -> None:
         wait_until(stage.ended, within_s=WITHIN_S, because="its second life to end")
         assert stage.held() is None
     assert (tmp_path / "done").exists()
-    [event] = read_history(tmp_path).of(kinds.DURABLE)
+    [event] = read_history(tmp_path).of(kinds.Durable)
     assert {
-        name: event[name]
+        name: getattr(event, name)
         for name in ("role", "incarnation", "side", "call", "occurrence", "number", "result")
     } == {
         "role": "producer",
@@ -602,8 +602,8 @@ def test_a_stage_is_held_in_its_first_life(tmp_path: Path) -> None:
         "number": 1,
         "result": "0",
     }
-    lives = list(read_history(tmp_path).of(kinds.NODE))
-    assert [(e["phase"], e.get("signal"), e.get("status")) for e in lives] == [
+    lives = list(read_history(tmp_path).of(kinds.Node))
+    assert [(e.phase, e.signal, e.status) for e in lives] == [
         ("started", None, None),
         ("exited", signal.SIGKILL, None),
         ("started", None, None),

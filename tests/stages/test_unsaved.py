@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from harness.model import events as kinds
 from harness.model.history import HistoryWriter, read_history
 from harness.stages.clients.interface import ClientError, Delivered, Meaning
 from harness.stages.consuming import Unsaved, save, save_until_confirmed
@@ -71,7 +72,7 @@ def test_what_was_not_saved_is_saved_with_the_next_batch_or_poll(tmp_path: Path)
     one.save([at(1, 7)])
     one.save([at(0, 5)])
     assert client.committed == [{0: 5}, {1: 8, 0: 6}]
-    told = [(e["partition"], e["error"] is None) for e in read_history(tmp_path).of("saved")]
+    told = [(e.partition, e.error is None) for e in read_history(tmp_path).of(kinds.Saved)]
     assert told == [(0, False), (0, True), (1, False), (1, True), (0, True)]
 
 
@@ -125,6 +126,6 @@ def test_who_is_fenced_ends(save: Callable[..., object], tmp_path: Path) -> None
     with pytest.raises(ClientError, match="no answer"):
         save(Stage(), ledger, client, [at(0, 4)])
     assert client.committed == []
-    assert [e["error"] for e in read_history(tmp_path).of("saved")] == [
+    assert [e.error for e in read_history(tmp_path).of(kinds.Saved)] == [
         "KafkaTimeoutError: no answer"
     ]

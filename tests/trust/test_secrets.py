@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from harness.judge.verdict import Kind
+from harness.model import events as kinds
 from harness.model.history import HISTORY, read_history
 from harness.model.scenario import Deployment
 from harness.model.semantics import Semantic
@@ -62,7 +63,7 @@ def test_who_logs_in_is_judged_as_ever(results: Sequence[CellResult]) -> None:
     ]
     assert [result.verdict.kind for result in results].count(Kind.KEPT) == 2
     for result in results:
-        steps = {event["api"] for event in read_history(result.directory / HISTORY).of("frame")}
+        steps = {event.api for event in read_history(result.directory / HISTORY).of(kinds.Frame)}
         assert {"SaslHandshake", "SaslAuthenticate"} <= steps
 
 

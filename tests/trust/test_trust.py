@@ -189,14 +189,14 @@ def test_cells_that_share_a_death_are_each_held_at_their_own_trigger(tmp_path: P
     deaths = set()
     for result in found.values():
         history = read_history(result.directory / HISTORY)
-        (hit,) = (event for event in history.of(kinds.RULE) if event["phase"] == "hit")
+        (hit,) = (event for event in history.of(kinds.Rule) if event.phase == "hit")
         (death,) = (
             event
-            for event in history.of(kinds.NODE)
-            if (event["node"], event["phase"]) == ("broker-1", "exited")
+            for event in history.of(kinds.Node)
+            if (event.node, event.phase) == ("broker-1", "exited")
         )
-        deaths.add((death["pid"], death["signal"]))
-        assert result.plan.target in hit["records"]
-        assert death["t"] > hit["t"]
+        deaths.add((death.pid, death.signal))
+        assert result.plan.target in (hit.records or ())
+        assert death.t > hit.t
     assert len(deaths) == 1
     assert {signal for _, signal in deaths} == {SIGKILL}

@@ -9,10 +9,11 @@ import json
 import os
 import subprocess
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar, overload
 
 import pytest
 
+from harness.model import events as kinds
 from harness.model.history import read_history
 from harness.model.tail import SoFar
 from harness.model.waiting import wait_until
@@ -23,11 +24,13 @@ from harness.wire.messages import Route
 from tests.wire.broker import WITHIN_S, Client, ScriptedBroker
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping, Sequence
     from pathlib import Path
 
     from harness.model.history import Event
     from harness.wire.rules import Rule
+
+    A = TypeVar("A", bound=Event)
 
 PROTOCOLS = {
     "small": "tests.wire.small:Small",
@@ -88,15 +91,21 @@ class WireProcess:
         return code
 
 
-def hit_in(folder: Path, rule: str = "r", number: int = 1) -> Event:
+def hit_in(folder: Path, rule: str = "r", number: int = 1) -> kinds.Rule:
     """Wait for the ``number``-th hit of a rule in a cell's history, as those do who control the
     wire.
     """
     hits = SoFar(folder).finder(
-        "rule", lambda event: event["phase"] == "hit" and event["rule"] == rule
+        kinds.Rule, lambda event: event.phase is kinds.RulePhase.HIT and event.rule == rule
     )
     wait_until(lambda: len(hits()) >= number, within_s=WITHIN_S, because=f"hit {number} of {rule}")
     return hits()[number - 1]
+
+
+def hold_of(hit: kinds.Rule) -> str:
+    """Return the id of the hold that a hit has begun."""
+    assert hit.held is not None
+    return hit.held
 
 
 @dataclass
@@ -135,34 +144,41 @@ class Bench:
         """Arm a rule in the cell."""
         self.control.arm(self.cell, rule)
 
-    def events(self, *kinds: str) -> list[Event]:
+    @overload
+    def events(self) -> list[Event]: ...
+    @overload
+    def events(self, *wanted: type[A]) -> list[A]: ...
+
+    def events(self, *wanted: type[Event]) -> Sequence[Event]:
         """Return the cell's events so far, of these kinds."""
         return [
             event
             for event in read_history(self.path.parent).events
-            if not kinds or event["event"] in kinds
+            if not wanted or isinstance(event, wanted)
         ]
 
-    def phases(self, rule: str) -> list[str]:
+    def phases(self, rule: str) -> list[kinds.RulePhase]:
         """Return what became of a rule."""
-        return [event["phase"] for event in self.events("rule") if event["rule"] == rule]
+        return [event.phase for event in self.events(kinds.Rule) if event.rule == rule]
 
-    def hit(self, rule: str = "r", number: int = 1) -> Event:
+    def hit(self, rule: str = "r", number: int = 1) -> kinds.Rule:
         """Wait for the ``number``-th hit of a rule."""
         return hit_in(self.path.parent, rule, number)
 
-    def wait_event(self, kind: str, **fields: object) -> Event:
+    def wait_event(self, kind: type[A], **fields: object) -> A:
         """Wait for an event with these fields."""
 
-        def found() -> Event | None:
+        def found() -> A | None:
             matching = (
                 e
                 for e in self.events(kind)
-                if all(e.get(name) == value for name, value in fields.items())
+                if all(getattr(e, name) == value for name, value in fields.items())
             )
             return next(matching, None)
 
-        return wait_until(found, within_s=WITHIN_S, because=f"{kind} {fields} in the history")
+        return wait_until(
+            found, within_s=WITHIN_S, because=f"{kind.__name__} {fields} in the history"
+        )
 
     def close(self) -> None:
         """Leave everything."""

@@ -16,6 +16,7 @@ from harness.wire.messages import WireError
 from harness.wire.rules import Action, Direction, How, Rule
 from tests.wire import kafka_frames as kf
 from tests.wire.broker import WITHIN_S, ScriptedBroker, corr_of, request, response
+from tests.wire.conftest import hold_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -54,16 +55,16 @@ def test_a_refused_request_never_arrives_and_its_connection_goes_on(bench: Bench
     assert (refusal[4:8], told(refusal)) == ((7).to_bytes(4), [ERRORS[REFUSED]])
     assert client.ask(request(BEAT, 8, bench.name())) == response(8, b"answer")
     bench.broker.wait_corrs(8)
-    assert [event["record"] for event in bench.events(kinds.UNSENT)] == ["a-1"]
+    assert [event.record for event in bench.events(kinds.Unsent)] == ["a-1"]
     assert bench.phases("r") == ["armed", "hit", "answered"]
-    line = bench.wait_event(kinds.RULE, phase="answered")
-    assert (line["error"], line["forward"], line["reached"], line["records"]) == (
+    line = bench.wait_event(kinds.Rule, phase="answered")
+    assert (line.error, line.forward, line.reached, line.records) == (
         REFUSED,
         False,
         True,
         ("a-1",),
     )
-    assert "said" not in line
+    assert line.said is None
 
 
 def test_what_was_asked_before_is_answered_before(make_bench: Callable[..., Bench]) -> None:
@@ -94,7 +95,7 @@ def test_a_refusal_waits_behind_an_answer_that_is_held(bench: Bench) -> None:
     bench.arm(refuses())
     client = bench.client()
     client.send(request(BEAT, 1, bench.name()), produce(bench, 2))
-    held = bench.hit("held")["held"]
+    held = hold_of(bench.hit("held"))
     bench.hit()
     assert client.silent()
     bench.control.resolve(held, How.RELEASE)
@@ -113,14 +114,13 @@ def test_a_forwarded_request_is_done_and_its_answer_swallowed(
     assert told(client.ask(produce(bench, 7))) == [ERRORS[LATE]]
     assert told(client.ask(produce(bench, 8))) == [0]
     bench.broker.wait_corrs(7, 8)
-    bench.wait_event(kinds.PRODUCE_ANSWER, reached=True)
+    bench.wait_event(kinds.ProduceAnswer, reached=True)
     answers = [
-        (event["reached"], event["error"], event["offset"])
-        for event in bench.events(kinds.PRODUCE_ANSWER)
+        (event.reached, event.error, event.offset) for event in bench.events(kinds.ProduceAnswer)
     ]
     assert answers == [(False, 0, 5), (True, 0, 5)]
-    line = bench.wait_event(kinds.RULE, phase="answered")
-    assert (line["error"], line["forward"], line["reached"], line["said"], line["corr"]) == (
+    line = bench.wait_event(kinds.Rule, phase="answered")
+    assert (line.error, line.forward, line.reached, line.said, line.corr) == (
         LATE,
         True,
         True,
@@ -134,7 +134,7 @@ def test_what_the_broker_itself_says_is_written_down(make_bench: Callable[..., B
     bench = make_bench(ScriptedBroker(lambda frame: kf.produce_answer(corr_of(frame), error=6)))
     bench.arm(refuses(LATE, forward=True))
     assert told(bench.client().ask(produce(bench, 7))) == [ERRORS[LATE]]
-    assert bench.wait_event(kinds.RULE, phase="answered")["said"] == 6
+    assert bench.wait_event(kinds.Rule, phase="answered").said == 6
 
 
 def test_what_nobody_reads_of_the_broker_is_no_consent(make_bench: Callable[..., Bench]) -> None:
@@ -145,7 +145,7 @@ def test_what_nobody_reads_of_the_broker_is_no_consent(make_bench: Callable[...,
     bench = make_bench(ScriptedBroker(lambda frame: response(corr_of(frame), answer)))
     bench.arm(Rule("r", Action.ANSWER, Api.INIT_PRODUCER_ID, error="NOT_COORDINATOR", forward=True))
     bench.client().ask(kf.init_producer(7, bench.name(), None, 1000, version=1))
-    assert bench.wait_event(kinds.RULE, phase="answered")["said"] is None
+    assert bench.wait_event(kinds.Rule, phase="answered").said is None
 
 
 def test_nothing_is_said_where_the_broker_says_nothing(make_bench: Callable[..., Bench]) -> None:
@@ -158,7 +158,7 @@ def test_nothing_is_said_where_the_broker_says_nothing(make_bench: Callable[...,
     bench.broker.close()
     assert client.ended()
     client.close()
-    bench.wait_event(kinds.RULE, phase="unanswered", because="no answer came")
+    bench.wait_event(kinds.Rule, phase="unanswered", because="no answer came")
 
 
 def test_nobody_speaks_for_a_broker_that_has_left(make_bench: Callable[..., Bench]) -> None:
@@ -173,7 +173,7 @@ def test_nobody_speaks_for_a_broker_that_has_left(make_bench: Callable[..., Benc
     bench.broker.wait_corrs(1)
     bench.broker.close()
     assert client.ended()
-    bench.wait_event(kinds.RULE, phase="unanswered", because="the broker has left")
+    bench.wait_event(kinds.Rule, phase="unanswered", because="the broker has left")
 
 
 def test_as_often_as_it_is_to_be(bench: Bench) -> None:
@@ -198,13 +198,14 @@ def test_what_asks_for_no_answer_is_not_refused_and_voids(bench: Bench) -> None:
     client = bench.client()
     client.send(produce(bench, 7, acks=0))
     bench.broker.wait_corrs(7)
-    assert "asks for no answer" in bench.wait_event(kinds.UNDECODABLE)["because"]
+    assert "asks for no answer" in str(bench.wait_event(kinds.Undecodable).because)
     assert "answered" not in bench.phases("r")
     client.send(produce(bench, 8))
     bench.broker.wait_corrs(7, 8)
-    assert [
-        frame.get("answered") for frame in bench.events(kinds.FRAME) if frame["dir"] == "request"
-    ] == [False, None]
+    assert [frame.answered for frame in bench.events(kinds.Frame) if frame.dir == "request"] == [
+        False,
+        None,
+    ]
 
 
 @pytest.mark.parametrize(

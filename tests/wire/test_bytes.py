@@ -17,6 +17,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from harness.model import events as kinds
 from harness.model.waiting import wait_until
 from harness.protocols.kafka.steps import Api
 from harness.wire.rules import Action, Direction, FreezeScope, How, Rule
@@ -119,7 +120,7 @@ def test_a_stream_byte_by_byte(pipe: Bench) -> None:
     """The worst split of all."""
     there, back = conversation(pipe.key)
     assert through(pipe, pieces(there, list(range(len(there)))), [back]) == (there, back)
-    assert [event["event"] for event in pipe.events("undecodable")] == []
+    assert [event.event for event in pipe.events(kinds.Undecodable)] == []
 
 
 @given(
@@ -165,7 +166,7 @@ def test_absurd_lengths_make_the_connection_opaque_at_once(pipe: Bench, head: by
     assert client.sock.recv(3) == b"abc"
     peer.sock.sendall(b"x")
     assert client.sock.recv(1) == b"x"
-    assert [event["api"] for event in pipe.events("undecodable")] == ["unknown"]
+    assert [event.api for event in pipe.events(kinds.Undecodable)] == ["unknown"]
     pipe.control.close_cell(f"c{pipe.key}")
 
 
@@ -189,7 +190,7 @@ def test_pipelined_requests_are_answered_in_order(bench: Bench) -> None:
     sender.start()
     assert [client.read()[4:8] for _ in frames] == [struct.pack(">i", corr) for corr in range(1000)]
     sender.join(WITHIN_S)
-    assert {event["api"] for event in bench.events("frame")} == {"Heartbeat"}
+    assert {event.api for event in bench.events(kinds.Frame)} == {"Heartbeat"}
 
 
 def test_requests_without_acks_have_no_answer(make_bench: Callable[..., Bench]) -> None:
@@ -206,13 +207,15 @@ def test_requests_without_acks_have_no_answer(make_bench: Callable[..., Bench]) 
     for corr in range(5):
         client.send(kf.produce(corr, bench.name(), kf.batch([kf.payload(f"a-{corr}")]), acks=0))
     assert client.ask(request(Api.HEARTBEAT, 5, bench.name())) == response(5, b"answer")
-    assert [event["record"] for event in bench.events("sent")] == [f"a-{corr}" for corr in range(5)]
+    assert [event.record for event in bench.events(kinds.Sent)] == [
+        f"a-{corr}" for corr in range(5)
+    ]
     client.send(kf.produce(6, bench.name(), kf.batch([kf.payload("last")]), acks=0))
     assert client.ended()
     wait_until(
         lambda: 6 in bench.broker.corrs(), within_s=WITHIN_S, because="the request before the cut"
     )
-    assert bench.events("undecodable") == []
+    assert bench.events(kinds.Undecodable) == []
 
 
 def test_many_connections_at_once(bench: Bench) -> None:
@@ -271,7 +274,7 @@ def test_a_frame_of_100_megabytes_streams_through(pipe: Bench, api: Api) -> None
     assert _read_large(peer.sock, whole, lambda: peaks.append(memory().rss)) == whole
     sender.join(WITHIN_S)
     assert max(peaks) - before < 8 * MEGABYTE
-    undecodable = [event["because"] for event in pipe.events("undecodable")]
+    undecodable = [str(event.because) for event in pipe.events(kinds.Undecodable)]
     assert [("above the limit" in because) for because in undecodable] == (
         [True] if api is Api.PRODUCE else []
     )
@@ -301,7 +304,7 @@ def test_a_held_large_frame_goes_on_in_place(pipe: Bench) -> None:
     sender = threading.Thread(target=_send_large, args=(client, size, pipe.name(), Api.SYNC_GROUP))
     sender.start()
     hit = pipe.hit()
-    releaser = threading.Thread(target=pipe.control.resolve, args=(hit["held"], How.RELEASE))
+    releaser = threading.Thread(target=pipe.control.resolve, args=(hit.held, How.RELEASE))
     releaser.start()
     whole = size + len(request(Api.SYNC_GROUP, 1, pipe.name()))
     assert _read_large(peer.sock, whole) == whole
@@ -348,5 +351,5 @@ def test_an_answer_belongs_to_whoever_asked(pipe: Bench) -> None:
     )
     peer.sock.sendall(response(1) + response(2))
     assert [client.read(), client.read()] == [response(1), response(2)]
-    frames = [(event["dir"], event["corr"], event["client"]) for event in pipe.events("frame")]
+    frames = [(event.dir, event.corr, event.client) for event in pipe.events(kinds.Frame)]
     assert frames == [("request", 1, pipe.name()), ("response", 1, pipe.name())]

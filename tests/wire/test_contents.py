@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from harness.model import events as kinds
 from harness.model.history import read_history
 from harness.protocols.kafka.codec import topic_id_name
 from harness.protocols.kafka.steps import Api
@@ -15,6 +16,7 @@ from harness.wire.messages import WireError
 from harness.wire.rules import Action, After, Direction, FreezeScope, How, Rule
 from tests.wire import kafka_frames as kf
 from tests.wire.broker import ScriptedBroker, corr_of, request, response
+from tests.wire.conftest import hold_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -78,15 +80,15 @@ def test_a_lost_request_was_never_sent(kafka: Bench) -> None:
     client.send(produce(kafka, 2, "a-2", "a-3"))
     assert client.ended()
     kafka.client().ask(produce(kafka, 3, "a-2", "a-3"))
-    assert [(e["event"], e["record"]) for e in kafka.events("sent", "unsent")] == [
+    assert [(e.event, e.record) for e in kafka.events(kinds.Sent, kinds.Unsent)] == [
         ("sent", "a-1"),
         ("unsent", "a-2"),
         ("unsent", "a-3"),
         ("sent", "a-2"),
         ("sent", "a-3"),
     ]
-    hit = next(event for event in kafka.events("rule") if event["phase"] == "hit")
-    assert (hit["record"], hit["records"]) == ("a-2", ("a-2", "a-3"))
+    hit = next(event for event in kafka.events(kinds.Rule) if event.phase == "hit")
+    assert (hit.record, hit.records) == ("a-2", ("a-2", "a-3"))
     assert kafka.control.counts(kafka.cell, "r").matched == 2
 
 
@@ -99,9 +101,7 @@ def test_a_lost_ack_is_told_as_stored_and_not_reached(kafka: Bench) -> None:
     client.send(produce(kafka, 1, "a-1"), produce(kafka, 2, "a-2"))
     assert corr_of(b"\0\0\0\0" + client.read()) == 1
     assert client.ended()
-    answers = [
-        (e["record"], e["error"], e["offset"], e["reached"]) for e in kafka.events("produce_answer")
-    ]
+    answers = [(e.record, e.error, e.offset, e.reached) for e in kafka.events(kinds.ProduceAnswer)]
     assert answers == [("a-1", 0, 40, True), ("a-2", 0, 40, False)]
 
 
@@ -123,10 +123,10 @@ def test_the_crash_before_the_ack(kafka: Bench) -> None:
     client = kafka.client()
     client.send(produce(kafka, 1, "a-1"))
     hit = kafka.hit()
-    assert (hit["record"], hit["records"], hit["client"]) == ("a-1", ("a-1",), kafka.name())
+    assert (hit.record, hit.records, hit.client) == ("a-1", ("a-1",), kafka.name())
     client.close()
-    assert kafka.control.resolve(hit["held"], How.DISCARD).outcome == "discarded"
-    assert [e["reached"] for e in kafka.events("produce_answer")] == [False]
+    assert kafka.control.resolve(hold_of(hit), How.DISCARD).outcome == "discarded"
+    assert [e.reached for e in kafka.events(kinds.ProduceAnswer)] == [False]
     assert kafka.phases("r") == ["armed", "hit", "held", "discarded"]
 
 
@@ -141,7 +141,7 @@ def test_an_answer_that_refuses_is_not_the_ack(kafka: Bench) -> None:
     kafka.broker.answer.error = 0  # type: ignore[attr-defined]
     client.send(produce(kafka, 2, "a-1"))
     assert client.ended()
-    assert [(e["error"], e["reached"]) for e in kafka.events("produce_answer")] == [
+    assert [(e.error, e.reached) for e in kafka.events(kinds.ProduceAnswer)] == [
         (6, True),
         (0, False),
     ]
@@ -171,9 +171,9 @@ def test_the_commit_of_a_record(kafka: Bench, direction: Direction) -> None:
     client.ask(kf.commit(2, kafka.name(), 1))
     client.send(kf.commit(3, kafka.name(), 2))
     assert client.ended()
-    reached = [(e["offset"], e["reached"]) for e in kafka.events("committed")]
+    reached = [(e.offset, e.reached) for e in kafka.events(kinds.Committed)]
     assert reached == [(1, True), (2, direction is Direction.RESPONSE)]
-    assert [(e["record"], e["offset"], e["reached"]) for e in kafka.events("fetched")] == [
+    assert [(e.record, e.offset, e.reached) for e in kafka.events(kinds.Fetched)] == [
         ("a-1", 0, True),
         ("a-2", 1, True),
     ]
@@ -188,14 +188,14 @@ def test_the_end_of_a_records_transaction_delivered_late(kafka: Bench) -> None:
     client.ask(produce(kafka, 1, "a-1", writer=TX))
     client.send(kf.end_txn(2, kafka.name(), TX))
     hit = kafka.hit()
-    kafka.control.resolve(hit["held"], How.RELEASE_LATER, cut=True)
+    kafka.control.resolve(hold_of(hit), How.RELEASE_LATER, cut=True)
     assert client.ended()
     kafka.broker.answer.error = 90  # type: ignore[attr-defined]
-    result = kafka.control.resolve(hit["held"], How.DELIVER)
+    result = kafka.control.resolve(hold_of(hit), How.DELIVER)
     assert (result.answered, result.error) == (True, 90)
-    (end,), (answer,) = kafka.events("end_txn"), kafka.events("end_txn_answer")
-    assert (end["commit"], end["reached"]) == (True, True)
-    assert (answer["error"], answer["reached"]) == (90, False)
+    (end,), (answer,) = kafka.events(kinds.EndTxn), kafka.events(kinds.EndTxnAnswer)
+    assert (end.commit, end.reached) == (True, True)
+    assert (answer.error, answer.reached) == (90, False)
 
 
 def test_a_transactions_first_request_by_its_id(kafka: Bench) -> None:
@@ -214,11 +214,11 @@ def test_the_beginning_of_a_producer_is_told(kafka: Bench) -> None:
     client = kafka.client()
     client.ask(kf.init_producer(7, kafka.name(), "tx", 4500))
     (begun,), (frame,) = (
-        kafka.events("init_producer"),
-        [e for e in kafka.events("frame") if e["dir"] == "request"],
+        kafka.events(kinds.InitProducer),
+        [e for e in kafka.events(kinds.Frame) if e.dir == "request"],
     )
-    assert (begun["transactional_id"], begun["timeout_ms"], begun["reached"]) == ("tx", 4500, True)
-    assert begun["request"] == f"{frame['conn']}:{frame['corr']}"
+    assert (begun.transactional_id, begun.timeout_ms, begun.reached) == ("tx", 4500, True)
+    assert begun.request == f"{frame.conn}:{frame.corr}"
 
 
 def test_topics_named_by_id_are_learnt_from_metadata(kafka: Bench) -> None:
@@ -232,8 +232,12 @@ def test_topics_named_by_id_are_learnt_from_metadata(kafka: Bench) -> None:
     client.ask(produce(kafka, 2, "a-1", version=13))
     client.ask(kf.fetch(3, kafka.name(), 0, version=16))
     assert client.ended()
-    assert {e["topic"] for e in kafka.events("sent", "fetched")} == {kf.TOPIC}
-    assert kafka.events("undecodable") == []
+    topics = [
+        *(e.topic for e in kafka.events(kinds.Sent)),
+        *(e.topic for e in kafka.events(kinds.Fetched)),
+    ]
+    assert set(topics) == {kf.TOPIC}
+    assert kafka.events(kinds.Undecodable) == []
 
 
 def test_a_version_nobody_can_read_voids_the_cell(kafka: Bench) -> None:
@@ -246,9 +250,9 @@ def test_a_version_nobody_can_read_voids_the_cell(kafka: Bench) -> None:
     client.send(frame)
     kafka.broker.wait_corrs(1)
     assert kafka.broker.frames == [frame]
-    event = kafka.wait_event("undecodable", dir="request")
-    assert (event["api"], event["version"]) == ("Produce", 99)
-    assert "version 99" in event["because"]
+    event = kafka.wait_event(kinds.Undecodable, dir="request")
+    assert (event.api, event.version) == ("Produce", 99)
+    assert "version 99" in str(event.because)
     assert kafka.control.counts(kafka.cell, "r").fired == 0
 
 
@@ -268,8 +272,8 @@ def test_the_history_of_a_cell_is_undamaged(kafka: Bench) -> None:
         client.ask(produce(kafka, corr, f"a-{corr}", f"b-{corr}"))
     history = read_history(kafka.path.parent)
     assert (history.damage, history.cut_lines) == ((), ())
-    assert len(list(history.of("sent"))) == 100
-    assert {event["by"] for event in history.events} == {"wire"}
+    assert len(list(history.of(kinds.Sent))) == 100
+    assert {event.by for event in history.events} == {"wire"}
 
 
 def test_topic_ids_can_be_told_beforehand(kafka: Bench) -> None:
@@ -281,7 +285,7 @@ def test_topic_ids_can_be_told_beforehand(kafka: Bench) -> None:
     )
     kafka.control.learn({kf.TOPIC: "AAAAAAAAAAAAAAAAAAAABw"})
     kafka.client().ask(produce(kafka, 1, "a-1", version=13))
-    assert [event["topic"] for event in kafka.events("sent")] == [kf.TOPIC]
+    assert [event.topic for event in kafka.events(kinds.Sent)] == [kf.TOPIC]
 
 
 def test_what_a_black_hole_swallows_has_not_reached(kafka: Bench) -> None:
@@ -291,13 +295,13 @@ def test_what_a_black_hole_swallows_has_not_reached(kafka: Bench) -> None:
     kafka.arm(Rule("r", Action.DROP, Api.PRODUCE, record="a-1", after=After.BLACK_HOLE))
     client = kafka.client()
     client.send(produce(kafka, 1, "a-1"), produce(kafka, 2, "a-2"))
-    kafka.wait_event("unsent", record="a-2")
+    kafka.wait_event(kinds.Unsent, record="a-2")
     kafka.control.black_hole(Direction.RESPONSE, on=True, client=kafka.name("producer", "2"))
     other = kafka.client()
     other.send(kf.produce(3, kafka.name("producer", "2"), kf.batch([kf.payload("a-3")])))
-    assert kafka.wait_event("produce_answer", record="a-3")["reached"] is False
+    assert kafka.wait_event(kinds.ProduceAnswer, record="a-3").reached is False
     kafka.control.black_hole(Direction.RESPONSE, on=False, client=kafka.name("producer", "2"))
-    assert [event["record"] for event in kafka.events("sent")] == ["a-3"]
+    assert [event.record for event in kafka.events(kinds.Sent)] == ["a-3"]
 
 
 def test_of_two_rules_for_one_frame_the_first_armed_acts(kafka: Bench) -> None:
@@ -307,9 +311,7 @@ def test_of_two_rules_for_one_frame_the_first_armed_acts(kafka: Bench) -> None:
     client = kafka.client()
     for corr in (1, 2, 3):
         client.ask(produce(kafka, corr, "a-1"))
-    hits = [
-        (event["rule"], event["corr"]) for event in kafka.events("rule") if event["phase"] == "hit"
-    ]
+    hits = [(event.rule, event.corr) for event in kafka.events(kinds.Rule) if event.phase == "hit"]
     assert hits == [("one", 1), ("two", 2)]
     assert [kafka.control.counts(kafka.cell, rule).matched for rule in ("one", "two")] == [3, 3]
 
@@ -320,10 +322,10 @@ def test_a_rule_that_cannot_look_says_so(kafka: Bench) -> None:
     """
     client = kafka.client()
     client.ask(request(Api.INIT_PRODUCER_ID, 1, kafka.name(), version=99))
-    assert kafka.events("undecodable") == []
+    assert kafka.events(kinds.Undecodable) == []
     kafka.arm(Rule("r", Action.CUT, Api.INIT_PRODUCER_ID, transactional_id="tx"))
     client.ask(request(Api.INIT_PRODUCER_ID, 2, kafka.name(), version=99))
-    assert [event["api"] for event in kafka.events("undecodable")] == ["InitProducerId"]
+    assert [event.api for event in kafka.events(kinds.Undecodable)] == ["InitProducerId"]
 
 
 def test_a_cell_of_headers_alone(kafka: Bench) -> None:
@@ -347,8 +349,8 @@ def test_a_cell_of_headers_alone(kafka: Bench) -> None:
     assert client.ended()
     kafka.control.close_cell(kafka.cell)
     events = read_history(headers.parent).events
-    assert {event["event"] for event in events} == {"rule", "frame", "conn"}
-    assert [(e["api"], e["dir"]) for e in events if e["event"] == "frame"] == [
+    assert {event.event for event in events} == {"rule", "frame", "conn"}
+    assert [(e.api, e.dir) for e in events if isinstance(e, kinds.Frame)] == [
         ("Produce", "request"),
         ("Produce", "response"),
         ("Produce", "request"),

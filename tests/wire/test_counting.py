@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from harness.model import events as kinds
 from harness.protocols.kafka.steps import Api
 from harness.wire.messages import WireError
 from harness.wire.rules import Action, Direction, Rule
@@ -20,12 +21,12 @@ BEAT, JOIN = Api.HEARTBEAT, Api.JOIN_GROUP
 MARK = Rule("mark", Action.MARK, JOIN)
 
 
-def delayed(bench: Bench, rule: str = "r") -> list[int]:
+def delayed(bench: Bench, rule: str = "r") -> list[int | None]:
     """Return the numbers of the frames at which a rule has fired."""
     return [
-        event["corr"]
-        for event in bench.events("rule")
-        if event["rule"] == rule and event["phase"] == "hit"
+        event.corr
+        for event in bench.events(kinds.Rule)
+        if event.rule == rule and event.phase == "hit"
     ]
 
 

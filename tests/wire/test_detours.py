@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from harness.model import events as kinds
 from harness.model.waiting import wait_until
 from harness.protocols.kafka.steps import Api
 from harness.wire.messages import Traffic, WireError
@@ -74,7 +75,7 @@ def test_a_detour_that_leads_nowhere_is_a_refused_connection(bench: Bench) -> No
     client = bench.client()
     client.send(request(HEARTBEAT, 1, bench.name()))
     assert client.ended()
-    bench.wait_event("conn", phase="refused")
+    bench.wait_event(kinds.Conn, phase="refused")
     assert not bench.broker.frames
 
 
@@ -96,7 +97,7 @@ def test_what_passes_is_counted_in_bytes_and_pieces(bench: Bench) -> None:
         sent=len(ask), received=len(answer), reads=1, opened=1, answers=1
     )
     client.close()
-    assert bench.wait_event("conn", phase="close")["ended_by"] == "client"
+    assert bench.wait_event(kinds.Conn, phase="close").ended_by == "client"
     bench.client().ask(ask)
     seen = bench.control.traffic(bench.cell, "producer")
     assert (seen.sent, seen.received, seen.opened, seen.left, seen.lost) == (
@@ -151,4 +152,4 @@ def test_who_ended_a_connection_is_known(bench: Bench) -> None:
 
     client.close()
     wait_until(lost, within_s=WITHIN_S, because="the lost connection to be counted")
-    assert bench.wait_event("conn", phase="close")["ended_by"] == "broker"
+    assert bench.wait_event(kinds.Conn, phase="close").ended_by == "broker"

@@ -8,24 +8,27 @@ import re
 import socket
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 import pytest
 
 import harness.wire
+from harness.model import events as kinds
 from harness.model.history import read_history
 from harness.model.waiting import wait_until
 from harness.protocols import PROTOCOLS
 from harness.wire.messages import Route, WireError
 from harness.wire.rules import Action, Direction, How, Rule
 from tests.wire.broker import WITHIN_S, read_exactly
-from tests.wire.conftest import hit_in
+from tests.wire.conftest import hit_in, hold_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from harness.model.history import Event
     from tests.wire.conftest import WireProcess
+
+    A = TypeVar("A", bound=Event)
 
 KEY = "small000"
 
@@ -51,13 +54,13 @@ class Both:
         self.server.sendall(data)
         assert read_exactly(self.client, len(data)) == data
 
-    def events(self, *kinds: str) -> list[Event]:
+    def events(self, *wanted: type[A]) -> list[A]:
         """Return the cell's events of some kinds."""
-        return list(read_history(self.folder).of(*kinds))
+        return list(read_history(self.folder).of(*wanted))
 
-    def steps(self) -> list[str]:
+    def steps(self) -> list[str | None]:
         """Return the steps that the history has."""
-        return [event["api"] for event in self.events("frame")]
+        return [event.api for event in self.events(kinds.Frame)]
 
 
 @pytest.fixture
@@ -88,20 +91,22 @@ def test_what_came_before_its_name_is_told_when_that_is_known(both: Both) -> Non
     """In order, and as the client's that it turned out to be; of a stranger nothing is told."""
     both.ask("ask 1 a-1", "beat", "ask 2 a-2")
     both.give("ok 1")
-    assert not both.folder.exists() or both.events("frame") == []
+    assert not both.folder.exists() or both.events(kinds.Frame) == []
     both.ask(f"name {KEY}.consumer.1")
     both.give("ok 2")
     wait_until(lambda: len(both.steps()) == 5, within_s=WITHIN_S, because="five lines")
     assert both.steps() == ["ask", "ask", "ok", "name", "ok"]
-    assert {event["client"] for event in both.events("frame")} == {f"{KEY}.consumer.1"}
+    assert {event.client for event in both.events(kinds.Frame)} == {f"{KEY}.consumer.1"}
 
 
 def test_more_than_can_be_kept_before_a_name_voids(both: Both) -> None:
     """What is not told is said to be missing."""
     both.ask(*(f"ask {number} a-{number}" for number in range(65)))
     both.ask(f"name {KEY}.consumer.1")
-    wait_until(lambda: both.events("undecodable"), within_s=WITHIN_S, because="a line that voids")
-    assert "more than 64 frames" in both.events("undecodable")[0]["because"]
+    wait_until(
+        lambda: both.events(kinds.Undecodable), within_s=WITHIN_S, because="a line that voids"
+    )
+    assert "more than 64 frames" in str(both.events(kinds.Undecodable)[0].because)
 
 
 def test_what_is_done_to_a_unit_is_done_at_its_last_frame(both: Both) -> None:
@@ -112,8 +117,8 @@ def test_what_is_done_to_a_unit_is_done_at_its_last_frame(both: Both) -> None:
     both.ask(f"name {KEY}.consumer.1", "more 1 a-1", "more 1 a-1")
     both.client.sendall(b"ask 1 a-1\n")
     hit = hit_in(both.folder)
-    assert (hit["api"], hit["corr"]) == ("ask", 4)
-    both.wire.control.resolve(hit["held"], How.RELEASE)
+    assert (hit.api, hit.corr) == ("ask", 4)
+    both.wire.control.resolve(hold_of(hit), How.RELEASE)
     assert read_exactly(both.server, 10) == b"ask 1 a-1\n"
 
 
@@ -123,10 +128,12 @@ def test_a_cut_in_the_middle_of_a_unit_leaves_its_parts(both: Both) -> None:
     both.ask(f"name {KEY}.consumer.1", "more 1 a-1")
     both.client.sendall(b"ask 1 a-1\n")
     assert both.server.recv(1) == b""
-    told = [(event["event"], event["topic"]) for event in both.events("sent", "unsent")]
+    told = [(event.event, event.topic) for event in both.events(kinds.Sent, kinds.Unsent)]
     assert told == [("sent", "more"), ("unsent", "ask")]
-    wait_until(lambda: both.events("failed"), within_s=WITHIN_S, because="what the end has done")
-    assert [event["because"] for event in both.events("failed")] == ["ended by wire"]
+    wait_until(
+        lambda: both.events(kinds.Failed), within_s=WITHIN_S, because="what the end has done"
+    )
+    assert [event.because for event in both.events(kinds.Failed)] == ["ended by wire"]
 
 
 def test_a_keepalive_is_no_step(both: Both) -> None:
@@ -136,9 +143,9 @@ def test_a_keepalive_is_no_step(both: Both) -> None:
     both.ask("beat", "beat", "ask 1 a-1", "beat")
     both.client.sendall(b"ask 2 a-2\nbeat\n")
     hit = hit_in(both.folder)
-    assert hit["records"] == ("a-2",)
+    assert hit.records == ("a-2",)
     both.give("beat")
-    both.wire.control.resolve(hit["held"], How.RELEASE)
+    both.wire.control.resolve(hold_of(hit), How.RELEASE)
     assert read_exactly(both.server, 15) == b"ask 2 a-2\nbeat\n"
     assert both.steps() == ["name", "ask", "ask"]
 
@@ -151,9 +158,10 @@ def test_one_frame_may_answer_several_and_a_server_may_ask(both: Both) -> None:
     both.ask("take 1")
     both.client.sendall(b"take 2\n")
     assert both.server.recv(1) == b""
-    dropped = next(event for event in both.events("rule") if event["phase"] == "dropped")
-    assert "a-2" in dropped["records"]
-    assert "a-3" not in dropped["records"]
+    dropped = next(event for event in both.events(kinds.Rule) if event.phase == "dropped")
+    assert dropped.records is not None
+    assert "a-2" in dropped.records
+    assert "a-3" not in dropped.records
 
 
 def test_a_frame_that_stays_is_not_moved(both: Both) -> None:
@@ -163,8 +171,8 @@ def test_a_frame_that_stays_is_not_moved(both: Both) -> None:
     both.client.sendall(b"ask 1 a-1\n")
     hit = hit_in(both.folder)
     with pytest.raises(WireError, match="stays: it can only go on in place"):
-        both.wire.control.resolve(hit["held"], How.DELIVER)
-    both.wire.control.resolve(hit["held"], How.DISCARD)
+        both.wire.control.resolve(hold_of(hit), How.DELIVER)
+    both.wire.control.resolve(hold_of(hit), How.DISCARD)
 
 
 @pytest.mark.parametrize(

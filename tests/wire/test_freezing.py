@@ -6,24 +6,25 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from harness.model import events as kinds
 from harness.model.tail import SoFar
 from harness.model.waiting import wait_until
 from harness.protocols.kafka.steps import Api
 from harness.wire.messages import WireError
 from harness.wire.rules import Action, Direction, FreezeScope, How, Rule
 from tests.wire.broker import WITHIN_S, request, response
+from tests.wire.conftest import hold_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from harness.model.history import Event
     from tests.wire.broker import Client
     from tests.wire.conftest import Bench
 
 HEARTBEAT = Api.HEARTBEAT
 
 
-def trip(bench: Bench, scope: FreezeScope, client: Client) -> Event:
+def trip(bench: Bench, scope: FreezeScope, client: Client) -> kinds.Rule:
     """Let a hold with this freeze fire at a request of ``client``."""
     bench.arm(Rule("r", Action.HOLD, Api.END_TXN, freeze=scope))
     client.send(request(Api.END_TXN, 99, bench.name(incarnation="1")))
@@ -43,7 +44,7 @@ def test_what_was_hit_is_held_and_frozen_when_its_line_is_there(bench: Bench) ->
     """However soon the line is read, and something is asked because of it."""
     rule = Rule("r", Action.HOLD, HEARTBEAT, freeze=FreezeScope.CLIENT, limit=None)
     bench.arm(rule)
-    hits = SoFar(bench.path.parent).finder("rule", lambda event: event["phase"] == "hit")
+    hits = SoFar(bench.path.parent).finder(kinds.Rule, lambda event: event.phase == "hit")
     for number in range(1, 21):
         held, other = bench.client(), bench.client()
         assert other.ask(request(Api.METADATA, 1, bench.name())) == response(1, b"answer")
@@ -54,7 +55,7 @@ def test_what_was_hit_is_held_and_frozen_when_its_line_is_there(bench: Bench) ->
 
         wait_until(hit, within_s=WITHIN_S, because="the hit", poll_s=0)
         other.send(request(Api.METADATA, 3, bench.name()))
-        resolved = bench.control.resolve(hits()[-1]["held"], How.DISCARD)
+        resolved = bench.control.resolve(hold_of(hits()[-1]), How.DISCARD)
         assert (resolved.outcome, held.ended(), other.ended()) == ("discarded", True, True)
 
 
@@ -76,7 +77,7 @@ def test_a_client_freeze_stops_all_its_connections_and_nobody_elses(bench: Bench
     assert suffixed.silent()
     assert late.silent()
     assert sorted(bench.broker.corrs()) == [1, 1, 1, 1, 3, 4]
-    bench.control.resolve(hit["held"], How.RELEASE)
+    bench.control.resolve(hold_of(hit), How.RELEASE)
     assert [mine.read(), suffixed.read(), late.read()] == [response(2, b"answer")] * 3
 
 
@@ -97,7 +98,7 @@ def test_a_node_freeze_stops_all_that_a_cell_has_to_do_with_that_broker_and_noth
     assert neighbour.ask(request(HEARTBEAT, 5, twin.name())) == response(5, b"answer")
     assert mine.silent()
     assert newcomer.silent()
-    one.control.resolve(hit["held"], How.DISCARD)
+    one.control.resolve(hold_of(hit), How.DISCARD)
     assert mine.ended()
     assert newcomer.ended()
     assert twin.broker.corrs() == [1, 5]
@@ -118,10 +119,10 @@ def test_two_cells_can_be_held_at_one_broker(make_bench: Callable[..., Bench]) -
     neighbour.send(request(HEARTBEAT, 3, twin.name()))
     assert mine.silent()
     assert neighbour.silent()
-    one.control.resolve(first["held"], How.DISCARD)
+    one.control.resolve(hold_of(first), How.DISCARD)
     assert mine.ended()
     assert neighbour.silent()
-    twin.control.resolve(other["held"], How.RELEASE)
+    twin.control.resolve(hold_of(other), How.RELEASE)
     assert neighbour.read() == response(3, b"answer")
 
 
@@ -135,7 +136,7 @@ def test_frozen_frames_are_neither_counted_nor_passed_on(bench: Bench) -> None:
     mine.send(request(HEARTBEAT, 2, bench.name()))
     assert mine.silent()
     assert bench.control.counts(bench.cell, "count").seen == 1
-    bench.control.resolve(hit["held"], How.DISCARD)
+    bench.control.resolve(hold_of(hit), How.DISCARD)
     assert mine.ended()
     assert bench.broker.corrs() == [1]
 
@@ -150,7 +151,7 @@ def test_a_response_on_its_way_is_frozen_too(bench: Bench) -> None:
     first.send(request(HEARTBEAT, 3, bench.name()))
     hit = bench.hit("slow")
     assert first.silent()
-    bench.control.resolve(hit["held"], How.DELIVER)
+    bench.control.resolve(hold_of(hit), How.DELIVER)
     assert first.ended()
     assert second.ended()
     assert bench.phases("slow")[-1] == "discarded"

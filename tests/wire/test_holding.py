@@ -11,6 +11,7 @@ import pytest
 
 from harness.controls import InProgram, OnWire
 from harness.faults import CrashAtWrite, Drop, EndInput, Kill, NoFault, Pause, Terminate, Unanswered
+from harness.model import events as kinds
 from harness.model.cell import Load
 from harness.model.record import Record
 from harness.model.scenario import Role
@@ -107,15 +108,15 @@ def test_three_waves(rig: Rig) -> None:
     """
     rig.one_by_one()
     rig.has(1, 2, 3, 4)
-    assert rig.holding.holds
+    rig.held()
     rig.seen.set()
     rig.has(*range(1, 9))
-    assert rig.holding.holds
+    rig.held()
     rig.heal()
     rig.has(*range(1, 13))
     assert not rig.holding.holds
     assert rig.bench.control.holds() == ()
-    assert [e["record"] for e in rig.bench.events("sent", "unsent")] == [
+    assert [e.record for e in rig.bench.events(kinds.Sent, kinds.Unsent)] == [
         record.id for record in RECORDS
     ]
     assert rig.bench.phases("last-wave") == ["armed", "hit", "held", "disarmed", "released"]
@@ -138,7 +139,7 @@ def test_what_is_held_just_when_it_ends_goes_on(rig: Rig) -> None:
     rig.holding.close()
     rig.send(1, 4)
     rig.send(5, 8)
-    rig.bench.wait_event("rule", rule="second-wave", phase="held")
+    rig.bench.wait_event(kinds.Rule, rule="second-wave", phase="held")
     rig.heal()
     rig.has(1, 2)
 
@@ -206,9 +207,7 @@ def test_no_request_is_held_for_long(rig: Rig, monkeypatch: pytest.MonkeyPatch) 
     rig.held()
     rig.heal()
     rig.has(*range(1, 13))
-    held = [
-        (e["t"], e["phase"]) for e in rig.bench.events("rule") if e["phase"] in {"held", "released"}
-    ]
+    held = [(e.t, e.phase) for e in rig.bench.events(kinds.Rule) if e.phase in {"held", "released"}]
     times = [t for t, _ in held]
     assert [phase for _, phase in held[:4]] == ["held", "released"] * 2
     assert all(0.1e9 < end - begin < WITHIN_S * 1e9 for begin, end in (times[:2], times[2:4]))
@@ -220,7 +219,7 @@ def test_all_together_are_not_held_for_long(rig: Rig, monkeypatch: pytest.Monkey
     monkeypatch.setattr(holding, "ALL_S", 0.5)
     rig.one_by_one()
     rig.has(*range(1, 13))
-    assert 1 < rig.bench.phases("last-wave").count("released") < 4
+    assert 1 < rig.bench.phases("last-wave").count(kinds.RulePhase.RELEASED) < 4
     assert not rig.holding.holds
 
 
@@ -238,9 +237,9 @@ def test_what_its_client_sends_again_arrives_once(rig: Rig) -> None:
     rig.heal()
     rig.has(1, 3)
     assert [
-        (e["event"], e["request"].split(":")[1])
-        for e in rig.bench.events("sent", "unsent")
-        if e["record"] == "a-9"
+        (e.event, e.request.split(":")[1])
+        for e in rig.bench.events(kinds.Sent, kinds.Unsent)
+        if e.record == "a-9"
     ] == [
         ("sent", "3"),
         ("unsent", "2"),
@@ -257,7 +256,7 @@ def test_what_has_lost_its_connection_is_discarded_at_once(rig: Rig) -> None:
     rig.has(1)
     rig.held()
     assert rig.bench.control.cut(client=rig.bench.name()) == 1
-    rig.bench.wait_event("unsent", record="a-9")
+    rig.bench.wait_event(kinds.Unsent, record="a-9")
     rig.free()
     assert rig.bench.control.holds() == ()
     other = rig.bench.client()

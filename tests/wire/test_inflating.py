@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 import zstandard
 
+from harness.model import events as kinds
 from harness.protocols.kafka import inflating
 from harness.protocols.kafka.batches import read_batches
 from harness.protocols.kafka.codec import Produce, UndecodableError
@@ -117,10 +118,9 @@ def test_gigabytes_in_a_frame_pass_untouched_and_are_told(make_bench: Callable[.
     assert client.ask(bomb)
     assert client.ask(produce(bench, 2, "a-1"))
     assert bench.broker.frames[0] == bomb
-    event = bench.wait_event("undecodable", dir="request")
-    assert event["api"] == "Produce"
+    event = bench.wait_event(kinds.Undecodable, dir="request")
+    assert event.api == "Produce"
     assert (
-        event["because"]
-        == f"NotReadError: record batches of more than {64 << 20} bytes, decompressed"
+        event.because == f"NotReadError: record batches of more than {64 << 20} bytes, decompressed"
     )
-    assert [event["record"] for event in bench.events("sent")] == ["a-1"]
+    assert [event.record for event in bench.events(kinds.Sent)] == ["a-1"]

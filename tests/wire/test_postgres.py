@@ -10,10 +10,11 @@ import struct
 import threading
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 import pytest
 
+from harness.model import events as kinds
 from harness.model.history import read_history
 from harness.model.record import Record
 from harness.model.waiting import wait_until
@@ -23,7 +24,7 @@ from harness.protocols.postgres.steps import Database
 from harness.wire.messages import Route, WireError
 from harness.wire.rules import Action, Direction, How, Rule, RuleError
 from tests.wire.broker import WITHIN_S, read_exactly
-from tests.wire.conftest import hit_in
+from tests.wire.conftest import hit_in, hold_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -31,6 +32,8 @@ if TYPE_CHECKING:
 
     from harness.model.history import Event
     from tests.wire.conftest import WireProcess
+
+    A = TypeVar("A", bound=Event)
 
 KEYS = (f"db{number:06x}" for number in itertools.count(1))
 
@@ -184,15 +187,17 @@ class Base:
 
     def commits(self) -> list[tuple[object, ...]]:
         """Return what is written down of commits."""
-        return [(e["record"], e["outcome"], e["reached"]) for e in self.events("database_commit")]
+        return [(e.record, e.outcome, e.reached) for e in self.events(kinds.DatabaseCommit)]
 
-    def events(self, kind: str) -> list[Event]:
+    def events(self, kind: type[A]) -> list[A]:
         """Return the cell's events of a kind."""
         return list(read_history(self.path.parent).of(kind))
 
-    def wait(self, kind: str) -> None:
+    def wait(self, kind: type[Event]) -> None:
         """Wait for an event of a kind."""
-        wait_until(lambda: self.events(kind), within_s=WITHIN_S, because=f"{kind} in the history")
+        wait_until(
+            lambda: self.events(kind), within_s=WITHIN_S, because=f"{kind.__name__} in the history"
+        )
 
     def came(self, data: bytes) -> None:
         """Wait until the server has got something."""
@@ -248,7 +253,7 @@ def test_a_commit_is_about_what_was_written_since_begin(base: Base) -> None:
         ("k1-2", "committed", True),
         ("k2-3", "committed", True),
     ]
-    assert base.events("undecodable") == []
+    assert base.events(kinds.Undecodable) == []
 
 
 def test_a_prepared_commit_is_known_by_its_statement(base: Base) -> None:
@@ -294,11 +299,11 @@ def test_a_statement_outside_a_block_commits_itself(base: Base) -> None:
         ("k0-2", None, True),
         ("k0-2", "committed", True),
     ]
-    assert [event["size"] for event in base.events("frame")][2:] == [
+    assert [event.size for event in base.events(kinds.Frame)][2:] == [
         1,
         2,
     ]  # a Sync, and what it is answered by
-    assert base.events("undecodable") == []
+    assert base.events(kinds.Undecodable) == []
 
 
 def test_a_held_sync_keeps_back_what_was_run_before_it(base: Base) -> None:
@@ -308,7 +313,7 @@ def test_a_held_sync_keeps_back_what_was_run_before_it(base: Base) -> None:
         sock.sendall(executed("INSERT", base.value()))
         hit = hit_in(base.path.parent)
         base.came(base.value())
-        base.wire.control.resolve(hit["held"], How.DISCARD)
+        base.wire.control.resolve(hold_of(hit), How.DISCARD)
         assert not base.server.came.endswith(said(b"S"))
     assert base.commits() == [("k0-1", None, False)]
 
@@ -319,13 +324,13 @@ def test_a_held_commit_never_arrives_when_it_is_discarded(base: Base) -> None:
     with base.client() as sock:
         sock.sendall(begun(base) + query("COMMIT"))
         hit = hit_in(base.path.parent)
-        assert (hit["api"], hit["records"], hit["client"]) == (
+        assert (hit.api, hit.records, hit.client) == (
             "DatabaseCommit",
             ("k0-1",),
             f"{base.key}.consumer.1",
         )
         base.came(base.value())
-        base.wire.control.resolve(hit["held"], How.DISCARD)
+        base.wire.control.resolve(hold_of(hit), How.DISCARD)
         ended(sock)
     assert b"COMMIT" not in base.server.came
     assert base.commits() == [("k0-1", None, False)]
@@ -357,8 +362,8 @@ def test_a_held_answer_goes_on_in_place(base: Base) -> None:
         sock.sendall(begun(base) + query("COMMIT"))
         hit = hit_in(base.path.parent)
         with pytest.raises(WireError, match="can only go on in place"):
-            base.wire.control.resolve(hit["held"], How.RELEASE_LATER)
-        base.wire.control.resolve(hit["held"], How.RELEASE)
+            base.wire.control.resolve(hold_of(hit), How.RELEASE_LATER)
+        base.wire.control.resolve(hold_of(hit), How.RELEASE)
         answered(sock, base)
 
 
@@ -402,7 +407,7 @@ def test_an_answer_that_contradicts_voids_the_cell(base: Base) -> None:
     with base.client() as sock:
         sock.sendall(begun(base) + query("COMMIT"))
         answered(sock, base)
-    assert [event["because"] for event in base.events("undecodable")] == [
+    assert [event.because for event in base.events(kinds.Undecodable)] == [
         "a message that was predicted to commit was answered by SELECT 1"
     ]
 
@@ -424,8 +429,8 @@ def test_what_is_no_postgres_passes_unread(base: Base) -> None:
     with base.client() as sock:
         read_exactly(sock, len(ready()))
         sock.sendall(b"\xff\xff\xff\xff\xffgo")
-        base.wait("undecodable")
-    assert [event["api"] for event in base.events("undecodable")] == ["unknown"]
+        base.wait(kinds.Undecodable)
+    assert [event.api for event in base.events(kinds.Undecodable)] == ["unknown"]
 
 
 def test_a_record_selects_a_commit_and_a_topic_does_not() -> None:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from harness.model import events as kinds
 from harness.model.history import read_history
 from harness.model.waiting import wait_until
 from harness.protocols.kafka.steps import Api
@@ -46,7 +47,7 @@ def test_a_killed_wire_leaves_a_readable_history(tmp_path: Path) -> None:
         wire.process.wait(WITHIN_S)
         assert client.ended()
         history = read_history(tmp_path / "cell")
-        assert [e["event"] for e in history.events] == ["conn", "frame", "frame", "rule"]
+        assert [e.event for e in history.events] == ["conn", "frame", "frame", "rule"]
         assert history.damage == ()
         with pytest.raises(WireError, match="the wire is gone"):
             wire.control.routes()
@@ -74,7 +75,7 @@ def test_an_orderly_end_resolves_what_is_held(tmp_path: Path, how: str) -> None:
             wire.process.wait(WITHIN_S)
         assert wire.stop() == 0
         assert client.ended()
-        phases = [e["phase"] for e in read_history(tmp_path / "cell").of("rule")]
+        phases = [e.phase for e in read_history(tmp_path / "cell").of(kinds.Rule)]
         assert phases == ["armed", "hit", "held", "discarded", "disarmed"]
 
 

@@ -6,10 +6,12 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from harness.model import events as kinds
 from harness.protocols.kafka.steps import Api
 from harness.wire.messages import WireError
 from harness.wire.rules import Action, After, Direction, How, Rule
 from tests.wire.broker import WITHIN_S, corr_of, request, response
+from tests.wire.conftest import hold_of
 
 if TYPE_CHECKING:
     from tests.wire.conftest import Bench
@@ -23,8 +25,8 @@ def test_frames_pass_and_are_recorded(bench: Bench) -> None:
     sent = request(HEARTBEAT, 7, bench.name(), b"body")
     assert client.ask(sent) == response(7, b"answer")
     assert bench.broker.frames == [sent]
-    frames = bench.events("frame")
-    assert [(e["dir"], e["api"], e["corr"], e["client"]) for e in frames] == [
+    frames = bench.events(kinds.Frame)
+    assert [(e.dir, e.api, e.corr, e.client) for e in frames] == [
         ("request", "Heartbeat", 7, bench.name()),
         ("response", "Heartbeat", 7, bench.name()),
     ]
@@ -38,11 +40,11 @@ def test_a_held_request_stalls_what_is_behind_it_and_keeps_the_order(bench: Benc
     client = bench.client()
     client.send(request(HEARTBEAT, 1, bench.name()), request(Api.METADATA, 2, bench.name()))
     hit = bench.hit()
-    assert hit["held"] is not None
+    assert hit.held is not None
     assert client.silent()
     assert bench.broker.frames == []
-    assert [held.held for held in bench.control.holds()] == [hit["held"]]
-    result = bench.control.resolve(hit["held"], How.RELEASE)
+    assert [held.held for held in bench.control.holds()] == [hit.held]
+    result = bench.control.resolve(hold_of(hit), How.RELEASE)
     assert (result.outcome, result.reached) == ("released", True)
     bench.broker.wait_corrs(1, 2)
     assert [client.read()[7], client.read()[7]] == [1, 2]
@@ -59,7 +61,7 @@ def test_a_held_response_leaves_the_requests_flowing(bench: Bench) -> None:
     client.send(request(HEARTBEAT, 2, bench.name()))
     bench.broker.wait_corrs(1, 2)
     assert client.silent()
-    bench.control.resolve(hit["held"], How.RELEASE)
+    bench.control.resolve(hold_of(hit), How.RELEASE)
     assert [client.read(), client.read()] == [response(1, b"answer"), response(2, b"answer")]
 
 
@@ -139,7 +141,7 @@ def test_occurrence_and_limit_count_matches_since_arming(bench: Bench) -> None:
         client.ask(request(HEARTBEAT, corr, bench.name()))
     counts = bench.control.counts(bench.cell, "r")
     assert (counts.seen, counts.matched, counts.fired) == (5, 5, 2)
-    assert [e["corr"] for e in bench.events("rule") if e["phase"] == "delayed"] == [3, 4]
+    assert [e.corr for e in bench.events(kinds.Rule) if e.phase == "delayed"] == [3, 4]
     assert bench.control.disarm(bench.cell, "r") == counts
 
 
@@ -153,7 +155,7 @@ def test_small_frames_can_be_passed_over(bench: Bench) -> None:
         client.ask(request(HEARTBEAT, corr, bench.name(), bytes(size)))
     client.send(request(HEARTBEAT, 5, bench.name(), bytes(300)))
     assert client.ended()
-    assert bench.hit()["corr"] == 5
+    assert bench.hit().corr == 5
 
 
 def test_a_discarded_request_never_arrived(bench: Bench) -> None:
@@ -162,11 +164,11 @@ def test_a_discarded_request_never_arrived(bench: Bench) -> None:
     client = bench.client()
     client.send(request(HEARTBEAT, 1, bench.name()))
     hit = bench.hit()
-    assert bench.control.resolve(hit["held"], How.DISCARD).outcome == "discarded"
+    assert bench.control.resolve(hold_of(hit), How.DISCARD).outcome == "discarded"
     assert client.ended()
     assert bench.broker.frames == []
     with pytest.raises(WireError, match="no held frame"):
-        bench.control.resolve(hit["held"], How.DISCARD)
+        bench.control.resolve(hold_of(hit), How.DISCARD)
 
 
 def test_a_delivered_request_comes_over_a_fresh_connection(bench: Bench) -> None:
@@ -179,7 +181,7 @@ def test_a_delivered_request_comes_over_a_fresh_connection(bench: Bench) -> None
     client.send(sent)
     hit = bench.hit()
     client.close()
-    result = bench.control.resolve(hit["held"], How.DELIVER)
+    result = bench.control.resolve(hold_of(hit), How.DELIVER)
     assert (result.outcome, result.reached, result.answered) == ("delivered", True, True)
     assert [peer.frames for peer in bench.broker.peers] == [[], [sent]]
     assert bench.phases("r") == ["armed", "hit", "held", "delivered"]
@@ -193,8 +195,8 @@ def test_a_detached_request_can_be_delivered_later(bench: Bench) -> None:
     client = bench.client()
     client.send(request(HEARTBEAT, 1, bench.name()))
     hit = bench.hit()
-    assert bench.control.resolve(hit["held"], How.RELEASE_LATER, cut=True).outcome == "detached"
+    assert bench.control.resolve(hold_of(hit), How.RELEASE_LATER, cut=True).outcome == "detached"
     assert client.ended()
     bench.client().ask(request(HEARTBEAT, 2, bench.name()))
-    assert bench.control.resolve(hit["held"], How.DELIVER).outcome == "delivered"
+    assert bench.control.resolve(hold_of(hit), How.DELIVER).outcome == "delivered"
     assert [corr_of(frame) for frame in bench.broker.frames] == [2, 1]

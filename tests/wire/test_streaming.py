@@ -14,12 +14,13 @@ from typing import TYPE_CHECKING
 import psutil
 import pytest
 
+from harness.model import events as kinds
 from harness.model.waiting import wait_until
 from harness.protocols.kafka.steps import Api
 from harness.wire.messages import Route
 from harness.wire.rules import Action, Direction, FreezeScope, How, Rule
 from tests.wire.broker import WITHIN_S, ScriptedBroker, corr_of, request, response
-from tests.wire.conftest import WireProcess
+from tests.wire.conftest import WireProcess, hold_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -87,8 +88,8 @@ def test_acks_are_found_in_front_of_a_large_batch(bench: Bench, acks: int) -> No
     assert client.ask(request(Api.METADATA, 2, bench.name())) == response(2, b"answer")
     assert not [
         event
-        for event in bench.events("undecodable")
-        if "whose request was not seen" in event["because"]
+        for event in bench.events(kinds.Undecodable)
+        if "whose request was not seen" in str(event.because)
     ]
 
 
@@ -111,9 +112,8 @@ def test_a_large_held_frame_is_kept_back_whole_and_released(
     sending = threading.Thread(target=client.send, args=(frame,))
     sending.start()
     hit = bench.hit("hold")
-    assert hit["held"] is not None
     assert not bench.broker.frames
-    bench.control.resolve(hit["held"], How.RELEASE)
+    bench.control.resolve(hold_of(hit), How.RELEASE)
     assert client.read() == response(1, digest(frame))
     sending.join(WITHIN_S)
 

@@ -13,10 +13,11 @@ import ssl
 import struct
 import threading
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 import pytest
 
+from harness.model import events as kinds
 from harness.model.history import read_history
 from harness.model.waiting import wait_until
 from harness.protocols.kafka.steps import Api
@@ -39,6 +40,8 @@ if TYPE_CHECKING:
     from harness.model.history import Event
     from harness.provision.certificates import Certificates
     from tests.wire.conftest import WireProcess
+
+    A = TypeVar("A", bound=Event)
 
 KEYS = (f"tls{number:05x}" for number in itertools.count(1))
 HEARTBEAT = Api.HEARTBEAT
@@ -120,16 +123,18 @@ class Door:
         self._socks.append(socket.create_connection(("127.0.0.1", self._port), timeout=WITHIN_S))
         return self._socks[-1]
 
-    def events(self, *kinds: str) -> list[Event]:
+    def events(self, *wanted: type[A]) -> list[A]:
         """Return events of the cell."""
-        return list(read_history(self.folder).of(*kinds))
+        return list(read_history(self.folder).of(*wanted))
 
     def why(self, phase: str = "refused") -> str:
         """Wait for the one line that says why a connection did not come about, or has ended."""
         said: list[str] = []
 
         def found() -> bool:
-            said[:] = [event["because"] for event in self.events("conn") if event["phase"] == phase]
+            said[:] = [
+                str(event.because) for event in self.events(kinds.Conn) if event.phase == phase
+            ]
             return bool(said)
 
         wait_until(found, within_s=WITHIN_S, because=f"a line {phase}")
@@ -386,11 +391,11 @@ def test_tls_begins_where_a_server_grants_it(door: Callable[..., Door], papers: 
         assert read_exactly(server, len(piece)) == piece
     server.sendall(pg.ready())
     assert read_exactly(client, len(pg.ready())) == pg.ready()
-    wait_until(lambda: at.events("frame"), within_s=WITHIN_S, because="the commit to be seen")
-    assert {(event["api"], event["dir"]) for event in at.events("frame")} == {
+    wait_until(lambda: at.events(kinds.Frame), within_s=WITHIN_S, because="the commit to be seen")
+    assert {(event.api, event.dir) for event in at.events(kinds.Frame)} == {
         ("DatabaseCommit", Direction.REQUEST)
     }
-    assert at.events("undecodable") == []
+    assert at.events(kinds.Undecodable) == []
 
 
 def test_who_is_refused_tls_goes_on_without(door: Callable[..., Door], papers: Papers) -> None:
@@ -402,7 +407,7 @@ def test_who_is_refused_tls_goes_on_without(door: Callable[..., Door], papers: P
     hello = pg.startup(f"{at.key}.consumer.1")
     sock.sendall(hello)
     assert read_exactly(at.met(), len(hello)) == hello
-    assert at.events("undecodable") == []
+    assert at.events(kinds.Undecodable) == []
 
 
 def test_who_asks_and_is_left_alone_sees_the_end(door: Callable[..., Door], papers: Papers) -> None:
@@ -451,7 +456,7 @@ def test_without_a_certificate_what_is_granted_passes_unread(
         assert read_exactly(sock, 1) == b"S"
         sock.sendall(b"\x16\x03\x01garbage")
         assert read_exactly(server, 10) == b"\x16\x03\x01garbage"
-        said = [event["because"] for event in read_history(tmp_path).of("undecodable")]
+        said = [str(event.because) for event in read_history(tmp_path).of(kinds.Undecodable)]
         assert ["no certificate" in each for each in said] == [True]
         server.close()
     wire.control.remove_route(key)

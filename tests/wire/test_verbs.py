@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from harness.model import events as kinds
 from harness.model.waiting import wait_until
 from harness.protocols.kafka.steps import Api
 from harness.wire.messages import Route, WireError
 from harness.wire.rules import Action, Direction, How, Rule
 from tests.wire.broker import Client, ScriptedBroker, request, response
-from tests.wire.conftest import hit_in
+from tests.wire.conftest import hit_in, hold_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -51,7 +52,7 @@ def test_a_dead_upstream_is_no_silent_acceptance(bench: Bench) -> None:
     with pytest.raises(ConnectionError):
         bench.client().sock.recv(1)
     assert time.monotonic() - began < 1
-    assert bench.wait_event("conn", phase="refused")["role"] == "producer"
+    assert bench.wait_event(kinds.Conn, phase="refused").role == "producer"
 
 
 def test_a_dying_broker_ends_its_clients_connections(bench: Bench) -> None:
@@ -72,8 +73,8 @@ def test_cells_are_kept_apart(make_bench: Callable[..., Bench]) -> None:
     assert client.ended()
     assert one.control.counts(one.cell, "r").seen == 0
     assert two.control.counts(two.cell, "r").fired == 1
-    assert one.events("frame", "conn") == []
-    assert [event["cell"] for event in two.events("frame")] == [two.cell]
+    assert one.events(kinds.Frame, kinds.Conn) == []
+    assert [event.cell for event in two.events(kinds.Frame)] == [two.cell]
     foreign = Client(one.port)
     assert foreign.ask(request(HEARTBEAT, 1, "rdkafka")) == response(1, b"answer")
     client.close()
@@ -112,7 +113,7 @@ def test_a_closed_cell_leaves_its_clients_alone(
     held, free = bench.client(), bench.client()
     held.send(request(HEARTBEAT, 1, "brief.p.1"))
     hit = hit_in(tmp_path / "brief")
-    assert bench.control.close_cell("brief").discarded == (hit["held"],)
+    assert bench.control.close_cell("brief").discarded == (hit.held,)
     assert held.ended()
     assert free.ask(request(HEARTBEAT, 2, "brief.p.1")) == response(2, b"answer")
     with pytest.raises(WireError, match="no open cell"):
@@ -228,7 +229,7 @@ def test_releasing_onto_a_dead_connection_says_so(bench: Bench) -> None:
     client.send(request(HEARTBEAT, 1, bench.name()))
     hit = bench.hit()
     bench.control.close_route(bench.route)
-    result = bench.control.resolve(hit["held"], How.RELEASE)
+    result = bench.control.resolve(hold_of(hit), How.RELEASE)
     assert (result.outcome, result.reached, result.because) == (
         "discarded",
         False,
@@ -246,10 +247,10 @@ def test_a_delivery_nobody_takes_keeps_the_frame(bench: Bench) -> None:
     hit = bench.hit()
     bench.broker.close()
     with pytest.raises(WireError, match="could not be delivered and is still held"):
-        bench.control.resolve(hit["held"], How.DELIVER, within_s=1)
+        bench.control.resolve(hold_of(hit), How.DELIVER, within_s=1)
     held = bench.control.holds()
     assert [(each.held, each.attached) for each in held if each.cell == bench.cell] == [
-        (hit["held"], False)
+        (hit.held, False)
     ]
 
 

@@ -1,4 +1,4 @@
-"""What every event has. Only tests still read events by text, which is to be removed."""
+"""What every event has."""
 
 from __future__ import annotations
 
@@ -50,32 +50,6 @@ class Event(
         tag: str = self.__struct_config__.tag  # type: ignore[assignment]  # by _kind
         return tag
 
-    # --- To be removed: the reading of fields by text, for tests that are not converted yet -------
-
-    def __getitem__(self, name: str) -> Any:
-        """Return a field; ``None`` if the line has none.
-
-        Raises:
-            KeyError: this kind of event has no such field.
-        """
-        found = getattr(self, _attribute(name), msgspec.UNSET)
-        if found is msgspec.UNSET:
-            raise KeyError(name)
-        return found
-
-    def get(self, name: str, default: Any = None) -> Any:
-        """Return a field; ``default`` if the line has none."""
-        found = getattr(self, _attribute(name), None)
-        return default if found is None or found is msgspec.UNSET else found
-
-    def __contains__(self, name: str) -> bool:
-        """Say whether the line has a field."""
-        return self.get(name) is not None
-
-
-def _attribute(name: str) -> str:
-    return name.replace("-", "_")
-
 
 class OfUnknownKind(Event, frozen=True, kw_only=True):
     """An event of a kind that lostack does not know. It voids its cell, because the judge does not
@@ -90,14 +64,6 @@ class OfUnknownKind(Event, frozen=True, kw_only=True):
     def event(self) -> str:
         """The kind, as the line names it."""
         return self.kind
-
-    def __getitem__(self, name: str) -> Any:
-        """Return a field (for tests, to be removed)."""
-        return self.fields[name] if name in self.fields else super().__getitem__(name)
-
-    def get(self, name: str, default: Any = None) -> Any:
-        """Return a field (for tests, to be removed)."""
-        return self.fields[name] if name in self.fields else super().get(name, default)
 
 
 class OfCopy(Event, frozen=True, kw_only=True):

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import json
 import shutil
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -39,7 +39,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from harness.model.history import Event
     from harness.run.queue_server import QueueServer
     from harness.run.queue_system import QueueSystem
     from harness.saved import CellResult
@@ -187,7 +186,7 @@ def by(
     return found
 
 
-def told(found: CellResult, kind: str) -> list[Event]:
+def told(found: CellResult, kind: str) -> list[dict[str, Any]]:
     """Return the lines of a kind in a cell's history."""
     files = sorted((found.directory / HISTORY).glob(f"*{SUFFIX}"))
     return [

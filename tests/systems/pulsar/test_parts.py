@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from harness.model import events as kinds
 from harness.model.cell import Cell
 from harness.model.history import HISTORY, HistoryWriter, read_history
 from harness.model.places import Waiting
@@ -62,10 +63,10 @@ def test_a_topic_as_a_sink_tells_results_of_what_can_be_seen(tmp_path: Path) -> 
         broker.journal[sink.name] = tuple(told[:2])
         assert sink.trouble() is None
     events = read_history(tmp_path / HISTORY, CELL.id)
-    assert [(e["record"], e["place"]) for e in events.of("recorded")] == [(one.id, "7:0:0")]
-    assert [(e["record"], e["visible"], e["waiting"]) for e in events.of("stored")] == [
+    assert [(e.record, e.place) for e in events.of(kinds.Recorded)] == [(one.id, "7:0:0")]
+    assert [(e.record, e.visible, e.waiting) for e in events.of(kinds.Stored)] == [
         (one.id, True, None),
         (two.id, False, None),
         (three.id, False, Waiting.OPEN),
     ]
-    assert not list(events.of("removed"))
+    assert not list(events.of(kinds.Removed))

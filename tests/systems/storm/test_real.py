@@ -87,8 +87,8 @@ def test_a_topology_ends_through_nimbus_and_a_worker_outlives_its_supervisor(
         place = Place(transport.direct, "in", "out", "test", history, tmp_path, "test")
         cluster.submit("test", words_of(place, STORM_AT_LEAST_ONCE, "test"))
         so_far = SoFar(history)
-        [said, *_] = wait_until(lambda: so_far.of(kinds.READY), within_s=UP_S, because="a worker")
-        worker = psutil.Process(said["pid"])
+        [said, *_] = wait_until(lambda: so_far.of(kinds.Ready), within_s=UP_S, because="a worker")
+        worker = psutil.Process(said.pid)
         cluster.kill_supervisor()
         cluster.restart_supervisor()
         cluster.check()
@@ -100,7 +100,7 @@ def test_a_topology_ends_through_nimbus_and_a_worker_outlives_its_supervisor(
             within_s=UP_S,
             because="Nimbus to forget the topology",
         )
-        assert len(so_far.of(kinds.READY)) == 1
+        assert len(so_far.of(kinds.Ready)) == 1
         with pytest.raises(DeskError, match="NotAlive"):
             cluster.end("test")
 

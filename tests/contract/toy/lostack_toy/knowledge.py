@@ -22,11 +22,11 @@ DONE_WITH = Sign(
 
 def toy_signs(history: History) -> Mapping[Sign, frozenset[str]]:
     """Return what was acknowledged and given once."""
-    given = Counter(line["record"] for line in history.of(kinds.FETCHED))
+    given = Counter(line.record for line in history.of(kinds.Fetched))
     told = {
-        line["record"]
-        for line in history.of(kinds.ACKNOWLEDGED)
-        if line["reached"] and line["outcome"] is None
+        line.record
+        for line in history.of(kinds.Acknowledged)
+        if line.reached and line.outcome is None
     }
     return {DONE_WITH: frozenset(record for record in told if given[record] == 1)}
 
