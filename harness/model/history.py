@@ -23,7 +23,7 @@ from dataclasses import dataclass, field
 from functools import cache
 from itertools import chain
 from pathlib import PurePath
-from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar, Union, overload
+from typing import TYPE_CHECKING, Any, TypeVar, Union, overload
 
 import msgspec
 
@@ -59,8 +59,6 @@ A = TypeVar("A", bound=Event)
 B = TypeVar("B", bound=Event)
 C = TypeVar("C", bound=Event)
 D = TypeVar("D", bound=Event)
-Kind: TypeAlias = type[Event] | str
-"""A kind of event: its class, or (to be removed) its name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,33 +89,17 @@ class History:
     def of(self, a: type[A], b: type[B], c: type[C], d: type[D], /) -> Iterator[A | B | C | D]: ...
     @overload
     def of(self, *kinds: type[A]) -> Iterator[A]: ...
-    @overload
-    def of(self, *kinds: Kind) -> Iterator[Event]: ...
 
-    def of(self, *kinds: Kind) -> Iterator[Event]:
+    def of(self, *kinds: type[Event]) -> Iterator[Event]:
         """Return the events of the given kinds, in order of time."""
         if not self._places:
             found_at: defaultdict[type[Event], list[int]] = defaultdict(list)
             for place, event in enumerate(self.events):
                 found_at[type(event)].append(place)
             self._places.update(found_at)
-        classes = {class_of(kind) for kind in kinds}
-        found = [self._places[each] for each in self._places.keys() & classes]
+        found = [self._places[each] for each in self._places.keys() & set(kinds)]
         places = found[0] if len(found) == 1 else sorted(chain.from_iterable(found))
-        told = (self.events[place] for place in places)
-        if OfUnknownKind not in classes or OfUnknownKind in kinds:
-            return told
-        return (e for e in told if not isinstance(e, OfUnknownKind) or e.kind in kinds)
-
-
-def name_of(kind: Kind) -> str:
-    """Return the name of a kind, as its lines have it."""
-    return kind if isinstance(kind, str) else str(kind.__struct_config__.tag)
-
-
-def class_of(kind: Kind) -> type[Event]:
-    """Return the class of a kind; that of all kinds which lostack does not know, if it is none."""
-    return CLASSES.get(kind, OfUnknownKind) if isinstance(kind, str) else kind
+        return (self.events[place] for place in places)
 
 
 def read_history(directory: Path, cell: str | None = None) -> History:

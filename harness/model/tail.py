@@ -15,15 +15,14 @@ from collections import Counter, defaultdict
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar, overload
+from typing import TYPE_CHECKING, TypeVar, overload
 
-from harness.model.history import SUFFIX, Lines, Mark, name_of
+from harness.model.history import SUFFIX, Lines, Mark
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from harness.model.events import Event
-    from harness.model.history import Kind
 
     A = TypeVar("A", bound=Event)
     B = TypeVar("B", bound=Event)
@@ -186,7 +185,7 @@ class SoFar:
         self._tail = Tail(directory)
         self._lock = threading.Lock()
         self._events: list[Event] = []
-        self._kinds: defaultdict[str, list[Event]] = defaultdict(list)
+        self._kinds: defaultdict[type[Event], list[Event]] = defaultdict(list)
         self._lines: Counter[str] = Counter()
 
     def events(self, since: int = 0) -> list[Event]:
@@ -202,37 +201,31 @@ class SoFar:
     @overload
     def of(self, a: type[A], b: type[B], /) -> list[A | B]: ...
     @overload
-    def of(self, *kinds: Kind) -> list[Event]: ...
+    def of(self, *kinds: type[Event]) -> list[Event]: ...
 
-    def of(self, *kinds: Kind) -> Sequence[Event]:
+    def of(self, *kinds: type[Event]) -> Sequence[Event]:
         """Return the events of the given kinds, in order of time."""
         with self._lock:
             self._read_on()
             return sorted(
-                chain.from_iterable(self._kinds[name_of(kind)] for kind in kinds),
+                chain.from_iterable(self._kinds[kind] for kind in kinds),
                 key=lambda event: event.t,
             )
 
-    @overload
-    def finder(self, kind: type[A], wanted: Callable[[A], bool]) -> Callable[[], list[A]]: ...
-    @overload
-    def finder(self, kind: str, wanted: Callable[[Event], bool]) -> Callable[[], list[Event]]: ...
-
-    def finder(self, kind: Kind, wanted: Callable[[Any], bool]) -> Callable[[], Sequence[Event]]:
+    def finder(self, kind: type[A], wanted: Callable[[A], bool]) -> Callable[[], list[A]]:
         """Return a function that returns the events so far of a kind for which ``wanted`` is true.
         Each event is tested once.
         """
-        found: list[Event] = []
-        of = name_of(kind)
+        found: list[A] = []
         seen = 0
 
-        def find() -> list[Event]:
+        def find() -> list[A]:
             nonlocal seen
             with self._lock:
                 self._read_on()
-                new = self._kinds[of][seen:]
+                new = self._kinds[kind][seen:]
             seen += len(new)
-            found.extend(event for event in new if wanted(event))
+            found.extend(event for event in new if isinstance(event, kind) and wanted(event))
             return found
 
         return find
@@ -246,5 +239,5 @@ class SoFar:
     def _read_on(self) -> None:
         for event in self._tail.read():
             self._events.append(event)
-            self._kinds[event.event].append(event)
+            self._kinds[type(event)].append(event)
             self._lines[event.by] += 1

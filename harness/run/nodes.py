@@ -7,7 +7,7 @@ from __future__ import annotations
 import signal
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from harness import failpoint
 from harness.model import events as kinds
@@ -19,10 +19,9 @@ from harness.runtimes.interface import PROGRAMS_IMAGE, ContainerSpec, NodeSpec
 from harness.stages.clients import PRELOADS
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable
 
-    from harness.model.events import Event
-    from harness.model.history import HistoryWriter, Kind
+    from harness.model.history import HistoryWriter
     from harness.model.tail import SoFar
     from harness.provision.clients import ClientSetup
     from harness.runtimes.interface import Exit, Node, Runtime
@@ -146,12 +145,7 @@ class StageNode:
         """Say whether this incarnation has reported in its ledger that it is ready."""
         return bool(self.said(kinds.Ready))
 
-    @overload
-    def said(self, kind: type[A]) -> list[A]: ...
-    @overload
-    def said(self, kind: Kind) -> list[Event]: ...
-
-    def said(self, kind: Kind) -> Sequence[Event]:
+    def said(self, kind: type[A]) -> list[A]:
         """Return the events of a kind in this incarnation's ledger so far."""
         return [event for event in self.so_far.of(kind) if event.by == self.stage.writer]
 

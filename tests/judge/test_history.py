@@ -377,10 +377,17 @@ def test_a_writer_goes_on_where_the_file_ends(tmp_path: Path) -> None:
 
 def test_of_selects_kinds_in_order(tmp_path: Path) -> None:
     """``of`` yields exactly the kinds asked for, by time."""
-    write(tmp_path / "a.jsonl", event(3, event="a"), event(1, event="b"), event(2, event="c"))
+    told = [
+        {"event": kinds.TAKEN, "t": 3, "record": "a"},
+        {"event": kinds.ACKED, "t": 1},
+        {"event": kinds.SAVED, "t": 2},
+        {"event": "of somebody else", "t": 0},
+    ]
+    write(tmp_path / "a.jsonl", *map(whole, told))
     history = read_history(tmp_path)
-    assert [row.t for row in history.of("a", "c")] == [2, 3]
-    assert not list(history.of("d"))
+    assert [row.t for row in history.of(kinds.Taken, kinds.Saved)] == [2, 3]
+    assert [row.t for row in history.of(kinds.OfUnknownKind)] == [0]
+    assert not list(history.of(kinds.Delivered))
 
 
 # --- what cannot be written or read ---------------------------------------------------------------

@@ -16,6 +16,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from harness.model import events as kinds
 from harness.model.history import HistoryWriter, read_history
 from harness.model.tail import HistoryChangedError, SoFar, Tail
 from harness.model.waiting import wait_until
@@ -23,7 +24,7 @@ from tests.events import plain
 from tests.judge.test_history import WITHIN_S, WRITE_FOREVER
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
     from pathlib import Path
 
     from harness.model.history import Event
@@ -39,7 +40,8 @@ def line(number: int, *, t: int | None = None, by: str = "w", **fields: object) 
         "w": 0,
         "cell": "c",
         "by": by,
-        "event": "number",
+        "event": kinds.FAULT,
+        "phase": "armed",
         "number": number,
     }
     return json.dumps({**told, **fields}, ensure_ascii=False).encode() + b"\n"
@@ -52,7 +54,7 @@ def append(file: Path, data: bytes) -> None:
         out.write(data)
 
 
-def numbers(events: list[Event]) -> list[int]:
+def numbers(events: Sequence[Event]) -> list[int]:
     """Return what they are called by."""
     return [event.line for event in events]
 
@@ -62,7 +64,7 @@ def content_of(name: str) -> st.SearchStrategy[bytes]:
     and repeated ones.
     """
     whole = st.integers(1, 9).flatmap(
-        lambda n: st.integers(0, 5).map(lambda t: line(n, t=t, by=name, text="é\n{"))
+        lambda n: st.integers(0, 5).map(lambda t: line(n, t=t, by=name, file="é\n{"))
     )
     odd = st.sampled_from(
         [b"\n", b"nonsense\n", b'{"t": 1\n', b"\xff\xfe\n", b'{"t": 1, "event": null}\n']
@@ -101,7 +103,7 @@ def test_a_line_is_there_when_it_was_written(tmp_path: Path) -> None:
     """Whoever waits for it needs no second look."""
     tail = Tail(tmp_path)
     with HistoryWriter(tmp_path / "a.jsonl", cell="c", by="w") as history:
-        for number in range(300):
+        for number in range(1, 301):
             history.write("number", number=number, filler="x" * (number * 97 % 9000))
             assert numbers(tail.read()) == [number]
 
@@ -295,19 +297,22 @@ def test_a_killed_writer_is_read_along(tmp_path: Path) -> None:
 def test_what_was_told_so_far_is_asked_by_kind_by_place_and_by_writer(tmp_path: Path) -> None:
     """By kind in order of time, all in the order in which it was read, and counted."""
     so_far = SoFar(tmp_path)
-    assert (so_far.events(), so_far.of("number"), so_far.lines()) == ([], [], {})
-    append(tmp_path / "a.jsonl", line(1, t=5, by="a") + line(2, t=6, by="a", event="other"))
-    assert numbers(so_far.of("number")) == [1]
+    assert (so_far.events(), so_far.of(kinds.Fault), so_far.lines()) == ([], [], {})
+    append(
+        tmp_path / "a.jsonl",
+        line(1, t=5, by="a") + line(2, t=6, by="a", event=kinds.UNGOVERNED, record="a-1"),
+    )
+    assert numbers(so_far.of(kinds.Fault)) == [1]
     append(tmp_path / "b.jsonl", line(3, t=2, by="b"))
-    assert numbers(so_far.of("number")) == [3, 1]
-    assert numbers(so_far.of("other", "number")) == [3, 1, 2]
+    assert numbers(so_far.of(kinds.Fault)) == [3, 1]
+    assert numbers(so_far.of(kinds.Ungoverned, kinds.Fault)) == [3, 1, 2]
     assert numbers(so_far.events()) == [1, 2, 3]
     assert numbers(so_far.events(2)) == [3]
     assert so_far.events(3) == []
     assert so_far.lines() == {"a": 2, "b": 1}
-    so_far.of("number").clear()
+    so_far.of(kinds.Fault).clear()
     so_far.events().clear()
-    assert len(so_far.of("number")) == 2
+    assert len(so_far.of(kinds.Fault)) == 2
 
 
 def test_what_is_looked_for_is_looked_at_once(tmp_path: Path) -> None:
@@ -318,8 +323,8 @@ def test_what_is_looked_for_is_looked_at_once(tmp_path: Path) -> None:
         seen.append(event.line)
         return event.line % 2 == 0
 
-    append(tmp_path / "a.jsonl", line(1) + line(2) + line(3, event="other"))
-    find, other = so_far.finder("number", even), so_far.finder("other", lambda _: True)
+    append(tmp_path / "a.jsonl", line(1) + line(2) + line(3, event=kinds.UNGOVERNED, record="a-1"))
+    find, other = so_far.finder(kinds.Fault, even), so_far.finder(kinds.Ungoverned, lambda _: True)
     assert numbers(find()) == numbers(find()) == [2]
     append(tmp_path / "a.jsonl", line(4))
     assert numbers(other()) == [3]

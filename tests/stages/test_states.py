@@ -5,10 +5,11 @@ frames are lists of rows.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import pytest
 
+from harness.model import events as kinds
 from harness.model.history import HistoryWriter, read_history
 from harness.model.record import decode_id, make_records
 from harness.model.semantics import Semantic
@@ -19,6 +20,8 @@ from harness.stages.streaming import Query
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    A = TypeVar("A", bound=kinds.Event)
 
 CELL_KEY = "abcdef01"
 KEY = "k1"
@@ -107,7 +110,7 @@ class Played:
             for _, value, _, _ in DatabaseSink(self.folder / "sink.sqlite").results()
         ]
 
-    def told(self, kind: str) -> list[Any]:
+    def told(self, kind: type[A]) -> list[A]:
         """Return the events of a kind."""
         return list(read_history(self.folder / "history").of(kind))
 
@@ -124,12 +127,12 @@ def test_a_state_takes_the_place_of_the_one_before(exactly_once: Played) -> None
     for _ in range(2):
         exactly_once.batch(1, 3, state(0, 1, 2))
     assert exactly_once.recorded() == list(IDS)
-    assert [event["news"] for event in exactly_once.told("state")] == [
+    assert [event.news for event in exactly_once.told(kinds.State)] == [
         (IDS[0],),
         (IDS[1], IDS[2]),
         (IDS[1], IDS[2]),
     ]
-    assert len(exactly_once.told("delivered")) == 5
+    assert len(exactly_once.told(kinds.Delivered)) == 5
 
 
 def test_what_a_state_has_lost_is_lost_in_the_sink(exactly_once: Played) -> None:
