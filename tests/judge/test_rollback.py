@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import msgspec
 import pytest
 
+from harness.model import events as kinds
 from harness.model.history import read_history
 from harness.systems.spark.rollback import Moment, Rollback, rollback_of
 from tests.events import a_history
@@ -70,6 +71,19 @@ def test_a_state_that_did_not_go_back_is_torn(events: list[Event]) -> None:
     found = found_in(spoilt)
     assert found.torn == ("k1",)
     assert found.snapshots[1].state["k1"] == ("k1-5", "k1-10", "k1-14")
+
+
+def test_what_is_no_record_goes_back_with_the_rest(events: list[Event]) -> None:
+    """A state may hold a copy that another program has written, which has no name."""
+    foreign = [
+        msgspec.structs.replace(event, records=(None, *event.records))
+        if isinstance(event, kinds.State) and event.key == "k1"
+        else event
+        for event in events
+    ]
+    found = found_in(foreign)
+    assert found.torn == ()
+    assert None in found.snapshots[1].state["k1"]
 
 
 def test_without_a_checkpoint_nothing_is_left(events: list[Event]) -> None:
