@@ -146,6 +146,13 @@ def test_texts_and_properties_are_read() -> None:
     assert talk.seen.subject.records == {"r-1"}
 
 
+def test_an_attempt_has_a_name() -> None:
+    """A program may have a property of the same name for something else: that names no attempt."""
+    talk = Talk()
+    talk.say(ow.send(5, value("a"), **{ATTEMPT_HEADER: 7}))
+    assert (talk.seen.subject.records, talk.last.attempt) == ({"a"}, None)
+
+
 @pytest.mark.parametrize(
     ("data", "because"),
     [

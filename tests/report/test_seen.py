@@ -728,9 +728,7 @@ def test_of_several_processes_the_wire_may_not_tell_which_it_was() -> None:
         (False, False, "took the place of another at 8.0 s"),
     ],
 )
-def test_who_takes_a_place_was_not_started_again(
-    *, ends: bool, stood_by: bool, words: str
-) -> None:
+def test_who_takes_a_place_was_not_started_again(*, ends: bool, stood_by: bool, words: str) -> None:
     """It stood by, or its predecessor lives: only paused, or elsewhere."""
     tale = Tale().node("driver", "started").stored("r", 3).delivered("r", "driver-1")
     tale.node("driver", "exited", signal=9) if ends else tale.node("driver", "paused")
