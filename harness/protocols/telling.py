@@ -6,9 +6,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from harness.model import kinds
+from harness.model.record import ATTEMPT_HEADER
 from harness.protocols.acts import Act
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from harness.wire.protocol import Line
 
 
@@ -29,6 +32,19 @@ class About:
     attempt: str | None = None
     redelivered: bool = False
     how: str = "ack"
+
+
+def attempt_in(properties: Mapping[str, object]) -> str | None:
+    """Return the name of the attempt from a message's properties; ``None`` if there is none.
+
+    Java's names have no dash. A program may have such a property that is no text; it names no
+    attempt.
+
+    >>> attempt_in({"lostack_attempt": "p-1.0.2"}), attempt_in({"lostack-attempt": 7})
+    ('p-1.0.2', None)
+    """
+    names = (ATTEMPT_HEADER, ATTEMPT_HEADER.replace("-", "_"))
+    return next((said for name in names if isinstance(said := properties.get(name), str)), None)
 
 
 def line(

@@ -28,7 +28,7 @@ def record_of(event: Event) -> str | None:
     return record
 
 
-def records_of(event: Event) -> tuple[str, ...] | None:
+def records_of(event: Event) -> tuple[str | None, ...] | None:
     """Return the records that a line lists, of whatever kind it is; ``None`` if it has no list."""
     many = _field(event, "records")
     return tuple(many) if isinstance(many, tuple | list) else None

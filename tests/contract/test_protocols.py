@@ -12,6 +12,7 @@ from harness.model import events as kinds
 from harness.wire.protocol import Between, Frame, Immovable, Move, Need, Opaque, UnableError
 from harness.wire.rules import CONTENT, Direction, is_prefix
 from tests.contract.protocols import FROM, LIMIT, RECORD, TO, Ear
+from tests.protocols.conversation import read_back
 
 if TYPE_CHECKING:
     from harness.wire.protocol import Insight, Session
@@ -169,7 +170,9 @@ def follows(session: Session, way: Direction, data: bytes, ledger: object) -> bo
                 fed, data[: fed.size] if fed.size <= min(len(data), LIMIT) else None, ledger
             )
             session.sending(fed)
-            list(session.settled(fed, ledger, reached=len(data) >= fed.size))
+            lines = session.settled(fed, ledger, reached=len(data) >= fed.size)
+            for kind, fields in (("frame", fed.facts), *lines):
+                read_back(kind, fields)
         session.taken(way, fed.size)
         data = data[fed.size :]
     return True
@@ -203,7 +206,7 @@ def test_lines_say_what_has_reached(speaker: Speaker) -> None:
             found = [
                 (kind, fields)
                 for kind, fields in heard.session.settled(frame, ledger, reached=reached)
-                if "record" in fields
+                if read_back(kind, fields) and "record" in fields
             ]
             assert [(kind in kinds.KINDS, fields["record"]) for kind, fields in found] == [
                 (True, RECORD)

@@ -76,9 +76,13 @@ def attach(channel: int, handle: int, *, receives: bool, address: str | None) ->
     )
 
 
-def message(value: bytes, *, deliveries: int = 0, **properties: str) -> bytes:
+def message(value: bytes, *, deliveries: int = 0, **properties: str | int | None) -> bytes:
     """Make the sections of a message."""
-    pairs = b"".join(text(word) for pair in properties.items() for word in pair)
+    pairs = b"".join(
+        number(word) if isinstance(word, int) else text(word)
+        for pair in properties.items()
+        for word in pair
+    )
     named = b"\xd1" + struct.pack(">II", len(pairs) + 4, 2 * len(properties)) + pairs
     head = described(0x70, TRUE, NULL, NULL, NULL, number(deliveries))
     return head + b"\0\x53\x74" + named + b"\0\x53\x75" + blob(value)

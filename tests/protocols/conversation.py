@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING, Any
 
+from harness.model.history import event_of
 from harness.model.record import Record
+from harness.wire.cells import in_json
 from harness.wire.protocol import Between, Need, Opaque, Secure
 from harness.wire.rules import Direction
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from harness.model.events import Event
     from harness.model.identity import Identity
     from harness.wire.protocol import Protocol
 
@@ -50,6 +56,27 @@ class Conversation:
         assert frame.size == len(data)
         self.last, self.seen = frame, self.session.read(frame, data, self.ledger)
         self.session.sending(frame)
-        lines = self.session.settled(frame, self.ledger, reached=reached)
+        lines = list(self.session.settled(frame, self.ledger, reached=reached))
         self.session.taken(way, frame.size)
+        check_lines([("frame", frame.facts), *lines])
         return [(kind, *(fields.get(name) for name in self.tells)) for kind, fields in lines]
+
+
+def check_lines(lines: Iterable[tuple[str, Mapping[str, Any]]]) -> None:
+    """Check that lines of the wire are events, which have all their fields.
+
+    Raises:
+        ValueError: a line would be damage.
+    """
+    for kind, fields in lines:
+        event = read_back(kind, fields)
+        assert event.facts is None, f"no fields of {kind}: {event.facts}"
+
+
+def read_back(kind: str, fields: Mapping[str, Any]) -> Event:
+    """Return the event that a reader makes of a line of the wire.
+
+    Raises:
+        ValueError: the line would be damage.
+    """
+    return event_of(json.loads(in_json({"t": 0, "event": kind, **fields})))

@@ -121,7 +121,7 @@ def _message(
     asks: bool,
     transaction: int | None,
     compressed: bool = False,
-    **properties: str,
+    **properties: str | int,
 ) -> bytes:
     body = (
         head(number, asks=asks)
@@ -152,7 +152,7 @@ def send(
     transaction: int | None = None,
     kind: int = Kind.BYTES_MESSAGE,
     compressed: bool = False,
-    **properties: str,
+    **properties: str | int,
 ) -> bytes:
     """Make a message that a client sends, called after its number."""
     return command(

@@ -231,6 +231,14 @@ def test_an_id_may_be_in_a_property() -> None:
     assert talk.seen.subject.records == {"r-1"}
 
 
+@pytest.mark.parametrize("odd", [7, None])
+def test_an_attempt_has_a_name(odd: Any) -> None:
+    """A program may have a property of the same name for something else: that names no attempt."""
+    talk = Talk()
+    talk.say(af.transfer(af.CHANNEL, SENDS, 5, carrying("a", **{ATTEMPT_HEADER: odd})))
+    assert (talk.seen.subject.records, talk.last.attempt) == ({"a"}, None)
+
+
 def test_a_frame_above_the_limit_voids() -> None:
     """It may carry any record."""
     talk = Talk()

@@ -144,6 +144,14 @@ def test_names_of_properties_may_be_javas() -> None:
     assert talk.last.attempt == "p-1.0.2"
 
 
+@pytest.mark.parametrize("odd", [7, None])
+def test_an_attempt_has_a_name(odd: Any) -> None:
+    """A program may have a property of the same name for something else: that names no attempt."""
+    talk = Talk()
+    talk.say(core.send(value("a"), **{ATTEMPT_HEADER: odd}))
+    assert (talk.seen.subject.records, talk.last.attempt) == ({"a"}, None)
+
+
 def test_two_phases() -> None:
     """What is sent between begin and end is prepared and committed by the transaction's name; each
     answer is about that.

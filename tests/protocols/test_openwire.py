@@ -145,6 +145,14 @@ def test_texts_and_properties_are_read() -> None:
     assert talk.seen.subject.records == {"r-1"}
 
 
+def test_an_attempt_has_a_name() -> None:
+    """A program may have a property of the same name for something else: that names no attempt."""
+    talk = Talk()
+    named: dict[str, Any] = {ATTEMPT_HEADER: 7}
+    talk.say(ow.send(5, value("a"), **named))
+    assert (talk.seen.subject.records, talk.last.attempt) == ({"a"}, None)
+
+
 @pytest.mark.parametrize(
     ("data", "because"),
     [

@@ -10,6 +10,7 @@ from harness.protocols.postgres.session import Postgres
 from harness.protocols.postgres.statements import Does, read
 from harness.wire.protocol import Between, Fed, Frame, Need, Opaque
 from harness.wire.rules import Direction
+from tests.protocols.conversation import check_lines
 from tests.wire.test_postgres import complete, executed, query, ready, said, startup
 
 TO, FROM = Direction.REQUEST, Direction.RESPONSE
@@ -80,11 +81,13 @@ class Talk:
     def commits(self, way: Direction, data: bytes) -> list[tuple[object, ...]]:
         """Return the lines that the commits among messages, or their answers, come to."""
         frames = [fed for fed in self.hear(way, data) if isinstance(fed, Frame)]
-        return [
-            (fields["record"], fields["request"], fields["outcome"])
+        lines = [
+            line
             for frame in frames
-            for _, fields in self.session.settled(frame, self.ledger, reached=True)
+            for line in self.session.settled(frame, self.ledger, reached=True)
         ]
+        check_lines([*(("frame", frame.facts) for frame in frames), *lines])
+        return [(fields["record"], fields["request"], fields["outcome"]) for _, fields in lines]
 
     def because(self, way: Direction, data: bytes) -> list[str]:
         """Return what voids a cell of messages."""

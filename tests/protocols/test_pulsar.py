@@ -455,6 +455,14 @@ def test_who_does_not_want_a_message_says_so() -> None:
     assert [each[1] for each in talk.tell(Command.REDELIVER, {1: 5})] == ["k0-0"]
 
 
+@pytest.mark.parametrize("command", [Command.ACK, Command.REDELIVER])
+def test_what_names_no_message_of_the_broker_has_no_place(command: Command) -> None:
+    """A client may name the message before the first one; its line is no damage."""
+    talk = Talk()
+    talk.tell(command, {1: 5, 2 if command is Command.REDELIVER else 3: [place(-1, ledger=-1)]})
+    assert talk.last.facts["places"] == [None]
+
+
 def test_what_did_not_arrive_was_not_said() -> None:
     """Neither sent, nor given."""
     talk = Talk()

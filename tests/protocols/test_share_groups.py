@@ -20,6 +20,7 @@ from harness.protocols.kafka.session import Kafka
 from harness.protocols.kafka.shares import Shares
 from harness.protocols.kafka.steps import STEPS, Api
 from harness.wire.rules import Direction
+from tests.protocols.conversation import check_lines
 
 if TYPE_CHECKING:
     from harness.wire.protocol import Line
@@ -68,6 +69,8 @@ class Heard:
             self.lines += session.settled(frame, ledger, reached=step != lost)  # type: ignore[arg-type]
             self.steps.append(step)
             self.about.append(insight)
+            check_lines([("frame", frame.facts)])  # type: ignore[union-attr]
+        check_lines(self.lines)
 
     def told(self, kind: str) -> list[dict[str, Any]]:
         """Return the lines of a kind."""

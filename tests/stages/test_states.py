@@ -121,6 +121,18 @@ def exactly_once(tmp_path: Path) -> Played:
     return Played(tmp_path, Semantic.EXACTLY_ONCE)
 
 
+def test_what_is_no_record_has_no_name_in_a_state(exactly_once: Played) -> None:
+    """Another program may write into the topic, too; the line of such a state is no damage."""
+    frame = state(0)
+    frame.rows[0].copies.append(Row(0, 1, KEY.encode(), b"foreign"))
+    exactly_once.batch(0, 2, frame)
+    history = read_history(exactly_once.folder / "history")
+    assert history.damage == ()
+    assert [(event.records, event.news) for event in history.of(kinds.State)] == [
+        ((IDS[0], None), (IDS[0], None))
+    ]
+
+
 def test_a_state_takes_the_place_of_the_one_before(exactly_once: Played) -> None:
     """Run again, a batch leaves what it left before."""
     exactly_once.batch(0, 1, state(0))

@@ -13,6 +13,7 @@ from harness.protocols.kafka.insights import NOTHING, Insight
 from harness.protocols.kafka.steps import Api
 from harness.protocols.kafka.tracker import FetchSession, Tracker
 from harness.wire.rules import Direction
+from tests.protocols.conversation import check_lines
 from tests.wire import kafka_frames as kf
 
 if TYPE_CHECKING:
@@ -37,7 +38,7 @@ class Talk:
         content = reading.decode(api, Direction.REQUEST, version, frame[4:])
         assert isinstance(content, codec.Content)
         insight = self.tracker.look_at_request(content, "1:1")
-        self.lines += self.tracker.settle(insight, reached=reached)
+        self._settle(insight, reached=reached)
         return insight
 
     def response(
@@ -47,8 +48,13 @@ class Talk:
         content = reading.decode(api, Direction.RESPONSE, version, frame[4:])
         assert isinstance(content, codec.Content)
         insight = self.tracker.look_at_response(content, asked, self.session, 1)
-        self.lines += self.tracker.settle(insight, reached=reached)
+        self._settle(insight, reached=reached)
         return insight
+
+    def _settle(self, insight: Insight, *, reached: bool) -> None:
+        lines = list(self.tracker.settle(insight, reached=reached))
+        check_lines(lines)
+        self.lines += lines
 
     def fetched(self, *records: str, start: int = 0) -> None:
         """Fetch these records, at consecutive offsets."""

@@ -154,13 +154,13 @@ class Batch(Event, frozen=True, kw_only=True):
 
 class State(Event, frozen=True, kw_only=True):
     """All records in the state of a key after a batch. A key whose state the batch did not change
-    has no line.
+    has no line. What is no record of lostack's is null there.
     """
 
     batch: int
     key: str
-    records: tuple[str, ...]
-    news: tuple[str, ...]
+    records: tuple[str | None, ...]
+    news: tuple[str | None, ...]
     """Those that this batch added."""
 
 

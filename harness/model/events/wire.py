@@ -96,7 +96,8 @@ class OfFrame(Event, frozen=True, kw_only=True):
     message: int | str | None = None
     part: int | None = None
     place: str | None = None
-    places: tuple[str, ...] | None = None
+    places: tuple[str | None, ...] | None = None
+    """Null: a message that the client names is none of the broker's."""
     consumer: int | str | None = None
     redelivered: bool | int | None = None
     discards: bool = False

@@ -8,13 +8,13 @@ from collections import OrderedDict
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
-from harness.model.record import ATTEMPT_HEADER, decode_id
+from harness.model.record import decode_id
 from harness.protocols.acts import Act
 from harness.protocols.amqp import frames, values
 from harness.protocols.amqp.frames import Body
 from harness.protocols.amqp.steps import STEPS, Performative
 from harness.protocols.amqp.values import Described
-from harness.protocols.telling import About, line
+from harness.protocols.telling import About, attempt_in, line
 from harness.wire.protocol import Between, Frame, Immovable, Insight, Need, Opaque, UnableError
 from harness.wire.rules import Direction, Subject
 
@@ -336,10 +336,7 @@ class AmqpSession:
         except frames.NotAFrameError as error:
             return Insight(because=str(error), voids=True)
         record = ledger.record(message)
-        frame.attempt, frame.redelivered = (
-            message.properties.get(ATTEMPT_HEADER),
-            message.deliveries > 0,
-        )
+        frame.attempt, frame.redelivered = attempt_in(message.properties), message.deliveries > 0
         frame.subject = _subject(frame, () if record is None else (record,), frame.address)
         return Insight(frame.subject)
 

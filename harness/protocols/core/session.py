@@ -9,7 +9,7 @@ from collections import OrderedDict, defaultdict
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
-from harness.model.record import ATTEMPT_HEADER, decode_id
+from harness.model.record import decode_id
 from harness.protocols.acts import Act
 from harness.protocols.core import reading
 from harness.protocols.core.steps import (
@@ -22,7 +22,7 @@ from harness.protocols.core.steps import (
     Kind,
     Packet,
 )
-from harness.protocols.telling import About, line
+from harness.protocols.telling import About, attempt_in, line
 from harness.wire.protocol import (
     PLAIN,
     Between,
@@ -370,9 +370,7 @@ class CoreSession:
                 )
             found = reading.message(data)
             record = ledger.record(found)
-            frame.attempt = found.properties.get(ATTEMPT_HEADER) or found.properties.get(
-                ATTEMPT_HEADER.replace("-", "_")
-            )
+            frame.attempt = attempt_in(found.properties)
             frame.subject = _subject(frame, () if record is None else (record,), frame.topic)
         elif frame.kind in (Kind.SESS_SEND_LARGE, Kind.SESS_RECEIVE_LARGE_MSG):
             return Insight(because="a message in several packets is not read", voids=True)

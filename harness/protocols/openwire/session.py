@@ -9,11 +9,11 @@ from collections import OrderedDict, defaultdict
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
-from harness.model.record import ATTEMPT_HEADER, decode_id
+from harness.model.record import decode_id
 from harness.protocols.acts import Act
 from harness.protocols.openwire import reading
 from harness.protocols.openwire.steps import ACTS, ANSWERS, ENDS, STEPS, TRANSACTION, Command, Kind
-from harness.protocols.telling import About, line
+from harness.protocols.telling import About, attempt_in, line
 from harness.wire.protocol import (
     PLAIN,
     Between,
@@ -275,10 +275,7 @@ class OpenWireSession:
         if content.compressed:
             return Insight(because="a compressed message is not read", voids=True)
         record = ledger.record(content)
-        frame.attempt, frame.redelivered = (
-            content.properties.get(ATTEMPT_HEADER),
-            content.deliveries > 0,
-        )
+        frame.attempt, frame.redelivered = attempt_in(content.properties), content.deliveries > 0
         frame.subject = _subject(frame, () if record is None else (record,), frame.said.destination)
         return Insight(frame.subject)
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from harness.model.history import History
 
-State = dict[str, list[str]]
+State = dict[str, list[str | None]]
 """Key → the records in the key's state."""
 
 
@@ -77,7 +77,9 @@ def rollback_detail(history: History) -> dict[str, Any] | None:
             ),
         ],
         "torn": sorted(
-            key for key, records in loaded.items() if sorted(records) != sorted(saved.get(key, []))
+            key
+            for key, records in loaded.items()
+            if Counter(records) != Counter(saved.get(key, []))
         ),
     }
 
@@ -98,7 +100,7 @@ def _last(states: Iterable[kinds.State]) -> State:
     return {event.key: list(event.records) for event in states}
 
 
-def _without(records: Iterable[str], news: Iterable[str]) -> list[str]:
+def _without(records: Iterable[str | None], news: Iterable[str | None]) -> list[str | None]:
     rest = list(records)
     for record in news:
         rest.remove(record)

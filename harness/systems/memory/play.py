@@ -282,7 +282,7 @@ class MemoryCellRun(ABC):
             record=record.id,
             attempt=attempt,
             hop="topic",
-            error="Timeout" if uncertain else None,
+            **({"error": "Timeout"} if uncertain else {}),
         )
 
     def _abort(self, record: Record, *, visible: bool) -> None:

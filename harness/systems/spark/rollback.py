@@ -7,6 +7,7 @@ shows in its first batch: the state that it reports, without what that batch add
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 
     from harness.model.history import History
 
-State = dict[str, tuple[str, ...]]
+State = dict[str, tuple[str | None, ...]]
 """Key → the records in the key's state."""
 
 
@@ -100,7 +101,9 @@ def rollback_of(history: History) -> Rollback | None:
     restored = {key: records for key, records in (saved | loaded).items() if records}
     torn = tuple(
         sorted(
-            key for key, records in loaded.items() if sorted(records) != sorted(saved.get(key, ()))
+            key
+            for key, records in loaded.items()
+            if Counter(records) != Counter(saved.get(key, ()))
         )
     )
     return Rollback(
@@ -127,7 +130,7 @@ def _after(states: Iterable[kinds.State]) -> State:
     return {state.key: state.records for state in states}
 
 
-def _without(records: Sequence[str], news: Sequence[str]) -> tuple[str, ...]:
+def _without(records: Sequence[str | None], news: Sequence[str | None]) -> tuple[str | None, ...]:
     rest = list(records)
     for record in news:
         rest.remove(record)
