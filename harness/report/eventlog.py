@@ -5,7 +5,7 @@ the protocol's own names.
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from harness.model import events as kinds
 from harness.model.events import Direction, RulePhase
@@ -176,10 +176,21 @@ def _frame(event: kinds.OfFrame) -> str:
 
 
 def _more(event: Event, known: set[str] | frozenset[str]) -> str:
-    """Return what else a line says, as ``name value``; what is null or empty says nothing."""
+    """Return what else a line says, as ``name value``, its record first; what is null or empty says
+    nothing.
+    """
     line = line_of(event, defaults=False)
-    left = {name: value for name, value in line.items() if name not in _SHOWN_ELSEWHERE | known}
+    left = {
+        name: _listed(line[name])
+        for name in sorted(line, key=lambda name: name != "record")
+        if name not in _SHOWN_ELSEWHERE | known
+    }
     words = ", ".join(
-        f"{name} {value}" for name, value in left.items() if value not in (None, "", ())
+        f"{name} {value}" for name, value in left.items() if value not in (None, "", [])
     )
     return f"  {words}" if words else ""
+
+
+def _listed(value: Any) -> Any:
+    """Return a value of a field as JSON has it, where lists are lists."""
+    return [_listed(each) for each in value] if isinstance(value, tuple) else value

@@ -6,8 +6,11 @@ import ast
 import dataclasses
 import inspect
 import re
-from typing import TYPE_CHECKING, Any, Final
+from enum import Enum
+from types import UnionType
+from typing import TYPE_CHECKING, Any, Final, Union, get_args, get_origin
 
+import msgspec
 import typer
 
 from harness.cli.application import EPILOG, application
@@ -17,7 +20,7 @@ from harness.pipelines import declaration, reading
 from tests.docs.markdown import MADE, cell, columns, plain
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
     from harness.pipelines.fields import Table
 
@@ -28,6 +31,19 @@ _TYPES: Final = {
     "number": "number",
     "boolean": "true or false",
 }
+_WORDS: Final[Mapping[Any, list[str]]] = {
+    str: ["text"],
+    int: ["whole number"],
+    float: ["number"],
+    bool: ["true", "false"],
+    type(None): ["null"],
+    msgspec.UnsetType: [],
+}
+"""What the values of a plain type are, as JSON has them."""
+_OF_VALUES: Final = (
+    "In brackets stands what the value of a field is. A *required* field stands in every line of "
+    "its kind. A line without it, or with another value in any field, is damage: it voids its cell."
+)
 _TAKES: Final = {"int": "N", "float": "N", "Path": "PATH"}
 
 
@@ -64,6 +80,8 @@ def event_page() -> str:
         MADE,
         plain(events.__doc__ or ""),
         "",
+        _OF_VALUES,
+        "",
         "Every event has:",
         "",
     ]
@@ -84,13 +102,60 @@ def _fields_of(kind: type[events.Event], *but: type[events.Event]) -> list[str]:
         if issubclass(each, events.Event) and (each is not events.Event or each in but)
     ]
     told = {name: doc for each in lines for name, doc in _described(each)}
+    fields = {field.name: field for field in msgspec.structs.fields(kind)}
     return [
         *(
-            f"- `{name}`{': ' if doc else ''}{' '.join(plain(doc).split())}"
+            f"- `{fields[name].encode_name}` ({said_of(fields[name].type)}"
+            f"{', required' if fields[name].required else ''})"
+            f"{': ' if doc else ''}{' '.join(plain(_with_values(doc)).split())}"
             for name, doc in told.items()
         ),
         *([""] if told else []),
     ]
+
+
+def _with_values(doc: str) -> str:
+    """Return a field's docstring with the values of each enumeration of events that it names."""
+
+    def and_values(found: re.Match[str]) -> str:
+        named = getattr(events, found[1], None)
+        values = said_of(named) if inspect.isclass(named) and issubclass(named, Enum) else ""
+        return f"{found[0]}{f' ({values})' if values else ''}"
+
+    return re.sub(r":class:`(\w+)`", and_values, doc)
+
+
+def said_of(kind: Any) -> str:
+    """Return what the values of a type are, in JSON, as words.
+
+    >>> said_of(tuple[str, ...] | None), said_of(bool)
+    ('list of texts or null', 'true or false')
+    """
+    *others, last = _values_of(kind)
+    return f"{', '.join(others)} or {last}" if others else last
+
+
+def _values_of(kind: Any) -> list[str]:
+    """Return the values of a type, or what they are, null last."""
+    origin, args = get_origin(kind), get_args(kind)
+    if origin in (Union, UnionType):
+        found = [value for each in args for value in _values_of(each)]
+        less = {"null"} | ({"whole number"} if "number" in found else set())
+        return [each for each in found if each not in less] + ["null"] * ("null" in found)
+    if origin is tuple:
+        many = args[-1] is Ellipsis
+        return [f"list of {_many(args[0])}" if many else f"[{', '.join(map(said_of, args))}]"]
+    if origin is dict:
+        return ["object" if args[1] is Any else f"object of {_many(args[1])}"]
+    if inspect.isclass(kind) and issubclass(kind, Enum):
+        return [f"`{each.value}`" for each in kind]
+    return _WORDS[kind]
+
+
+def _many(kind: Any) -> str:
+    return " or ".join(
+        each if each.startswith(("[", "`")) else f"{each}s" for each in _values_of(kind)
+    )
 
 
 def _described(kind: type) -> Iterator[tuple[str, str]]:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+import msgspec
 import pytest
 
+from harness.model.events import FaultPhase, Outcome
 from tests.docs import pages, reference
 from tests.docs.pages import ROOT, generated, parts_of, rewritten
 from tests.docs.reference import documented
@@ -185,6 +187,37 @@ def test_a_file_that_is_not_there_is_seen() -> None:
     assert _SETTING.findall("`FAULTS` in `harness/faults/__init__.py`") == [
         ("FAULTS", "harness/faults/__init__.py")
     ]
+
+
+def test_every_field_of_an_event_says_what_its_value_is() -> None:
+    """By its type, and by all values of an enumeration: any other voids the cell."""
+    page = reference.event_page()
+    fields = [line for line in page.splitlines() if line.startswith("- `")]
+    assert len(fields) > 300
+    assert [line for line in fields if not re.match(r"- `[\w-]+` \([^()]+\)(: |$)", line)] == []
+    assert "- `phase` (`begun`, `completed` or `failed`, required)\n" in page
+    assert "- `message-id` (text or null)\n" in page
+    assert "- `members` (list of [whole number, text, text]): " in page
+    for value in FaultPhase:
+        assert re.search(rf"^- `phase` \(text, required\): .*`{value}`", page, re.MULTILINE), value
+
+
+@pytest.mark.parametrize(
+    ("kind", "said"),
+    [
+        (int | None, "whole number or null"),
+        (int | float, "number"),
+        (bool | int | None, "true, false, whole number or null"),
+        (tuple[str | None, ...], "list of texts or nulls"),
+        (dict[str, dict[str, Any]], "object of objects"),
+        (dict[str, Any] | None, "object or null"),
+        (Outcome | None, "`taken`, `refused` or null"),
+        (str | msgspec.UnsetType | None, "text or null"),
+    ],
+)
+def test_types_have_plain_names(kind: Any, said: str) -> None:
+    """As a reader of the page knows them from JSON."""
+    assert reference.said_of(kind) == said
 
 
 def test_every_field_and_event_is_explained() -> None:

@@ -12,9 +12,11 @@ import pytest
 
 from harness.cli import main
 from harness.model import events as kinds
+from harness.model.events import NodePhase
 from harness.model.history import HISTORY, event_of, read_history
+from harness.model.states import Hop
 from harness.protocols.kafka import steps
-from harness.report.eventlog import event_lines
+from harness.report.eventlog import event_lines, event_text
 from harness.report.record import NoRecordError
 from tests.report.hostile import run_of
 from tests.report.lively import golden, lively
@@ -143,6 +145,32 @@ def test_errors_have_the_names_that_kafka_gives_them() -> None:
     }
     assert len(both) > 30
     assert {code: steps.error_name(code) for code in both} == {code: theirs[code] for code in both}
+
+
+def test_a_line_begins_with_its_record_and_shows_lists() -> None:
+    """As JSON writes lists, also one within another; what is empty is not shown."""
+    stored = kinds.Stored(
+        t=0, by="runner", hop=Hop.SINK, partition=1, record="r", intact=True, visible=False
+    )
+    assert event_text(stored) == (
+        "runner  stored  record r, partition 1, hop sink, intact True, visible False"
+    )
+    ready = kinds.Ready(t=0, by="consumer-1", role="consumer", partitions=(1,))
+    assert event_text(ready) == "consumer-1  ready  role consumer, partitions [1]"
+    unheard = kinds.OfUnknownKind(
+        t=0, by="x", kind="unheard", fields={"at": 1, "none": [], "record": "r"}
+    )
+    assert event_text(unheard) == "x  unheard  record r, at 1"
+    killed = kinds.Node(
+        t=0,
+        by="runner",
+        node="n",
+        role="stage",
+        incarnation=1,
+        phase=NodePhase.EXITED,
+        members=((7, "below", "sleep 9"),),
+    )
+    assert event_text(killed).endswith("phase exited, members [[7, 'below', 'sleep 9']]")
 
 
 def test_a_run_without_any_history_has_no_events() -> None:
