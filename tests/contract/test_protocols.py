@@ -171,7 +171,7 @@ def follows(session: Session, way: Direction, data: bytes, ledger: object) -> bo
             )
             session.sending(fed)
             lines = session.settled(fed, ledger, reached=len(data) >= fed.size)
-            for kind, fields in (("frame", fed.facts), *lines):
+            for kind, fields in ((kinds.FRAME, fed.facts), *lines):
                 read_back(kind, fields)
         session.taken(way, fed.size)
         data = data[fed.size :]
@@ -223,7 +223,9 @@ def test_lines_say_what_has_reached(speaker: Speaker) -> None:
 
 
 def test_frames_have_facts_and_known_steps(speaker: Speaker) -> None:
-    """Each its version and its number; what is known of a step fits the rules and its direction."""
+    """Each its version and its number, as its line has them; what is known of a step fits the rules
+    and its direction.
+    """
     heard = Heard(speaker, everything(speaker), LIMIT)
     steps = heard.protocol.steps
     assert {way for way, _, _ in heard.frames()} == set(Direction)
@@ -231,6 +233,7 @@ def test_frames_have_facts_and_known_steps(speaker: Speaker) -> None:
         assert (frame.step, way) in steps
         assert {"version", "corr"} <= frame.facts.keys()
         assert not frame.facts.keys() & LINE, "a line of the history has that already"
+        read_back(kinds.FRAME, frame.facts)
     numbers = [(way, frame.facts["corr"]) for way, frame, _ in heard.frames()]
     assert len(numbers) == len(set(numbers))
     for (_, way), step in steps.items():

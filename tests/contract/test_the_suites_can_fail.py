@@ -542,6 +542,10 @@ PROTOCOL_CASES = cases_of(
         wrong_protocols.LeavesOutTheNumber: {
             of_protocols.test_frames_have_facts_and_known_steps: "corr"
         },
+        wrong_protocols.SaysNumbersAsText: {
+            of_protocols.test_frames_have_facts_and_known_steps: "Expected `int",
+            of_protocols.test_garbage_raises_nothing_and_ends: "Expected `int",
+        },
         wrong_protocols.KnowsItsClientBeforehand: {
             of_protocols.test_a_client_is_known_by_what_it_has_said: "somebody"
         },

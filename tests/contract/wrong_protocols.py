@@ -94,6 +94,20 @@ class LeavesOutTheNumber(WrongStomp):
     sessions = _NoFacts
 
 
+class _NumbersAsText(StompSession):
+    def feed(self, way: Direction, data: Data) -> Fed:
+        fed = super().feed(way, data)
+        if isinstance(fed, Frame):
+            fed.facts["corr"] = str(fed.facts["corr"])
+        return fed
+
+
+class SaysNumbersAsText(WrongStomp):
+    """Its lines are damage, which voids each cell."""
+
+    sessions = _NumbersAsText
+
+
 class _Named(StompSession):
     def owner(self) -> str:
         return super().owner() or "somebody"

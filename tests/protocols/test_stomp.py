@@ -70,6 +70,14 @@ def test_an_error_refuses_what_asked_for_a_receipt() -> None:
     assert talk.seen.error == "you are too slow"
 
 
+def test_an_error_without_words_is_an_error() -> None:
+    """Nothing was granted, whether its header says nothing or is not there."""
+    for headers in ({"message": ""}, {}):
+        talk = Talk()
+        talk.answer("ERROR", headers)
+        assert talk.seen.error == "ERROR"
+
+
 @pytest.mark.parametrize(
     ("mode", "records"), [("client", ["k0-1", "k0-2"]), ("client-individual", ["k0-2"])]
 )

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from harness.model import events as kinds
 from harness.protocols.kafka import frames
 from harness.protocols.kafka.steps import Api
+from harness.wire.cell import WireCell
 from harness.wire.rules import (
     Action,
+    After,
     ArmedRule,
     Direction,
     FreezeScope,
@@ -21,8 +25,12 @@ from harness.wire.rules import (
     RuleError,
     is_prefix,
 )
+from tests.protocols.conversation import read_back
 from tests.wire import kafka_frames as kf
 from tests.wire.broker import request
+
+if TYPE_CHECKING:
+    from harness.model.history import HistoryWriter
 
 PLAIN = Rule("r", Action.HOLD)
 
@@ -107,6 +115,31 @@ def test_rules_survive_the_control_connection() -> None:
     ):
         with pytest.raises(RuleError, match="not a rule"):
             Rule.from_json(nonsense)
+
+
+@pytest.mark.parametrize(
+    "rule",
+    [
+        Rule("r", Action.DELAY, Api.PRODUCE, delay_s=1, limit=None, least=9, occurrence=2),
+        Rule("r", Action.HOLD, role="x", client="{key}.x", freeze=FreezeScope.NODE, since="mark"),
+        Rule("r", Action.DROP, Api.FETCH, Direction.RESPONSE, record="a", topic="t", granted=True),
+        Rule("r", Action.CUT, Api.END_TXN, transactional_id="tx", after=After.BLACK_HOLE),
+        Rule("r", Action.ANSWER, Api.PRODUCE, error="REQUEST_TIMED_OUT", forward=True),
+    ],
+)
+def test_what_a_cell_says_of_a_rule_is_read_back(rule: Rule) -> None:
+    """All that a rule selects and does stands in a line that is no damage."""
+    written: list[tuple[str, dict[str, Any]]] = []
+    writer = SimpleNamespace(write_all=written.extend)
+    cell = WireCell("c", "key", routes=frozenset(), writer=cast("HistoryWriter", writer))
+    cell.rules["mark"] = ArmedRule(PLAIN, "key")
+    cell.arm(rule)
+    cell.disarm(rule.id)
+    armed, disarmed = (read_back(kind, fields) for kind, fields in written)
+    assert isinstance(armed, kinds.Rule)
+    assert isinstance(disarmed, kinds.Rule)
+    assert (armed.action, armed.limit, armed.facts) == (rule.action, rule.limit, None)
+    assert (disarmed.phase, disarmed.seen, disarmed.fired) == (kinds.RulePhase.DISARMED, 0, 0)
 
 
 @pytest.mark.parametrize(

@@ -282,7 +282,7 @@ class StompSession:
     def read(self, frame: Frame, data: bytes | None, ledger: Any) -> Insight:
         """Say which records a frame carries, acknowledges or commits."""
         assert isinstance(frame, StompFrame)  # noqa: S101 - sessions get their own frames back
-        error = frame.headers.get("message", "ERROR") if frame.step == Command.ERROR else None
+        error = _error(frame)
         if frame.step in (Command.SEND, Command.MESSAGE):
             if data is None:
                 return Insight(
@@ -431,6 +431,11 @@ def _milliseconds(beats: str) -> tuple[int, int]:
     return (int(gives), int(wants)) if gives.isdecimal() and wants.isdecimal() else (0, 0)
 
 
+def _error(frame: StompFrame) -> str | None:
+    """Return the error that a frame tells of. An ERROR need not say more than its name."""
+    return (frame.headers.get("message") or "ERROR") if frame.step == Command.ERROR else None
+
+
 def _lines(conn: int, frame: StompFrame, *, reached: bool) -> Iterator[Line]:
     """Yield what a frame, or the answer to one, says of each record."""
     of = frame.asked or frame
@@ -438,7 +443,7 @@ def _lines(conn: int, frame: StompFrame, *, reached: bool) -> Iterator[Line]:
     if act is None:
         return
     headers = of.headers
-    error = frame.headers.get("message", "ERROR") if frame.step == Command.ERROR else 0
+    error = _error(frame) or 0
     about = About(
         act,
         conn,
