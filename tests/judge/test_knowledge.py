@@ -126,7 +126,7 @@ def test_a_proof_that_fails_voids_and_one_that_holds_does_not() -> None:
     kept = judge(plan(proofs={"stood": {"trouble": None}}), history, mine).verdict
     void = judge(plan(proofs={"stood": {"trouble": "time went on"}}), history, mine).verdict
     assert (kept.kind, void.kind, void.reason) == (Kind.KEPT, Kind.VOID, "time went on")
-    assert [(course.plan.target, [end["role"] for end in course.killed]) for course in asked] == [
+    assert [(course.plan.target, [end.role for end in course.killed]) for course in asked] == [
         (TARGET, ["producer"])
     ] * 2
     assert all(course.fired_at is not None and course.healed_at is not None for course in asked)
