@@ -30,6 +30,8 @@ from tests.report.hostile import ACK_LOST, ALO, hostile_run, result, run_of
 from tests.report.lively import golden
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from harness.judge.accounting import Account
     from harness.model.events import Event
 
@@ -118,6 +120,81 @@ def test_who_sends_stands_before_the_wire_and_who_receives_behind_the_broker() -
     timeline = timeline_of(events_of(tape.events))
     assert timeline is not None
     assert [lane.name for lane in timeline.lanes] == ["source", "a", "wire", "broker-1", "b"]
+
+
+def sends(tape: Tape) -> None:
+    """It sent a record; no program wrote that it took it."""
+    tape.frame("x.n.1", "Produce", "request", 2)
+    tape.tell("sent", "wire", record="r", request="1:2", attempt="n-1.0.1")
+
+
+def takes(tape: Tape) -> None:
+    """It took a record from the source."""
+    tape.tell("taken", "n-1", record="r")
+
+
+def is_fed(tape: Tape) -> None:
+    """The runner gave it a record."""
+    tape.tell("taken", "runner", record="r")
+
+
+def fetches(tape: Tape) -> None:
+    """It was given a record; the program wrote nothing of that."""
+    tape.frame("x.n.1", "Fetch", "response", 1)
+    tape.tell("fetched", "wire", record="r", partition=0, offset=0, epoch=0, conn=1, reached=True)
+
+
+def receives(tape: Tape) -> None:
+    """It wrote that it was given a record."""
+    tape.tell("delivered", "n-1", record="r", partition=0, offset=0, epoch=0)
+
+
+def works_on_a_batch(tape: Tape) -> None:
+    """It is an engine, which works on batches."""
+    tape.tell("batch", "n-1", phase="batch planned", batch=0, partition=0, offset=0, position=1)
+
+
+def goes_on(tape: Tape) -> None:
+    """It wrote where it begins, as senders and receivers do."""
+    tape.tell("resumed", "n-1", where="cursor", position=0)
+
+
+SENDER = ["n", "wire", "broker-1", "a", "z"]
+OTHER = ["wire", "broker-1", "a", "n", "z"]
+RECEIVER = ["wire", "broker-1", "a", "z", "n"]
+
+
+@pytest.mark.parametrize(
+    ("happens", "stands"),
+    [
+        ((goes_on,), OTHER),
+        ((sends,), SENDER),
+        ((takes,), SENDER),
+        ((is_fed,), SENDER),
+        ((takes, goes_on), SENDER),
+        ((fetches,), RECEIVER),
+        ((receives,), RECEIVER),
+        ((works_on_a_batch,), RECEIVER),
+        ((receives, goes_on), RECEIVER),
+        ((takes, receives), RECEIVER),
+        ((receives, takes), RECEIVER),
+    ],
+)
+def test_a_lane_stands_where_a_record_comes_by(
+    happens: tuple[Callable[[Tape], None], ...], stands: list[str]
+) -> None:
+    """A sender before the wire, a receiver at the end, and who does both with the receivers.
+    Between the broker and the receivers stand the others, by name.
+    """
+    tape = Tape()
+    for name, role in (("z", "driver"), ("n", "producer"), ("a", "driver")):
+        tape.node(name, role, "started")
+    tape.frame("x.z.1", "Metadata", "request", 9)
+    for each in happens:
+        each(tape)
+    timeline = timeline_of(events_of(tape.events))
+    assert timeline is not None
+    assert [lane.name for lane in timeline.lanes if lane.kind != "source"] == stands
 
 
 def test_what_a_rule_stopped_is_drawn_as_stopped() -> None:
