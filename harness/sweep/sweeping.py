@@ -173,7 +173,7 @@ class Sweep:
             cells = tuple(self._without_fault(name) for name in names if name not in done)
             if isinstance(self.base, DeclaredSweepCell) and WATCHED not in done:
                 cells += (self._without_fault(WATCHED, NoFault(watched=True)),)
-            saved = run(self._run_plan(cells, DRY, bool), progress)
+            saved = run(self._run_plan(cells, DRY), progress)
             if saved.info.interrupted:
                 raise KeyboardInterrupt
             failed = [result for result in saved.results if result.verdict.kind is not Kind.KEPT]
@@ -388,7 +388,7 @@ class Sweep:
             self._outcomes.pop(result.directory, None)
             result.directory.rename(saved.directory / ASIDE / result.directory.name)
         again = tuple(cell for cell in cells if cell.id in {result.plan.id for result in doubtful})
-        self.interrupted = run(self._run_plan(again, POINTS, bool), progress).info.interrupted
+        self.interrupted = run(self._run_plan(again, POINTS), progress).info.interrupted
         mine = {cell.scenario.id for cell in cells}
         self._broken = any(
             one.signature.verdict == Kind.BROKEN
@@ -410,7 +410,7 @@ class Sweep:
         Raises:
             KeyboardInterrupt: Ctrl-C was pressed.
         """
-        saved = run(self._run_plan(tuple(cells), BESIDE, bool), progress)
+        saved = run(self._run_plan(tuple(cells), BESIDE), progress)
         if saved.info.interrupted:
             raise KeyboardInterrupt
         return saved.results
@@ -473,7 +473,7 @@ class Sweep:
                     "time:"
                 )
                 cells = tuple(self.cell(one.point, patient=True) for one in finding.points)
-                if run(self._run_plan(cells, POINTS, bool), progress).info.interrupted:
+                if run(self._run_plan(cells, POINTS), progress).info.interrupted:
                     raise KeyboardInterrupt
 
     def cell(self, point: Point, suffix: str = "", *, patient: bool = False) -> Cell:
@@ -509,7 +509,7 @@ class Sweep:
         )
 
     def _run_plan(
-        self, cells: tuple[Cell, ...], folder: str, enough: Callable[[], bool]
+        self, cells: tuple[Cell, ...], folder: str, enough: Callable[[], bool] = lambda: False
     ) -> RunPlan:
         return RunPlan(
             systems=(self.system,),

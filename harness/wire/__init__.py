@@ -1,3 +1,1 @@
-"""The wire: a protocol-aware proxy between the nodes (section 5 of the design). See
-:mod:`harness.wire.control`.
-"""
+"""The wire: a protocol-aware proxy between the nodes. See :mod:`harness.wire.control`."""
