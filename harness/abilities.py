@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from harness.model.scenario import Role
     from harness.services.toxiproxy import Toxic
     from harness.wire.messages import Traffic
+    from harness.wire.rules import StepName
 
 
 @runtime_checkable
@@ -152,6 +153,10 @@ class Membership(Protocol):
 
 class Rebalance(Protocol):
     """Make a consumer group rebalance by another member."""
+
+    @property
+    def joins(self) -> StepName:
+        """The request by which a member joins its group."""
 
     def join(self, role: Role) -> None:
         """Start one more process of a role, and wait until its group knows of it (it has no

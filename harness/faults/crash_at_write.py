@@ -11,13 +11,11 @@ from harness.abilities import DurableWrites
 from harness.controls import AtWrite, OnWire
 from harness.faults.triggers import await_fault
 from harness.model.scenario import Evidence, Role
-from harness.protocols.kafka.steps import Api
-from harness.wire.rules import Direction
 
 if TYPE_CHECKING:
     from harness.controls import Controls
     from harness.model.writes import Point
-    from harness.wire.rules import StepName
+    from harness.wire.rules import Direction, StepName
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,8 +31,8 @@ class CrashAtWrite:
     id: ClassVar[str] = "crash-at-write"
 
     role: Role
+    given: tuple[StepName, Direction]
     point: Point | None = None
-    given: tuple[StepName, Direction] = (Api.FETCH, Direction.RESPONSE)
 
     def evidence(self) -> Evidence:
         """Return what the history must show.

@@ -11,7 +11,6 @@ from harness.abilities import Membership, Rebalance
 from harness.controls import OnWire, Trigger
 from harness.faults.triggers import arm_stop, rule_at, stop_at
 from harness.model.scenario import Evidence
-from harness.protocols.kafka.steps import Api
 from harness.wire.rules import Action, Direction, How
 
 if TYPE_CHECKING:
@@ -62,10 +61,12 @@ class Pause:
         sleeper, hold = stop_at(controls, self.at)
         members = controls.ability(Membership)
         members.await_expired(self.at.role)
-        joins = OnWire(self.at.role, Api.JOIN_GROUP, Direction.REQUEST, since=self.at)
+        joins = None
         if self.others_ask:
+            rebalance = controls.ability(Rebalance)
+            joins = OnWire(self.at.role, rebalance.joins, Direction.REQUEST, since=self.at)
             controls.arm(joins, rule_at(joins, Action.HOLD, "joins"))
-            controls.ability(Rebalance).await_asked(self.at.role, sleeper)
+            rebalance.await_asked(self.at.role, sleeper)
         if (
             self.others_finish
         ):  # put out and not replaced yet, it might be back before anybody had taken over anything
@@ -75,7 +76,7 @@ class Pause:
         if self.told:
             members.await_put_out(sleeper)
         controls.resolve(hold, How.RELEASE)
-        if self.others_ask:
+        if joins is not None:
             held = controls.await_fired(joins)
             controls.await_exhausted()
             controls.settle()

@@ -76,7 +76,7 @@ def write_points(role: Role, written: Written | None, dialect: Dialect) -> Itera
         name = f"{role}-{AT_WRITE}-{number}"
         if number <= len(found):
             yield WritePoint(
-                name, CrashAtWrite(role, found[number - 1], given), _told(role, found[number - 1])
+                name, CrashAtWrite(role, given, found[number - 1]), _told(role, found[number - 1])
             )
         else:
             told = (
@@ -84,7 +84,7 @@ def write_points(role: Role, written: Written | None, dialect: Dialect) -> Itera
             )
             yield WritePoint(
                 name,
-                CrashAtWrite(role, given=given),
+                CrashAtWrite(role, given),
                 told,
                 None if written is None else _why_not(role, written, len(found)),
             )

@@ -92,7 +92,7 @@ class Happening:
             if self.act != KILL:
                 raise ValueError(f"the act {self.act} is not possible at a durable write")
             return CrashAtWrite(
-                self.at.role, self.at.point, (self.at.since.api, self.at.since.direction)
+                self.at.role, (self.at.since.api, self.at.since.direction), self.at.point
             )
         victims = {KILL: self.at.role, KILL_BROKER: Role.BROKER}
         if self.act in victims:

@@ -11,9 +11,10 @@ from harness.abilities import RestartInTurn, Server, Stage, Termination, needs_o
 from harness.controls import Fired, InProgram, NotFiredError, OnWire, Stop
 from harness.faults import Kill
 from harness.model.cell import make_load
+from harness.protocols.kafka.steps import Api
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Iterable
 
     from harness.controls import AtWrite, InjectableOnWire, Trigger
     from harness.model.scenario import Role
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
 NODE = "node"
 GIVES_NODE: dict[type, str] = {RestartInTurn: "next_broker", Termination: "stage"}
 """What of an ability returns a node."""
+STEPS = {"joins": Api.JOIN_GROUP}
+"""What of an ability is a step of a protocol."""
 
 
 def words(name: str, given: Iterable[object]) -> str:
@@ -38,10 +41,13 @@ class Calls:
         self._what = what
         self.name = NODE
 
-    def __getattr__(self, name: str) -> Callable[..., Any]:
+    def __getattr__(self, name: str) -> Any:
         """Return what writes the call down. Raises AttributeError where there is no such call."""
         if not any(hasattr(kind, name) for kind in self._kinds):
             raise AttributeError(f"{self._kinds} have no {name}")
+
+        if name in STEPS:
+            return STEPS[name]
 
         def call(*given: Any, **_: Any) -> Any:
             if name in {GIVES_NODE.get(kind) for kind in self._kinds}:

@@ -102,7 +102,7 @@ VARIANTS: list[Any] = [
     NoFault(),
     NoFault(watched=True),
     MissedRebalance(ANSWER),
-    CrashAtWrite(Role.CONSUMER, Point("rename", 1, Side.BEFORE)),
+    CrashAtWrite(Role.CONSUMER, (Api.FETCH, Direction.RESPONSE), Point("rename", 1, Side.BEFORE)),
     Drop(SENDS),
     EndInput(SENDS),
     OffsetsExpired(InProgram(Role.CONSUMER, "after-commit"), SENDS),

@@ -18,8 +18,10 @@ from harness.model.history import HISTORY, read_history
 from harness.model.scenario import Role
 from harness.model.writes import Point, Side
 from harness.pipelines import read_pipeline
+from harness.protocols.kafka.steps import Api
 from harness.report.record import advice
 from harness.systems.declared.system import DeclaredSystem
+from harness.wire.rules import Direction
 from tests.pipelines.test_check import EXAMPLES, Silent, check
 
 if TYPE_CHECKING:
@@ -113,7 +115,9 @@ def test_a_write_that_never_comes_is_no_crash(system: DeclaredSystem, tmp_path: 
     asked = Check(read_pipeline(FOLDER / "right.toml"), system, tmp_path, "pytest")
     with make_progress(Silent()) as progress:
         [cell], _ = asked.plan(seen_in(asked.dry_run(progress)), (FIRST,))
-        never = CrashAtWrite(Role.CONSUMER, Point("unlink", 10_000, Side.AFTER))
+        never = CrashAtWrite(
+            Role.CONSUMER, (Api.FETCH, Direction.RESPONSE), Point("unlink", 10_000, Side.AFTER)
+        )
         saved = asked.faults(
             [replace(cell, scenario=replace(cell.scenario, fault=never))], (), progress
         )

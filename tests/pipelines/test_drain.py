@@ -16,6 +16,7 @@ from harness.model.scenario import Role
 from harness.model.semantics import Semantic
 from harness.pipelines import failure_points, read_pipeline
 from harness.pipelines.cells import DeclaredCell, cells_of
+from harness.protocols.kafka.steps import Api
 from harness.run.drain import Check
 from harness.systems.declared import draining, silence
 from harness.systems.declared.draining import Drain
@@ -23,6 +24,7 @@ from harness.systems.declared.outputs import OutputError
 from harness.systems.declared.scene import Learnt
 from harness.systems.declared.sighted import Sighted
 from harness.systems.declared.silence import NOBODY, Silences, Why, longest_silence, pair_of
+from harness.wire.rules import Direction
 from tests.judge.growing import so_far_of, tell
 from tests.pipelines.scenes import Clock
 
@@ -348,7 +350,10 @@ def test_pairs() -> None:
 
 def at_a_write() -> DeclaredCell:
     """Return a cell whose reader is killed at a durable write."""
-    scenario = dataclasses.replace(CELLS["commit-lost"].scenario, fault=CrashAtWrite(Role.CONSUMER))
+    scenario = dataclasses.replace(
+        CELLS["commit-lost"].scenario,
+        fault=CrashAtWrite(Role.CONSUMER, (Api.FETCH, Direction.RESPONSE)),
+    )
     return dataclasses.replace(CELLS["commit-lost"], scenario=scenario)
 
 

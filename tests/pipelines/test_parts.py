@@ -174,7 +174,10 @@ def test_a_stage_is_traced_while_its_record_waits_until_the_fault_is_disarmed(
     """What it writes before it is given the record counts for nothing; when the drain begins nobody
     is traced any more.
     """
-    scene, done = scenes("orders", fault=CrashAtWrite(Role.CONSUMER)), list[str]()
+    scene, done = (
+        scenes("orders", fault=CrashAtWrite(Role.CONSUMER, (Api.FETCH, Direction.RESPONSE))),
+        list[str](),
+    )
     stage: Any = Traced(done)
     nodes = DeclaredNodes(scene, {Role.CONSUMER: stage}, {}, nobody(scene), lambda: 0)
     watching = Watching(progress=lambda: len(done), settled=lambda: True, exhausted=lambda: False)

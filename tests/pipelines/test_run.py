@@ -709,7 +709,7 @@ def test_what_a_log_says_again_and_again_is_shown_once() -> None:
             Kill(OnWire(Role.CONSUMER, Api.FETCH, Direction.REQUEST), (Role.CONSUMER,)),
             ("consumer", "fetched"),
         ),
-        (CrashAtWrite(Role.CONSUMER), ("consumer", "fetched")),
+        (CrashAtWrite(Role.CONSUMER, (Api.FETCH, Direction.RESPONSE)), ("consumer", "fetched")),
         (
             Unanswered(OnWire(Role.PRODUCER, Api.PRODUCE, Direction.REQUEST), Api.INIT_PRODUCER_ID),
             ("producer", "produce_answer"),

@@ -287,7 +287,7 @@ SEND = OnWire(Role.PRODUCER, Api.PRODUCE, Direction.REQUEST)
         (Terminate(FETCH), True),
         (Terminate(SEND), False),
         (Unanswered(SEND, Api.INIT_PRODUCER_ID), False),
-        (CrashAtWrite(Role.CONSUMER), True),
+        (CrashAtWrite(Role.CONSUMER, (Api.FETCH, Direction.RESPONSE)), True),
     ],
 )
 def test_whose_producer_is_held_back(fault: Any, held: bool) -> None:

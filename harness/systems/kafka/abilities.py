@@ -238,6 +238,11 @@ class GroupRebalance(Rebalance):
     scene: Scene
     reading: Reading
 
+    @property
+    def joins(self) -> Api:
+        """A JoinGroup request."""
+        return Api.JOIN_GROUP
+
     def join(self, role: Role) -> None:
         """Start one more process of a role, and wait until it is a member of the group."""
         node = self.reading.newcomer(role)

@@ -154,6 +154,11 @@ class InstancesGather(Rebalance):
     scene: Scene
     instances: Instances
 
+    @property
+    def joins(self) -> Api:
+        """A JoinGroup request."""
+        return Api.JOIN_GROUP
+
     def join(self, role: Role) -> None:
         """Start one more instance, and wait until it is a member of the group."""
         members = self.scene.members
