@@ -37,10 +37,6 @@ if TYPE_CHECKING:
     from harness.judge.proof import Knowledge
     from harness.model.plan import Plan
 
-DUPLICATE_SEQUENCE = 46
-"""The error with which a broker answers a batch that it has stored, but no longer remembers among
-the last ones.
-"""
 UNSURE = ("patience", "learnt")
 """Reasons for a drain to rest: something was missing or not acknowledged, and nothing was known to
 be on its way.
@@ -522,9 +518,7 @@ def _taken(history: History, topics: set[str]) -> Counter[str]:
     """Return how often a broker acknowledged each record, whether or not the answer arrived."""
     asked = {(e.request, e.record) for e in history.of(kinds.Sent) if e.topic in topics}
     told = {
-        (e.request, e.record)
-        for e in history.of(kinds.ProduceAnswer)
-        if e.error in (0, DUPLICATE_SEQUENCE)
+        (e.request, e.record) for e in history.of(kinds.ProduceAnswer) if e.error == 0 or e.repeated
     }
     return Counter(record for _, record in asked & told)
 
@@ -532,10 +526,10 @@ def _taken(history: History, topics: set[str]) -> Counter[str]:
 def _held_back(history: History) -> Iterator[str]:
     """Say which readers were kept waiting by an open transaction."""
     for event in history.of(kinds.HeldBack):
+        because = f" ({event.because})" if event.because else ""
         yield (
-            f"for at least {event.seconds:.0f} s, readers of {event.log} with "
-            "isolation.level=read_committed were given nothing behind a transaction that was "
-            "left open (transaction.timeout.ms ends it)"
+            f"for at least {event.seconds:.0f} s, readers of committed records of {event.log} "
+            f"were given nothing behind a transaction that was left open{because}"
         )
 
 

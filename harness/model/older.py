@@ -70,15 +70,16 @@ def line_of_before(line: dict[str, Any]) -> dict[str, Any]:
 
 
 def history_of_before(events: Iterable[Event]) -> list[Event]:
-    """Return the events of a history with the places of copies, and with the broker's own names.
+    """Return the events of a history with the places of copies, with the broker's own names, and
+    with what answers mean.
 
     Earlier histories have no places. They are all about logs, so a copy's place follows from its
     offset, and what the copy waits for follows from the last stable offset and the saved position.
     So it is with each copy that has a position in a log and no place.
     They also have the prefix ``queue://`` in the names of Classic's queues, as AMQP clients write
-    them; the broker's own names have none.
+    them; the broker's own names have none. Of an answer of Kafka's they have the error only.
     """
-    events = [_named(event) for event in events]
+    events = [_meant(_named(event)) for event in events]
     if all(not isinstance(event, _PLACED) or _has_place(event) for event in events):
         return events
     stable: dict[tuple[Hop, str | None, int | None], int] = {}
@@ -117,6 +118,13 @@ def _named(event: AnEvent) -> AnEvent:
     return msgspec.structs.replace(event, topic=topic[len(_QUEUE) :])
 
 
+def _meant(event: Event) -> Event:
+    if isinstance(event, kinds.ProduceAnswer) and event.error == _DUPLICATE_SEQUENCE:
+        return msgspec.structs.replace(event, repeated=True)
+    return event
+
+
 _DELETED: Final = "deleted"
+_DUPLICATE_SEQUENCE: Final = 46
 _QUEUE: Final = "queue://"
 _PLACED: Final = (kinds.Stored, kinds.Removed, kinds.Recorded, kinds.Absorbed)

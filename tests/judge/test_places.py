@@ -53,6 +53,15 @@ def test_a_queue_of_classic_has_the_name_that_its_broker_counts_by() -> None:
     assert [row["topic"] for row in plain(placed(lines))] == ["q", "q", ""]
 
 
+def test_an_answer_of_before_says_by_its_error_that_the_record_was_stored() -> None:
+    """In histories of before, Kafka's answers have the error only."""
+    lines: list[Row] = [
+        {"event": "produce_answer", "record": "a", "request": "1:1", "t": each, "error": error}
+        for each, error in enumerate((46, 45, 0, None))
+    ]
+    assert [row["repeated"] for row in plain(placed(lines))] == [True, False, False, False]
+
+
 @pytest.mark.parametrize(
     ("change", "waiting"),
     [

@@ -132,10 +132,10 @@ def test_a_request_that_was_not_passed_on_is_unsent() -> None:
 
 
 @pytest.mark.parametrize("version", [3, 8, 9, 13])
-@pytest.mark.parametrize(("error", "offset"), [(0, 71), (6, -1)])
+@pytest.mark.parametrize(("error", "offset"), [(0, 71), (6, -1), (46, -1)])
 def test_a_produce_answer_is_told_per_record(version: int, error: int, offset: int) -> None:
     """The answer of a batch becomes one line per record, with its own offset where it
-    was stored.
+    was stored, and with word if it was stored before (DUPLICATE_SEQUENCE_NUMBER).
     """
     talk = Talk()
     data = kf.batch([kf.payload("a-1"), kf.payload("a-2")])
@@ -155,6 +155,7 @@ def test_a_produce_answer_is_told_per_record(version: int, error: int, offset: i
         offset,
         False,
     )
+    assert fields.get("repeated", False) is (error == 46)
 
 
 def test_a_fetch_response_counts_from_the_position_asked_for() -> None:

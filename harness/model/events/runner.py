@@ -348,6 +348,8 @@ class HeldBack(Event, frozen=True, kw_only=True):
 
     log: str
     seconds: float
+    because: str | None = None
+    """Which of the system's settings let readers wait, and which one ends that."""
 
 
 class Expelled(Event, frozen=True, kw_only=True):

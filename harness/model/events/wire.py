@@ -148,6 +148,8 @@ class ProduceAnswer(Event, frozen=True, kw_only=True):
     request: str
     error: int | str | None
     """0: none. Null: the wire could not read it."""
+    repeated: bool = False
+    """The broker says, by an error, that it stored the record before: it is no refusal."""
     base_offset: int | None = None
     offset: int | None = None
     place: str | msgspec.UnsetType | None = msgspec.UNSET

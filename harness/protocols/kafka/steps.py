@@ -172,6 +172,9 @@ ERRORS: Final = {
     "PRODUCER_FENCED": 90,
 }
 """Their codes. See ``org.apache.kafka.common.protocol.Errors``."""
+DUPLICATE_SEQUENCE: Final = 46
+"""A broker answers so to a batch that it has stored, but no longer remembers among the last ones.
+"""
 _NAMES: Final = {code: name for name, code in ERRORS.items()} | {
     2: "CORRUPT_MESSAGE",
     5: "LEADER_NOT_AVAILABLE",
@@ -183,7 +186,7 @@ _NAMES: Final = {code: name for name, code in ERRORS.items()} | {
     35: "UNSUPPORTED_VERSION",
     36: "TOPIC_ALREADY_EXISTS",
     41: "NOT_CONTROLLER",
-    46: "DUPLICATE_SEQUENCE_NUMBER",
+    DUPLICATE_SEQUENCE: "DUPLICATE_SEQUENCE_NUMBER",
     58: "SASL_AUTHENTICATION_FAILED",
     75: "UNKNOWN_LEADER_EPOCH",
     79: "MEMBER_ID_REQUIRED",

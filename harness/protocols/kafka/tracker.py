@@ -17,7 +17,7 @@ from harness.model.record import decode_id
 from harness.protocols.kafka import codec
 from harness.protocols.kafka.insights import Insight, Line, Place, unresolved, worst
 from harness.protocols.kafka.shares import Shares
-from harness.protocols.kafka.steps import Api
+from harness.protocols.kafka.steps import DUPLICATE_SEQUENCE, Api
 from harness.wire.rules import Subject
 
 if TYPE_CHECKING:
@@ -265,6 +265,8 @@ class Tracker:
                 "base_offset": base,
                 "offset": offset,
             }
+            if error == DUPLICATE_SEQUENCE:
+                fields["repeated"] = True
             lines.append(Line(kinds.PRODUCE_ANSWER, fields))
         error = worst(error for error, _ in told.values())
         return Insight(

@@ -122,8 +122,8 @@ def beside(movement: Movement) -> list[str]:
         )
     if movement.held_back_s is not None:
         told.append(
-            "held back: an open transaction kept readers (read_committed) from what is behind "
-            f"it for {movement.held_back_s:g} s"
+            "held back: an open transaction kept readers of committed records from what is "
+            f"behind it for {movement.held_back_s:g} s"
         )
     named = (
         ("inconsistent offsets", movement.inconsistent_offsets),

@@ -33,6 +33,9 @@ is 45 s by default.
 """
 HELD_BACK_S = 3.0
 """If an open transaction holds readers back for longer (seconds), the history says so."""
+HELD_BACK_BY = (
+    "isolation.level=read_committed waits for its end, transaction.timeout.ms brings it about"
+)
 
 
 class Log:
@@ -162,7 +165,9 @@ class Log:
         if at == before:
             return
         if before is not None and (seconds := time.monotonic() - since) > HELD_BACK_S:
-            self._scene.history.write(kinds.HELD_BACK, log=before[0], seconds=round(seconds, 1))
+            self._scene.history.write(
+                kinds.HELD_BACK, log=before[0], seconds=round(seconds, 1), because=HELD_BACK_BY
+            )
         self._held_back = at, time.monotonic()
 
 
