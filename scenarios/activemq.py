@@ -33,7 +33,7 @@ from harness.model.scenario import Deployment, NotApplicable, Predicted, Role, S
 from harness.protocols.acts import Act
 from harness.scenarios import jms
 from harness.scenarios.plain import ALO, AMO, DUPLICATES, EOS, LOSES, REQUEST, RESPONSE, holds
-from harness.stages.pushing import Acknowledge
+from harness.stages.pushing import Acknowledge, JmsSettings
 from harness.stages.settings import (
     QUEUE_AT_LEAST_ONCE,
     QUEUE_AT_MOST_ONCE,
@@ -329,7 +329,7 @@ REJECTED = Scenario(
     by_client={client: dict.fromkeys(_REJECTS, NO_WORD) for client in (OPENWIRE, AMQP)},
 )
 _TRANSACTED = {
-    semantic: jms.consuming(recipe, mode=Acknowledge.TRANSACTED)
+    semantic: jms.consuming(recipe, jms=JmsSettings(Acknowledge.TRANSACTED))
     for semantic, recipe in ((AMO, ANSWERED), (ALO, QUEUE_AT_LEAST_ONCE), (EOS, QUEUE_EXACTLY_ONCE))
 }
 REBUILT = Scenario(

@@ -14,7 +14,7 @@ asks for one message at a time.
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from harness.controls import OnWire
 from harness.faults import Drop, Hold, Kill, Refuse
@@ -25,7 +25,7 @@ from harness.protocols.acts import Act
 from harness.protocols.core.steps import Packet
 from harness.scenarios import activemq, jms
 from harness.scenarios.plain import ALO, AMO, DUPLICATES, EOS, LOSES, REQUEST, RESPONSE, holds
-from harness.stages.pushing import Acknowledge
+from harness.stages.pushing import Acknowledge, JmsSettings
 from harness.stages.settings import (
     QUEUE_AT_LEAST_ONCE,
     QUEUE_AT_MOST_ONCE,
@@ -40,7 +40,6 @@ if TYPE_CHECKING:
 
     from harness.model.scenario import Fault
     from harness.model.semantics import Semantic
-    from harness.stages.settings import Settings
 
 QUEUE = queue_pipeline("artemis", by_id=True)
 FEW = {"none", "ack-lost"}
@@ -173,11 +172,6 @@ def _over_core(
     )
 
 
-def _consuming(**more: Any) -> Settings:
-    """Return what at-most-once is made of, with a consumer that is told something else."""
-    return replace(QUEUE_AT_MOST_ONCE, consumer=replace(QUEUE_AT_MOST_ONCE.consumer, **more))
-
-
 _OVER_CORE = (
     _over_core(
         "ack-cut+auto",
@@ -193,14 +187,27 @@ _OVER_CORE = (
         "answer. The program works on the message, the acknowledgement never arrives, and the "
         "message is delivered again: it is at-most-once only if the acknowledgement blocks.",
         Drop(_ACKNOWLEDGES),
-        {AMO: replace(DUPLICATES, control=True, settings=_consuming(blocking=False))},
+        {
+            AMO: replace(
+                DUPLICATES,
+                control=True,
+                settings=jms.consuming(QUEUE_AT_MOST_ONCE, jms=JmsSettings(blocking=False)),
+            )
+        },
     ),
     _over_core(
         "delivery-lost+pre-acknowledged",
         "PRE_ACKNOWLEDGE: the broker removes the message from its queue before it sends it. A "
         "message that is lost on the way is lost for good.",
         Drop(activemq.MESSAGE),
-        {AMO: replace(LOSES, settings=_consuming(mode=Acknowledge.BEFORE))},
+        {
+            AMO: replace(
+                LOSES,
+                settings=jms.consuming(
+                    QUEUE_AT_MOST_ONCE, jms=JmsSettings(mode=Acknowledge.BEFORE)
+                ),
+            )
+        },
     ),
     _over_core(
         "producer-commit-lost+listened",

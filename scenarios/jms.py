@@ -25,7 +25,7 @@ from harness.model.prediction import AtLeast, Exactly
 from harness.model.scenario import Deployment, NotApplicable, Predicted, Role, Scenario
 from harness.protocols.acts import Act
 from harness.scenarios.plain import ALO, AMO, DUPLICATES, EOS, LOSES, REQUEST, RESPONSE, holds
-from harness.stages.pushing import Acknowledge
+from harness.stages.pushing import Acknowledge, JmsSettings
 from harness.stages.settings import (
     QUEUE_AT_LEAST_ONCE,
     QUEUE_AT_MOST_ONCE,
@@ -160,14 +160,18 @@ def scenarios(
             **more,
         )
 
-    by_client_mode = consuming(QUEUE_AT_LEAST_ONCE, mode=Acknowledge.CLIENT)
+    by_client_mode = consuming(QUEUE_AT_LEAST_ONCE, jms=JmsSettings(mode=Acknowledge.CLIENT))
 
     def each_transacted(
         theory: Predicted, exactly: Predicted
     ) -> dict[Semantic, Predicted | NotApplicable]:
         return {
-            ALO: told(theory, consuming(QUEUE_AT_LEAST_ONCE, mode=Acknowledge.TRANSACTED)),
-            EOS: told(exactly, consuming(exactly_once, mode=Acknowledge.TRANSACTED)),
+            ALO: told(
+                theory, consuming(QUEUE_AT_LEAST_ONCE, jms=JmsSettings(mode=Acknowledge.TRANSACTED))
+            ),
+            EOS: told(
+                exactly, consuming(exactly_once, jms=JmsSettings(mode=Acknowledge.TRANSACTED))
+            ),
         }
 
     def each_failing_over(sign: Sign) -> dict[Semantic, Predicted | NotApplicable]:
@@ -176,9 +180,13 @@ def scenarios(
             EOS: told(holds(sign), failing_over(exactly_once)),
         }
 
-    asynchronous = consuming(QUEUE_AT_MOST_ONCE, blocking=False)
-    lazily = {"position": SavePosition.AUTO, "mode": Acknowledge.DUPS_OK, "unit": BATCH}
-    many = {"position": SavePosition.AUTO, "mode": Acknowledge.OPTIMIZED, "unit": 10 * BATCH}
+    asynchronous = consuming(QUEUE_AT_MOST_ONCE, jms=JmsSettings(blocking=False))
+    lazily = {"position": SavePosition.AUTO, "jms": JmsSettings(Acknowledge.DUPS_OK), "unit": BATCH}
+    many = {
+        "position": SavePosition.AUTO,
+        "jms": JmsSettings(Acknowledge.OPTIMIZED),
+        "unit": 10 * BATCH,
+    }
     limited = {"share": replace(QUEUE_AT_LEAST_ONCE.consumer.share, poisoned=True, limit=2)}
     return (
         one(
@@ -219,7 +227,10 @@ def scenarios(
             Kill(ACK, (Role.CONSUMER,)),
             {
                 ALO: told(DUPLICATES, by_client_mode),
-                EOS: told(holds(ABSORBED), consuming(exactly_once, mode=Acknowledge.CLIENT)),
+                EOS: told(
+                    holds(ABSORBED),
+                    consuming(exactly_once, jms=JmsSettings(mode=Acknowledge.CLIENT)),
+                ),
             },
             ANY,
             elsewhere={

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from harness.controls import InProgram, OnWire
 from harness.faults import Drop, Forget, Kill, NoFault
@@ -20,6 +20,7 @@ from harness.model.scenario import (
 )
 from harness.protocols.kafka.steps import Api
 from harness.scenarios.plain import ALO, AMO, EOS
+from harness.stages.querying import QuerySettings
 from harness.stages.settings import (
     STREAM_EXACTLY_ONCE,
     STREAM_TO_DATABASE,
@@ -127,7 +128,9 @@ DATABASE_POINTS = (
 
 PER_BATCH = replace(
     STREAM_EXACTLY_ONCE,
-    consumer=replace(STREAM_EXACTLY_ONCE.consumer, idempotent=False, per_batch=True),
+    consumer=replace(
+        STREAM_EXACTLY_ONCE.consumer, idempotent=False, query=QuerySettings(per_batch=True)
+    ),
 )
 TRANSACTIONAL = replace(
     BEFORE_COMMIT_LOG,
@@ -317,9 +320,15 @@ ZOMBIE = Scenario(
 )
 
 
+def querying(settings: Settings, **more: Any) -> Settings:
+    """Return settings whose query has these settings of its own."""
+    query = replace(settings.consumer.query, **more)
+    return replace(settings, consumer=replace(settings.consumer, query=query))
+
+
 def on_executors(settings: Settings) -> Settings:
     """Return the settings with a JVM for the tasks."""
-    return replace(settings, consumer=replace(settings.consumer, executors=1))
+    return querying(settings, executors=1)
 
 
 TASK_RETRIED = Scenario(
@@ -373,7 +382,7 @@ OVERTAKEN = Scenario(
 
 def goes_on(settings: Settings) -> Settings:
     """Return the settings with failOnDataLoss=false."""
-    return replace(settings, consumer=replace(settings.consumer, fail_on_loss=False))
+    return querying(settings, fail_on_loss=False)
 
 
 OVERTAKEN_SILENTLY = replace(
@@ -460,7 +469,7 @@ def refreshes(settings: Settings) -> Settings:
 
 def assigned(settings: Settings) -> Settings:
     """Return the same with a query that was given the partitions that there were."""
-    return replace(refreshes(settings), consumer=replace(settings.consumer, assigned=True))
+    return querying(refreshes(settings), assigned=True)
 
 
 def found(pipeline: Pipeline, *semantics: Semantic) -> Mapping[Semantic, Expectation]:

@@ -25,8 +25,12 @@ _OF_A_CLUSTER: Final = frozenset({"leader", "follower", "controller", "coordinat
 
 def plan_of_before(data: dict[str, Any]) -> dict[str, Any]:
     """Return the content of ``cell.json`` with proofs by name. Up to version 2 the evidence had a
-    field for each proof.
+    field for each proof. Earlier plans also have settings of engines among those of any consumer.
     """
+    consumer = data.get("settings", {}).get("consumer", {})
+    if not _OF_ENGINES.keys().isdisjoint(consumer):
+        now = _settings_of_before(consumer)
+        data = data | {"settings": data["settings"] | {"consumer": now}}
     if "proofs" in data:
         return data
     evidence = dict(data["evidence"])
@@ -52,6 +56,17 @@ def plan_of_before(data: dict[str, Any]) -> dict[str, Any]:
     }
 
 
+def _settings_of_before(consumer: dict[str, Any]) -> dict[str, Any]:
+    now = {name: value for name, value in consumer.items() if name not in _OF_ENGINES}
+    for name in sorted(_OF_ENGINES.keys() & consumer.keys()):
+        now.setdefault(_OF_ENGINES[name], {})[name] = consumer[name]
+    return now
+
+
+_OF_ENGINES: Final = dict.fromkeys(
+    ("executors", "per_batch", "fail_on_loss", "assigned", "listed"), "query"
+) | dict.fromkeys(("mode", "blocking"), "jms")
+"""Settings that only consumers of one engine have, and by what name those are together today."""
 _FLAGS: Final = {
     "moved": "leader-moved",
     "elected": "preferred-elected",
@@ -77,7 +92,8 @@ def history_of_before(events: Iterable[Event]) -> list[Event]:
     offset, and what the copy waits for follows from the last stable offset and the saved position.
     So it is with each copy that has a position in a log and no place.
     They also have the prefix ``queue://`` in the names of Classic's queues, as AMQP clients write
-    them; the broker's own names have none. Of an answer of Kafka's they have the error only.
+    them; the broker's own names have none. Where a broker had a record already, they have the code
+    of its error only.
     """
     events = [_meant(_named(event)) for event in events]
     if all(not isinstance(event, _PLACED) or _has_place(event) for event in events):

@@ -35,6 +35,16 @@ BY_LIBRARY: Final = {
 }
 
 
+@dataclass(frozen=True, slots=True)
+class JmsSettings:
+    """Settings of a JMS client."""
+
+    mode: Acknowledge | None = None
+    """``None``: the acknowledgement mode that fits the position, AUTO or INDIVIDUAL."""
+    blocking: bool = True
+    """Whether it waits for the answer to an acknowledgement."""
+
+
 class Subscription(StrEnum):
     """How the messages of a topic are distributed to the consumers of one subscription (Pulsar)."""
 

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Final, Literal
 from harness.model.pipeline import Pipeline, SettingsError
 from harness.model.semantics import Semantic
 from harness.model.states import Hop
-from harness.stages.pushing import BY_LIBRARY, Acknowledge, PushSettings
+from harness.stages.pushing import BY_LIBRARY, Acknowledge, JmsSettings, PushSettings
+from harness.stages.querying import QuerySettings
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -264,53 +265,30 @@ class ConsumerSettings:
     """The same as a producer's: how soon a member learns of added partitions."""
     request_timeout_ms: int | None = None
     """``None``: a little longer than the session time-out."""
-    executors: int = 0
-    """How many executor JVMs run the tasks of a streaming query; 0: threads of its driver do."""
     durable: bool = True
     """Whether the database server writes a commit to disk before it answers
     (``synchronous_commit``).
     """
-    per_batch: bool = False
-    """Whether each batch of a streaming query is recorded once, in one database transaction with
-    the batch's number.
-    """
-    fail_on_loss: bool = True
-    """Whether a streaming query ends with an error if the log no longer has the records that it
-    must read.
-    """
-    assigned: bool = False
-    """Whether a streaming query reads a fixed list of partitions (assign) instead of all of the
-    topic's (subscribe).
-    """
-    listed: bool = False
-    """Whether result files are read by listing their folder, instead of through the log of the file
-    sink.
-    """
     protocol: GroupProtocol = GroupProtocol.CLASSIC
     """Settings of a share group. For it, saving the position means acknowledging records."""
     share: ShareSettings = field(default_factory=ShareSettings)
-    mode: Acknowledge | None = None
-    """The acknowledgement mode of a JMS client. ``None``: the one that fits ``position``, AUTO or
-    INDIVIDUAL.
-    """
-    blocking: bool = True
-    """Whether a JMS client waits for the answer to an acknowledgement."""
+    query: QuerySettings = field(default_factory=QuerySettings)
+    jms: JmsSettings = field(default_factory=JmsSettings)
     push: PushSettings = field(default_factory=PushSettings)
 
     def __post_init__(self) -> None:
         if self.unit < 1 or self.count < 1:
             raise SettingsError("unit and count must be at least 1")
-        if self.mode is not None and (self.mode in BY_LIBRARY) != (
-            self.position is SavePosition.AUTO
-        ):
+        mode = self.jms.mode
+        if mode is not None and (mode in BY_LIBRARY) != (self.position is SavePosition.AUTO):
             raise SettingsError(
-                f"the acknowledgement mode {self.mode} does not fit the position {self.position}"
+                f"the acknowledgement mode {mode} does not fit the position {self.position}"
             )
 
     @property
     def acknowledges(self) -> Acknowledge:
         """The acknowledgement mode of a JMS client."""
-        return self.mode or (
+        return self.jms.mode or (
             Acknowledge.AUTO if self.position is SavePosition.AUTO else Acknowledge.INDIVIDUAL
         )
 
@@ -577,7 +555,7 @@ def _of_a_query(
     their folder. ``absorbs``: its sink absorbs records with a known id.
     """
     once = replace(STREAM_AT_MOST_ONCE.consumer, idempotent=replaces)
-    again = replace(STREAM_AT_LEAST_ONCE.consumer, listed=listed)
+    again = replace(STREAM_AT_LEAST_ONCE.consumer, query=QuerySettings(listed=listed))
     exactly = replace(STREAM_EXACTLY_ONCE.consumer, idempotent=absorbs)
     return {
         Semantic.AT_MOST_ONCE: replace(STREAM_AT_MOST_ONCE, consumer=once),

@@ -15,7 +15,14 @@ from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from harness.model import kinds
 from harness.model.writing import HistoryWriter
-from harness.stages.pushing import Acknowledge, Cursor, PushSettings, Subscription
+from harness.stages.pushing import (
+    Acknowledge,
+    Cursor,
+    JmsSettings,
+    PushSettings,
+    Subscription,
+)
+from harness.stages.querying import QuerySettings
 from harness.stages.settings import (
     PLAIN,
     ConsumerSettings,
@@ -108,7 +115,7 @@ class Stage:
         data = json.loads(text)
         settings = data["settings"]
         producer, consumer = settings["producer"], settings["consumer"]
-        push = consumer["push"]
+        push, jms = consumer["push"], consumer["jms"]
         return Stage(
             **data
             | {
@@ -123,7 +130,10 @@ class Stage:
                             "group_metadata": GroupMetadata(consumer["group_metadata"]),
                             "protocol": GroupProtocol(consumer["protocol"]),
                             "share": ShareSettings(**consumer["share"]),
-                            "mode": consumer["mode"] and Acknowledge(consumer["mode"]),
+                            "query": QuerySettings(**consumer["query"]),
+                            "jms": JmsSettings(
+                                **jms | {"mode": jms["mode"] and Acknowledge(jms["mode"])}
+                            ),
                             "push": PushSettings(
                                 **push
                                 | {

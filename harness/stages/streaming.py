@@ -121,7 +121,7 @@ class Query:
             "startingOffsets": start,
             "maxOffsetsPerTrigger": self._settings.unit,
             "includeHeaders": "true",
-            "failOnDataLoss": str(self._settings.fail_on_loss).lower(),
+            "failOnDataLoss": str(self._settings.query.fail_on_loss).lower(),
         }
         return self._spark.readStream.format("kafka").options(**options).load()
 
@@ -130,7 +130,7 @@ class Query:
         fixed list.
         """
         topic = self._stage.topic_in
-        if self._settings.assigned:
+        if self._settings.query.assigned:
             return {
                 "assign": json.dumps({topic: list(range(self._stage.settings.topic.partitions))})
             }
@@ -172,7 +172,7 @@ class Query:
     def _batch(self, frame: Any, number: int) -> None:
         rows = sorted(frame.collect(), key=_place)
         self._take(rows)
-        if self._settings.per_batch:
+        if self._settings.query.per_batch:
             self._record_together(rows, number)
         else:
             self._record_each(rows)

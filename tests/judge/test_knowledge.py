@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import importlib
 import inspect
 import json
@@ -32,9 +33,11 @@ from tests.judge.runs import TARGET, duplicate, history_of, judged, plan, run
 
 JUDGE, MODEL = Path(harness.judge.__path__[0]), Path(harness.model.__path__[0])
 ENGINES = re.compile(
-    "kafka|spark|flink|storm|pulsar|artemis|activemq|openwire|stomp|postgres|rdkafka|docker|toxiproxy",
+    "kafka|spark|flink|storm|pulsar|artemis|activemq|openwire|stomp|postgres|rdkafka|docker|toxiproxy"
+    r"|read_committed|isolation\.level|timeout\.ms",
     re.IGNORECASE,
 )
+"""Their names, and those of settings of their clients."""
 PLANNING = {"cell", "scenario"}
 """The modules of the model that say what is to be run."""
 COUNTING = ("accounting", "copies", "rows", "signs", "states", "transactions")
@@ -60,6 +63,20 @@ def test_the_judge_names_no_engine(file: Path) -> None:
     one.
     """
     assert ENGINES.findall(file.read_text(encoding="utf-8")) == []
+
+
+@pytest.mark.parametrize("file", sorted(JUDGE.glob("*.py")), ids=lambda file: file.stem)
+def test_the_judge_knows_no_code_of_an_error(file: Path) -> None:
+    """What one means says the line: an error is one, none, or not known."""
+    compared = (
+        ast.unparse(each)
+        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8")))
+        if isinstance(node, ast.Compare)
+        and isinstance(node.left, ast.Attribute)
+        and node.left.attr == "error"
+        for each in node.comparators
+    )
+    assert set(compared) <= {"0", "None"}
 
 
 @pytest.mark.parametrize("module", COUNTING)
@@ -259,6 +276,21 @@ def test_what_a_plan_of_before_demands_is_demanded_still(
     assert now["proofs"] == proofs
     assert set(now["evidence"]) <= {"trigger", "killed", "paused", "forgotten"}
     assert all(name in knowledge().proofs for name in proofs)
+
+
+def test_settings_of_before_are_where_they_are_today() -> None:
+    """Those of a query and of a JMS client stood among those of any consumer."""
+    before = {"unit": 6, "listed": True, "executors": 1, "mode": None, "blocking": False}
+    data = {"settings": {"consumer": before, "unit": 1}, "proofs": {}}
+    consumer = {
+        "unit": 6,
+        "query": {"listed": True, "executors": 1},
+        "jms": {"mode": None, "blocking": False},
+    }
+    now = older.plan_of_before(data)
+    assert now == {"settings": {"consumer": consumer, "unit": 1}, "proofs": {}}
+    assert data["settings"] == {"consumer": before, "unit": 1}
+    assert older.plan_of_before(now) is now
 
 
 def test_a_plan_of_today_is_left_as_it_is() -> None:

@@ -20,7 +20,7 @@ from harness.stages.clients.bridge import COMMAND, coded
 from harness.stages.clients.interface import ClientError
 from harness.stages.clients.queues import DUPLICATE_ID
 from harness.stages.outbox import Outbox
-from harness.stages.pushing import Acknowledge
+from harness.stages.pushing import Acknowledge, JmsSettings
 from harness.stages.settings import (
     QUEUE_AT_LEAST_ONCE,
     QUEUE_AT_MOST_ONCE,
@@ -166,7 +166,7 @@ def test_a_message_is_handed_over_and_acknowledged(played: Played) -> None:
 def test_each_mode_has_its_word(played: Played, mode: Acknowledge, asks: str) -> None:
     """A transaction is committed; all else is acknowledged."""
     played.says({"receive": [given("7", b"a")]})
-    reader = consumer(played, mode=mode)
+    reader = consumer(played, jms=JmsSettings(mode=mode))
     message = reader.receive(0.5)
     assert message is not None
     reader.acknowledge(message)
@@ -176,7 +176,7 @@ def test_each_mode_has_its_word(played: Played, mode: Acknowledge, asks: str) ->
 def test_what_the_library_acknowledges_needs_no_word(played: Played) -> None:
     """And it may be told not to wait for the answer."""
     played.says({"receive": [given("7", b"a")]})
-    reader = consumer(played, position=SavePosition.AUTO, blocking=False)
+    reader = consumer(played, position=SavePosition.AUTO, jms=JmsSettings(blocking=False))
     message = reader.receive(0.5)
     assert message is not None
     reader.acknowledge(message)

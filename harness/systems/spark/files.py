@@ -42,5 +42,5 @@ class FileSink:
                 recorded(self._scene, Row(row["value"], key, order, origin_of(row["origin"])))
 
     def _files(self) -> Iterator[Path]:
-        listed = self._scene.settings.consumer.listed
+        listed = self._scene.settings.consumer.query.listed
         return (listed_files if listed else sink_files)(self._scene.directory / "files")

@@ -47,7 +47,7 @@ def shares_a_session(cell: Cell) -> bool:
     """
     need = cell.scenario.fault.evidence()
     suffers = Role.DRIVER in (*need.killed, *need.paused) or need.proof(NetworkBad) is not None
-    return not suffers and not ours(cell.settings).consumer.executors
+    return not suffers and not ours(cell.settings).consumer.query.executors
 
 
 class Query:
@@ -64,7 +64,7 @@ class Query:
         self._scene = scene
         self.cluster: Cluster | None = None
         """The cluster that runs the tasks; ``None`` if the driver runs them itself."""
-        if scene.settings.consumer.executors:
+        if scene.settings.consumer.query.executors:
             self.cluster = Cluster(
                 stage.runtime, spark, scene.history, scene.directory, scene.cell.key, stage.logs
             )

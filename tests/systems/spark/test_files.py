@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from harness.stages.querying import QuerySettings
 from harness.systems.spark import files
 from harness.systems.spark.files import FileSink
 
@@ -31,7 +32,8 @@ def test_a_row_is_read_as_spark_writes_it(tmp_path: Path, monkeypatch: pytest.Mo
     rows: list[Row] = []
     monkeypatch.setattr(files, "recorded", lambda _, row: rows.append(row))
     scene: Any = SimpleNamespace(
-        directory=tmp_path, settings=SimpleNamespace(consumer=SimpleNamespace(listed=True))
+        directory=tmp_path,
+        settings=SimpleNamespace(consumer=SimpleNamespace(query=QuerySettings(listed=True))),
     )
     FileSink(scene).observe()
     assert [(row.key, row.value, row.order, row.origin) for row in rows] == [
