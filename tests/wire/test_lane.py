@@ -104,3 +104,27 @@ def test_of_a_frame_whose_last_bytes_were_on_their_way_nothing_is_said(
     with pytest.raises(OSError, match=r"^$"):
         asyncio.run(passed())
     assert settled == said
+
+
+def test_a_frame_of_which_nothing_was_sent_has_not_arrived() -> None:
+    """Its connection was frozen before its first byte, and closed. The frame before it went."""
+    settled: list[bool] = []
+
+    def settle(_carried: object, *, reached: bool) -> None:
+        settled.append(reached)
+
+    async def closes() -> None:
+        raise OSError
+
+    async def twice() -> None:
+        lane, carried = lane_on((b"one", b"two"), 3, settle)
+        carried.frame.size = len(b"one")
+        await lane._forward(carried)
+        conn: Any = lane._conn
+        conn.gate = closes
+        conn.session.sending = lambda _: setattr(conn, "frozen_by", (1,))
+        await lane._forward(carried)
+
+    with pytest.raises(OSError, match=r"^$"):
+        asyncio.run(twice())
+    assert settled == [True, False]
