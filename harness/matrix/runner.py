@@ -536,7 +536,7 @@ class _Run:
             if self._stop.is_set():
                 raise WaitCancelledError(phase)
             step()
-            # what its programs have lost they may have had no room for
+            # a full disk may have cut the programs' last log lines
             if full_disk(self.directory):
                 raise CellFailure("the last lines of histories and logs may be missing")
             history.write(kinds.CELL, phase=phase)

@@ -55,7 +55,7 @@ if TYPE_CHECKING:
 
 SCHEMA = 1
 LONGEST = 80
-"""So many characters has the name of a file at most, without its ending."""
+"""Maximum length of a file's name, in characters, without its suffix."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,13 +81,13 @@ class Found:
     partitions: int = 0
     consumers: int = 0
     signature: str = ""
-    """What came of it when it was found, in words."""
+    """The outcome in the run that found it, in words."""
     came_back: int = 0
-    """How often it came back as it was found, of ``tried`` runs."""
+    """In how many of the ``tried`` runs the finding came back."""
     tried: int = 0
-    """How often it was run again; 0: never, for the time was over."""
+    """How often the scenario was run again; 0: never, because the time was over."""
     without: tuple[str, ...] = ()
-    """What it has less of than the scenario that it was found by."""
+    """What was left out of the scenario that found it."""
     schema: int = SCHEMA
     file: Path = field(default=Path(), compare=False)
 
@@ -100,7 +100,9 @@ class Found:
         return with_fault(base, name or self.name, fault, self.because, self.position)
 
     def save(self, below: Path, name: str) -> Path:
-        """Write it below a folder, whole or not at all; what says nothing is left out."""
+        """Write the scenario file into a folder, whole or not at all. Fields with default values
+        are left out.
+        """
         file = below / name
         file.parent.mkdir(parents=True, exist_ok=True)
         safe_files.write_whole(below, name, self.text(file.parent))

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What came of one point. ``where``: its class by the phase in which it was hit, which may be
+    """The outcome of one point. ``where``: its class by the phase in which it was hit, which may be
     another than was planned.
     """
 

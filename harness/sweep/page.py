@@ -24,14 +24,14 @@ if TYPE_CHECKING:
 
 PAGE_FILE = "sweep.html"
 NEVER = "never"
-"""In the place of a verdict: the sweep has never come here."""
+"""Shown instead of a verdict where the sweep has tried nothing."""
 WIDE, HIGH = 4, 13
 """The width of a step and the height of a row, in pixels."""
 
 
 @dataclass(frozen=True, slots=True)
 class Swept:
-    """What a page shows of a sweep."""
+    """The content of a sweep's page."""
 
     steps: Steps
     outcomes: Outcomes

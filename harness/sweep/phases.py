@@ -27,7 +27,7 @@ Told: TypeAlias = (
     | kinds.Acknowledged
     | kinds.Ending
 )
-"""What changes what is under way in a stage, besides its frames."""
+"""Events, besides frames, that change what is in progress in a stage."""
 CALM = "calm"
 """The stage is idle: it has no request, record or transaction in progress."""
 
@@ -39,17 +39,17 @@ def name_of(line: kinds.OfFrame) -> Name:
 
 @dataclass
 class _Stage:
-    """What is under way in one stage."""
+    """What is in progress in one stage."""
 
     unanswered: set[str] = field(default_factory=set)
     """Requests with records, not answered yet."""
     open: set[str] = field(default_factory=set)
     """Records in a transaction that has not ended."""
     given: dict[tuple[str | None, int], int] = field(default_factory=dict)
-    """By partition: behind which offset it has been given everything."""
+    """By partition: the offset up to which the stage has received all records."""
     saved: dict[tuple[str | None, int], int] = field(default_factory=dict)
     in_hand: set[tuple[str, str]] = field(default_factory=set)
-    """Of queues, connection and record: given, and not acknowledged yet."""
+    """Queue messages that were delivered and not acknowledged yet, as (connection, record)."""
     joining: set[int | None] = field(default_factory=set)
     """Connections on which a member joins its group."""
 

@@ -204,7 +204,7 @@ def loaded(base: Cell, records: int, partitions: int = 0, consumers: int = 0) ->
 
 
 def partitions_of(base: Cell) -> int:
-    """Return how many partitions the topics of a pipeline have."""
+    """Return the number of partitions of a pipeline's topics."""
     return (
         base.declared.partitions
         if isinstance(base, DeclaredSweepCell)

@@ -53,11 +53,13 @@ ACTS = (
     REFUSE,
     REFUSE_DONE,
 )
-"""All that may happen; of a refusal its error follows."""
+"""All acts. The name of a refusal is followed by its error."""
 FENCED_MEMBER = "FENCED_INSTANCE_ID"
 """The error for static members only: another member joined with the same group.instance.id."""
 READERS = (Role.CONSUMER, Role.PROCESSOR)
-"""Whose answers nobody else waits for: they can be held until all else is done."""
+"""Roles whose responses can be held until everything else is done, because no other role waits for
+them.
+"""
 
 
 def base_of(act: str) -> str:
@@ -71,7 +73,7 @@ def base_of(act: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Happening:
-    """Something that happens at a frame: all that a file needs to say of it.
+    """An act at a frame or a durable write, as a scenario file describes it.
 
     ``into``: where a late request arrives, or at what an answer goes on that is held (null: when
     the source is exhausted).
@@ -119,8 +121,7 @@ class Happening:
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """One thing that may happen at one step. ``place`` is the step's place among the steps of the
-    dry run.
+    """One act at one step. ``place`` is the step's place among the steps of the dry run.
 
     ``second``: what happens to its recovery, at which step of that.
     """
@@ -131,11 +132,13 @@ class Point:
     because: str
     second: tuple[Step, Happening] | None = None
     illegal: str | None = None
-    """Why nothing of the kind can happen there, though it can at other steps of its name."""
+    """Why the act is impossible at this step, although it is possible at other steps of the same
+    name.
+    """
 
     @property
     def act(self) -> str:
-        """What happens, by its name."""
+        """The name of the act."""
         return self.happens.act
 
     @property
@@ -156,7 +159,7 @@ class Point:
 
     @property
     def kills_broker(self) -> bool:
-        """Whether a broker dies of it."""
+        """Whether the act kills a broker."""
         return Role.BROKER in self.fault.evidence().killed
 
 
@@ -173,11 +176,10 @@ class Can:
     members: frozenset[str] = frozenset()
     failpoints: tuple[tuple[str, str], ...] = ()
     resends: bool = True
-    """Whether a producer sends again what was not answered: else nothing of it comes late."""
-    reconnects: bool = True
-    """Whether its programs are known to connect anew and go on where the library of their protocol
-    does not.
+    """Whether a producer repeats unanswered requests. If not, none of its requests can come late.
     """
+    reconnects: bool = True
+    """Whether its programs are known to reconnect where their client library does not."""
     writes: tuple[tuple[str, WritePoint], ...] = ()
     """Durable writes, by role, that count from when a record is given to it."""
 
@@ -215,7 +217,7 @@ def shared(label: str) -> bool:
 
 
 def protocol_of(name: StepName) -> str:
-    """Return whose step it is."""
+    """Return the protocol of a step."""
     return next(
         protocol for protocol, names in step_names().items() if names.get(name.label) is name
     )
@@ -332,7 +334,7 @@ def at_writes(steps: Steps, can: Can) -> Iterator[Point]:
 
 
 def nameable(step: Step) -> bool:
-    """Say whether a rule can find a step."""
+    """Return whether a rule can select a step."""
     name = step_named(step.protocol, step.api)
     return name is not None and (
         step.record is None or "record" in name.selects(Direction(step.direction))
@@ -340,7 +342,7 @@ def nameable(step: Step) -> bool:
 
 
 def words(step: Step) -> str:
-    """Say which frame a step is."""
+    """Describe the frame of a step in words."""
     way = (
         f"{step.role}'s {step.api} request"
         if step.direction == REQUEST
@@ -425,7 +427,7 @@ class _After:
     records: Mapping[str, Record]
     here: Record
     again: bool
-    """Whether its process asks again."""
+    """Whether its process repeats the request."""
     reconnects: bool
     """Whether its process goes on over another connection whatever its library does."""
 

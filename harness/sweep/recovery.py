@@ -163,8 +163,8 @@ def _steps(
 
 
 def _at(step: Step, first: Point, load: Load) -> OnWire:
-    """Return where a step of a recovery is: at a record, that counts from the first fault's; or
-    counted from where that is.
+    """Return the trigger of a step in a recovery: at a record, counted from that of the first
+    fault, or counted from the first fault's own trigger.
     """
     if step.record is None:
         return replace(trigger(step), since=first.happens.at)  # type: ignore[arg-type]  # see first_faults

@@ -27,9 +27,9 @@ if TYPE_CHECKING:
     from harness.sweep.sweeping import Sweep
 
 TIMES = 3
-"""A smaller scenario is run so often, and must show the finding each time."""
+"""How many times a smaller scenario is run. It must show the finding each time."""
 BEHIND = 3
-"""How many records must follow the one at which the fault strikes."""
+"""Minimum number of records behind the one at which the fault strikes."""
 
 
 def found_of(sweep: Sweep, finding: Finding) -> Found:

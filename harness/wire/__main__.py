@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 MAX_FILES = 1 << 16
 COLLECTED_AFTER = 100_000
-"""Objects made and not freed, from which on cycles are looked for."""
+"""The number of surviving new objects that starts a garbage collection."""
 
 
 def main() -> int:
@@ -69,7 +69,7 @@ def main() -> int:
 
 
 def _allow_many_connections() -> None:
-    """Raise the soft limit of open files: every connection takes two."""
+    """Raise the soft limit of open files, because each connection needs two."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     wanted = MAX_FILES if hard == resource.RLIM_INFINITY else min(hard, MAX_FILES)
     if soft != resource.RLIM_INFINITY and soft < wanted:
@@ -77,8 +77,8 @@ def _allow_many_connections() -> None:
 
 
 def _collect_seldom() -> None:
-    """Look for cycles less often: records and their lines have none, and there are thousands of
-    them in a frame.
+    """Run the garbage collector less often. A frame makes thousands of objects, and none of them is
+    in a cycle.
     """
     gc.freeze()
     gc.set_threshold(COLLECTED_AFTER, *gc.get_threshold()[1:])
@@ -119,8 +119,8 @@ async def _listening(
 
 
 def _watch_stdin(loop: asyncio.AbstractEventLoop, stop: asyncio.Event) -> None:
-    """End when whoever started the wire has closed its end. A file or a closed stdin counts as
-    ended.
+    """Return when the parent process closes the wire's standard input. A file, or a closed standard
+    input, counts as that.
     """
 
     def look() -> None:

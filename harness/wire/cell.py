@@ -37,17 +37,17 @@ class Carried:
     node: str
     client: str
     process: str
-    """What names the process behind the client."""
+    """The name of the client's process."""
     direction: Direction
     cell: WireCell | None = None
     ledger: Any = None
-    """The cell's bookkeeping for the protocol; None where it is of no cell."""
+    """The cell's ledger for the protocol; None if the frame belongs to no cell."""
     payload: bytes | None = None
     insight: Insight = NOTHING
 
     @property
     def header(self) -> Header:
-        """What rules look at first."""
+        """The frame's header, by which rules select first."""
         return Header(self.role, self.client, self.frame.step, self.direction)
 
     def fields(self) -> dict[str, Any]:
@@ -109,7 +109,7 @@ class WireCell:
         return self._ledgers[protocol.name]
 
     def write(self, kind: str, **fields: object) -> None:
-        """Append one line to the cell's history; nothing after the cell was closed."""
+        """Append one line to the cell's history, unless the cell is closed."""
         self.write_all(((kind, fields),))
 
     def write_all(self, lines: Iterable[Line]) -> None:
@@ -223,7 +223,7 @@ class WireCell:
     # -- traffic -----------------------------------------------------------------------------------
 
     def meter(self, role: str) -> Meter:
-        """Return what counts the traffic of a role."""
+        """Return the traffic counter of a role."""
         return self._meters.setdefault(role, Meter())
 
     # -- history -----------------------------------------------------------------------------------
@@ -260,7 +260,7 @@ class WireCell:
         self.write(kinds.RULE, rule=rule.id, phase=phase, **carried.fields(), **about, **more)
 
     def settle(self, carried: Carried, *, reached: bool) -> None:
-        """Write what the frame carried, when it is known whether it arrived."""
+        """Write the frame's content to the history. ``reached``: it arrived at its destination."""
         self.write_all(carried.session.settled(carried.frame, carried.ledger, reached=reached))
 
 

@@ -51,7 +51,9 @@ def incarnation(client: str) -> str:
 
 
 class Cells:
-    """Each has a key, by which its clients are known, and may have claimed routes."""
+    """The open cells. A client belongs to a cell by the key in its client id, or by a route that
+    the cell has claimed.
+    """
 
     def __init__(self) -> None:
         self._cells: dict[str, WireCell] = {}
@@ -70,7 +72,7 @@ class Cells:
         return self._by_key.get(client.partition(".")[0]) or self._by_route.get(route.name)
 
     def process_of(self, client: str, route: Route | None = None) -> str:
-        """Return what names the process behind a client id; of a foreign client that is the whole
+        """Return the name of the process behind a client id; of a foreign client that is the whole
         of it.
 
         On a route that a cell has claimed, the name is the route's: a program may have several

@@ -30,13 +30,13 @@ if TYPE_CHECKING:
 MAX_PENDING = 10_000
 """Unanswered frames remembered per connection and direction."""
 MAX_EARLY = 64
-"""Frames whose lines are kept until it is known whose they are."""
+"""Maximum number of frames that are kept until their client has named itself."""
 
 
 @dataclass(frozen=True, slots=True)
 class Swallow:
-    """An answer that its client does not get: the connection ends instead, or the wire gives it
-    ``refusal``.
+    """Marks a request whose response the client must not get: the wire sends ``refusal`` instead,
+    or ends the connection.
     """
 
     rule: Rule
@@ -45,7 +45,7 @@ class Swallow:
 
 @dataclass(slots=True)
 class Pending:
-    """A frame that was passed on and has no answer yet."""
+    """A forwarded frame that still waits for its response."""
 
     carried: Carried
     since: float
@@ -55,7 +55,7 @@ class Pending:
 
 @dataclass(slots=True, eq=False)
 class Hold:
-    """A frame that the wire keeps until a verb of the control connection resolves it."""
+    """A held frame: the wire keeps it until a command resolves it."""
 
     id: str
     carried: Carried
@@ -89,7 +89,7 @@ class Hub(Interface):
         """Apply to a connection, whose client has just become known, the freezes that cover it."""
 
     def note(self, cell: WireCell | None, kind: str, **fields: object) -> None:
-        """Write to the cell's history, or to the wire's own where there is none."""
+        """Write a line to the cell's history, or without a cell to the wire's own history."""
 
     def is_dark(self, conn: Connection, direction: Direction) -> bool:
         """Say whether a black hole swallows this direction."""
@@ -101,7 +101,7 @@ class Hub(Interface):
         """Register a held frame and apply the freeze of its rule, with nothing in between."""
 
     def scratch(self) -> AbstractContextManager[memoryview]:
-        """Lend a block of memory for bytes that only pass through."""
+        """Lend a buffer for bytes that are forwarded without being read."""
 
 
 class Connection:
@@ -157,7 +157,7 @@ class Connection:
     # -- who it is ---------------------------------------------------------------------------------
 
     def identify(self, client: str) -> None:
-        """Take note of the name that a client gives itself; the last one given counts."""
+        """Set the client's name. If it gives several, the last one counts."""
         if (
             self._announced
             and client == self.client
@@ -195,7 +195,7 @@ class Connection:
             cell.seen(carried)
 
     def fields(self) -> dict[str, object]:
-        """Return what names this connection in the history."""
+        """Return the fields that identify this connection in the history."""
         return {
             "conn": self.id,
             "role": self.route.role,
@@ -298,7 +298,7 @@ class Connection:
                 )
 
     def unanswered(self) -> list[Pending]:
-        """Return what was asked by the client and has no answer."""
+        """Return the client's requests that have no response yet."""
         return list(self.pending[Direction.REQUEST].values())
 
     # -- TLS that is asked for ---------------------------------------------------------------------
@@ -353,12 +353,12 @@ class Connection:
             self._hub.note(cell, kind, **fields)
 
     def traffic(self) -> Traffic:
-        """Return what has passed so far."""
+        """Return the traffic of this connection so far."""
         up, down = self.flows[Direction.REQUEST], self.flows[Direction.RESPONSE]
         return Traffic(up.sent, down.received, down.reads, opened=1)
 
     def tell_waits(self, meter: Meter) -> None:
-        """Say how long the unanswered requests have waited."""
+        """Tell the meter how long the unanswered requests have waited."""
         now = asyncio.get_running_loop().time()
         for pending in self.unanswered():
             meter.waited(pending.since, now, waits=pending.carried.known.waits)

@@ -38,9 +38,7 @@ class Freeze:
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """Which connections a verb means: by client prefix, role and node; what is None matches
-    anything.
-    """
+    """Selects connections by client prefix, role and node. A field that is None matches all."""
 
     client: str | None = None
     role: str | None = None
@@ -51,7 +49,7 @@ class Selection:
             raise WireError("say which connections: client, role or node")
 
     def covers(self, conn: Connection) -> bool:
-        """Say whether a connection is meant."""
+        """Return whether the selection matches a connection."""
         return (
             (self.client is None or is_prefix(self.client, conn.client))
             and (self.role is None or self.role == conn.route.role)
@@ -78,7 +76,7 @@ class Connections:
         self.freeze_newcomer(conn)
 
     def remove(self, conn: Connection) -> None:
-        """Forget one that is over."""
+        """Remove a closed connection."""
         self._live.pop(conn.id, None)
 
     def is_dark(self, conn: Connection, direction: Direction) -> bool:
@@ -137,11 +135,11 @@ class Connections:
             conn.thaw(name)
 
     async def cut(self, which: Selection) -> int:
-        """End the connections meant; return how many there were."""
+        """Close the selected connections, and return their number."""
         return await self.end(conn for conn in self if which.covers(conn))
 
     async def end(self, conns: Iterable[Connection]) -> int:
-        """End these connections; return how many of them lived."""
+        """Close these connections, and return how many of them were open."""
         meant = [conn for conn in conns if conn.alive]
         for conn in meant:
             conn.cut()

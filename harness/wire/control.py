@@ -180,7 +180,7 @@ class WireControl:
         return RuleCounts(**self._call("disarm", {"cell_id": cell_id, "rule_id": rule_id}))
 
     def counts(self, cell_id: str, rule_id: str) -> RuleCounts:
-        """Return what a rule has met so far."""
+        """Return how many frames a rule has seen, matched and acted on so far."""
         return RuleCounts(**self._call("counts", {"cell_id": cell_id, "rule_id": rule_id}))
 
     def detour(
@@ -208,7 +208,7 @@ class WireControl:
     # -- holds -------------------------------------------------------------------------------------
 
     def holds(self) -> tuple[Held, ...]:
-        """Return what is still held."""
+        """Return the frames that are still held."""
         return tuple(
             Held(**{**each, "records": tuple(each["records"])}) for each in self._call("holds", {})
         )
@@ -216,14 +216,16 @@ class WireControl:
     def resolve(
         self, held: str, how: How, *, cut: bool = True, within_s: float = RESOLVE_WITHIN_S
     ) -> Resolved:
-        """Say what becomes of a held frame. ``cut`` belongs to ``release-later``."""
+        """Release, discard or deliver a held frame. ``cut`` is only for ``release-later``."""
         args = {"held": held, "how": how, "cut": cut, "within_s": within_s}
         return Resolved(**self._call("resolve", args, REPLY_WITHIN_S + 2 * within_s))
 
     def resolve_all(
         self, how: How = How.RELEASE, *, within_s: float = RESOLVE_WITHIN_S
     ) -> tuple[Resolved, ...]:
-        """Resolve whatever is still held; what has no connection to be released on is discarded."""
+        """Resolve all held frames. A frame whose connection is closed is discarded instead of
+        released.
+        """
         bound = REPLY_WITHIN_S + 2 * within_s * max(1, len(self.holds()))
         return tuple(
             Resolved(**each)

@@ -35,16 +35,14 @@ class DeliveryError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What the broker said. ``error`` is None where there was no answer, or one that nobody can
-    read.
-    """
+    """The broker's response. ``error`` is None if there was none, or if it cannot be parsed."""
 
     answered: bool
     error: int | str | None = None
 
 
 class _Talk:
-    """A fresh connection, of which the wire is the client."""
+    """A new connection to the broker, with the wire as its client."""
 
     def __init__(self, stream: Stream, session: Session, limit: int) -> None:
         self.stream = stream
@@ -66,7 +64,7 @@ class _Talk:
         await self.stream.sendall(data)
 
     async def expect(self, expected: Expect) -> dict[str, str]:
-        """Wait for an answer; return what is to be kept of it."""
+        """Wait for a response, and return the facts of it that must be kept."""
         while (frame := await self.next_frame()) is not None:
             if frame[0].step == expected.step:
                 kept = {kept: str(frame[0].facts[name]) for name, kept in expected.keep.items()}
@@ -160,7 +158,7 @@ async def _send(talk: _Talk, move: Move, carried: Carried) -> None:
 
 
 async def _answer(talk: _Talk, frame: Frame) -> tuple[Frame, bytes] | None:
-    """Wait for the answer to a frame; None where the broker closes without one."""
+    """Wait for the response to a frame; None if the broker closes the connection first."""
     while (found := await talk.next_frame()) is not None:
         if frame.id in found[0].answers:
             return found

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class Flow:
-    """What has passed in one direction of a connection so far."""
+    """Counts the traffic of one direction of a connection."""
 
     received: int = 0
     """Bytes read from where they come from, in ``reads`` pieces."""
@@ -24,9 +24,9 @@ class Flow:
     ended_at: float | None = None
     """When the stream ended or broke, by the loop's clock."""
     refused_at: float | None = None
-    """When the destination took no more, by the loop's clock."""
+    """When a send to the destination failed, by the loop's clock."""
     swallowed: bool = False
-    """Bytes were thrown away by a black hole of the control connection."""
+    """Whether a black hole, set by command, discarded bytes."""
 
 
 class Inlet:

@@ -31,7 +31,9 @@ LEAST_LIMIT = 1 << 20
 """The least size of the buffer, in bytes, while a protocol looks for the end of a frame."""
 
 FIRST = 16
-"""So many of a client's first bytes are kept if they cannot be read: they tell what it speaks."""
+"""How many of a client's first bytes are recorded if they cannot be parsed. They show which
+protocol it speaks.
+"""
 
 
 class CutError(Exception):
@@ -156,8 +158,8 @@ class Lane:
         return True
 
     async def _treat(self, carried: Carried, asked: Pending | None) -> bool:
-        """Do to the frame what the rules say. Return false at the stream's end. ``asked``: keep its
-        answer from the client.
+        """Apply the rules to a frame. Return false at the stream's end. ``asked``: the request
+        whose response this frame is, if the client must not get it.
         """
         cell, frame = carried.cell, carried.frame
         delay_s = self._hub.delay_of(self._conn, self._direction)
@@ -309,7 +311,7 @@ class Lane:
 
 
 def _meter(pending: Pending, now: float) -> None:
-    """Count the wait of a request that is answered."""
+    """Record how long a request waited for its response."""
     asked = pending.carried
     if asked.cell is not None and asked.direction is Direction.REQUEST:
         meter = asked.cell.meter(asked.role)

@@ -17,7 +17,9 @@ if TYPE_CHECKING:
 
 
 class Pipe:
-    """Passes on what it is told to, and keeps nothing but what was read and not yet looked at."""
+    """Forwards, discards or holds back the bytes of one direction. It buffers only bytes that were
+    read and not yet parsed.
+    """
 
     def __init__(
         self, hub: Hub, conn: Connection, direction: Direction, source: Stream, target: Stream
@@ -30,9 +32,11 @@ class Pipe:
         self._target = target
         self.inlet = Inlet(source, self._flow)
         self.dark = False
-        """A rule has made this direction silent for good."""
+        """Whether a rule discards all further bytes of this direction."""
         self.ahead = 0
-        """How many bytes of the frame at hand have not yet been given to anybody."""
+        """How many bytes of the current frame have not yet been handed to the destination's socket.
+        0 during the last send: then some of the last bytes may arrive or not.
+        """
 
     async def fill(self, count: int) -> bool:
         """Read until ``count`` bytes are in the buffer. Return false if the stream ends before
@@ -55,7 +59,7 @@ class Pipe:
         return self._flow.sent
 
     async def send(self, data: bytes | memoryview, ahead: int = 0) -> None:
-        """Pass on bytes, behind which ``ahead`` of their frame come."""
+        """Forward bytes. ``ahead``: how many bytes of their frame follow them."""
         if self._conn.frozen_by:
             await self._conn.gate()
         if self.dark:
@@ -72,7 +76,7 @@ class Pipe:
         self._flow.sent += len(data)
 
     async def rest(self) -> None:
-        """Pass on what is left as bare bytes."""
+        """Forward the rest of the stream without parsing it."""
         while True:
             while self.inlet.buffer:
                 await self.send(self.inlet.take(CHUNK_BYTES))
@@ -80,8 +84,8 @@ class Pipe:
                 return
 
     async def pass_on(self, size: int, *, keep: bool = True) -> bool:
-        """Pass on (or, unless ``keep``, throw away) the next ``size`` bytes; true when all of them
-        went.
+        """Forward (or, unless ``keep``, discard) the next ``size`` bytes. Return whether all of
+        them were forwarded.
         """
         inlet, left = self.inlet, size
         self.ahead = size
@@ -100,8 +104,8 @@ class Pipe:
         return keep and not self.silent
 
     async def _stream(self, size: int, *, keep: bool) -> int:
-        """Pass on what lies between two headers without looking at it; return how many bytes are
-        left to pass.
+        """Forward the body of a large frame without buffering it. Return how many bytes are left to
+        forward.
         """
         left = size
         with self._hub.scratch() as scratch:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class Listener:
-    """A route at work."""
+    """A route that listens."""
 
     route: Route
     sock: socket.socket | None = None
@@ -35,7 +35,7 @@ class Listener:
 
 
 class Routes:
-    """All listeners. Who connects is served by ``serve``; ``own`` is the wire's own history."""
+    """All routes. ``serve`` handles each new connection; ``own`` is the wire's own history."""
 
     def __init__(
         self,
@@ -70,7 +70,7 @@ class Routes:
         return self._state(listener)
 
     async def close(self, name: str) -> RouteState:
-        """Listen no more, so that connections are refused, and cut those there are."""
+        """Stop listening, so that new connections are refused, and cut the open ones."""
         listener = self.listener(name)
         self._deafen(listener)
         await self._conns.end(conn for conn in self._conns if conn.route.name == name)
@@ -138,12 +138,12 @@ class Routes:
         await self._serve(route, client)
 
     def deafen(self) -> None:
-        """Listen no more, anywhere."""
+        """Stop listening on all routes."""
         for listener in self._listeners.values():
             self._deafen(listener)
 
     async def end(self) -> None:
-        """Wait until nobody is served any more; who still is, is dropped."""
+        """Wait until all connections have ended; drop those that have not."""
         for task in tuple(self._tasks):
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class RuleError(ValueError):
-    """A rule that could never do what it says; the message is one line."""
+    """A rule that can never act as written; the message is one line."""
 
 
 class StepName(StrEnum):
@@ -111,7 +111,7 @@ class How(StrEnum):
 
 
 CONTENT = ("record", "topic", "transactional_id")
-"""Selectors of a rule that no header has."""
+"""Selectors of a rule that need the frame's content, not only its header."""
 _TEXT: Final = ("api", "role", "client", *CONTENT, "error", "since")
 _PLAIN: Final[Mapping[str, Any]] = {
     "id": str,

@@ -32,8 +32,8 @@ PATHS_PER_PAGE = 1000
 
 
 class Shared:
-    """What the cells of one page share: its room, and the texts that many of them have (each is
-    written once).
+    """Shared by all cells of one page: the space left for timelines, and a table of texts that are
+    written once.
     """
 
     def __init__(self) -> None:
@@ -292,7 +292,7 @@ def path_rows(result: CellResult) -> list[dict[str, Any]]:
 
 
 def _told_at_length(path: RecordPath) -> dict[str, Any]:
-    """Write a path with the names of its fields; of a hop only what there is to say."""
+    """Return a path as a dictionary. A hop's empty fields are left out."""
     hops = [
         {name: value for name, value in dataclasses.asdict(hop).items() if value or name == "ms"}
         for hop in path.hops

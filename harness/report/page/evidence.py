@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 E = TypeVar("E", bound=kinds.Event)
 MOST_HITS = 5
-"""How many hits of a rule or failpoint are told at length."""
+"""Maximum number of hits of a rule or failpoint that are shown in full."""
 NETWORK_COUNTS = {
     "seconds": "seconds",
     "sent": "bytes sent",
@@ -177,7 +177,7 @@ def _rules(events: Sequence[Event]) -> Iterator[str]:
 
 
 def _answers(rules: Sequence[kinds.Rule]) -> Iterator[str]:
-    """Say what the wire has answered in the broker's name."""
+    """Yield a line for each response that the wire sent in the broker's place."""
     for event in rules:
         if event.phase != RulePhase.ANSWERED:
             continue
@@ -228,7 +228,7 @@ def _faults(events: Sequence[Event]) -> Iterator[str]:
 
 
 def _forgot(event: kinds.Fault) -> str:
-    """Say what the system has forgotten."""
+    """Return what a fault removed: bytes of a file that were not flushed, records, positions."""
     if event.records is not None:
         return f"deleted from {event.file}, as retention would: {event.records} records"
     if event.positions is not None:
@@ -244,7 +244,7 @@ def _engine_text(event: kinds.Engine) -> str:
 
 
 def network_text(event: kinds.Network) -> str:
-    """Say what was done to the network, or what was counted while it was so."""
+    """Describe a network fault, or the traffic counted while it lasted."""
     whose = f"the {event.role}'s network to {event.node}"
     if event.phase == NetworkPhase.ON:
         said = ", ".join(map(_toxic, event.toxics)) if event.toxics else "no toxic named"

@@ -20,9 +20,10 @@ if TYPE_CHECKING:
 
 AGAIN: Final = "was started again"
 TOOK_OVER: Final = "took the place of another"
-"""Of a process that had stood by, or that was started while another of its node lived."""
+"""Text for a standby process, or one that was started while another process of its node was alive.
+"""
 Move: TypeAlias = kinds.Sent | kinds.Unsent | kinds.Fetched | kinds.Delivered
-"""What tells that a program sent a record, or was given it."""
+"""Events that say that a program sent a record or received it."""
 E = TypeVar("E", bound=kinds.Event)
 M = TypeVar("M", kinds.Sent, kinds.Fetched, kinds.Delivered)
 

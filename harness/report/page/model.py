@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from harness.saved import CellResult, SavedRun
 
 CHUNK = 20
-"""How many cells are folded together: alike as they are, they fold well."""
+"""Cells per compressed block. Cells are similar, so large blocks compress well."""
 MESSAGES_PER_PAGE = 30_000
 LEAST_MESSAGES, MOST_MESSAGES = 40, 300
 _PLAIN = re.compile(r"[^A-Za-z0-9._+-]")
@@ -36,7 +36,7 @@ _PLAIN = re.compile(r"[^A-Za-z0-9._+-]")
 
 @dataclass(frozen=True)
 class Square:
-    """One spot of the matrix as it is drawn. ``cells`` are numbers of cells, the worst first."""
+    """One square of the matrix. ``cells``: the numbers of its cells, the worst first."""
 
     semantic: str
     cells: tuple[int, ...] = ()
@@ -47,9 +47,9 @@ class Square:
     hatched: bool = False
     """Something was lost or duplicated that the semantic permits."""
     runs: str = ""
-    """How many runs, and what a zero in them means."""
+    """The number of runs, with the upper bound of an anomaly that none of them showed."""
     because: str = ""
-    """Why it does not apply."""
+    """The reason why the scenario does not apply."""
 
 
 @dataclass(frozen=True)
@@ -71,7 +71,7 @@ class Sheet:
     semantics: tuple[str, ...]
     lines: tuple[Line, ...]
     idle: tuple[Line, ...]
-    """Scenarios that apply nowhere, each with the reason: folded away."""
+    """Scenarios that apply to no cell, each with the reason; the page hides them at first."""
 
 
 @dataclass(frozen=True)
@@ -240,7 +240,7 @@ def _count(total: int | None) -> str:
 
 
 def _runs(spot: Spot) -> str:
-    """Say how many runs prove something, and the bound where none of them showed the anomaly."""
+    """Return the number of runs that count, with the upper bound if none showed the anomaly."""
     if len(spot.results) == 1:
         return ""
     bounds = {spot.zero_bound(name) for name in ("lost", "duplicated")} - {None, 1.0}

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 OfPlace: TypeAlias = (
     kinds.Stored | kinds.Removed | kinds.Recorded | kinds.Absorbed | kinds.Fetched | kinds.Delivered
 )
-"""What tells of a copy that stands in a log, or at another place."""
+"""Events about a copy, in a log or elsewhere."""
 Copy: TypeAlias = tuple[object, ...]
 """The name of a copy; empty if a line names none."""
 MS_NS = 1_000_000
@@ -176,7 +176,7 @@ _AT_REST: Final = (
 
 
 def _is_armed(event: Event) -> bool:
-    """Say whether a rule or a fault is only made ready, or a rule taken back."""
+    """Whether the event only arms a rule or a fault, or disarms a rule."""
     match event:
         case kinds.Rule():
             return event.phase in (RulePhase.ARMED, RulePhase.DISARMED)
@@ -186,8 +186,8 @@ def _is_armed(event: Event) -> bool:
 
 
 def _copy(event: Event) -> Copy:
-    """Name the copy that a line is about: by what is said of it where it stands in a log, else by
-    its place.
+    """Return the identity of the copy that an event is about: its position in a log, else its
+    place.
     """
     if isinstance(event, OfPlace):
         if event.offset is not None:
@@ -255,11 +255,11 @@ def _fate(row: Mapping[str, Any]) -> tuple[str, str]:
 
 
 Text: TypeAlias = tuple[str, str, bool]
-"""Who says it (empty: the writer of the line), what happened, and whether it did not work out."""
+"""The observer (empty: the writer of the line), what happened, and whether it failed."""
 
 
 def _at(event: OfPlace | kinds.Moved) -> str:
-    """Say where a copy stands, or that nobody says it."""
+    """Return the place of a copy, or that it is unknown."""
     if isinstance(event, kinds.Moved) or event.offset is None:
         return event.place or "an unknown place"
     epoch = f" epoch {event.epoch}" if event.epoch is not None else ""
@@ -267,7 +267,7 @@ def _at(event: OfPlace | kinds.Moved) -> str:
 
 
 def _in_log(event: OfPlace) -> str:
-    """Say where a copy stands in a log; nothing of another place."""
+    """Return a copy's position in a log; empty for a copy elsewhere."""
     return f": {_at(event)}" if event.offset is not None else ""
 
 
@@ -407,4 +407,4 @@ _TEXTS: Final[Mapping[type[Event], Callable[[Any], Text]]] = {
     kinds.Failpoint: _failpoint,
     kinds.Fault: _fault,
 }
-"""What a line tells of a record, by its kind."""
+"""The text for each kind of event about a record."""

@@ -18,12 +18,12 @@ if TYPE_CHECKING:
 _Log: TypeAlias = tuple[str, str, int]
 """Hop, topic and partition."""
 MOST_STRETCHES = 1000
-"""How many changes of colour one ribbon shows."""
+"""Maximum number of stretches in one ribbon."""
 
 
 @dataclass(frozen=True, slots=True)
 class Stretch:
-    """Positions from ``start`` up to and including ``end`` that fared alike."""
+    """Positions ``start`` to ``end`` (included) whose records had the same fate."""
 
     kind: str
     start: int
@@ -41,9 +41,9 @@ class Ribbon:
     end: int
     stretches: tuple[Stretch, ...]
     flushed: int | None = None
-    """At a power loss: from here on nothing had been flushed."""
+    """After a power loss: the first position that had not been flushed."""
     cut: int = 0
-    """Stretches that are not shown."""
+    """The number of stretches left out."""
 
 
 def ribbons_of(events: Sequence[Event], rows: Sequence[Mapping[str, Any]]) -> tuple[Ribbon, ...]:
@@ -96,8 +96,8 @@ def _fate(row: Mapping[str, Any]) -> str:
 def _copy_fate(
     event: kinds.Stored, fates: Mapping[Any, str], stable: int, seen: set[tuple[Hop, str | None]]
 ) -> str:
-    """Say how the copy of a record in a log fared; a second copy is ``again``, whether it was
-    recorded or absorbed.
+    """Return the fate of a record's copy in a log. A second copy is ``again``, recorded or
+    absorbed.
     """
     if event.record not in fates:
         return "phantom"

@@ -30,13 +30,13 @@ if TYPE_CHECKING:
     from harness.report.page.lines import Lines, Move, Saved
 
 MOST: Final = 3
-"""So many times, or places, are named one by one."""
+"""Maximum number of times, or places, that a sentence lists."""
 Said: TypeAlias = "tuple[str, str]"
-"""Who, and what they did."""
+"""A subject and its predicate."""
 BEFORE_THE_LOG: Final = frozenset(
     {LastHop.NEVER_SENT, LastHop.SENT, LastHop.ACKED, LastHop.ABORTED, LastHop.DUPLICATE}
 )
-"""Last hops of records of which the sends are told; of others the deliveries are."""
+"""Last hops for which a sentence tells of sends; for other hops it tells of deliveries."""
 Moves: TypeAlias = "tuple[type[Move], ...]"
 SENDS: Final[Moves] = (kinds.Sent, kinds.Unsent)
 DELIVERIES: Final[Moves] = (kinds.Fetched, kinds.Delivered)
@@ -62,7 +62,7 @@ def seen_of(row: Mapping[str, Any], lines: Lines) -> str:
 
 
 def _lost_before(told: Sequence[Event], lines: Lines) -> Iterator[Said]:
-    """What a record shows that was lost before its log kept it."""
+    """Yield what the history shows of a record that was lost before the log stored it."""
     yield from _timed(_sends(told, lines), lines, lines.rest)
     seen = {type(event) for event in told}
     if not seen & {*SENDS} and not any(map(_is_request, told)):
@@ -78,7 +78,7 @@ def _lost_before(told: Sequence[Event], lines: Lines) -> Iterator[Said]:
 
 
 def _lost_behind(told: Sequence[Event], lines: Lines) -> Iterator[Said]:
-    """What a record shows that its log kept, and that was lost behind it."""
+    """Yield what the history shows of a record that was lost after the log stored it."""
     passed = _passed(told, lines)
     parts = (
         (saved.t, (lines.one_of(saved.role), f"saved {saved.words}, past {past},"))
@@ -156,7 +156,7 @@ def _is_request(event: Event) -> bool:
 
 
 def _sends(told: Sequence[Event], lines: Lines) -> Iterator[tuple[int, Said]]:
-    """How programs sent a record, what they were told of it, and what its log lost."""
+    """Yield the sends of a record, the responses to them, and its copies that the log lost."""
     yield from _said(told, SENDS, DELIVERIES, lines)
     attempts = {attempt.rpartition(".")[0] for attempt in map(attempt_of, told) if attempt}
     for ended in lines.of(kinds.Transaction):
@@ -177,7 +177,7 @@ def _sends(told: Sequence[Event], lines: Lines) -> Iterator[tuple[int, Said]]:
 
 
 def _deliveries(told: Sequence[Event], lines: Lines) -> Iterator[tuple[int, Said]]:
-    """How readers were given a record, and acknowledged it."""
+    """Return the deliveries of a record and the acknowledgements by its readers."""
     return _said(told, DELIVERIES, SENDS, lines)
 
 
@@ -287,7 +287,7 @@ def _ruled(event: kinds.Rule, who: str) -> Said:
 
 
 _KEPT: Final = frozenset({RulePhase.DISCARDED, RulePhase.DROPPED, RulePhase.ANSWERED})
-"""Phases of a rule that say why a request did not reach the broker."""
+"""Phases of a rule that explain why a request did not reach the broker."""
 _RULED: Final = {
     RulePhase.HELD: "held {}",
     RulePhase.RELEASED: "released {}",
@@ -319,7 +319,7 @@ _GIVEN: Final[_Words] = {
 
 
 def _at_rest(row: Mapping[str, Any], told: Sequence[Event]) -> Iterator[str]:
-    """What was found of a record when everything was at rest."""
+    """Yield what the final queries found of a record."""
     copies = [e for e in told if isinstance(e, kinds.Stored) and e.hop == Hop.TOPIC]
     for visible, words in ((True, "stored"), (False, "stored where no committed reader sees it,")):
         places = [_place(copy) for copy in copies if copy.visible == visible]

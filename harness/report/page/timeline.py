@@ -39,9 +39,11 @@ SOURCE, WIRE, SINK = "source", "wire", "sink"
 _SOURCE, _SENDER, _WIRE, _SERVER, _OTHER, _RECEIVER, _SINK = range(7)
 """The order of lanes, down the way of a record."""
 STOPPED: Final = frozenset({RulePhase.HELD, RulePhase.DROPPED, RulePhase.DISCARDED, RulePhase.CUT})
-"""What became of a frame that a rule did not let pass."""
+"""Phases of a rule that kept a frame from its destination."""
 AT_REST: Final = (*kinds.AUTHORITIES, kinds.Absorbed)
-"""Asked for at the end: their time is when they were asked, not when it happened."""
+"""Events written when everything was at rest. Their time is that of the query, not of what they
+report.
+"""
 BRIEF = 3
 """How many records a message names."""
 IDLE_SHARE, IDLE_LEAST, IDLE_EDGE = 0.05, 5_000, 1_000
@@ -49,8 +51,9 @@ IDLE_SHARE, IDLE_LEAST, IDLE_EDGE = 0.05, 5_000, 1_000
 timeline, and than ``IDLE_LEAST`` units; ``IDLE_EDGE`` units at its ends are drawn in full.
 """
 RUNNER = "runner"
-"""Who writes the lines of lostack's own runner, which is no program of the pipeline."""
+"""The name under which lostack's runner writes events. It is no program of the pipeline."""
 SENDERS = ("producer", "processor", "driver")
+"""Roles that may take records from the source. The first one that a pipeline has does so."""
 Carried: TypeAlias = (
     kinds.OfSend
     | kinds.ProduceAnswer
@@ -59,8 +62,7 @@ Carried: TypeAlias = (
     | kinds.EndTxn
     | kinds.EndTxnAnswer
 )
-"""What a request, or its answer, was seen to carry."""
-"""The roles that take records from the source; the first of them that there is."""
+"""Events about the content of a request or its response."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,8 +93,8 @@ class Message:
 
     @property
     def weight(self) -> int:
-        """How much it matters: a rule's frame most, then what carries records, positions or an
-        outcome.
+        """Its importance: 3 if a rule hit or stopped it or it carried the target, 2 if it carried
+        records, positions or an outcome, else 1.
         """
         return 3 if self.hit or self.fate or self.target else 2 if self.notes else 1
 
@@ -145,7 +147,7 @@ class Timeline:
     telling: int = 0
 
     def limited(self, most: int) -> Timeline:
-        """Return it with at most so many messages: those that matter most, then those nearest the
+        """Return a copy with at most ``most`` messages, ranked by weight, then by distance to the
         fault.
         """
         if len(self.messages) <= most:
@@ -175,7 +177,7 @@ def timeline_of(events: Sequence[Event], target: str = "") -> Timeline | None:
 
 
 class _Lanes:
-    """The lanes that there are so far, and whose an event is."""
+    """The lanes so far; finds the lane to which an event belongs."""
 
     def __init__(self, events: Sequence[Event]) -> None:
         lives = [event for event in events if isinstance(event, kinds.Node)]
@@ -222,7 +224,7 @@ class _Lanes:
 
 
 class _Traffic:
-    """What the wire saw pass, as messages from lane to lane."""
+    """Turns the wire's events into messages between lanes."""
 
     def __init__(self, lanes: _Lanes, target: str) -> None:
         self._lanes = lanes
@@ -232,7 +234,7 @@ class _Traffic:
         self._answers: dict[object, Message] = {}
 
     def draw_frame(self, t: int, event: kinds.Frame) -> None:
-        """A frame is a message from lane to lane."""
+        """Add a message for a frame, from lane to lane."""
         client = self._lanes.client(event.client, event.role)
         server = self._lanes.lane(event.node or "server", _SERVER)
         self._lanes.lane(WIRE, _WIRE)
@@ -264,7 +266,7 @@ class _Traffic:
         return bool(self.target) and record == self.target
 
     def draw_send(self, _: int, event: kinds.OfSend) -> None:
-        """A request carries a record, or was to."""
+        """Add a record to its request, or say that the wire dropped this request."""
         reached = isinstance(event, kinds.Sent)
         self._carried(event, Direction.REQUEST, event.record, reached=reached)
         message = self._about(event, Direction.REQUEST)
@@ -272,12 +274,12 @@ class _Traffic:
             self._lanes.lane(message.start, _SENDER)
 
     def draw_produce_answer(self, _: int, event: kinds.ProduceAnswer) -> None:
-        """An answer tells where a record is, or why not."""
+        """Add a record's offset, or its error, to the response."""
         said = f"{event.record} error {event.error}" if event.error else f"@{event.offset}"
         self._carried(event, Direction.RESPONSE, said, reached=event.reached is not False)
 
     def draw_fetched(self, _: int, event: kinds.Fetched) -> None:
-        """An answer carries a record."""
+        """Add a fetched record to its response."""
         message = self._answers.get(event.conn)
         if message is not None:
             message.notes.append(f"{event.record} {event.partition}@{event.offset}")
@@ -288,7 +290,7 @@ class _Traffic:
                 self._lanes.lane(message.end, _RECEIVER)
 
     def draw_commit(self, _: int, event: kinds.Committed | kinds.CommitAnswer) -> None:
-        """A request saves a position, or an answer tells of it."""
+        """Add a position to its commit request or to the response."""
         direction, error = Direction.REQUEST, ""
         if isinstance(event, kinds.CommitAnswer):
             direction, error = Direction.RESPONSE, f" error {event.error}" if event.error else ""
@@ -296,12 +298,12 @@ class _Traffic:
         self._carried(event, direction, note, reached=event.reached is not False)
 
     def draw_end_txn(self, _: int, event: kinds.EndTxn) -> None:
-        """A request ends a transaction."""
+        """Add commit or abort to an EndTxn request."""
         note = "commit" if event.commit else "abort"
         self._carried(event, Direction.REQUEST, note, reached=event.reached is not False)
 
     def draw_end_txn_answer(self, _: int, event: kinds.EndTxnAnswer) -> None:
-        """An answer tells of that."""
+        """Add the result of EndTxn to its response."""
         note = f"error {event.error}" if event.error else "done"
         self._carried(event, Direction.RESPONSE, note, reached=event.reached is not False)
 
@@ -356,7 +358,7 @@ class _Drawing:
         """What draws an event, by its kind."""
 
     def add(self, event: Event) -> None:
-        """Take in one event; one of a kind that is not drawn changes nothing."""
+        """Draw one event. Events of other kinds only move the end of the timeline."""
         t = (event.t - self.zero) // TICK_NS
         self.last = max(self.last, t)
         kind = type(event)
@@ -367,7 +369,7 @@ class _Drawing:
             draw(t, event)
 
     def finished(self) -> Timeline:
-        """Close what is open, and put the lanes in order."""
+        """Close open bands, sort the lanes, and return the timeline."""
         if self.found.get(kinds.Offered):
             self.lanes.lane(SOURCE, _SOURCE)
             self.marks.append(
@@ -474,7 +476,9 @@ class _Drawing:
     # --- the programs -----------------------------------------------------------------------------
 
     def _taken(self, t: int, event: kinds.Taken) -> None:
-        """A program takes a record from the source; the runner says so of one that it feeds."""
+        """Add a message from the source to the program that took a record. For a program that the
+        runner feeds, the runner writes the event.
+        """
         fed = self.lanes.fed() if event.by == RUNNER else None
         lane = self.lanes.lane(fed, _SENDER) if fed else self.lanes.writer(event, _SENDER)
         source, record = self.lanes.lane(SOURCE, _SOURCE), event.record
@@ -483,7 +487,7 @@ class _Drawing:
         self.traffic.messages.append(message)
 
     def _delivered(self, _: int, event: kinds.Delivered) -> None:
-        """The wire draws it; this says who got it."""
+        """Mark the program as a receiver. The message itself comes from the wire's events."""
         self.lanes.writer(event, _RECEIVER)
 
     def _ready(self, t: int, event: kinds.Ready) -> None:
@@ -517,7 +521,7 @@ class _Drawing:
             self._finish("batch", lane, t, " committed")
 
     def _refused(self, t: int, event: kinds.OfAttempt) -> None:
-        """The program was told an error, or cannot know."""
+        """Mark an attempt whose send failed, or whose outcome the program cannot know."""
         lane = self.lanes.writer(event)
         self._mark(event.event, lane, t, f"{event.record} {event.event}: {event.error}")
 
@@ -574,7 +578,9 @@ class _Drawing:
 def _breaks(
     messages: Sequence[Message], bands: Sequence[Band], marks: Sequence[Mark], end: int
 ) -> Iterator[tuple[int, int]]:
-    """Yield the long stretches in which nothing is told: only housekeeping passes there."""
+    """Yield long stretches without marks, bands or messages about records; only housekeeping
+    requests pass there.
+    """
     moments = {0, end, *(message.t for message in messages if message.weight > 1)}
     moments |= {mark.t for mark in marks} | {band.start for band in bands}
     moments |= {band.end for band in bands if band.end is not None}
