@@ -224,8 +224,15 @@ def test_who_has_absorbed_a_duplicate_is_told() -> None:
     story.events[-1].update({"error": 45, "repeated": False})
     assert "absorbed" not in judged(story, **free).verdict.reason, "it was refused"
     story.events[-1]["error"] = 0
-    append(story, TARGET, place(TARGET)[0], attempt="producer-2.90.1")
+    result = story.recorded(TARGET, 90, *place(TARGET))
+    found = judged(story, **free)
+    check(Kind.KEPT, "1 delivered twice", found.verdict)
+    assert "absorbed" not in found.verdict.reason, "it is stored once, and recorded twice"
+    story.events.remove(result)
+    again = append(story, TARGET, place(TARGET)[0], attempt="producer-2.90.1")
     assert broker not in judged(story, **free).verdict.reason, "it is stored twice"
+    story.recorded(TARGET, 90, again["partition"], again["offset"])
+    assert "absorbed" not in judged(story, **free).verdict.reason, "it is recorded twice, too"
     story = run()
     append(story, RECORDS[4], place(RECORDS[4])[0], attempt="producer-2.90.1")
     found = judged(story, **free)
