@@ -21,7 +21,9 @@ from typing import TYPE_CHECKING, Any
 
 from harness.judge.claims import broken_invariants, broken_order, wrong_totals
 from harness.judge.course import Course
+from harness.judge.logs import broken_log
 from harness.judge.movement import Movement, copies_between, counted, movement_of
+from harness.judge.readers import Readers, told_of
 from harness.judge.rows import Rows
 from harness.judge.signs import Signs, common_signs
 from harness.model import events as kinds
@@ -188,12 +190,14 @@ def _verdict(
         if plan.stands
         else course.stuck() or course.unrest() or course.unhealthy_after()
     )
-    unsound = blind or objection or moving
+    wrong = None if blind else broken_log(plan, history)
+    unsound = blind or objection or moving or wrong
     as_predicted = (
         contradiction is None and not unsound and _anomalies(found) == frozenset(plan.also)
     )
     rules: tuple[tuple[Kind, Callable[[], str | None]], ...] = (
         (Kind.VOID, lambda: blind),
+        (Kind.BROKEN, lambda: wrong),
         (Kind.BROKEN, lambda: _forbidden(plan, history, found)),
         (
             Kind.BROKEN,
@@ -261,7 +265,10 @@ def _forbidden(plan: Plan, history: History, found: Account) -> str | None:
                 if anomaly is Anomaly.PHANTOM and (text := _never_offered(history)) is not None
                 else ""
             )
-            return f"{count} {anomaly}{shown}, which {plan.semantic} forbids"
+            undead = (
+                told_of(Readers(history.events).undead()) if anomaly is Anomaly.RESURRECTED else ()
+            )
+            return "; ".join((f"{count} {anomaly}{shown}, which {plan.semantic} forbids", *undead))
     return None
 
 

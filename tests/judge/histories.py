@@ -229,11 +229,12 @@ _KINDS = {
     "produce_answer": 1,
     "unsent": 1,
     "deleted": 2,
+    "frame": 2,
 }
 """Kinds of random events, with their weights."""
 _WRITERS = {
     **dict.fromkeys(("acked", "refused", "unknown", "transaction", "taken"), "producer-1"),
-    **dict.fromkeys(("sent", "unsent", "fetched", "produce_answer"), "wire"),
+    **dict.fromkeys(("sent", "unsent", "fetched", "produce_answer", "frame"), "wire"),
     "delivered": "consumer-1",
 }
 
@@ -431,7 +432,19 @@ def _add(story: Story, dice: random.Random, kind: str, names: list[str]) -> None
         },
         "absorbed": {"record": record, **place},
         "delivered": {"record": record, **place},
-        "fetched": {"record": record, "reached": flag, **place},
+        "fetched": {
+            "record": record,
+            "topic": pick((TOPIC, TOPIC, TOPIC, "t2")),
+            "conn": pick((1, 2)),
+            "reached": flag,
+            **place,
+        },
+        "frame": {
+            "conn": pick((1, 2)),
+            "api": "Fetch",
+            "dir": "request",
+            "committed_only": pick((True, True, True, False)),
+        },
         "taken": {"record": record},
         "deleted": {"record": record, "topic": TOPIC, "visible": flag, **place},
         "produce_answer": {"record": record, "reached": flag, "error": 0},
