@@ -16,6 +16,8 @@ from harness.model.prediction import Exactly, Permitted
 from harness.model.scenario import Evidence
 from harness.model.semantics import Semantic
 from tests.judge.histories import TOPIC
+from tests.judge.make_golden import aborted_result as aborted
+from tests.judge.make_golden import split_brain
 from tests.judge.runs import (
     COUNT,
     PARTITIONS,
@@ -25,7 +27,6 @@ from tests.judge.runs import (
     attempt_of,
     first,
     judged,
-    look_again,
     lose,
     marked,
     place,
@@ -86,13 +87,6 @@ def reads(
 
 
 # --- aborted, and given away ----------------------------------------------------------------------
-
-
-def aborted(story: Story) -> None:
-    """The target's copy, which is recorded, is in an aborted transaction."""
-    marked(story)
-    first(story, "stored", record=TARGET)["visible"] = False
-    look_again(story)
 
 
 def aborted_beside(story: Story) -> None:
@@ -392,7 +386,7 @@ CORPUS: dict[str, Planted] = {
     ),
     "different records at one offset": Planted(
         {
-            "two readers": reads(OTHER, PARTITION, OFFSET),
+            "two readers": split_brain,
             "and a result of it": recorded_both,
         },
         f"the log is wrong: readers were given different records at {OFFSET} of t/{PARTITION}: "
