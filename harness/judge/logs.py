@@ -7,16 +7,16 @@ authorities agree with each other, and the wire could read all that it had to.
 from __future__ import annotations
 
 from collections import defaultdict
-from typing import TYPE_CHECKING, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from harness.judge.producers import passed_open, producers, unsettled
 from harness.judge.readers import Readers
 from harness.model import events as kinds
 from harness.model.prediction import examples
-from harness.model.states import Hop
+from harness.model.states import Hop, LastHop
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterator, Mapping
+    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 
     from harness.judge.producers import Appended, Producer
     from harness.model.history import History
@@ -28,6 +28,7 @@ _Spot: TypeAlias = tuple[str | None, tuple[int, int] | None]
 """Topic, and partition and offset."""
 Held: TypeAlias = tuple[str | None, int]
 """A record and its leader epoch."""
+_NOT_STORED: Final = (LastHop.SENT, LastHop.ACKED)
 MOST: Final = 3
 """How many findings of a kind a reason names."""
 
@@ -215,6 +216,23 @@ def _strayed(_: Plan, history: History, __: Readers) -> Iterator[str]:
                     f"{copy.record} strayed: it was sent to {to}, and is in "
                     f"{copy.topic}/{copy.partition} at {copy.offset}"
                 )
+
+
+def went_elsewhere(history: History, rows: Iterable[Mapping[str, Any]]) -> Iterator[str]:
+    """Say to which topic lost records were sent, if they are in no log because every request with
+    them named a topic that is none of the pipeline's.
+    """
+    mine = {e.topic for e in history.of(kinds.Log)} | {e.queue for e in history.of(kinds.Counted)}
+    asked: dict[str, set[str | None]] = defaultdict(set)
+    for sent in history.of(kinds.Sent, kinds.Unsent):
+        asked[sent.record].add(sent.topic)
+    strayed: dict[str, set[str]] = defaultdict(set)
+    for row in rows:
+        topics = asked.get(row["record"], set())
+        if mine and row["last_hop"] in _NOT_STORED and topics and not topics & {*mine, None}:
+            strayed[", ".join(sorted(map(str, topics)))].add(row["record"])
+    for there, records in sorted(strayed.items()):
+        yield f"{examples(records)} strayed: sent to {there}, and not to {', '.join(sorted(mine))}"
 
 
 def _senders(attempt: str | None, producer_id: int | None) -> list[tuple[str, object]]:

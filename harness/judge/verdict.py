@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 
 from harness.judge.claims import broken_invariants, broken_order, wrong_totals
 from harness.judge.course import Course
-from harness.judge.logs import broken_log
+from harness.judge.logs import broken_log, went_elsewhere
 from harness.judge.movement import Movement, copies_between, counted, movement_of
 from harness.judge.readers import Readers, told_of
 from harness.judge.rows import Rows
@@ -311,7 +311,12 @@ def _missing(plan: Plan, found: Account) -> frozenset[str]:
 def _lost(plan: Plan, history: History, found: Account, drain: kinds.Drain | None) -> str | None:
     if _missing(plan, found) and Anomaly.LOST in PROMISES[plan.semantic]:
         return "; ".join(
-            (f"{plan.semantic} forbids loss: {_losses(found)}", *_unnamed(history), *_rested(drain))
+            (
+                f"{plan.semantic} forbids loss: {_losses(found)}",
+                *went_elsewhere(history, found.rows),
+                *_unnamed(history),
+                *_rested(drain),
+            )
         )
     return None
 

@@ -560,3 +560,18 @@ def test_the_reason_does_not_name_hundreds() -> None:
 def test_the_attempts_of_the_corpus_are_those_of_the_run() -> None:
     """Else the twins of a stray would be kept for want of a name."""
     assert first(run(), "stored", record=TARGET)["attempt"] == attempt_of(TARGET)
+
+
+def test_a_lost_record_that_was_sent_to_another_topic_says_where_it_went() -> None:
+    """A producer that sends one record to another topic has lost it there."""
+    story = run()
+    lose(story, TARGET, "stored", "fetched", "delivered", "recorded")
+    assert "strayed" not in judged(story).verdict.reason
+    elsewhere(story)
+    found = judged(story).verdict
+    assert found.kind is Kind.BROKEN
+    assert f"1 lost ({TARGET} acked, not stored); {TARGET} strayed: sent to u, and not to t" in (
+        found.reason
+    )
+    sent_there_too(story)
+    assert "strayed" not in judged(story).verdict.reason
