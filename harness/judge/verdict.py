@@ -195,14 +195,18 @@ def _verdict(
     as_predicted = (
         contradiction is None and not unsound and _anomalies(found) == frozenset(plan.also)
     )
+
+    def forbidden() -> str | None:
+        return _forbidden(plan, history, found)
+
+    def lost() -> str | None:
+        return _lost(plan, history, found, course.drain) if course.drained() else None
+
     rules: tuple[tuple[Kind, Callable[[], str | None]], ...] = (
         (Kind.VOID, lambda: blind),
-        (Kind.BROKEN, lambda: wrong),
-        (Kind.BROKEN, lambda: _forbidden(plan, history, found)),
-        (
-            Kind.BROKEN,
-            lambda: _lost(plan, history, found, course.drain) if course.drained() else None,
-        ),
+        (Kind.BROKEN, lambda: wrong and "; ".join(filter(None, (wrong, forbidden(), lost())))),
+        (Kind.BROKEN, forbidden),
+        (Kind.BROKEN, lost),
         (Kind.BROKEN, lambda: broken_order(plan, found)),
         (Kind.BROKEN, lambda: broken_invariants(history) if course.drained() else None),
         (Kind.VOID, lambda: objection),

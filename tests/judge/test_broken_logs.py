@@ -521,6 +521,17 @@ def test_a_used_offset_is_no_split_brain_after_a_power_loss() -> None:
         assert ("different records" in reason) is said, reason
 
 
+def test_what_was_lost_is_told_beside_a_wrong_log() -> None:
+    """A log that gave a reader another record may be why one is lost: the reason has both."""
+    story = run()
+    split_brain(story)
+    lose(story, LAST, "recorded")
+    reason = judged(story).verdict.reason
+    assert re.search(
+        f"^the log is wrong: readers .*; at-least-once forbids loss: 1 lost .{LAST}", reason
+    ), reason
+
+
 def test_a_control_is_not_convicted_of_a_wrong_log() -> None:
     """It is convicted of what was predicted; here that is seen, and something else, too."""
     changes: dict[str, Any] = {
