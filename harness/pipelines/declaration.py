@@ -29,6 +29,7 @@ from harness.pipelines.braces import (
     places,
 )
 from harness.pipelines.broker import Broker
+from harness.pipelines.dead_letters import check_dead_letters
 from harness.pipelines.dialects import SPOKEN
 from harness.pipelines.invariants import Invariant  # noqa: TC001 - likewise
 from harness.pipelines.programs import (
@@ -344,6 +345,10 @@ class Pipeline:
     """Conditions that the results must meet when everything is at rest."""
     services: tuple[Service, ...] = ()
     """The servers that the stages need, in the order in which they are started."""
+    dead_letters: str = ""
+    """The topic in which records may end that cannot be processed. Records that rest there are not
+    lost. By default a record that ends in any other place than the output is.
+    """
     order: str = ""
     """``per key``: the records of a key must be recorded in the order in which they
     were offered.
@@ -389,11 +394,16 @@ class Pipeline:
         self._check_stages()
         self._check_queue()
         self._check_results()
-        for where, topic in (("input", self.input.topic), ("output", self.output.topic)):
+        for where, topic in (
+            ("input: topic", self.input.topic),
+            ("output: topic", self.output.topic),
+            ("dead_letters:", self.dead_letters),
+        ):
             if topic and topic not in self.topics:
                 raise DeclarationError(
-                    f"{where}: topic {topic} is not among topics; {nearest(topic, self.topics)}"
+                    f"{where} {topic} is not among topics; {nearest(topic, self.topics)}"
                 )
+        check_dead_letters(self)
 
     def _check_names(self) -> None:
         if not self.name or any(not (char.isalnum() or char in "-_") for char in self.name):

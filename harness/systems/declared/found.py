@@ -15,6 +15,7 @@ from harness.model.identity import REGISTRY, UnreadValueError
 from harness.model.logs import NOTICE
 from harness.pipelines.braces import fill
 from harness.pipelines.declaration import InputKind, OutputKind
+from harness.systems.declared.dead_letters import DeadLetters
 from harness.systems.declared.nodes import StageError
 from harness.systems.declared.outputs import OutputError, results_of
 from harness.systems.declared.silence import name_of
@@ -84,6 +85,7 @@ class Found:
         aggregate = scene.pipeline.aggregate
         self.totals = None if aggregate is None else Totals(scene, aggregate)
         """The reader of totals, if the output's rows are totals and not records."""
+        self.letters = DeadLetters(scene, self)
 
     def _reader(self) -> Results | None:
         pipeline = self._scene.pipeline
@@ -98,10 +100,11 @@ class Found:
         )
 
     def size(self) -> Any:
-        """Return a value that changes while results arrive."""
+        """Return a value that changes while results, or dead letters, arrive."""
         if self.results is not None:
-            return self.results.size()
-        return tuple(self._scene.kafka.observer.ends(self._scene.pipeline.output.topic).items())
+            return self.results.size(), self.letters.ends()
+        ends = self._scene.kafka.observer.ends(self._scene.pipeline.output.topic)
+        return tuple(ends.items()), self.letters.ends()
 
     def ids(self) -> Sequence[str | None]:
         """Return the id of every result that is in the output now.

@@ -1,0 +1,91 @@
+"""Find the records of a declared pipeline on Kafka that ended as dead letters: in the topic that
+the declaration names, or in another one that nobody reads.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from harness.model.identity import UnreadValueError
+from harness.systems.declared.nodes import StageError
+from harness.systems.declared.outputs import OutputError
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Mapping
+
+    from harness.systems.declared.found import Found
+    from harness.systems.declared.scene import Scene
+    from harness.systems.kafka.observer import WholeLog
+
+
+class DeadLetters:
+    """Reads the dead letters of one cell."""
+
+    def __init__(self, scene: Scene, found: Found) -> None:
+        self._scene = scene
+        self._found = found
+        self._topic = scene.pipeline.dead_letters
+
+    def ends(self) -> object:
+        """Return a value that changes when a record is set aside; ``None`` without a topic for
+        that.
+        """
+        return tuple(self._scene.kafka.observer.ends(self._topic).items()) if self._topic else None
+
+    def ids(self) -> set[str | None]:
+        """Return the ids of the records that rest in the declared topic.
+
+        Raises:
+            OutputError: a value cannot be read.
+        """
+        if not self._topic:
+            return set()
+        log, saved = self._scene.kafka.observer.log(self._topic), self.read_up_to(self._topic)
+        try:
+            return {
+                self._found.id_of(copy)
+                for copy in log.copies
+                if copy.visible and copy.offset >= saved.get(copy.partition, -1)
+            }
+        except UnreadValueError as error:
+            raise OutputError(str(error)) from error
+
+    def read_up_to(self, topic: str) -> Mapping[int, int]:
+        """Return how far the pipeline's own stages have read a topic: what is below was taken.
+
+        A stage that saves no position there has taken what it was given.
+        """
+        saved: dict[int, int] = {}
+        for group in self._scene.groups():
+            for partition, offset in self._scene.kafka.observer.positions(group, topic).items():
+                saved[partition] = max(offset, saved.get(partition, -1))
+        if saved:
+            return saved
+        return {at: offset + 1 for at, offset in self._scene.sighted.reached(topic).items()}
+
+    def logs(self, recorded: Collection[str | None]) -> Mapping[str, WholeLog]:
+        """Return the logs of dead letters, by topic: the declared one, or those that look so.
+
+        If the declaration names none, it is each of its other topics that no stage reads, if its
+        records, and all of them, are missing from the output (``recorded``).
+        """
+        observer, pipeline = self._scene.kafka.observer, self._scene.pipeline
+        if self._topic:
+            return {self._topic: observer.log(self._topic)}
+        if pipeline.aggregate is not None or self._scene.known.keys() <= set(recorded):
+            return {}
+        others = {*pipeline.topics} - {pipeline.topic, pipeline.output.topic}
+        logs = {
+            topic: observer.log(topic)
+            for topic in sorted(others - self._scene.sighted.read_topics())
+        }
+        return {topic: log for topic, log in logs.items() if self._is_aside(log, recorded)}
+
+    def _is_aside(self, log: WholeLog, recorded: Collection[str | None]) -> bool:
+        try:
+            found = [self._found.in_copy(copy) for copy in log.copies]
+            self._found.check_ids("record", found)
+        except StageError:
+            return False
+        held = {result.record for result in found}
+        return bool(held) and held.isdisjoint(recorded)
