@@ -2,36 +2,34 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from harness.pipelines.refusing import DeclarationError
 
-if TYPE_CHECKING:
-    from harness.pipelines.declaration import Pipeline
 
-
-def check_dead_letters(pipeline: Pipeline) -> None:
+def check_dead_letters(
+    topic: str, *, system: str, logs: bool, reads: str, output: str, totals: bool
+) -> None:
     """Raise :class:`DeclarationError` if no record can rest in the topic that ``dead_letters``
     names, or if nobody could tell that one does.
+
+    ``reads``: the topic between producer and consumer; ``output``: the topic that is the output;
+    ``logs`` and ``totals``: whether the system is a log, and the output's rows are totals.
     """
-    topic = pipeline.dead_letters
     if not topic:
         return
-    if not pipeline.dialect.logs:
+    if not logs:
         raise DeclarationError(
-            f"dead_letters: names a topic of Kafka, but the pipeline runs on {pipeline.system}: "
-            "leave it out"
+            f"dead_letters: names a topic of Kafka, but the pipeline runs on {system}: leave it out"
         )
-    if topic == pipeline.output.topic:
+    if topic == output:
         raise DeclarationError(
             f"dead_letters: {topic} is the output, too, whose records are results: name another "
             "topic"
         )
-    if topic == pipeline.topic:
+    if topic == reads:
         raise DeclarationError(
             f"dead_letters: {topic} is the topic that the pipeline reads: name another topic"
         )
-    if pipeline.aggregate is not None:
+    if totals:
         raise DeclarationError(
             "dead_letters: a total does not show which records are missing: take away "
             "dead_letters, or [aggregate]"

@@ -403,7 +403,14 @@ class Pipeline:
                 raise DeclarationError(
                     f"{where} {topic} is not among topics; {nearest(topic, self.topics)}"
                 )
-        check_dead_letters(self)
+        check_dead_letters(
+            self.dead_letters,
+            system=self.system,
+            logs=self.dialect.logs,
+            reads=self.topic,
+            output=self.output.topic,
+            totals=self.aggregate is not None,
+        )
 
     def _check_names(self) -> None:
         if not self.name or any(not (char.isalnum() or char in "-_") for char in self.name):

@@ -6,24 +6,24 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from harness.model.identity import UnreadValueError
 from harness.systems.declared.nodes import StageError
 from harness.systems.declared.outputs import OutputError
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
+    from collections.abc import Callable, Collection, Mapping, Sequence
 
-    from harness.systems.declared.found import Found
     from harness.systems.declared.scene import Scene
-    from harness.systems.kafka.observer import WholeLog
+    from harness.systems.kafka.observer import LogCopy, WholeLog
 
 
 class DeadLetters:
-    """Reads the dead letters of one cell."""
+    """Reads the dead letters of one cell. ``ids_of``: returns the ids in a copy, or raises
+    StageError.
+    """
 
-    def __init__(self, scene: Scene, found: Found) -> None:
+    def __init__(self, scene: Scene, ids_of: Callable[[LogCopy], Sequence[str]]) -> None:
         self._scene = scene
-        self._found = found
+        self._ids_of = ids_of
         self._topic = scene.pipeline.dead_letters
 
     def ends(self) -> object:
@@ -43,11 +43,11 @@ class DeadLetters:
         log, saved = self._scene.kafka.observer.log(self._topic), self.read_up_to(self._topic)
         try:
             return {
-                self._found.id_of(copy)
+                next(iter(self._ids_of(copy)), None)
                 for copy in log.copies
                 if copy.visible and copy.offset >= saved.get(copy.partition, -1)
             }
-        except UnreadValueError as error:
+        except StageError as error:
             raise OutputError(str(error)) from error
 
     def read_up_to(self, topic: str) -> Mapping[int, int]:
@@ -83,9 +83,9 @@ class DeadLetters:
 
     def _is_aside(self, log: WholeLog, recorded: Collection[str | None]) -> bool:
         try:
-            found = [self._found.in_copy(copy) for copy in log.copies]
-            self._found.check_ids("record", found)
-        except StageError:
+            held = [self._scene.known.keys() & set(self._ids_of(copy)) for copy in log.copies]
+        except StageError:  # nothing says that it holds records
             return False
-        held = {result.record for result in found}
-        return bool(held) and held.isdisjoint(recorded)
+        records = set().union(*held)
+        single = all(len(ids) <= 1 for ids in held)
+        return bool(records) and single and records.isdisjoint(recorded)

@@ -85,7 +85,7 @@ class Found:
         aggregate = scene.pipeline.aggregate
         self.totals = None if aggregate is None else Totals(scene, aggregate)
         """The reader of totals, if the output's rows are totals and not records."""
-        self.letters = DeadLetters(scene, self)
+        self.letters = DeadLetters(scene, lambda copy: self.in_copy(copy).ids)
 
     def _reader(self) -> Results | None:
         pipeline = self._scene.pipeline
