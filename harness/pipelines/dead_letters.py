@@ -2,32 +2,52 @@
 
 from __future__ import annotations
 
-from harness.pipelines.refusing import DeclarationError
+from typing import TYPE_CHECKING, Final
+
+from harness.pipelines.refusing import DeclarationError, nearest
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
+
+
+QUEUES: Final = {"activemq": "DLQ.", "artemis": "DLQ."}
+"""By system: what its brokers, as lostack starts them, put before the name of a queue to name the
+queue of its dead letters.
+"""
 
 
 def check_dead_letters(
-    topic: str, *, system: str, logs: bool, reads: str, output: str, totals: bool
+    name: str, *, system: str, topics: Collection[str], reads: str, output: str, totals: bool
 ) -> None:
-    """Raise :class:`DeclarationError` if no record can rest in the topic that ``dead_letters``
-    names, or if nobody could tell that one does.
+    """Raise :class:`DeclarationError` if no record can rest where ``dead_letters`` says, or if
+    nobody could tell that one does.
 
-    ``reads``: the topic between producer and consumer; ``output``: the topic that is the output;
-    ``logs`` and ``totals``: whether the system is a log, and the output's rows are totals.
+    ``reads``: the topic or queue between producer and consumer; ``output``: the topic that is the
+    output; ``totals``: whether the output's rows are totals.
     """
-    if not topic:
+    if not name:
         return
-    if not logs:
+    if system in QUEUES:
+        if name != (dead := QUEUES[system] + reads):
+            raise DeclarationError(
+                f"dead_letters: on {system} the dead letters of {reads} are in {dead}, not in "
+                f"{name}: write that"
+            )
+    elif system != "kafka":
         raise DeclarationError(
-            f"dead_letters: names a topic of Kafka, but the pipeline runs on {system}: leave it out"
+            f"dead_letters: lostack does not know where the dead letters are on {system}: leave "
+            "it out"
         )
-    if topic == output:
+    elif name not in topics:
+        raise DeclarationError(f"dead_letters: {name} is not among topics; {nearest(name, topics)}")
+    if name == output:
         raise DeclarationError(
-            f"dead_letters: {topic} is the output, too, whose records are results: name another "
+            f"dead_letters: {name} is the output, too, whose records are results: name another "
             "topic"
         )
-    if topic == reads:
+    if name == reads:
         raise DeclarationError(
-            f"dead_letters: {topic} is the topic that the pipeline reads: name another topic"
+            f"dead_letters: {name} is the topic that the pipeline reads: name another topic"
         )
     if totals:
         raise DeclarationError(

@@ -346,8 +346,8 @@ class Pipeline:
     services: tuple[Service, ...] = ()
     """The servers that the stages need, in the order in which they are started."""
     dead_letters: str = ""
-    """The topic in which records may end that cannot be processed. Records that rest there are not
-    lost. By default a record that ends in any other place than the output is.
+    """The topic, or queue, in which records may end that cannot be processed. Records that rest
+    there are not lost. By default a record that ends in any other place than the output is.
     """
     order: str = ""
     """``per key``: the records of a key must be recorded in the order in which they
@@ -394,19 +394,15 @@ class Pipeline:
         self._check_stages()
         self._check_queue()
         self._check_results()
-        for where, topic in (
-            ("input: topic", self.input.topic),
-            ("output: topic", self.output.topic),
-            ("dead_letters:", self.dead_letters),
-        ):
+        for where, topic in (("input", self.input.topic), ("output", self.output.topic)):
             if topic and topic not in self.topics:
                 raise DeclarationError(
-                    f"{where} {topic} is not among topics; {nearest(topic, self.topics)}"
+                    f"{where}: topic {topic} is not among topics; {nearest(topic, self.topics)}"
                 )
         check_dead_letters(
             self.dead_letters,
             system=self.system,
-            logs=self.dialect.logs,
+            topics=self.topics,
             reads=self.topic,
             output=self.output.topic,
             totals=self.aggregate is not None,

@@ -234,7 +234,8 @@ PIPELINE: Final = Table(
         "aggregate": one(AGGREGATE),
         "invariant": each(INVARIANTS, single=True),
         "dead_letters": TEXT.means(
-            "the topic in which records may end that cannot be processed; they are not lost then"
+            "the topic, or queue, in which records may end that cannot be processed; they are not "
+            "lost then"
         ),
         "order": among((PER_KEY,)).means(
             "a claim: the records of a key are recorded in their order"

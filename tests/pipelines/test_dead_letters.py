@@ -18,7 +18,10 @@ from harness.model.plan import plan_of
 from harness.model.scenario import Predicted, Role
 from harness.pipelines import DeclarationError, failure_points, read_pipeline
 from harness.pipelines.cells import aim, cells_of
+from harness.pipelines.dead_letters import QUEUES
 from harness.pipelines.shares import Share
+from harness.run.queue_server import DEAD_LETTERS
+from harness.run.queues import Count, Message
 from harness.sweep.cells import with_fault
 from harness.sweep.pipelines import declared_base
 from harness.systems.declared.authorities import Authorities
@@ -53,7 +56,12 @@ POISON = frozenset({12, 24, 36, 48})
         ({"dead_letters": "orders"}, "dead_letters: orders is the topic that the pipeline reads"),
         ({"output": "orders.dlq"}, "dead_letters: orders.dlq is the output, too"),
         ({"of": "count"}, "dead_letters: a total does not show which records are missing"),
-        ({"system": "activemq"}, "dead_letters: names a topic of Kafka"),
+        (
+            {"system": "activemq"},
+            "dead_letters: on activemq the dead letters of orders are in DLQ.orders, not in "
+            "orders.dlq: write that",
+        ),
+        ({"system": "pulsar"}, "dead_letters: lostack does not know where the dead letters are"),
         ({"dead_letters": ""}, "dead_letters is empty: write something, or leave it out"),
     ],
 )
@@ -74,7 +82,7 @@ def test_a_topic_in_which_no_record_can_rest_is_refused(
             case _:
                 text = text.replace('topics = ["orders", "orders.retry", "orders.dlq"]', "")
                 text = text.replace('name = "booking"\n', "")
-                text = f'system = "{value}"\ntopics = ["orders.dlq"]\n{text}'
+                text = f'system = "{value}"\ntopics = ["orders"]\n{text}'
     file = tmp_path / "pipeline.toml"
     file.write_text(text, encoding="utf-8")
     with pytest.raises(DeclarationError) as refused:
@@ -201,6 +209,31 @@ def test_the_output_has_changed_when_a_record_was_set_aside(scenes: Scenes) -> N
     assert sizes[0] == sizes[1] != sizes[2]
     sizes = [Cell(scenes, "", *held).found.size() for held in ((12,), (12, 24))]
     assert sizes[0] == sizes[1]
+
+
+def test_dead_letters_of_a_queue_are_where_its_broker_puts_them(scenes: Scenes) -> None:
+    """By the name that lostack gives its brokers; of those that were read there nobody waits."""
+    assert set(QUEUES.values()) == {DEAD_LETTERS}
+    for declared, counted in (("DLQ.parcels", True), ("", False)):
+        asked: list[str] = []
+        there: list[Message] = []
+        broker = SimpleNamespace(
+            queue=lambda name: f"/queue/{name}",
+            dead_letters=lambda queue: queue.replace("/queue/", "/queue/DLQ."),
+            count=lambda queue, asked=asked: asked.append(queue) or Count(2, 0, 0),
+            messages=lambda _, there=there: there,
+        )
+        scene = scenes("parcels", pipeline={"dead_letters": declared}, broker=broker)
+        lines = [scene.cell.line(record).encode() for record in scene.load.records[:2]]
+        there += [
+            Message("1", "a", lines[0], waiting=Waiting.READY),
+            Message("2", "b", lines[1]),
+        ]
+        found = Found(scene)
+        found.results = SimpleNamespace(rows=list, size=lambda: 0)
+        found.size()
+        assert asked == (["/queue/DLQ.parcels"] if counted else [])
+        assert found.set_aside() == ({scene.load.records[0].id} if counted else set())
 
 
 @pytest.mark.parametrize(

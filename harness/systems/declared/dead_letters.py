@@ -1,11 +1,12 @@
-"""Find the records of a declared pipeline on Kafka that ended as dead letters: in the topic that
-the declaration names, or in another one that nobody reads.
+"""Find the records of a declared pipeline that ended as dead letters: in the topic or queue that
+the declaration names, or in another topic that nobody reads.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from harness.model.places import MOVABLE
 from harness.systems.declared.nodes import StageError
 from harness.systems.declared.outputs import OutputError
 
@@ -16,8 +17,38 @@ if TYPE_CHECKING:
     from harness.systems.kafka.observer import LogCopy, WholeLog
 
 
+class DeadMessages:
+    """Reads the dead letters of one cell on a broker of queues. ``ids_of``: returns the ids in a
+    message.
+    """
+
+    def __init__(self, scene: Scene, ids_of: Callable[[bytes], Sequence[str]]) -> None:
+        self._scene = scene
+        self._ids_of = ids_of
+
+    @property
+    def _queue(self) -> str:
+        broker = self._scene.queues
+        return broker.dead_letters(broker.queue(self._scene.pipeline.topic))
+
+    def ends(self) -> object:
+        """Return a value that changes when a message is set aside; ``None`` if none may be."""
+        named = self._scene.pipeline.dead_letters
+        return self._scene.queues.count(self._queue) if named else None
+
+    def ids(self) -> set[str | None]:
+        """Return the ids of the records that rest in the declared queue."""
+        if not self._scene.pipeline.dead_letters:
+            return set()
+        return {
+            next(iter(self._ids_of(message.value)), None)
+            for message in self._scene.queues.messages(self._queue)
+            if message.waiting in MOVABLE
+        }
+
+
 class DeadLetters:
-    """Reads the dead letters of one cell. ``ids_of``: returns the ids in a copy, or raises
+    """Reads the dead letters of one cell on Kafka. ``ids_of``: returns the ids in a copy, or raises
     StageError.
     """
 

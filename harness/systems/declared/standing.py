@@ -84,12 +84,12 @@ class Standing:
         return self._found.ids()
 
     def set_aside(self) -> set[str | None]:
-        """Return the id of every record that rests in the declaration's topic for dead letters.
+        """Return the id of every record that rests where the declaration says that one may end.
 
         Raises:
             OutputError: a value there cannot be read.
         """
-        return self._found.letters.ids()
+        return self._found.set_aside()
 
     def source_trouble(self) -> str | None:
         """Say why records are still to be sent, or return ``None``."""
