@@ -58,8 +58,10 @@ POISON = frozenset({12, 24, 36, 48})
         ({"of": "count"}, "dead_letters: a total does not show which records are missing"),
         (
             {"system": "activemq"},
-            "dead_letters: on activemq the dead letters of orders are in DLQ.orders, not in "
-            "orders.dlq: write that",
+            (
+                "dead_letters: on activemq the dead letters of orders are in DLQ.orders, not in "
+                "orders.dlq: write that"
+            ),
         ),
         ({"system": "pulsar"}, "dead_letters: lostack does not know where the dead letters are"),
         ({"dead_letters": ""}, "dead_letters is empty: write something, or leave it out"),
