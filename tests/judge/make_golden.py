@@ -18,6 +18,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from harness.judge.signs import ABORTED, ABSORBED
+from harness.model.ending import RUNNER, counted
+from harness.model.history import read_files
 from harness.model.prediction import AtLeast, Exactly, Permitted, Select, Some
 from harness.model.scenario import Evidence, Role
 from harness.model.semantics import Semantic
@@ -37,6 +39,7 @@ from tests.judge.runs import (
     first,
     look_again,
     lose,
+    marked,
     place,
     plan,
     run,
@@ -105,6 +108,19 @@ def resend_and_redelivery(story: Story) -> None:
 def undead(story: Story) -> None:
     """Show a read-committed reader a copy of an aborted transaction."""
     story.transaction(attempt_of(TARGET).rsplit(".", 1)[0], "aborted")
+
+
+def aborted_result(story: Story) -> None:
+    """Record the target from a copy that is in an aborted transaction."""
+    marked(story)
+    first(story, "stored", record=TARGET)["visible"] = False
+    look_again(story)
+
+
+def split_brain(story: Story) -> None:
+    """Give a second reader another record at the target's offset."""
+    row = story.fetched(RECORDS[3], *place(TARGET), reached=True)
+    row.update(conn=2, t=first(story, "drain")["t"] - 1)
 
 
 def half(story: Story) -> None:
@@ -640,6 +656,18 @@ GOLDEN |= {
         {RECORDS[3]: "delivered, not recorded"},
         fired=0,
     ),
+    "sealed-broken-by-an-aborted-result": Golden(
+        aborted_result,
+        "broken",
+        "1 resurrected, which at-least-once forbids; the aborted copy of k1-3 in t/1 at 1 is "
+        "recorded",
+        {"resurrected": 1, "aborted": 1},
+    ),
+    "sealed-broken-by-a-split-log": Golden(
+        split_brain,
+        "broken",
+        "the log is wrong: readers were given different records at 1 of t/1: k1-3 on connection 1",
+    ),
     "sealed-broken-in-a-failed-run": GOLDEN["broken-in-a-failed-run"],
     "sealed-void-cut-short-with-a-duplicate": Golden(
         all_of(
@@ -673,6 +701,8 @@ def write(name: str, golden: Golden) -> None:
     for file_name, text in golden.raw:
         with (folder / "history" / file_name).open("a") as file:
             file.write(text)
+    if planned.ends:
+        end(folder / "history")
     counts = {
         column: ALL.get(column, 0) + golden.counts.get(column, 0)
         for column in {**ALL, **golden.counts}
@@ -687,6 +717,20 @@ def write(name: str, golden: Golden) -> None:
         "duplicated": sorted(golden.duplicated),
     }
     (folder / "expected.json").write_text(json.dumps(expected, indent=1) + "\n")
+
+
+def end(history: Path) -> None:
+    """Let a history end as the runner lets it: by a line that says what its files held."""
+    last: dict[str, Any] = {}
+    for file in sorted(history.glob("*.jsonl")):
+        rows = [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()]
+        ends = [row for row in rows if row["event"] == "cell" and row["phase"] == "ended"]
+        others = (json.dumps(row, separators=(",", ":")) + "\n" for row in rows if row not in ends)
+        file.write_text("".join(others), encoding="utf-8")
+        last = {**last, **(ends[-1] if ends else {}), "t": max(last.get("t", 0), rows[-1]["t"])}
+    files = counted(read_files(history)) | {RUNNER: counted([(RUNNER, ())])[RUNNER]}
+    line = {"line": 1, **last, "t": last["t"] + 1, "files": files}
+    (history / RUNNER).write_text(json.dumps(line, separators=(",", ":")) + "\n", encoding="utf-8")
 
 
 def main(names: list[str]) -> None:

@@ -127,7 +127,7 @@ def moved_is_another_copy() -> None:
     Copies._join = lambda *_: None  # type: ignore[method-assign]
 
 
-@mutation({story("gone_from_aside"): "SET_ASIDE"})
+@mutation({story("gone_from_aside"): "SKIPPED"})
 def gone_is_there() -> None:
     """What was taken out of a queue counts as what is there."""
     Copies.gone = lambda *_: False  # type: ignore[method-assign]
@@ -163,6 +163,16 @@ def nothing_is_a_phantom() -> None:
 def nothing_is_resurrected() -> None:
     """What was aborted, and is seen, does not count."""
     BROKEN.resurrected = lambda _: 0
+
+
+@mutation({golden("sealed-broken-by-an-aborted-result"): "Kind.KEPT"})
+def nothing_aborted_is_given_away() -> None:
+    """What was aborted, and is recorded or was delivered, does not count."""
+
+    def dead(cell: Rows) -> None:
+        cell.undead = 0
+
+    rows(dead)
 
 
 @mutation({golden("broken-by-tearing"): "Kind.KEPT"})
