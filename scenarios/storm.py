@@ -239,7 +239,7 @@ SEVERAL = replace(TRANSACTIONAL, topic=TopicSettings(), producer=AT_LEAST_ONCE.p
 """Of a source without transactions: behind a marker of one the spout would find no record to emit,
 but one that it must not.
 """
-SHORT_MS = 20
+SHORT_MS = 5
 """Less than a client needs that has just begun, and enough for one that has its connections."""
 MISMATCHED = replace(
     with_trident(TRIDENT_EXACTLY_ONCE, state=Batches.TRANSACTIONAL),

@@ -176,7 +176,10 @@ def _code_of(act: Callable[[], Any]) -> int:
     """Run a command and return its exit code. If it raises, say why in one line."""
     try:
         return int(act() or ExitCode.KEPT)
-    except (KeyboardInterrupt, typer.Abort):
+    except (KeyboardInterrupt, typer.Abort) as error:
+        # typer takes every end of a file for that of standard input
+        if isinstance(error.__cause__, EOFError):
+            return _told(error.__cause__)
         complain("interrupted")
         return ExitCode.INTERRUPTED
     except SystemExit as error:

@@ -269,6 +269,21 @@ def test_a_broken_pipe_of_our_own_is_a_defect(
     assert "Traceback" in capsys.readouterr().err
 
 
+def test_an_end_of_a_file_of_our_own_is_a_defect(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A module that was compiled to half a file, say. Nobody has interrupted anything."""
+
+    def diagnose() -> list[Any]:
+        raise EOFError("marshal data too short")
+
+    monkeypatch.setattr("harness.doctor.diagnose", diagnose)
+    assert cli.main(["doctor"]) == ExitCode.DEFECT
+    said = capsys.readouterr().err
+    assert "marshal data too short" in said
+    assert "interrupted" not in said
+
+
 @pytest.mark.parametrize("command", PRINTING)
 def test_a_full_disk_behind_standard_output(
     command: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]

@@ -574,7 +574,8 @@ def little_room(tmp_path_factory: pytest.TempPathFactory) -> dict[Path, list[str
         text=True,
         timeout=10 * WITHIN_S,
         check=True,
-        env={**os.environ, "PYTHONPATH": here},
+        # Python would leave half a compiled file of a module that is imported with little room
+        env={**os.environ, "PYTHONPATH": here, "PYTHONDONTWRITEBYTECODE": "1"},
     )
     return {
         reports / str(limit): json.loads(line)

@@ -79,10 +79,11 @@ def test_an_orderly_end_resolves_what_is_held(tmp_path: Path, how: str) -> None:
         assert phases == ["armed", "hit", "held", "discarded", "disarmed"]
 
 
-def test_a_full_disk_ends_the_wire(tmp_path: Path) -> None:
+def test_a_full_disk_ends_the_wire(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A history that cannot be written is worth nothing: the wire says so in one line and ends with
     1.
     """
+    monkeypatch.setenv("PYTHONDONTWRITEBYTECODE", "1")  # it would be half of what it should be
     wire = WireProcess.start(tmp_path, stderr=subprocess.PIPE)
     resource.prlimit(wire.process.pid, resource.RLIMIT_FSIZE, (6000, 6000))
     with ScriptedBroker() as broker, joined(wire, broker) as client:
