@@ -24,6 +24,7 @@ from harness.report.clients import client_table
 from harness.report.comparing import as_text, write_comparison
 from harness.report.comparing import compare as compare_runs
 from harness.report.eventlog import event_lines
+from harness.report.operations import operation_lines
 from harness.report.publishing import publish
 from harness.report.record import record_text
 from harness.report.renderers import RENDERERS, why_no_index, write_reports
@@ -128,6 +129,16 @@ def events(
             help="Only what the wire saw: frames, connections, and what its rules did to them.",
         ),
     ] = False,
+    operations: Annotated[
+        bool,
+        typer.Option(
+            "--operations",
+            help=(
+                "Print one cell as operations (send, poll, transaction) that Jepsen's workload "
+                "for logs reads."
+            ),
+        ),
+    ] = False,
     only: Only = None,
     as_json: Annotated[
         bool,
@@ -142,6 +153,12 @@ def events(
     Frames are shown by the protocol's own names: step, version, correlation id, error.
     """
     meant = _meant(load_run(run_directory(directory)), only)
+    if operations:
+        if record is not None or frames or as_json:
+            raise UsageError("--operations prints a whole cell: give it with --only alone")
+        for line in operation_lines(meant):
+            tell_text(line)
+        return
     for line in event_lines(meant, record=record, frames=frames, as_json=as_json):
         (tell_json_text if as_json else tell)(line)
 

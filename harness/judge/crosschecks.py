@@ -13,10 +13,10 @@ A check applies to every history whose plan is of its version or later
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from harness.judge import queuechecks
+from harness.judge.producers import PRODUCE, passed_open, unsettled
 from harness.model import events as kinds
 from harness.model.events import CellPhase, Direction, RulePhase
 from harness.model.places import NOWHERE, in_log, of_log, waits_in_log
@@ -24,7 +24,7 @@ from harness.model.scenario import Role
 from harness.model.states import Hop
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Mapping
 
     from harness.model.history import History
     from harness.model.plan import Plan
@@ -33,11 +33,8 @@ Log = tuple[str, int]
 """Topic and partition."""
 Place = tuple[str, str, int]
 """Hop, topic and partition."""
-INIT_PRODUCER_ID, END_TXN, PRODUCE = "InitProducerId", "EndTxn", "Produce"
-"""Names of the requests that may end a transaction, and of those that carry records."""
 KEPT_BACK = frozenset({RulePhase.DROPPED, RulePhase.DISCARDED})
 """Phases of a rule that mean that the frame was not forwarded."""
-MS = 1_000_000
 
 
 def contradiction(plan: Plan, history: History) -> str | None:
@@ -83,6 +80,12 @@ class _Told:
         queues = {e.queue for e in history.of(kinds.Counted) if e.hop == Hop.TOPIC}
         self.mine = queues | {topic for hop, topic, _ in self.logs if hop == Hop.TOPIC}
         """The topic, or the queues, between producer and consumer."""
+        self.given = {
+            (e.partition, _offset(e), e.record)
+            for e in history.of(kinds.Fetched)
+            if e.reached and e.topic in self.mine
+        }
+        """Partition, offset and record of what reached readers by the wire."""
         given = history.of(kinds.Delivered, kinds.Fetched) if plan.forgets else ()
         self.read = {
             (e.partition, _offset(e), e.record)
@@ -207,7 +210,8 @@ def _homeless(told: _Told) -> str | None:
     record.
 
     It is no contradiction if the fault removed the copy from the log and a reader was seen to get
-    it before.
+    it before. Nor is it one if the log gave a reader another record than it has: then the log is
+    wrong (:mod:`harness.judge.logs`).
     """
     for event in told.history.of(kinds.Recorded, kinds.Absorbed):
         partition, offset = event.partition, event.offset
@@ -222,6 +226,8 @@ def _homeless(told: _Told) -> str | None:
         )
         if copy is None:
             return f"{what}, where the log has no copy"
+        if (partition, offset, event.record) in told.given:
+            continue
         if _differ(event, copy, told.offered):
             return f"{what}, where the log has {copy.record}"
     return None
@@ -462,17 +468,7 @@ def _transactional(history: History) -> bool:
     sent = (e.transactional for e in history.of(kinds.Sent, kinds.Unsent))
     begun = (e.transactional_id is not None for e in history.of(kinds.InitProducer))
     said = any(True for _ in history.of(kinds.Transaction, kinds.EndTxn))
-    return said or any(sent) or any(begun) or bool(_unsettled(history))
-
-
-def _unsettled(history: History) -> set[str]:
-    """Requests that begin or end a producer's transaction and that the wire could not read."""
-    asked = {
-        f"{e.conn}:{e.corr}"
-        for e in history.of(kinds.Frame)
-        if e.api in (INIT_PRODUCER_ID, END_TXN) and e.dir == Direction.REQUEST
-    }
-    return asked - {e.request for e in history.of(kinds.InitProducer, kinds.EndTxn)}
+    return said or any(sent) or any(begun) or bool(unsettled(history))
 
 
 def _other_results(told: _Told) -> str | None:
@@ -494,86 +490,19 @@ def _other_results(told: _Told) -> str | None:
 
 
 def _open(told: _Told) -> str | None:
-    """A last stable offset past a transaction that cannot have ended.
-
-    It cannot have ended if no EndTxn request has reached the broker, no InitProducerId under the
-    same transactional id has either, and its time-out has not passed. The check skips a producer
-    whose beginning the wire has not seen, and does not apply at all if the outcome of such a
-    request is unknown.
+    """A last stable offset past a transaction that cannot have ended, with a record that the log
+    does not have where it was stored. If it is there, the log is wrong
+    (:mod:`harness.judge.logs`).
     """
-    if told.plan.forgets or _unsettled(told.history):
-        return None
-    for name, producer in _producers(told.history).items():
-        for answer in producer.stored():
-            log = told.logs.get((Hop.TOPIC, *answer.log)) or told.logs.get((Hop.SINK, *answer.log))
-            if log is not None and log.t < answer.ends and log.stable > answer.offset:
-                topic, partition = answer.log
-                return (
-                    f"no request has ended the transaction of {name} with a record at "
-                    f"{answer.offset} of {topic}/{partition}, but the history has "
-                    f"{log.stable} as the last stable offset"
-                )
+    for passed in passed_open(told.plan, told.history):
+        copy = passed.copy
+        if not passed.there:
+            return (
+                f"no request has ended the transaction of {passed.name}, and the log does not have "
+                f"{copy.sent.record} at {copy.offset} of {copy.topic}/{copy.partition}, but the "
+                f"history has {passed.log.stable} as the last stable offset"
+            )
     return None
-
-
-@dataclass(frozen=True, slots=True)
-class _Appended:
-    """A record that was stored in a transaction. ``ends``: when that may have ended by itself, at
-    the earliest.
-    """
-
-    log: Log
-    offset: int
-    ends: int
-
-
-@dataclass
-class _Producer:
-    """What the wire saw of one transactional id."""
-
-    bounds: list[int] = field(default_factory=list)
-    """When requests reached the broker that end an open transaction."""
-    timeouts: list[int] = field(default_factory=list)
-    sent: dict[tuple[str, str], tuple[int, Log]] = field(default_factory=dict)
-    """By request and record: when it was sent, and to which partition."""
-    answers: list[tuple[tuple[str, str], int]] = field(default_factory=list)
-    """What was stored, and at which offset."""
-
-    def stored(self) -> Iterator[_Appended]:
-        """Yield what was stored since the last bound, where that and the time-out are known."""
-        if not self.bounds or not self.timeouts:
-            return
-        last, timeout = max(self.bounds), min(self.timeouts)
-        for of, offset in self.answers:
-            went, log = self.sent[of]
-            if went > last:
-                yield _Appended(log, offset, last + timeout * MS)
-
-
-def _producers(history: History) -> dict[str, _Producer]:
-    found: dict[str, _Producer] = defaultdict(_Producer)
-    whose: dict[tuple[str, str], str] = {}
-    for event in history.of(kinds.InitProducer, kinds.EndTxn, kinds.Sent, kinds.ProduceAnswer):
-        if isinstance(event, kinds.ProduceAnswer):
-            of = (event.request, event.record)
-            if of in whose and event.error == 0 and event.offset is not None and event.offset >= 0:
-                found[whose[of]].answers.append((of, event.offset))
-            continue
-        name = event.transactional_id
-        if name is None:
-            continue
-        if isinstance(event, kinds.Sent):
-            if event.partition is None:
-                # to a queue: its transactions end with their connection, and by no time-out
-                continue
-            of = (event.request, event.record)
-            whose[of] = name
-            found[name].sent[of] = (event.t, (event.topic or "", event.partition))
-        elif event.reached is not False:
-            found[name].bounds.append(event.t)
-            if isinstance(event, kinds.InitProducer):
-                found[name].timeouts.append(event.timeout_ms)
-    return found
 
 
 _CHECKS: tuple[Callable[[_Told], str | None], ...] = (

@@ -9,6 +9,7 @@ from collections import Counter, defaultdict
 from typing import TYPE_CHECKING, Final
 
 from harness.judge.copies import Copies
+from harness.judge.readers import Readers
 from harness.judge.row import Row
 from harness.model import events as kinds
 from harness.model.places import UNDECIDED, of_log
@@ -61,10 +62,12 @@ class Rows:
     ``offered``: by record, its line. ``stored``: every copy of an offered record that a broker has,
     or is known to have had; ``in_topic``: those between producer and consumer. ``results``: every
     row of the sink that is of an offered record. ``aside``: how many copies of each record are dead
-    letters.
+    letters. ``undead``: how many aborted copies of offered records were given away all the same.
     """
 
     def __init__(self, events: Iterable[Event]) -> None:
+        events = tuple(events)
+        self.undead = len(Readers(events).undead())
         self._of: dict[type[Event], list[Row]] = defaultdict(list)
         for event in sorted(filter(_is_read, events), key=lambda event: event.t):
             self._of[type(event)].append(_row(event))

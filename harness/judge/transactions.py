@@ -49,7 +49,7 @@ def in_doubt(rows: Rows) -> set[str]:
 
 def resurrected(rows: Rows) -> int:
     """Count the copies that a read-committed reader sees although aborted, or refused with no
-    earlier unknown attempt.
+    earlier unknown attempt; and the aborted copies that such a reader, or the sink, was given.
     """
     undone = {
         name for name, outcome in outcomes(rows).items() if outcome == TransactionOutcome.ABORTED
@@ -61,7 +61,7 @@ def resurrected(rows: Rows) -> int:
         row for row in rows.of(kinds.Refused) if doubts.get(row.record, row.t) >= row.t
     )
     visible = (row for row in rows.stored if row.visible)
-    return rows.copies.count(
+    return rows.undead + rows.copies.count(
         row for row in visible if transaction_of(row) in undone or attempt_of(row) in clear
     )
 

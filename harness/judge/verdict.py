@@ -21,7 +21,9 @@ from typing import TYPE_CHECKING, Any
 
 from harness.judge.claims import broken_invariants, broken_order, wrong_totals
 from harness.judge.course import Course
+from harness.judge.logs import broken_log, went_elsewhere
 from harness.judge.movement import Movement, copies_between, counted, movement_of
+from harness.judge.readers import Readers, told_of
 from harness.judge.rows import Rows
 from harness.judge.signs import Signs, common_signs
 from harness.model import events as kinds
@@ -188,17 +190,23 @@ def _verdict(
         if plan.stands
         else course.stuck() or course.unrest() or course.unhealthy_after()
     )
-    unsound = blind or objection or moving
+    wrong = None if blind else broken_log(plan, history)
+    unsound = blind or objection or moving or wrong
     as_predicted = (
         contradiction is None and not unsound and _anomalies(found) == frozenset(plan.also)
     )
+
+    def forbidden() -> str | None:
+        return _forbidden(plan, history, found)
+
+    def lost() -> str | None:
+        return _lost(plan, history, found, course.drain) if course.drained() else None
+
     rules: tuple[tuple[Kind, Callable[[], str | None]], ...] = (
         (Kind.VOID, lambda: blind),
-        (Kind.BROKEN, lambda: _forbidden(plan, history, found)),
-        (
-            Kind.BROKEN,
-            lambda: _lost(plan, history, found, course.drain) if course.drained() else None,
-        ),
+        (Kind.BROKEN, lambda: wrong and "; ".join(filter(None, (wrong, forbidden(), lost())))),
+        (Kind.BROKEN, forbidden),
+        (Kind.BROKEN, lost),
         (Kind.BROKEN, lambda: broken_order(plan, found)),
         (Kind.BROKEN, lambda: broken_invariants(history) if course.drained() else None),
         (Kind.VOID, lambda: objection),
@@ -261,7 +269,10 @@ def _forbidden(plan: Plan, history: History, found: Account) -> str | None:
                 if anomaly is Anomaly.PHANTOM and (text := _never_offered(history)) is not None
                 else ""
             )
-            return f"{count} {anomaly}{shown}, which {plan.semantic} forbids"
+            undead = (
+                told_of(Readers(history.events).undead()) if anomaly is Anomaly.RESURRECTED else ()
+            )
+            return "; ".join((f"{count} {anomaly}{shown}, which {plan.semantic} forbids", *undead))
     return None
 
 
@@ -304,7 +315,12 @@ def _missing(plan: Plan, found: Account) -> frozenset[str]:
 def _lost(plan: Plan, history: History, found: Account, drain: kinds.Drain | None) -> str | None:
     if _missing(plan, found) and Anomaly.LOST in PROMISES[plan.semantic]:
         return "; ".join(
-            (f"{plan.semantic} forbids loss: {_losses(found)}", *_unnamed(history), *_rested(drain))
+            (
+                f"{plan.semantic} forbids loss: {_losses(found)}",
+                *went_elsewhere(history, found.rows),
+                *_unnamed(history),
+                *_rested(drain),
+            )
         )
     return None
 

@@ -152,6 +152,12 @@ class Story:
             reached=reached,
         )
 
+    def asked(self, conn: int, *, committed: bool) -> Row:
+        """A reader asks for records on a connection."""
+        row = self.tell("frame", "wire", api="Fetch", dir="request", role="consumer")
+        row.update(conn=conn, committed_only=committed)
+        return row
+
     def recorded(
         self, record: str | None, order: int, partition: int, offset: int, **more: object
     ) -> Row:
@@ -229,11 +235,12 @@ _KINDS = {
     "produce_answer": 1,
     "unsent": 1,
     "deleted": 2,
+    "frame": 2,
 }
 """Kinds of random events, with their weights."""
 _WRITERS = {
     **dict.fromkeys(("acked", "refused", "unknown", "transaction", "taken"), "producer-1"),
-    **dict.fromkeys(("sent", "unsent", "fetched", "produce_answer"), "wire"),
+    **dict.fromkeys(("sent", "unsent", "fetched", "produce_answer", "frame"), "wire"),
     "delivered": "consumer-1",
 }
 
@@ -272,6 +279,9 @@ def plausible(dice: random.Random) -> list[Row]:
         _tell_transaction(
             story, dice, names[start : start + 2], name, offsets=offsets, logs=logs, bad=bad
         )
+    for conn in (1, 2):
+        if dice.random() < 0.6:
+            story.asked(conn, committed=dice.random() < 0.75)
     _consume(story, dice, logs, bad)
     for partition, end in enumerate(offsets):
         if dice.random() > bad / 2:
@@ -327,10 +337,12 @@ def _tell_transaction(
 
 
 def _consume(story: Story, dice: random.Random, logs: list[Row], bad: float) -> None:
-    """Deliver and record what is visible, and save positions."""
+    """Deliver and record what is visible, and save positions. Some give away what is not."""
     order = 0
     saved = dict.fromkeys(range(3), -1)
     for copy in sorted(logs, key=lambda row: dice.random() if bad > 0.4 else row["t"]):
+        if not copy["visible"] and dice.random() < 0.8:
+            order += _give_away(story, dice, copy, order + 1)
         if not copy["visible"] or dice.random() < bad / 3:
             continue
         if dice.random() > bad / 3:
@@ -350,6 +362,21 @@ def _consume(story: Story, dice: random.Random, logs: list[Row], bad: float) -> 
     for partition, offset in saved.items():
         if dice.random() > bad / 2:
             story.position(partition, offset if dice.random() > bad else max(offset - 1, -1))
+
+
+def _give_away(story: Story, dice: random.Random, copy: Row, order: int) -> int:
+    """Let somebody have a copy that is not visible; return how many results were made of it."""
+    at = copy["record"], copy["partition"], copy["offset"]
+    match dice.choice(("fetched", "fetched", "delivered", "delivered", "recorded")):
+        case "fetched":
+            row = story.fetched(*at, reached=dice.random() < 0.8)
+            row["conn"] = dice.choice((1, 2))
+        case "delivered":
+            story.delivered(*at)
+        case _:
+            story.recorded(copy["record"], order, *at[1:])
+            return 1
+    return 0
 
 
 def _add(story: Story, dice: random.Random, kind: str, names: list[str]) -> None:
@@ -431,7 +458,19 @@ def _add(story: Story, dice: random.Random, kind: str, names: list[str]) -> None
         },
         "absorbed": {"record": record, **place},
         "delivered": {"record": record, **place},
-        "fetched": {"record": record, "reached": flag, **place},
+        "fetched": {
+            "record": record,
+            "topic": pick((TOPIC, TOPIC, TOPIC, "t2")),
+            "conn": pick((1, 2)),
+            "reached": flag,
+            **place,
+        },
+        "frame": {
+            "conn": pick((1, 2)),
+            "api": "Fetch",
+            "dir": "request",
+            "committed_only": pick((True, True, True, False)),
+        },
         "taken": {"record": record},
         "deleted": {"record": record, "topic": TOPIC, "visible": flag, **place},
         "produce_answer": {"record": record, "reached": flag, "error": 0},

@@ -37,6 +37,7 @@ from tests.judge.runs import (
     first,
     look_again,
     lose,
+    marked,
     place,
     plan,
     run,
@@ -105,6 +106,19 @@ def resend_and_redelivery(story: Story) -> None:
 def undead(story: Story) -> None:
     """Show a read-committed reader a copy of an aborted transaction."""
     story.transaction(attempt_of(TARGET).rsplit(".", 1)[0], "aborted")
+
+
+def aborted_result(story: Story) -> None:
+    """Record the target from a copy that is in an aborted transaction."""
+    marked(story)
+    first(story, "stored", record=TARGET)["visible"] = False
+    look_again(story)
+
+
+def split_brain(story: Story) -> None:
+    """Give a second reader another record at the target's offset."""
+    row = story.fetched(RECORDS[3], *place(TARGET), reached=True)
+    row.update(conn=2, t=first(story, "drain")["t"] - 1)
 
 
 def half(story: Story) -> None:
@@ -639,6 +653,18 @@ GOLDEN |= {
         ONE_LOST,
         {RECORDS[3]: "delivered, not recorded"},
         fired=0,
+    ),
+    "sealed-broken-by-an-aborted-result": Golden(
+        aborted_result,
+        "broken",
+        "1 resurrected, which at-least-once forbids; the aborted copy of k1-3 in t/1 at 1 is "
+        "recorded",
+        {"resurrected": 1, "aborted": 1},
+    ),
+    "sealed-broken-by-a-split-log": Golden(
+        split_brain,
+        "broken",
+        "the log is wrong: readers were given different records at 1 of t/1: k1-3 on connection 1",
     ),
     "sealed-broken-in-a-failed-run": GOLDEN["broken-in-a-failed-run"],
     "sealed-void-cut-short-with-a-duplicate": Golden(

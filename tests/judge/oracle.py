@@ -80,7 +80,10 @@ def oracle(events: list[Row]) -> Row:
         ),
         "phantom": phantoms(rows, offered),
         "resurrected": sum(
-            1 for row in of(rows, "stored") if is_ours(row, offered) and is_resurrected(row, rows)
+            1
+            for row in of(rows, "stored")
+            if (is_ours(row, offered) and is_resurrected(row, rows))
+            or is_given_away(row, rows, offered)
         ),
         "torn": sum(1 for name in outcomes(rows) if is_torn(name, rows, offered)),
         "reordered": reordered(rows, offered),
@@ -216,6 +219,44 @@ def is_resurrected(copy: Row, rows: list[Row]) -> bool:
         if not doubts:
             return True
     return False
+
+
+def is_given_away(copy: Row, rows: list[Row], offered: dict[str, Row]) -> bool:
+    """Whether an aborted copy reached somebody who must never see it."""
+    if not is_ours(copy, offered) or not is_aborted(copy, rows):
+        return False
+    for row in of(rows, "fetched"):
+        here = row["topic"] == copy["topic"] and is_from(row, copy)
+        if row["reached"] and here and asked_of(row["conn"], rows) == {True}:
+            return True
+    if copy["hop"] != "topic":
+        return False
+    asked = set()
+    for frame in of(rows, "frame"):
+        topics = {row["topic"] for row in of(rows, "fetched") if row["conn"] == frame["conn"]}
+        if not topics or copy["topic"] in topics:
+            asked.add(frame["committed_only"])
+    if False in asked:
+        return False
+    if any(row["intact"] and is_from(row, copy) for row in of(rows, "recorded")):
+        return True
+    return True in asked and any(is_from(row, copy) for row in of(rows, "delivered"))
+
+
+def asked_of(conn: int, rows: list[Row]) -> set[bool]:
+    """Return whether the requests on a connection asked for committed records only."""
+    return {row["committed_only"] for row in of(rows, "frame") if row["conn"] == conn}
+
+
+def is_from(row: Row, copy: Row) -> bool:
+    """Whether a line is about this copy, by record, partition, offset and what is known of the
+    epoch.
+    """
+    for name in ("record", "partition", "offset"):
+        if row[name] != copy[name]:
+            return False
+    epochs = {row["epoch"], copy["epoch"]} - {None, -1}
+    return len(epochs) < 2
 
 
 def is_torn(name: str, rows: list[Row], offered: dict[str, Row]) -> bool:

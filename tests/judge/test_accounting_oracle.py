@@ -4,6 +4,8 @@ histories.
 
 from __future__ import annotations
 
+from collections import Counter
+
 import pandas as pd
 import pytest
 from hypothesis import given, settings
@@ -13,7 +15,7 @@ from harness.model.states import LastHop, State
 from tests.events import account
 from tests.judge.agreement import differences, disagreement, figures_of_oracle
 from tests.judge.histories import story_of
-from tests.judge.oracle import oracle
+from tests.judge.oracle import in_time, is_aborted, is_from, is_given_away, is_ours, of, oracle
 
 BATCHES = 14
 PER_BATCH = 24
@@ -67,6 +69,24 @@ def test_the_random_histories_hold_everything() -> None:
     assert min(hops.values()) >= 10, hops
     assert {state for state, _ in seen} == {str(state) for state in State}
     assert {hop for _, hop in seen if hop} == {str(hop) for hop in OF_LOGS}
+
+
+def test_the_random_histories_give_aborted_copies_away() -> None:
+    """In many ways: to readers of committed records, into the sink, and to those who may have
+    them.
+    """
+    ways: Counter[str] = Counter()
+    for seed in range(BATCHES * PER_BATCH):
+        rows = in_time(story_of(seed))
+        offered = {row["record"]: row for row in of(rows, "offered")}
+        for copy in of(rows, "stored"):
+            if not is_ours(copy, offered) or not is_aborted(copy, rows):
+                continue
+            for kind in ("fetched", "recorded", "delivered"):
+                if any(is_from(row, copy) for row in of(rows, kind)):
+                    ways[f"{kind} {is_given_away(copy, rows, offered)}"] += 1
+    assert len(ways) == 6
+    assert min(ways.values()) >= 10, ways
 
 
 def test_an_empty_history_has_an_empty_account() -> None:

@@ -227,6 +227,37 @@ def resurrected(story: Story, records: tuple[str, ...]) -> Counts:
     return {"resurrected": 1}
 
 
+def aborted_and_recorded(story: Story, records: tuple[str, ...]) -> Counts:
+    """The sink has a result of each, and each is in an aborted transaction."""
+    for row in rows_of(story, "stored", records):
+        row["visible"] = False
+    undo(story, records, "aborted")
+    return {"aborted": 1, "resurrected": 1}
+
+
+def aborted_and_given(story: Story, records: tuple[str, ...]) -> Counts:
+    """A second, aborted copy of each reached a reader of committed records."""
+    for conn, committed in ((2, True), (3, False)):
+        row = story.tell("frame", "wire", api="Fetch", dir="request")
+        row.update(conn=conn, committed_only=committed)
+    for n, record in enumerate(records):
+        story.stored(record, 0, 1 + 2 * n, visible=False, attempt=f"producer-0.{n}.1")
+        for conn in (2, 3):
+            story.fetched(record, 0, 1 + 2 * n, reached=True)["conn"] = conn
+    return {"aborted": 1, "resurrected": 1}
+
+
+def aborted_and_given_to_others(story: Story, records: tuple[str, ...]) -> Counts:
+    """It reached a reader that asks for uncommitted records, and the sink has a result of it."""
+    row = story.tell("frame", "wire", api="Fetch", dir="request")
+    row.update(conn=3, committed_only=False)
+    for n, record in enumerate(records):
+        story.stored(record, 0, 1 + 2 * n, visible=False, attempt=f"producer-0.{n}.1")
+        story.fetched(record, 0, 1 + 2 * n, reached=True)["conn"] = 3
+        story.recorded(record, 300 + n, 0, 1 + 2 * n)
+    return {"aborted": 1, "duplicated": 1, "stored_twice": 1}
+
+
 def fenced(story: Story, records: tuple[str, ...]) -> Counts:
     """A program that is fenced says nothing against a visible copy."""
     undo(story, records, "fenced")
@@ -362,6 +393,9 @@ PLANTS: tuple[Callable[[Story, tuple[str, ...]], Counts], ...] = (
     phantom_copy,
     damaged_only_copy,
     resurrected,
+    aborted_and_recorded,
+    aborted_and_given,
+    aborted_and_given_to_others,
     fenced,
     never_told,
     told_by_its_library,

@@ -57,7 +57,7 @@ def differences(events: list[Row]) -> list[str]:
     """Say where the two disagree."""
     signs = signs_of(Rows(events_of(events)), a_history(tuple(events)), knowledge())
     told = {
-        record: (seen, set(map(str, signs.of(record))))
+        record: (seen, set(map(str, signs.of(record))) - signs_of_engines())
         for record, seen in sign_oracle(events).items()
     }
     return [

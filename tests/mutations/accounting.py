@@ -165,6 +165,16 @@ def nothing_is_resurrected() -> None:
     BROKEN.resurrected = lambda _: 0
 
 
+@mutation({golden("sealed-broken-by-an-aborted-result"): "Kind.KEPT"})
+def nothing_aborted_is_given_away() -> None:
+    """What was aborted, and is recorded or was delivered, does not count."""
+
+    def dead(cell: Rows) -> None:
+        cell.undead = 0
+
+    rows(dead)
+
+
 @mutation({golden("broken-by-tearing"): "Kind.KEPT"})
 def nothing_is_torn() -> None:
     """Half a transaction does not count."""

@@ -8,7 +8,7 @@ tests each has one, and most have a cell on a real Kafka besides. Three have non
 
 - ``observer.stable_is_the_end``: to be noticed in a run, a transaction must be open at the end of
   its drain, and no stage of ours leaves one; what the judge then says is tried on histories
-  (``_open`` in ``tests/judge/test_crosschecks.py``).
+  (``tests/judge/test_broken_logs.py``).
 - ``wire.what_is_held_goes_on``: a rule that holds freezes the client, too, and the freeze holds the
   frame.
 - those of the accounting: saved histories say all that a run would.
