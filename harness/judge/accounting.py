@@ -25,7 +25,7 @@ from harness.model.places import MOVABLE
 from harness.model.states import Hop, LastHop, State
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 
     import pandas as pd
 
@@ -95,6 +95,8 @@ class Account:
     """Wrong totals: they do not show which of their records are missing or counted
     more than once.
     """
+    aside_in: tuple[str, ...] = ()
+    """The topics in which the records that were set aside are. Queues are not named."""
 
     @cached_property
     def records(self) -> pd.DataFrame:
@@ -158,7 +160,14 @@ def account_of(rows: Rows) -> Account:
     """Account for one cell's rows."""
     records = _records(rows)
     totals, reordered = tuple(_totals(rows)), _reordered(rows)
-    return Account(_counts(rows, records, totals, reordered), records, reordered, totals)
+    counts = _counts(rows, records, totals, reordered)
+    return Account(counts, records, reordered, totals, tuple(_aside_in(rows, records)))
+
+
+def _aside_in(rows: Rows, records: Iterable[Mapping[str, Any]]) -> list[str]:
+    """Return the topics in which records that were set aside rest, in the order of their names."""
+    aside = {row["record"] for row in records if row["state"] == State.SET_ASIDE}
+    return sorted({row.topic for row in rows.resting if row.topic and row.record in aside})
 
 
 def _records(rows: Rows) -> tuple[dict[str, Any], ...]:
@@ -267,7 +276,7 @@ def _states(rows: Rows, recordings: Counter[str | None]) -> dict[str, State]:
     cursor = _cursor(rows)
     stalled = ids(row for row in rows.stored if undecided(row))
     left = ids(row for row in rows.in_topic if row.waiting in MOVABLE)
-    aside = ids(row for row in rows.stored if row.hop == Hop.ASIDE and not rows.copies.gone(row))
+    aside = ids(rows.resting)
 
     def state(record: str, position: int) -> State:
         if recordings[record]:

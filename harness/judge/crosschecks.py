@@ -19,7 +19,7 @@ from harness.judge import queuechecks
 from harness.judge.producers import PRODUCE, passed_open, unsettled
 from harness.model import events as kinds
 from harness.model.events import CellPhase, Direction, RulePhase
-from harness.model.places import NOWHERE, in_log, of_log, waits_in_log
+from harness.model.places import NOWHERE, Waiting, in_log, of_log, waits_in_log
 from harness.model.scenario import Role
 from harness.model.states import Hop
 
@@ -187,7 +187,7 @@ def _waits_otherwise(told: _Told) -> str | None:
     saved = {e.partition: e.offset for e in told.history.of(kinds.Position)}
     for (hop, topic, partition), copies in told.stored.items():
         log = told.logs.get((hop, topic, partition))
-        read = saved.get(partition, -1) if hop == Hop.TOPIC else None
+        read = {Hop.TOPIC: saved.get(partition, -1), Hop.ASIDE: -1}.get(Hop(hop))
         for copy in copies:
             waits = waits_in_log(
                 visible=copy.visible,
@@ -195,7 +195,9 @@ def _waits_otherwise(told: _Told) -> str | None:
                 stable=log.stable if log else None,
                 saved=read,
             )
-            if copy.waiting != waits:
+            # only the observer knows whether a reader of the dead letters has taken this one
+            taken = hop == Hop.ASIDE and waits is Waiting.READY and copy.waiting is None
+            if copy.waiting != waits and not taken:
                 at = f"{topic}/{partition} at {copy.offset}"
                 said = (
                     f"the history says that the copy of {copy.record} in {at} waits for "

@@ -12,7 +12,7 @@ from harness.judge.copies import Copies
 from harness.judge.readers import Readers
 from harness.judge.row import Row
 from harness.model import events as kinds
-from harness.model.places import UNDECIDED, of_log
+from harness.model.places import MOVABLE, UNDECIDED, of_log
 from harness.model.states import Hop
 
 if TYPE_CHECKING:
@@ -81,6 +81,15 @@ class Rows:
         self.in_topic = [row for row in self.stored if row.hop == Hop.TOPIC]
         self.aside = counted(row for row in self.stored if row.hop == Hop.ASIDE)
         self.copies = Copies(self._of[kinds.Stored], self._of[kinds.Removed], self._of[kinds.Moved])
+
+    @property
+    def resting(self) -> Iterator[Row]:
+        """The dead letters that are still there, and that no reader of the pipeline has taken."""
+        return (
+            row
+            for row in self.stored
+            if row.hop == Hop.ASIDE and row.waiting in MOVABLE and not self.copies.gone(row)
+        )
 
     def of(self, *of: type[Event]) -> Iterator[Row]:
         """Return the rows of these kinds."""

@@ -411,9 +411,10 @@ def _losses(found: Account) -> str:
     said = [f"{len(lost)} lost ({'; '.join(hops)})"] if hops else []
     said += wrong_totals(found, high=False)
     if found.set_aside:
+        where = f" in {' and '.join(found.aside_in)}" if found.aside_in else ""
         said.append(
-            f"{len(found.set_aside)} set aside ({examples(found.set_aside)}: only dead letters "
-            "are left)"
+            f"{len(found.set_aside)} set aside{where} ({examples(found.set_aside)}: only dead "
+            "letters are left)"
         )
     return "; ".join(said)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections import Counter
+from collections import Counter, defaultdict
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
@@ -15,11 +15,12 @@ from harness.model import events as kinds
 from harness.model.history import HISTORY, HistoryError, read_history
 from harness.model.keep import Keep
 from harness.model.scenario import NotApplicable, Role
-from harness.pipelines.cells import NO_FAULT, cells_of, failure_points, left_over
+from harness.pipelines.cells import NO_FAULT, aim, cells_of, failure_points, left_over
 from harness.pipelines.declaration import InputKind
 from harness.pipelines.dialects import Moment
 from harness.pipelines.moments import TOLD, moments_in
 from harness.pipelines.refusing import DeclarationError, nearest
+from harness.pipelines.shares import Share
 from harness.pipelines.writes import AT_WRITE, UNWATCHED, Written
 from harness.report.summary import counted
 from harness.wire.rules import Direction
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from harness.matrix.runner import Progress
+    from harness.model.history import History
     from harness.model.scenario import Scenario
     from harness.pipelines.cells import DeclaredCell
     from harness.pipelines.declaration import Pipeline
@@ -71,6 +73,7 @@ class Seen:
     """Seconds from the wire's first line about a record to its last."""
     moments: Mapping[Moment, str] = field(default_factory=dict)
     """The moments of a record that were seen, each with the step of the protocol."""
+    share: Share = field(default_factory=Share)
 
     @property
     def steps(self) -> frozenset[str]:
@@ -185,6 +188,7 @@ class Check:
             fetching,
             written,
             moments={role: one.moments for role, one in seen.items()} if seen else None,
+            sending=[role for role, one in seen.items() if one.share.sent],
             attached=self.system.attached,
         )
         names = [point.id for point in points]
@@ -199,6 +203,8 @@ class Check:
         cells = cells_of(
             self.pipeline, asked, seed=self.seed, records=enough(self.pipeline, seen)[0]
         )
+        shares = {role: one.share for role, one in seen.items()}
+        cells = tuple(aim(cell, shares) for cell in cells)
         for cell in cells:
             cell.load()
         rest = tuple(cell for cell in cells if isinstance(cell.expectation, NotApplicable))
@@ -262,6 +268,7 @@ def seen_in(result: CellResult) -> dict[str, Seen]:
     moments = [e.t for e in history.of(kinds.Sent, kinds.Fetched, kinds.Committed)]
     seconds = (max(moments) - min(moments)) / 1e9 if moments else 0.0
     of_records = moments_in(history.of(*TOLD), both)
+    shares = shares_in(history, of)
     owners = list(history.of(kinds.Owner))
     written = {
         e.role: Written(e.made, e.records, e.because, e.files) for e in history.of(kinds.Writes)
@@ -277,8 +284,26 @@ def seen_in(result: CellResult) -> dict[str, Seen]:
             unit_of([e for e in about if of.get(str(e.request).split(":")[0]) == role]),
             seconds,
             of_records.get(role, {}),
+            shares.get(role, Share()),
         )
         for role in sorted({str(e.role) for e in frames})
+    }
+
+
+def shares_in(history: History, roles: Mapping[str, str]) -> dict[str, Share]:
+    """Return which records each stage was given, and which it sent. ``roles``: by connection."""
+    positions = {e.record: e.position for e in history.of(kinds.Offered)}
+    given, sent = defaultdict[str, set[int]](set), defaultdict[str, set[int]](set)
+    for event in history.of(kinds.Fetched, kinds.Sent):
+        if event.record not in positions:
+            continue
+        if isinstance(event, kinds.Sent):
+            sent[roles.get(str(event.request).split(":")[0], "")].add(positions[event.record])
+        elif event.reached:
+            given[roles.get(str(event.conn), "")].add(positions[event.record])
+    return {
+        role: Share(frozenset(given[role]), frozenset(sent[role]), len(positions))
+        for role in {*given, *sent}
     }
 
 
@@ -423,6 +448,8 @@ def explanation(
                 f"    process {owner.pid} ({without_folders(owner.command)}): {held}; "
                 f"{_asked(owner.requests)}"
             )
+        if told := _share(one.share):
+            yield f"    {told}"
         if one.written.made:
             yield f"    durable writes behind the record: {_asked(one.written.counts)}"
     if short:
@@ -439,6 +466,19 @@ def explanation(
         expectation = scenario.expect[pipeline.claims]
         if isinstance(expectation, NotApplicable):
             yield f"  not {scenario.id}: {expectation.because}"
+
+
+def _share(share: Share) -> str:
+    """Say of a stage that handled only some records which of them; nothing of other stages."""
+    parts = [
+        f"{done} {len(some)} of {share.offered} records; a fault strikes at one of these"
+        for done, some in (
+            ("it was given", share.some(sent=False)),
+            ("it sent", share.some(sent=True)),
+        )
+        if some is not None
+    ]
+    return "; ".join(parts)
 
 
 def without_folders(command: str) -> str:

@@ -99,7 +99,10 @@ def history_of_before(events: Iterable[Event]) -> list[Event]:
             visible=event.visible,
             offset=NOWHERE if event.offset is None else event.offset,
             stable=stable.get((event.hop, event.topic, event.partition)),
-            saved=saved.get(event.partition, NOWHERE) if event.hop == Hop.TOPIC else None,
+            saved={
+                Hop.TOPIC: saved.get(event.partition, NOWHERE),
+                Hop.ASIDE: NOWHERE,
+            }.get(event.hop),
         )
         return msgspec.structs.replace(event, place=place, waiting=waiting)
 

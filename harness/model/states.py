@@ -17,8 +17,8 @@ class Hop(StrEnum):
     CURSOR = "cursor"
     """A topic that keeps the source's cursor."""
     ASIDE = "aside"
-    """Dead letters: the log or queue for records that a broker, or a client's library, has given
-    up.
+    """Dead letters: the log or queue for records that a broker, a client's library or a program has
+    given up. A copy that rests there is ready for a reader; one that was read waits for nothing.
     """
 
 

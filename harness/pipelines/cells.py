@@ -23,10 +23,11 @@ from harness.pipelines.aggregates import Of, amounts, spread
 from harness.pipelines.braces import fill
 from harness.pipelines.declaration import InputKind, OutputKind, RepeatedIdError
 from harness.pipelines.dialects import LINES, Moment
-from harness.pipelines.points import INPUT_ENDS, POINTS, Point
+from harness.pipelines.points import INPUT_ENDS, POINTS, WRITING, Point
 from harness.pipelines.programs import PROCESS
 from harness.pipelines.refusals import Refusal
 from harness.pipelines.refusing import DeclarationError
+from harness.pipelines.shares import SENDING, aimed, middle, share_of
 from harness.pipelines.writes import AT_WRITE, UNWATCHED, write_points
 from harness.wire.rules import Direction, How, StepName
 
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
     from harness.model.scenario import Fault
     from harness.pipelines.declaration import Pipeline
     from harness.pipelines.programs import Service
+    from harness.pipelines.shares import Share
     from harness.pipelines.writes import Written
 
 SYSTEM = "declared"
@@ -71,6 +73,8 @@ class DeclaredCell(Cell):
     declared: Pipeline
     brief: bool = dataclasses.field(default=False, compare=False)
     """Whether this run need not wait for late results, because another run without a fault does."""
+    among: frozenset[int] | None = dataclasses.field(default=None, compare=False)
+    """The positions of the records from which the target is drawn; ``None``: any."""
 
     @property
     def pipeline(self) -> str:
@@ -96,10 +100,12 @@ class DeclaredCell(Cell):
         """
         if not self.declared.dialect.logs:
             return {}
-        hops = (
-            (Hop.TOPIC, Hop.SINK) if self.declared.output.kind is OutputKind.TOPIC else (Hop.TOPIC,)
-        )
-        return {str(hop): self.declared.partitions for hop in hops}
+        hops = {
+            Hop.TOPIC: True,
+            Hop.SINK: self.declared.output.kind is OutputKind.TOPIC,
+            Hop.ASIDE: bool(self.declared.dead_letters),
+        }
+        return {str(hop): self.declared.partitions for hop, there in hops.items() if there}
 
     def line(self, record: Record) -> str:
         """Return the line that offers a record. The record's id is afterwards found in
@@ -167,14 +173,18 @@ class DeclaredCell(Cell):
         return replace(drawn, records=records, target=records[drawn.target.position - 1])
 
     def _drawn(self) -> Load:
-        drawn = make_load(
-            seed=self.seed, salt=f"{self.scenario.id}/{self.semantic}", count=self.records, unit=1
-        )
+        drawn = self._made(self.scenario.id if self.among is None else NO_FAULT)
+        if self.among is not None:
+            drawn = aimed(drawn, self.among, f"{self.seed}/{self.scenario.id}")
         if not self.sums:
             return drawn
         keys = spread(drawn.records)
         records = tuple(replace(record, key=keys[record.id]) for record in drawn.records)
         return replace(drawn, records=records, target=records[drawn.target.position - 1])
+
+    def _made(self, scenario: str) -> Load:
+        salt = f"{scenario}/{self.semantic}"
+        return make_load(seed=self.seed, salt=salt, count=self.records, unit=1)
 
     def in_hand(self, record: Record) -> str:
         """Return the id by which the user's programs know a record: the whole token, of which
@@ -213,6 +223,7 @@ def failure_points(
     writes: Mapping[str, Written] | None = None,
     *,
     moments: Mapping[str, Mapping[Moment, str]] | None = None,
+    sending: Collection[str] = (),
     attached: bool = False,
 ) -> tuple[Scenario, ...]:
     """Return every failure point as a scenario of this pipeline. A scenario that does not apply has
@@ -221,14 +232,21 @@ def failure_points(
     The dry run gives, for each role: ``requests``, the steps seen on its connections;
     ``processes``, how many of its processes fetched; ``writes``, its durable writes; ``moments``,
     at which step each moment of a record was seen. Without them, only the pipeline's roles decide
-    what applies. ``attached``: lostack did not start the broker, and so must not kill it.
+    what applies. ``sending``: the stages that sent records; a consumer among them, which sets
+    records aside, has the points of a processor, too. ``attached``: lostack did not start the
+    broker, and so must not kill it.
     """
     found, dialect = [_without_fault(pipeline)], pipeline.dialect
     for point in (each for each in POINTS if each.moment in dialect.steps):
         present = [
             stage.known for role in point.roles for stage in pipeline.stages if stage.role is role
         ]
-        for role in present or point.roles[:1]:
+        beside = [
+            stage.known
+            for stage in pipeline.stages
+            if point.roles == WRITING and stage.role is Role.CONSUMER and stage.known in sending
+        ]
+        for role in (*(present or point.roles[:1]), *beside):
             seen = None if moments is None or dialect.logs else moments.get(role, {})
             fault = point.fault(role, dialect, (seen or {}).get(point.moment))
             reason = _reason(point, role, pipeline, requests, seen) or _alone(
@@ -240,7 +258,7 @@ def failure_points(
                 )
             scenario = _scenario(
                 pipeline,
-                _name(point, role, present),
+                _name(point, role, alone=len(present) < 2 and role not in beside),  # noqa: PLR2004
                 fault,
                 point.because.format(role=role),
                 reason,
@@ -293,6 +311,26 @@ def cells_of(
         )
         for scenario in scenarios
     )
+
+
+def aim(cell: DeclaredCell, shares: Mapping[str, Share]) -> DeclaredCell:
+    """Return the cell with a target that its stage handles. If none of those records is in the
+    middle third, the cell does not apply.
+
+    ``shares``: what each stage handled in the dry run.
+    """
+    pipeline = cell.declared
+    among = share_of(cell.scenario.fault, pipeline.dialect, shares)
+    if among is None or isinstance(cell.expectation, NotApplicable):
+        return cell
+    if middle(among, cell.records):
+        return replace(cell, among=among)
+    reason = (
+        f"only {len(among)} of {pipeline.records} records came there in the dry run, and none of "
+        f"the middle third, where faults strike: offer more (records = {2 * pipeline.records})"
+    )
+    never = NotApplicable(reason)
+    return replace(cell, scenario=replace(cell.scenario, expect={cell.semantic: never}))
 
 
 def _inside(pipeline: Pipeline, role: Role, name: str) -> Scenario:
@@ -386,7 +424,7 @@ def _reason(
     stage = pipeline.stage(role)
     if stage is None:
         return f"the pipeline has no {' or '.join(point.roles)}"
-    if pipeline.aggregate is not None and stage.role is Role.PROCESSOR and point.moment in _SENDING:
+    if pipeline.aggregate is not None and stage.role is Role.PROCESSOR and point.moment in SENDING:
         return (
             "the processor sends totals, which carry no record's id; lostack sweep tries every "
             "step of the processor"
@@ -414,10 +452,6 @@ def _reason(
     )
 
 
-_SENDING = frozenset(
-    {Moment.SEND, Moment.SEND_ANSWER, Moment.PRODUCER_ID, Moment.COMMIT, Moment.COMMIT_ANSWER}
-)
-"""Moments at which a sending stage has its results in hand."""
 _ASKED = {
     Moment.ACKNOWLEDGEMENT_ANSWER: Moment.ACKNOWLEDGEMENT,
     Moment.COMMIT_ANSWER: Moment.COMMIT,
@@ -440,11 +474,11 @@ the stage's name is added.
 """
 
 
-def _name(point: Point, role: Role, present: Collection[Role]) -> str:
-    """Return the point's name. If two stages have the point, the stage's name comes first and
-    replaces a role's.
+def _name(point: Point, role: Role, *, alone: bool) -> str:
+    """Return the point's name. Unless the stage is ``alone`` in having it, the stage's name comes
+    first and replaces a role's.
     """
-    if len(present) < 2:  # noqa: PLR2004 - as it says
+    if alone:
         return point.id
     first, _, rest = point.id.partition("-")
     return f"{role}-{rest if first in _FIRST else point.id}"
@@ -506,4 +540,5 @@ def _scenario(
         pipeline=core.Pipeline(pipeline.name, SYSTEM, {pipeline.claims: Theirs()}),
         expect={pipeline.claims: NotApplicable(reason) if reason else anything},
         deployment=Deployment.OWN if broker or not pipeline.dialect.logs else Deployment.SHARED,
+        dead_letters=bool(pipeline.dead_letters),
     )

@@ -29,6 +29,7 @@ from harness.pipelines.braces import (
     places,
 )
 from harness.pipelines.broker import Broker
+from harness.pipelines.dead_letters import check_dead_letters
 from harness.pipelines.dialects import SPOKEN
 from harness.pipelines.invariants import Invariant  # noqa: TC001 - likewise
 from harness.pipelines.programs import (
@@ -344,6 +345,10 @@ class Pipeline:
     """Conditions that the results must meet when everything is at rest."""
     services: tuple[Service, ...] = ()
     """The servers that the stages need, in the order in which they are started."""
+    dead_letters: str = ""
+    """The topic, or queue, in which records may end that cannot be processed. Records that rest
+    there are not lost. By default a record that ends in any other place than the output is.
+    """
     order: str = ""
     """``per key``: the records of a key must be recorded in the order in which they
     were offered.
@@ -394,6 +399,14 @@ class Pipeline:
                 raise DeclarationError(
                     f"{where}: topic {topic} is not among topics; {nearest(topic, self.topics)}"
                 )
+        check_dead_letters(
+            self.dead_letters,
+            system=self.system,
+            topics=self.topics,
+            reads=self.topic,
+            output=self.output.topic,
+            totals=self.aggregate is not None,
+        )
 
     def _check_names(self) -> None:
         if not self.name or any(not (char.isalnum() or char in "-_") for char in self.name):

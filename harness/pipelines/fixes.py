@@ -302,7 +302,7 @@ def fix_of(
     The records show which stage must change: by where they were last seen, and by whether they were
     stored or delivered twice.
     """
-    plan = judgement.plan
+    plan, account = judgement.plan, judgement.account
     kind = OutputKind(plan.settings["output"]["kind"])
     roles = [stage["role"] for stage in plan.settings["stages"]]
     in_database = DELIVERED_TWICE[kind] is Advice.RECORD_ONCE_IN_DATABASE
@@ -317,12 +317,19 @@ def fix_of(
     on_kafka = plan.settings.get("system", "kafka") == "kafka"
     sender = Role.PRODUCER if Role.PRODUCER in roles or not roles else roles[0]
     readers = [role for role in dict.fromkeys(roles) if role != sender]
-    words = (
-        _fitted(each, seen, sender, readers) if on_kafka else AT_A_QUEUE.get(each, WORDS[each])
+    words = {
+        each: _fitted(each, seen, sender, readers)
+        if on_kafka
+        else AT_A_QUEUE.get(each, WORDS[each])
         for each in advice
-    )
-    told = "; and ".join(dict.fromkeys(words))  # two may be said alike
-    twice = judgement.account.duplicated and forbids(plan.semantic, Anomaly.DUPLICATED)
+    }
+    if Advice.READ_DEAD_LETTERS in words and (topic := next(iter(account.aside_in), None)):
+        words[Advice.READ_DEAD_LETTERS] = (
+            f'if records may end in {topic}, say so in the declaration (dead_letters = "{topic}"); '
+            f"if not, {_READ}"
+        )
+    told = "; and ".join(dict.fromkeys(words.values()))  # two may be said alike
+    twice = account.duplicated and forbids(plan.semantic, Anomaly.DUPLICATED)
     if twice and in_database and _KEY not in told:
         told += f"; or let the output absorb duplicates from any stage: {_KEY}"
     row = OWN_POINTS.get(plan.failure_point, plan.failure_point)

@@ -82,18 +82,18 @@ def _pause(at: OnWire, _: Dialect) -> Fault:
 
 
 INPUT_ENDS = "input-ends-while-sending"
-_WRITING = (Role.PRODUCER, Role.PROCESSOR)
+WRITING = (Role.PRODUCER, Role.PROCESSOR)
 POINTS = (
     Point(
         "producer-crash-before-send",
-        _WRITING,
+        WRITING,
         Moment.SEND,
         _kill,
         "The {role} has the record in hand; its request has not left when it is killed.",
     ),
     Point(
         "producer-crash-before-ack",
-        _WRITING,
+        WRITING,
         Moment.SEND_ANSWER,
         _kill,
         (
@@ -103,14 +103,14 @@ POINTS = (
     ),
     Point(
         "request-lost",
-        _WRITING,
+        WRITING,
         Moment.SEND,
         _drop,
         "The {role}'s request never reaches the broker, and the connection is cut.",
     ),
     Point(
         "ack-lost",
-        _WRITING,
+        WRITING,
         Moment.SEND_ANSWER,
         _drop,
         (
@@ -120,14 +120,14 @@ POINTS = (
     ),
     Point(
         "broker-crash-before-append",
-        _WRITING,
+        WRITING,
         Moment.SEND,
         _kill_broker,
         "The broker is killed before it sees the {role}'s request, and is started again.",
     ),
     Point(
         "broker-crash-before-ack",
-        _WRITING,
+        WRITING,
         Moment.SEND_ANSWER,
         _kill_broker,
         (
@@ -178,7 +178,7 @@ POINTS = (
     ),
     Point(
         "producer-id-answer-lost",
-        _WRITING,
+        WRITING,
         Moment.PRODUCER_ID,
         _lose_when_sending,
         "The {role} is killed with the record in hand, and starts again; it asks for its "
@@ -231,7 +231,7 @@ POINTS = (
     ),
     Point(
         "told-to-end-while-sending",
-        _WRITING,
+        WRITING,
         Moment.SEND,
         _terminate,
         "The {role} is told to end (SIGTERM) with the record on its way, as by a rolling deploy; "
@@ -255,7 +255,7 @@ POINTS = (
     ),
     Point(
         "transaction-crash-before-commit",
-        _WRITING,
+        WRITING,
         Moment.COMMIT,
         _kill,
         (
@@ -265,7 +265,7 @@ POINTS = (
     ),
     Point(
         "transaction-crash-before-commit-ack",
-        _WRITING,
+        WRITING,
         Moment.COMMIT_ANSWER,
         _kill,
         "The record's transaction is ended, and the {role} is killed before it learns that.",

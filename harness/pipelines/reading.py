@@ -233,6 +233,10 @@ PIPELINE: Final = Table(
         "id": one(IDENTITY),
         "aggregate": one(AGGREGATE),
         "invariant": each(INVARIANTS, single=True),
+        "dead_letters": TEXT.means(
+            "the topic, or queue, in which records may end that cannot be processed; they are not "
+            "lost then"
+        ),
         "order": among((PER_KEY,)).means(
             "a claim: the records of a key are recorded in their order"
         ),

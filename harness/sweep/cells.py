@@ -108,6 +108,7 @@ def with_fault(
             base.semantic: Predicted(lost=Permitted(), duplicated=Permitted(), settings=settings)
         },
         deployment=Deployment.OWN if broker else Deployment.SHARED,
+        dead_letters=base.scenario.dead_letters,
     )
     return replace(base, scenario=scenario, position=position)  # type: ignore[call-arg]  # both kinds have one
 

@@ -298,7 +298,8 @@ def state_of(record: str, offer: Row, rows: list[Row]) -> str:
     if cursor is not None and offer["position"] >= cursor:
         return LEFT_IN_SOURCE
     for copy in copies(record, rows):
-        if copy["hop"] == "aside" and spot_of(copy) not in gone(rows):
+        there = copy["visible"] and spot_of(copy) not in gone(rows)
+        if copy["hop"] == "aside" and there:
             return SET_ASIDE
     return LOST
 

@@ -293,7 +293,8 @@ def state_of(record: str, offer: Row, rows: list[Row]) -> str:
     if cursor is not None and offer["position"] >= cursor:
         return LEFT_IN_SOURCE
     for copy in copies(record, rows):
-        if copy["hop"] == "aside" and not is_gone(copy["place"], rows):
+        rests = copy["waiting"] in ("ready", "in-flight", "scheduled")
+        if copy["hop"] == "aside" and rests and not is_gone(copy["place"], rows):
             return SET_ASIDE
     return LOST
 

@@ -127,7 +127,7 @@ def moved_is_another_copy() -> None:
     Copies._join = lambda *_: None  # type: ignore[method-assign]
 
 
-@mutation({story("gone_from_aside"): "SET_ASIDE"})
+@mutation({story("gone_from_aside"): "SKIPPED"})
 def gone_is_there() -> None:
     """What was taken out of a queue counts as what is there."""
     Copies.gone = lambda *_: False  # type: ignore[method-assign]

@@ -143,6 +143,80 @@ def test_a_service_that_dies_is_no_excuse(
         assert broken.verdict.by_fault
 
 
+def dead_letters(folder: Path, file: str, *changes: tuple[str, str]) -> Path:
+    """Return a declaration of the programs with dead letters, with changes in its text."""
+    if not folder.exists():
+        shutil.copytree(EXAMPLES / "orders", folder / "examples" / "orders")
+        shutil.copytree(
+            PROGRAMS / "dead-letters", folder / "tests" / "pipelines" / "programs" / "dead-letters"
+        )
+    one = folder / "tests" / "pipelines" / "programs" / "dead-letters" / file
+    text = one.read_text(encoding="utf-8")
+    for old, new in changes:
+        assert old in text
+        text = text.replace(old, new)
+    changed = one.with_name("changed.toml")
+    changed.write_text(text, encoding="utf-8")
+    return changed
+
+
+@pytest.mark.rest
+def test_dead_letters_are_a_permitted_end_if_they_are_declared(
+    system: DeclaredSystem, tmp_path: Path
+) -> None:
+    """Whoever saves the position before it sets a record aside loses it, and so does whoever skips
+    it. Without the declaration, the verdict says where the records are.
+    """
+    point, poison = "booking-crash-before-send", 4
+    file = dead_letters(tmp_path / "all", "pipeline.toml")
+    right = check(system, tmp_path / "right", file, point, "commit-lost")
+    assert {result.verdict.kind for result in right.values()} == {Kind.KEPT}, [
+        result.verdict.reason for result in right.values()
+    ]
+    aside = [result.judgement.account.counts["set_aside"] for result in right.values()]
+    assert aside == [poison] * 2
+    assert right[point].plan.target in right[point].judgement.account.set_aside
+
+    file = dead_letters(tmp_path / "all", "pipeline.toml", ("booking.py right", "booking.py early"))
+    early = check(system, tmp_path / "early", file, point)[point]
+    assert early.verdict.kind is Kind.BROKEN, early.verdict.reason
+    assert early.judgement.account.lost == {early.plan.target}
+
+    file = dead_letters(tmp_path / "all", "pipeline.toml", ("booking.py right", "booking.py skips"))
+    skips = check(system, tmp_path / "skips", file)["none"]
+    assert (skips.verdict.kind, skips.judgement.account.counts["lost"]) == (Kind.BROKEN, poison)
+
+    word = 'dead_letters = "orders.dlq"\n'
+    file = dead_letters(tmp_path / "all", "pipeline.toml", (word, ""))
+    silent = check(system, tmp_path / "silent", file)["none"]
+    assert silent.verdict.kind is Kind.BROKEN
+    assert f"forbids loss: {poison} set aside in orders.dlq (" in silent.verdict.reason
+    assert 'say so in the declaration (dead_letters = "orders.dlq")' in "\n".join(advice(silent))
+
+
+@pytest.mark.rest
+def test_who_gets_only_some_records_is_struck_at_one_of_these(
+    system: DeclaredSystem, tmp_path: Path
+) -> None:
+    """A reader of dead letters, right and wrong: it saves its position before the work."""
+    points = ("undertaker-commit-ack-lost", "undertaker-commit-lost", "undertaker-crash-at-write-1")
+    file = dead_letters(tmp_path / "all", "undertaker.toml")
+    right = check(system, tmp_path / "right", file, *points)
+    assert {name: result.verdict.kind for name, result in right.items()} == dict.fromkeys(
+        points, Kind.KEPT
+    ), [result.verdict.reason for result in right.values()]
+    assert all(result.verdict.fired == 1 for result in right.values())
+    assert {result.plan.target.split("-")[1] for result in right.values()} == {"24"}
+
+    wrong = ("undertaker.py right", "undertaker.py early")
+    for word in ("", 'dead_letters = "orders.dlq"\n'):
+        topics = 'topics = ["orders", "orders.retry", "orders.dlq"]\n'
+        file = dead_letters(tmp_path / "all", "undertaker.toml", wrong, (topics, topics + word))
+        early = check(system, tmp_path / f"early-{bool(word)}", file, points[0])[points[0]]
+        assert early.verdict.kind is Kind.BROKEN, early.verdict.reason
+        assert early.judgement.account.lost == {early.plan.target}
+
+
 @pytest.mark.rest
 def test_two_stages_of_a_role_are_told_apart(system: DeclaredSystem, tmp_path: Path) -> None:
     """Of two consumers with groups of their own, the one that is meant dies; the other one's work

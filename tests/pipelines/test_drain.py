@@ -58,6 +58,7 @@ class Pipe:
         monkeypatch.setattr(draining, "time", self.clock)
         self.cell, self.silences, self.offered = CELLS[cell], silences or Silences(), {"a", "b"}
         self.rows: list[str] = ["a"]
+        self.dead: set[str | None] = set()
         self.noise = 0
         self.seen: list[int] = []
         self.trouble: str | None = None
@@ -95,6 +96,10 @@ class Pipe:
             raise OutputError("no such table")
         return self.rows
 
+    def set_aside(self) -> set[str | None]:
+        """What rests among the dead letters."""
+        return self.dead
+
     def happens(self) -> None:
         """The wire sees something about a record."""
         self.seen.append(int(self.clock.now * 1e9))
@@ -123,6 +128,18 @@ def test_what_is_whole_is_over_soon(monkeypatch: pytest.MonkeyPatch) -> None:
     after, drain = pipe.drained_after()
     assert after == pytest.approx(QUIET_S, abs=0.2)
     assert drain.told()["why"] == "settled"
+
+
+def test_who_rests_among_the_dead_letters_is_waited_for_no_more(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """It is at its end as well as what is in the output; what is in neither is still missing."""
+    for dead, missing, quick in (({"b"}, 0, True), ({"x"}, 1, False)):
+        pipe = Pipe(monkeypatch)
+        pipe.dead = dead
+        took, drain = pipe.drained_after()
+        assert drain.missing == missing
+        assert (took < PATIENCE_S / 2) is quick
 
 
 def test_where_nobody_is_left_nobody_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -35,6 +35,7 @@ def advised(
     role: Role = Role.CONSUMER,
     by_fault: bool = True,
     aside: bool = False,
+    aside_in: tuple[str, ...] = (),
     system: str = "kafka",
     seen: Practice = UNSEEN,
 ) -> str:
@@ -60,7 +61,9 @@ def advised(
         semantic=semantic, failure_point=point, settings=settings, dead_letters=False
     )
     set_aside = frozenset({"b"}) if aside else frozenset()
-    account = SimpleNamespace(lost=lost, set_aside=set_aside, duplicated=duplicated, rows=rows)
+    account = SimpleNamespace(
+        lost=lost, set_aside=set_aside, duplicated=duplicated, rows=rows, aside_in=aside_in
+    )
     judgement: Any = SimpleNamespace(
         plan=plan, account=account, verdict=Verdict(Kind.BROKEN, "", by_fault=by_fault)
     )
@@ -157,6 +160,15 @@ def test_dead_letters_that_nobody_reads_are_mended_by_a_reader() -> None:
     """What is set aside is lost where dead letters are no part of the pipeline."""
     assert advised(aside=True) == (
         "read the dead letters before they are purged, and send again the messages that can succeed"
+    )
+
+
+def test_dead_letters_in_a_topic_may_be_declared() -> None:
+    """The user knows whether they are meant; the advice names the topic and the field."""
+    assert advised(aside=True, aside_in=("orders.dlq",)) == (
+        "if records may end in orders.dlq, say so in the declaration (dead_letters = "
+        '"orders.dlq"); if not, read the dead letters before they are purged, and send again the '
+        "messages that can succeed"
     )
 
 

@@ -260,6 +260,30 @@ class TestOnARealBroker:
         assert "the consumer did not acknowledge" in dry.verdict.reason
         assert seen_in(dry)["consumer"].requests["SUBSCRIBE"] == 1
 
+    def test_what_a_consumer_rejects_may_end_among_the_dead_letters(
+        self, system: DeclaredSystem, tmp_path: Path
+    ) -> None:
+        """If the declaration says so; and nobody waits for it."""
+        work = """    order = json.loads(message.body)
+    if order["number"] % 12 == 0:
+        connection.nack(message.headers["ack"])
+        continue
+"""
+        program = (EXAMPLES / "parcels" / "consumer.py").read_text()
+        line = "    with database:\n"
+        assert line in program
+        (tmp_path / "consumer.py").write_text(program.replace(line, work + line))
+        text = PARCELS.read_text().replace('"{id}"}', '"{id}", "number": {position}}')
+        text = text.replace("consumer.py {work}", f"{tmp_path}/consumer.py {{work}}")
+        text = text.replace("producer.py", f"{PARCELS.parent}/producer.py")
+        file = tmp_path / "pipeline.toml"
+        for word, kind in (('dead_letters = "DLQ.parcels"\n', Kind.KEPT), ("", Kind.BROKEN)):
+            file.write_text(word + text)
+            found = check(system, tmp_path / str(kind), file)["none"]
+            assert found.verdict.kind is kind, found.verdict.reason
+            assert "4 set aside" in found.verdict.reason
+            assert ("rested" in found.verdict.reason) is (kind is Kind.BROKEN)
+
 
 class TestOnARealArtemis:
     """Which takes no id twice."""

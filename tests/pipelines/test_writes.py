@@ -173,10 +173,7 @@ def test_a_dry_run_tells_what_was_written_or_why_nobody_knows(tmp_path: Path) ->
         {"event": "fetched", "conn": 1, "record": load.target.id, "reached": True, "w": 80},
     ]
     seen = events_of(told)
-    assert (given_at(seen, "consumer", load.target.id), given_at(seen, "consumer", "another")) == (
-        70,
-        None,
-    )
+    assert given_at(seen, "consumer") == {load.target.id: 70}
     nodes: Any = [Node(Role.CONSUMER), Node(Role.PROCESSOR, "it is a container")]
     with HistoryWriter(tmp_path / "r.jsonl", cell="c", by="runner") as history:
         Watch(nodes, tmp_path / "writes").tell(history, seen, load)
@@ -190,8 +187,29 @@ def test_a_dry_run_tells_what_was_written_or_why_nobody_knows(tmp_path: Path) ->
             {},
             (),
             (
-                f"the wire did not see that the consumer was given {load.target.id}; writes count "
-                "from then on"
+                f"the wire did not see that the consumer was given {load.target.id}, or a record "
+                "behind it; writes count from then on"
             ),
         ),
     ]
+
+
+def test_who_never_gets_the_target_is_counted_from_the_first_record_behind_it(
+    tmp_path: Path,
+) -> None:
+    """A stage that gets only some of the records: its writes are made for these."""
+    load = make_load(seed=1, salt="", count=24, unit=1)
+    at = load.target.position
+    before, first, last = (load.records[n].id for n in (at - 2, at, at + 1))
+    told: list[dict[str, Any]] = [
+        {"event": "conn", "conn": 1, "role": "consumer"},
+        *(
+            {"event": "fetched", "conn": 1, "record": record, "reached": True, "w": when}
+            for record, when in ((before, 40), (first, 70), (last, 80), (last, 90))
+        ),
+    ]
+    nodes: Any = [Node(Role.CONSUMER)]
+    with HistoryWriter(tmp_path / "r.jsonl", cell="c", by="runner") as history:
+        Watch(nodes, tmp_path / "writes").tell(history, events_of(told), load)
+    [written] = read_history(tmp_path).of(kinds.Writes)
+    assert (written.made, written.records, written.because) == ({"rename": [70]}, 2, None)

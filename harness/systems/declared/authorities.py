@@ -45,6 +45,8 @@ class Authorities:
             if pipeline.output.kind is OutputKind.TOPIC
             else None
         )
+        letters = pipeline.dead_letters
+        taken = self._found.letters.read_up_to(letters) if letters else {}
         rows = self._found.rows()
         log = observer.log(pipeline.topic)
         self._ends.observe_source()
@@ -59,6 +61,8 @@ class Authorities:
         if self._found.totals is not None:
             self._ends.observe_totals(self._found.totals, rows, stored=bool(copies))
             return
+        for topic, aside in self._found.letters.logs({result.record for result in found}).items():
+            self.observe_log(Hop.ASIDE, topic, aside, taken)
         if scene.faultless:
             self._ends.learn(found, stored=bool(copies))
         origins: dict[str | None, list[dict[str, Any]]] = defaultdict(list)
@@ -91,7 +95,7 @@ class Authorities:
         for result, copy in zip(results, copies, strict=True):
             # a copy without an id is something else that the programs write; if it was a record,
             # that record is missing
-            foreign = result.record is None and (hop is Hop.SINK or scene.pipeline.id is None)
+            foreign = result.record is None and (hop is not Hop.TOPIC or scene.pipeline.id is None)
             scene.history.write(
                 kinds.STORED,
                 hop=hop,

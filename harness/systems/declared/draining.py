@@ -53,7 +53,9 @@ class Drain:
         self.because = ""
         self.gap = 0.0
         self.missing: int | None = None
-        """How many records are not in the output; ``None`` before it was read."""
+        """How many records are neither in the output nor set aside where they may be; ``None``
+        before the output was read.
+        """
         self.rest = Rest(0.0, Why.ENDED)
         self.why = Why.ENDED
         """The weakest reason for the length of the rest so far: something that came later may have
@@ -171,7 +173,8 @@ class Drain:
             self._happened(self._changed)
             self._since = max(self._since, self._sized)
         self._results, self._changed = results, None
-        self.missing = len(self._standing.offered - results.keys())
+        ended = results.keys() | self._standing.set_aside()
+        self.missing = len(self._standing.offered - ended)
 
 
 class PatientDrain:

@@ -15,6 +15,7 @@ from harness.model.identity import REGISTRY, UnreadValueError
 from harness.model.logs import NOTICE
 from harness.pipelines.braces import fill
 from harness.pipelines.declaration import InputKind, OutputKind
+from harness.systems.declared.dead_letters import DeadLetters, DeadMessages
 from harness.systems.declared.nodes import StageError
 from harness.systems.declared.outputs import OutputError, results_of
 from harness.systems.declared.silence import name_of
@@ -84,6 +85,13 @@ class Found:
         aggregate = scene.pipeline.aggregate
         self.totals = None if aggregate is None else Totals(scene, aggregate)
         """The reader of totals, if the output's rows are totals and not records."""
+        self.letters = DeadLetters(scene, lambda copy: self.in_copy(copy).ids)
+        """The reader of dead letters in topics."""
+        self._aside: DeadLetters | DeadMessages = (
+            self.letters
+            if scene.pipeline.dialect.logs
+            else DeadMessages(scene, lambda value: self.in_message(value).ids)
+        )
 
     def _reader(self) -> Results | None:
         pipeline = self._scene.pipeline
@@ -98,10 +106,11 @@ class Found:
         )
 
     def size(self) -> Any:
-        """Return a value that changes while results arrive."""
+        """Return a value that changes while results, or dead letters, arrive."""
         if self.results is not None:
-            return self.results.size()
-        return tuple(self._scene.kafka.observer.ends(self._scene.pipeline.output.topic).items())
+            return self.results.size(), self._aside.ends()
+        ends = self._scene.kafka.observer.ends(self._scene.pipeline.output.topic)
+        return tuple(ends.items()), self._aside.ends()
 
     def ids(self) -> Sequence[str | None]:
         """Return the id of every result that is in the output now.
@@ -120,6 +129,14 @@ class Found:
         found = self.results_in(self.rows())
         left = {result.order for result in unfilled(found)}
         return [None if result.order in left else result.record for result in found]
+
+    def set_aside(self) -> set[str | None]:
+        """Return the id of every record that rests where the declaration says that one may end.
+
+        Raises:
+            OutputError: a value there cannot be read.
+        """
+        return self._aside.ids()
 
     def rows(self) -> Sequence[str]:
         """Return the rows of the output that can be results; none for an output of records in a

@@ -145,7 +145,8 @@ class Positions:
         if not was_given(behind, saved, given) or not (known or self._is_still(COMMITS_S)):
             return False
         try:
-            return is_recorded(saved, given, self._found.ids())
+            ended = {*self._found.ids(), *self._found.set_aside()}
+            return is_recorded(saved, given, ended)
         except OutputError:
             return False
 

@@ -83,6 +83,14 @@ class Standing:
         """
         return self._found.ids()
 
+    def set_aside(self) -> set[str | None]:
+        """Return the id of every record that rests where the declaration says that one may end.
+
+        Raises:
+            OutputError: a value there cannot be read.
+        """
+        return self._found.set_aside()
+
     def source_trouble(self) -> str | None:
         """Say why records are still to be sent, or return ``None``."""
         if trouble := self._feed.trouble():

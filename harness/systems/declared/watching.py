@@ -31,21 +31,24 @@ class Watch:
         self._nodes = tuple(nodes)
 
     def tell(self, history: HistoryWriter, seen: Sequence[Event], load: Load) -> None:
-        """Write down what each stage has written since it was given the target."""
+        """Write down what each stage has written since it was given the target; or, if it gets only
+        some of the records, the first one behind the target.
+        """
+        behind = [record.id for record in load.records[load.target.position - 1 :]]
         for node in self._nodes:
-            because, since = self._why_not[node.name], given_at(seen, node.name, load.target.id)
-            if because is None and since is None:
+            because, given = self._why_not[node.name], given_at(seen, node.name)
+            came = [record for record in behind if record in given]
+            if because is None and not came:
                 because = (
-                    f"the wire did not see that the {node.name} was given {load.target.id}; "
-                    "writes count from then on"
+                    f"the wire did not see that the {node.name} was given {load.target.id}, or a "
+                    "record behind it; writes count from then on"
                 )
-            made, files = node.written(since) if because is None and since is not None else ({}, ())
-            left = len(load.records) - load.target.position + 1
+            made, files = node.written(given[came[0]]) if because is None else ({}, ())
             history.write(
                 kinds.WRITES,
                 role=node.name,
                 made=made,
-                records=left,
+                records=len(came),
                 because=because,
                 files=[*files],
             )
@@ -59,14 +62,11 @@ def _why_not(node: CommandNode, log: Path) -> str | None:
     return None
 
 
-def given_at(seen: Sequence[Event], role: str, record: str) -> int | None:
-    """Return when a record first reached a stage (wall ns), as the wire saw it; ``None`` if it
-    never did.
-    """
+def given_at(seen: Sequence[Event], role: str) -> dict[str, int]:
+    """Return when each record first reached a stage (wall ns), as the wire saw it."""
     conns = {e.conn for e in seen if isinstance(e, kinds.Conn) and e.role == role}
-    given = (
-        e
-        for e in seen
-        if isinstance(e, kinds.Fetched) and e.record == record and e.reached and e.conn in conns
-    )
-    return next((e.w for e in given), None)
+    found: dict[str, int] = {}
+    for event in seen:
+        if isinstance(event, kinds.Fetched) and event.reached and event.conn in conns:
+            found.setdefault(str(event.record), event.w)
+    return found

@@ -1,0 +1,80 @@
+"""Draw the target of a cell from the records that its stage handles: a router's reader, or a reader
+of dead letters, gets only some.
+
+The dry run shows which. A record is known by its position in the source there: other cells give
+other ids. So a cell whose target is drawn so offers the records of the dry run, with the same keys.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import random
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from harness.controls import OnWire
+from harness.faults import NoFault
+from harness.model.cell import middle_of
+from harness.pipelines.dialects import Moment
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Mapping
+
+    from harness.model.cell import Load
+    from harness.model.scenario import Fault
+    from harness.pipelines.dialects import Dialect
+
+SENDING = frozenset(
+    {Moment.SEND, Moment.SEND_ANSWER, Moment.PRODUCER_ID, Moment.COMMIT, Moment.COMMIT_ANSWER}
+)
+"""Moments at which a sending stage has its results in hand."""
+
+
+@dataclass(frozen=True, slots=True)
+class Share:
+    """The records that one stage was given in the dry run, and those that it sent, by their
+    positions in the source (from 1). ``offered``: how many there were.
+    """
+
+    given: frozenset[int] = frozenset()
+    sent: frozenset[int] = frozenset()
+    offered: int = 0
+
+    def some(self, *, sent: bool) -> frozenset[int] | None:
+        """Return the records that the stage was given, or has ``sent``; ``None`` if it was all of
+        them, or if none was seen.
+        """
+        found = self.sent if sent else self.given
+        return found if 0 < len(found) < self.offered else None
+
+
+def share_of(fault: Fault, dialect: Dialect, shares: Mapping[str, Share]) -> frozenset[int] | None:
+    """Return the positions from which the target of a fault must be drawn; ``None``: any."""
+    if isinstance(fault, NoFault):
+        return None
+    at: Any = getattr(fault, "at", fault)
+    share = shares.get(str(at.role), Share())
+    sends = {dialect.steps[each][0] for each in SENDING if each in dialect.steps}
+    sends |= {step for each in SENDING for step in dialect.others.get(each, ())}
+    return share.some(sent=isinstance(at, OnWire) and at.api in sends)
+
+
+def middle(among: Collection[int], count: int) -> list[int]:
+    """Return those of the positions that are in the middle third of so many records.
+
+    >>> middle({12, 24, 36, 48}, 48)
+    [24]
+    """
+    third, end = middle_of(count)
+    return sorted(position for position in among if third < position <= end)
+
+
+def aimed(load: Load, among: Collection[int], salt: str) -> Load:
+    """Return the load with a target that is one of these positions in its middle third, drawn by
+    the salt. If possible, a later record has the target's key.
+    """
+    positions = middle(among, len(load.records))
+    last = {record.key: record.position for record in load.records}
+    better = [at for at in positions if last[load.records[at - 1].key] > at]
+    dice = random.Random(hashlib.sha256(salt.encode()).digest())
+    return replace(load, target=load.records[dice.choice(better or positions) - 1])
