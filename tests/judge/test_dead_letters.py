@@ -61,7 +61,7 @@ def test_a_dead_letter_of_an_aborted_transaction_is_none() -> None:
     story = run()
     aside(story, visible=False).update(waiting=None)
     found = judged(story, **DECLARED)
-    assert (found.verdict.kind, found.account.lost) == (Kind.BROKEN, {LAST})
+    assert (found.verdict.kind, found.account.lost) == (Kind.BROKEN, frozenset({LAST}))
 
 
 def test_what_is_recorded_and_set_aside_is_recorded() -> None:

@@ -33,6 +33,8 @@ from tests.judge.growing import end, tell
 from tests.pipelines.scenes import KILLS, nobody, standing_of, told
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from harness.model.plan import Plan
     from harness.pipelines.declaration import Pipeline
     from harness.systems.declared.scene import Scene
@@ -262,16 +264,22 @@ def test_without_a_word_lostack_finds_what_looks_like_dead_letters(
     assert cell.observed() == (expected if seen else [])
 
 
-def test_what_cannot_be_read_there_is_nobodys_fault(scenes: Scenes) -> None:
+def test_what_cannot_be_read_there_is_nobodys_fault(
+    scenes: Scenes, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A topic that nothing declares may hold anything; a declared one must hold records."""
     for declared, raised in (("", False), (DEAD, True)):
         cell = Cell(scenes, declared)
         strange = LogCopy(0, 0, 0, None, b"heartbeat", None, None, visible=True)
         whole = WholeLog({0: LogEnds(0, 1, 1)}, (strange,))
-        log = cell.scene.kafka.observer.log
-        cell.scene.kafka.observer.log = lambda topic, log=log, whole=whole: (
-            whole if topic == DEAD else log(topic)
-        )
+        observer = cell.scene.kafka.observer
+
+        def log_of(
+            topic: str, log: Callable[[str], WholeLog] = observer.log, whole: WholeLog = whole
+        ) -> WholeLog:
+            return whole if topic == DEAD else log(topic)
+
+        monkeypatch.setattr(observer, "log", log_of)
         if raised:
             with pytest.raises(Exception, match=f"no record of topic {DEAD} carries the id"):
                 cell.observed()

@@ -136,7 +136,7 @@ def test_who_rests_among_the_dead_letters_is_waited_for_no_more(
     """It is at its end as well as what is in the output; what is in neither is still missing."""
     for dead, missing, quick in (({"b"}, 0, True), ({"x"}, 1, False)):
         pipe = Pipe(monkeypatch)
-        pipe.dead = dead
+        pipe.dead = {*dead}
         took, drain = pipe.drained_after()
         assert drain.missing == missing
         assert (took < PATIENCE_S / 2) is quick
