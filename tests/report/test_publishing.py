@@ -90,7 +90,7 @@ def element(page: str, name: str) -> str:
 
 def matrix_of(text: str) -> Counter[tuple[str, int, int, str, int]]:
     """Return the spots of the Markdown's matrix: scenario (its failure point may follow), lost,
-    duplicated, outcome, runs.
+    duplicated, outcome, runs. What is not known counts as none.
     """
     spots: Counter[tuple[str, int, int, str, int]] = Counter()
     for line in text.splitlines():
@@ -100,8 +100,8 @@ def matrix_of(text: str) -> Counter[tuple[str, int, int, str, int]]:
                 lost, duplicated, outcome, runs = spot.groups()
                 spots[
                     first.replace("\\", "").partition(" (")[0],
-                    int(lost),
-                    int(duplicated),
+                    int(lost.replace("?", "0")),
+                    int(duplicated.replace("?", "0")),
                     outcome,
                     int(runs or 1),
                 ] += 1
