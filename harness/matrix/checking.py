@@ -188,7 +188,7 @@ class Check:
             fetching,
             written,
             moments={role: one.moments for role, one in seen.items()} if seen else None,
-            sending=[role for role, one in seen.items() if one.share.sent],
+            sending=[role for role in self._reading() if self._may_send(role, seen, only)],
             attached=self.system.attached,
         )
         names = [point.id for point in points]
@@ -209,6 +209,17 @@ class Check:
             cell.load()
         rest = tuple(cell for cell in cells if isinstance(cell.expectation, NotApplicable))
         return tuple(cell for cell in cells if cell not in rest), rest
+
+    def _reading(self) -> list[str]:
+        return [str(stage.known) for stage in self.pipeline.stages if stage.reads]
+
+    def _may_send(self, role: str, seen: Mapping[str, Seen], only: Sequence[str]) -> bool:
+        """Whether a reading stage has the points of a sending one: it sent records in the dry run,
+        or that is not known yet, or one of its points is asked for by name.
+        """
+        if role in seen and seen[role].share.sent:
+            return True
+        return not seen or any(name.startswith(f"{role}-") for name in only)
 
     def faults(
         self,

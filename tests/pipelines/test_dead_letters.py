@@ -392,6 +392,23 @@ def test_a_consumer_that_sends_is_tried_where_it_sends(tmp_path: Path) -> None:
     assert len(points) == len(set(points))
 
 
+def test_a_point_that_only_the_dry_run_shows_can_be_named_before_it(tmp_path: Path) -> None:
+    """As with --only. If the consumer turns out to send nothing, the point does not apply."""
+    pipeline, name = read_pipeline(PROGRAMS / "pipeline.toml"), "booking-crash-before-send"
+    check = Check(pipeline, DeclaredSystem(), tmp_path, "test")
+    check.plan({}, (name,))
+    [cell], _ = check.plan(shown(booking=BOTH["booking"]), (name,))
+    assert cell.scenario.id == name
+    quiet = dataclasses.replace(
+        shown(booking=Share(EVERY, offered=48))["booking"], requests={"Fetch": 9}, answers={}
+    )
+    cells, [never] = check.plan(shown() | {"booking": quiet}, (name,))
+    assert not cells
+    assert "the dry run saw no Produce request of the booking" in str(never.expectation)
+    with pytest.raises(DeclarationError, match="there is no failure point booking-crash-before-s"):
+        check.plan({}, ("booking-crash-before-sends",))
+
+
 def test_what_a_stage_gets_is_learnt_from_the_dry_run(tmp_path: Path) -> None:
     """From the wire, by the position of each record in the source; an answer that never arrived
     gives nothing.
