@@ -201,7 +201,7 @@ RUNTIMES = cases_of(
             of_runtimes.test_a_killed_node_is_reaped_and_says_how_it_ended: "a zombie is not reaped"
         },
         wrong_runtimes.SaysItLives: {
-            of_runtimes.test_a_killed_node_is_reaped_and_says_how_it_ended: "assert not True"
+            of_runtimes.test_a_killed_node_is_reaped_and_says_how_it_ended: r"assert \(True, Exit"
         },
         wrong_runtimes.SaysAnotherEnd: {
             partial(

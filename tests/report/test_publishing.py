@@ -63,7 +63,7 @@ def disagreements(folder: Path) -> list[str]:
     ):
         found.append("the sentence of the Markdown is not that of the summary")
     columns = ("scenario", "lost", "duplicated", "outcome", "runs")
-    wanted = Counter(tuple(spot[column] for column in columns) for spot in told["matrix"])
+    wanted = Counter(tuple(spot[column] or 0 for column in columns) for spot in told["matrix"])
     if wanted != matrix_of(text):
         found.append(
             "the matrices differ: "
