@@ -18,6 +18,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from harness.judge.signs import ABORTED, ABSORBED
+from harness.model.ending import RUNNER, counted
+from harness.model.history import read_files
 from harness.model.prediction import AtLeast, Exactly, Permitted, Select, Some
 from harness.model.scenario import Evidence, Role
 from harness.model.semantics import Semantic
@@ -699,6 +701,8 @@ def write(name: str, golden: Golden) -> None:
     for file_name, text in golden.raw:
         with (folder / "history" / file_name).open("a") as file:
             file.write(text)
+    if planned.ends:
+        end(folder / "history")
     counts = {
         column: ALL.get(column, 0) + golden.counts.get(column, 0)
         for column in {**ALL, **golden.counts}
@@ -713,6 +717,20 @@ def write(name: str, golden: Golden) -> None:
         "duplicated": sorted(golden.duplicated),
     }
     (folder / "expected.json").write_text(json.dumps(expected, indent=1) + "\n")
+
+
+def end(history: Path) -> None:
+    """Let a history end as the runner lets it: by a line that says what its files held."""
+    last: dict[str, Any] = {}
+    for file in sorted(history.glob("*.jsonl")):
+        rows = [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()]
+        ends = [row for row in rows if row["event"] == "cell" and row["phase"] == "ended"]
+        others = (json.dumps(row, separators=(",", ":")) + "\n" for row in rows if row not in ends)
+        file.write_text("".join(others), encoding="utf-8")
+        last = {**last, **(ends[-1] if ends else {}), "t": max(last.get("t", 0), rows[-1]["t"])}
+    files = counted(read_files(history)) | {RUNNER: counted([(RUNNER, ())])[RUNNER]}
+    line = {"line": 1, **last, "t": last["t"] + 1, "files": files}
+    (history / RUNNER).write_text(json.dumps(line, separators=(",", ":")) + "\n", encoding="utf-8")
 
 
 def main(names: list[str]) -> None:
