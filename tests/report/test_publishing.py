@@ -63,7 +63,9 @@ def disagreements(folder: Path) -> list[str]:
     ):
         found.append("the sentence of the Markdown is not that of the summary")
     columns = ("scenario", "lost", "duplicated", "outcome", "runs")
-    wanted = Counter(tuple(spot[column] or 0 for column in columns) for spot in told["matrix"])
+    wanted: Counter[tuple[Any, ...]] = Counter(
+        tuple(spot[column] or 0 for column in columns) for spot in told["matrix"]
+    )
     if wanted != matrix_of(text):
         found.append(
             "the matrices differ: "
@@ -88,11 +90,11 @@ def element(page: str, name: str) -> str:
     return found[1]
 
 
-def matrix_of(text: str) -> Counter[tuple[str, int, int, str, int]]:
+def matrix_of(text: str) -> Counter[tuple[Any, ...]]:
     """Return the spots of the Markdown's matrix: scenario (its failure point may follow), lost,
     duplicated, outcome, runs. What is not known counts as none.
     """
-    spots: Counter[tuple[str, int, int, str, int]] = Counter()
+    spots: Counter[tuple[Any, ...]] = Counter()
     for line in text.splitlines():
         first, *rest = (word.strip() for word in line.strip("| ").split("|"))
         for word in rest:
