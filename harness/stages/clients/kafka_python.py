@@ -55,10 +55,11 @@ _PATIENCE = {
     "bootstrap_timeout_ms": 20_000,
     "metrics_enabled": False,
 }
-METADATA_S = 10.0
 OUTAGE_S = 60.0
 CLOSE_MS = 1000
 POSITION_MS = 1000
+_NOBODY_THERE = (Errors.KafkaConnectionError, Errors.MetadataEmptyBrokerList)
+"""No broker answers, or the one that does is not registered yet: it names no broker at all."""
 
 
 def _patience(kind: Any) -> dict[str, Any]:
@@ -260,7 +261,19 @@ class Consumer:
         self._consumer.subscribe([topic], listener=_Listener(self._consumer, assigned))
         # known before the first poll, and of what is subscribed to: it joins again for what it
         # learns of afterwards
-        wait_until(lambda: topic in self._consumer.topics(), within_s=METADATA_S, because=topic)
+        wait_until(
+            partial(self._knows, topic),
+            within_s=OUTAGE_S,
+            because=f"a broker that knows topic {topic}",
+            poll_s=0.05,
+        )
+
+    def _knows(self, topic: str) -> bool:
+        """Ask a broker for the topics, and return whether this one is among them."""
+        try:
+            return topic in self._consumer.topics()
+        except _NOBODY_THERE:
+            return False
 
     def poll(self, most: int, within_s: float) -> list[Delivered]:
         """Poll, and repeat that while no broker can be reached: kafka-python raises an exception
@@ -271,10 +284,7 @@ class Consumer:
         def answered() -> bool:
             try:
                 found = self._consumer.poll(timeout_ms=int(within_s * 1000), max_records=most)
-            except (
-                Errors.KafkaConnectionError,
-                Errors.MetadataEmptyBrokerList,
-            ):  # nobody there, or not registered yet
+            except _NOBODY_THERE:
                 return False
             except (
                 Errors.UnknownBrokerIdError
