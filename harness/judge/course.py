@@ -13,9 +13,12 @@ from typing import TYPE_CHECKING
 from harness.judge.crosschecks import contradiction as crosscheck
 from harness.judge.firing import SIGKILL, Firing
 from harness.judge.load import load_of
+from harness.judge.queuechecks import wrong_count
 from harness.judge.rest import Rest
 from harness.model import events as kinds
 from harness.model.events import CellPhase, DrainPhase, End, NodePhase
+from harness.model.prediction import examples
+from harness.model.states import State
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -97,8 +100,23 @@ class Course:
             self._source_trouble,
             self._asked_too_early,
             lambda: crosscheck(self.plan, self.history),
+            lambda: None if self._misses_acknowledged() else wrong_count(self.history),
         )
         return next((reason for check in checks if (reason := check())), None)
+
+    def _misses_acknowledged(self) -> list[str]:
+        """Return the records that were acknowledged and have no result after a failed drain.
+
+        No count of messages can explain these away: the producer was told that they are stored, and
+        the sink, which is no part of the count, has no result. A control that must stand still
+        keeps every check.
+        """
+        if self.plan.control or self.drain is None or self.drain.phase != DrainPhase.FAILED:
+            return []
+        ended = {State.RECORDED, *((State.SET_ASIDE,) if self.plan.dead_letters else ())}
+        return [
+            row["record"] for row in self._found.rows if row["acked"] and row["state"] not in ended
+        ]
 
     def experiment(self) -> str | None:
         """Say why the experiment was unsound, or return ``None``. Forbidden anomalies that were
@@ -145,8 +163,16 @@ class Course:
                 if self.drain.at_once
                 else "no progress until the deadline"
             )
-            return f"{how}: {self.drain.stage}: {self.drain.because}{ended}"
+            return f"{how}: {self.drain.stage}: {self.drain.because}{ended}{self._although()}"
         return None
+
+    def _although(self) -> str:
+        """Say which count is wrong, and what is missing all the same."""
+        missing = self._misses_acknowledged()
+        wrong = wrong_count(self.history) if missing else None
+        if wrong is None:
+            return ""
+        return f"; {examples(frozenset(missing))} acknowledged and not recorded, and {wrong}"
 
     def _gave_up(self) -> Iterator[kinds.Stopped]:
         """Return the programs that ended by an error after the fault and before the drain was given

@@ -2,7 +2,8 @@
 every copy has one place.
 
 :mod:`harness.judge.crosschecks` calls these checks. Each check looks at each line once, and skips
-copies in logs.
+copies in logs. The counts have a check of their own (:func:`wrong_count`), for the judge must be
+able to say what is missing although a count is wrong.
 """
 
 from __future__ import annotations
@@ -76,33 +77,29 @@ def _elsewhere(told: _Told) -> str | None:
     )
 
 
-def _miscounted(told: _Told) -> str | None:
-    """A broker's count that differs from the messages that its observer saw waiting.
+def wrong_count(history: History) -> str | None:
+    """Say which count of a broker differs from the messages that its observer saw waiting, or
+    return ``None``.
 
-    A journal does not say which message is in flight: the observer takes those for it that a
-    consumer has on an open connection. A broker may keep more so, for one that is gone. What is too
-    many there is too few among the ready ones then.
+    What is ready and what is in flight are compared as one number. No journal says which message a
+    consumer has, so the observer takes for it what the wire saw arrive on an open connection. But a
+    consumer's library may have dropped it, or given it back; a broker may keep one for a consumer
+    that is gone; and some count nothing as in flight.
     """
-    seen: Counter[tuple[object, object]] = Counter()
-    for copy in told.copies:
-        seen[copy.queue, copy.waiting] += copy.counts
-    for queue, count in told.counted.items():
-        held = max(0, count.in_flight - seen[queue, Waiting.IN_FLIGHT])
-        held = held if seen[queue, Waiting.READY] - count.ready == held else 0
-        there = {
-            Waiting.READY: seen[queue, Waiting.READY] - held,
-            Waiting.IN_FLIGHT: seen[queue, Waiting.IN_FLIGHT] + held,
-        }
-        counts = {
-            Waiting.READY: count.ready,
-            Waiting.IN_FLIGHT: count.in_flight,
-            Waiting.SCHEDULED: count.scheduled,
-        }
-        for waiting, counted in counts.items():
-            if (found := there.get(waiting, seen[queue, waiting])) != counted:
+    seen: Counter[tuple[str, Waiting | None]] = Counter()
+    for copy in history.of(kinds.Stored):
+        if not of_log(copy):
+            seen[str(copy.queue), copy.waiting] += copy.counts
+    for queue, count in {e.queue: e for e in history.of(kinds.Counted)}.items():
+        there = seen[queue, Waiting.READY] + seen[queue, Waiting.IN_FLIGHT]
+        for what, counted, found in (
+            ("ready or in flight", count.ready + count.in_flight, there),
+            ("scheduled", count.scheduled, seen[queue, Waiting.SCHEDULED]),
+        ):
+            if counted != found:
                 return (
-                    f"the broker counts {counted} messages {waiting} in {queue}, but the "
-                    f"observer saw {found} there"
+                    f"the broker counts {counted} messages {what} in {queue}, but the observer saw "
+                    f"{found} there"
                 )
     return None
 
@@ -178,7 +175,6 @@ def _homeless(told: _Told) -> str | None:
 _CHECKS: tuple[Callable[[_Told], str | None], ...] = (
     _uncounted,
     _elsewhere,
-    _miscounted,
     _copied_twice,
     _parted,
     _waits_and_does_not,

@@ -70,8 +70,8 @@ WORTH_A_BROKER = 2
 long as one cell.
 """
 OWN_LANES = 2
-"""How many brokers run at once for cells that kill theirs. Two cores cannot use more; a launcher
-may ask for fewer.
+"""How many brokers, at most, run at once for cells that kill theirs. The second one runs when no
+cell needs several brokers any more: two cores cannot drive both. A launcher may ask for fewer.
 """
 
 
@@ -339,12 +339,13 @@ class _Run:
         ):  # one lane begins with those that kill it; the others help
             return ((OF_ONE_BROKER[::-1], 1, 1), (OF_ONE_BROKER, jobs - 1, 1))
         own = system.own_at_once if isinstance(system, LimitsDeployments) else OWN_LANES
+        helps = (Deployment.OWN,) if min(own, jobs) > 1 else ()
         return (
             ((Deployment.SHARED,), 1, jobs),
             (SECURED, 1, 1),
-            ((Deployment.OWN,), min(own, jobs), 1),
+            ((Deployment.OWN,), 1, 1),
             # one after the other: three or four brokers are enough at once
-            ((Deployment.CLUSTER, Deployment.APART, Deployment.SMALL), 1, 1),
+            ((Deployment.CLUSTER, Deployment.APART, Deployment.SMALL, *helps), 1, 1),
         )
 
     def _waiting(

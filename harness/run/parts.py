@@ -42,6 +42,24 @@ class Feed(Protocol):
         """Wait until all records are in the pipeline that must be there before reading begins."""
 
 
+@dataclass(frozen=True, slots=True)
+class FeedAfter:
+    """A feed that starts after something else. Implements :class:`Feed`."""
+
+    wait: Callable[[], None]
+    """Called before the feed starts; returns when it may."""
+    feed: Feed
+
+    def start(self) -> None:
+        """Wait, then start the feed."""
+        self.wait()
+        self.feed.start()
+
+    def await_filled(self) -> None:
+        """Wait until the feed has filled the source."""
+        self.feed.await_filled()
+
+
 class When(Enum):
     """When the reading stages start."""
 

@@ -19,6 +19,7 @@ from kafka.structs import ConsumerGroupMetadata, OffsetAndMetadata
 
 from harness.model.scenario import Role
 from harness.model.waiting import wait_until
+from harness.stages.clients.kafka_python import Producer
 from harness.wire.rules import Direction
 
 if TYPE_CHECKING:
@@ -152,9 +153,7 @@ def test_kafka_python_sends_nothing_any_more_to_a_leader_that_is_no_broker() -> 
         """Whether the record, long past its delivery time-out, was given up; the sender's own loop
         goes on after an error.
         """
-        with pytest.raises(
-            UnknownBrokerIdError
-        ):  # mended: the program's own patience, TOLD_S, is not needed
+        with pytest.raises(UnknownBrokerIdError):  # mended: Producer need not outlive it
             sender.run_once()
         return not waiting.has_undrained() or next(rounds) > 100
 
@@ -165,6 +164,17 @@ def test_kafka_python_sends_nothing_any_more_to_a_leader_that_is_no_broker() -> 
         assert waiting.has_undrained(), "mended: what was not sent in time is given up"
     finally:
         client.close()
+
+
+def test_our_producer_outlives_a_leader_that_is_no_broker(kafka: KafkaTransport) -> None:
+    """It asks for metadata again, and the next answer names a leader that is there."""
+    kafka.observer.create_topics({"in": (1, {})})
+    client = KafkaProducer(bootstrap_servers=kafka.broker.bootstrap)
+    ours = Producer(client)
+    ours.send("in", b"1", None, []).wait(20)
+    client._metadata._partitions["in"][0].leader_id = 99
+    assert ours.send("in", b"2", None, []).wait(20).offset == 1
+    ours.close(1)
 
 
 def test_kafka_python_forgets_what_a_coordinator_that_is_away_was_to_be_asked() -> None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from harness.judge import crosschecks, queuechecks
+from harness.judge import course, crosschecks, queuechecks
 from harness.judge.signs import ABSORBED
 from harness.judge.verdict import Kind
 from harness.model.scenario import Evidence, Role
@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
 Changes = dict[str, Any]
 OTHER = RECORDS[0]
+COUNT = "wrong_count"
+"""The one check that the judge asks by itself."""
 
 
 def absorbed(story: QueueStory) -> None:
@@ -106,46 +108,55 @@ WRONG: dict[str, tuple[str, str, Callable[[QueueStory], object], str]] = {
         "the wire saw deliveries from other/q, but the broker counted the messages of q",
     ),
     "a message that was not seen": (
-        "_miscounted",
+        COUNT,
         "a crash",
         change("counted", {"ready": 2}),
-        "the broker counts 2 messages ready in q, but the observer saw 0 there",
+        "the broker counts 2 messages ready or in flight in q, but the observer saw 0 there",
     ),
     "a message in flight that was not seen": (
-        "_miscounted",
+        COUNT,
         "a crash",
         change("counted", {"in_flight": 1}),
-        "1 messages in-flight in q, but the observer saw 0",
-    ),
-    "a message in flight at a living consumer that the broker counts as ready": (
-        "_miscounted",
-        "a crash",
-        lambda s: (
-            stays(s, TARGET, "in-flight"),
-            first(s, "counted", queue=QUEUE).update(ready=1, in_flight=0),
-        ),
-        "the broker counts 1 messages ready in q, but the observer saw 0 there",
+        "1 messages ready or in flight in q, but the observer saw 0",
     ),
     "more in flight than wait at all": (
-        "_miscounted",
+        COUNT,
         "a crash",
         lambda s: (
             stays(s, TARGET, "ready"),
             first(s, "counted", queue=QUEUE).update(ready=0, in_flight=2),
         ),
-        "the broker counts 0 messages ready in q, but the observer saw 1 there",
+        "the broker counts 2 messages ready or in flight in q, but the observer saw 1 there",
+    ),
+    "one in flight that the broker does not count at all": (
+        COUNT,
+        "a crash",
+        lambda s: (
+            stays(s, TARGET, "in-flight"),
+            first(s, "counted", queue=QUEUE).update(ready=0, in_flight=0),
+        ),
+        "the broker counts 0 messages ready or in flight in q, but the observer saw 1 there",
     ),
     "a scheduled message that was not seen": (
-        "_miscounted",
+        COUNT,
         "a crash",
         change("counted", {"scheduled": 1}),
         "1 messages scheduled in q, but the observer saw 0",
     ),
+    "one that waits now, and that the broker counts for later": (
+        COUNT,
+        "a crash",
+        lambda s: (
+            stays(s, TARGET, "ready"),
+            first(s, "counted", queue=QUEUE).update(ready=0, scheduled=1),
+        ),
+        "the broker counts 0 messages ready or in flight in q, but the observer saw 1 there",
+    ),
     "a message that is not counted": (
-        "_miscounted",
+        COUNT,
         "set aside",
         change("counted", {"in_flight": 0}, queue="dlq"),
-        "the broker counts 0 messages in-flight in dlq, but the observer saw 1 there",
+        "the broker counts 0 messages ready or in flight in dlq, but the observer saw 1 there",
     ),
     "two copies at one place": (
         "_copied_twice",
@@ -287,6 +298,8 @@ def test_nobody_else_says_so(name: str, monkeypatch: pytest.MonkeyPatch) -> None
         monkeypatch.setattr(
             module, names, tuple(one for one in getattr(module, names) if one.__name__ != check)
         )
+    if check == COUNT:
+        monkeypatch.setattr(course, COUNT, lambda _: None)
     story, changes = prepared(right, spoil)
     assert not re.search(because, judged(story, **changes).verdict.reason)
 
@@ -298,21 +311,123 @@ def test_every_check_is_tried() -> None:
     }
 
 
-def test_a_message_that_the_broker_keeps_for_the_dead_is_left() -> None:
-    """No journal says what is in flight: what nobody has on an open connection may be so, and then
-    all waits for it.
+def never_drained(story: QueueStory, because: str = "something waits") -> None:
+    """The drain failed: the queue was never empty."""
+    first(story, "drain", phase="completed").update(phase="failed", stage="queue", because=because)
+
+
+STANDS_STILL = "no progress until the deadline: queue: something waits"
+
+
+@pytest.mark.parametrize("waiting", ["ready", "in-flight"])
+@pytest.mark.parametrize("counted", ["ready", "in_flight"])
+def test_who_has_a_message_contradicts_nothing(waiting: str, counted: str) -> None:
+    """No journal says what is in flight, and the wire cannot know it either.
+
+    A library may have dropped what arrived, a broker may keep one for a consumer that is gone, and
+    Pulsar counts nothing in flight for an exclusive subscription.
     """
     story = queue_run()
-    stays(story, TARGET, "ready")
-    first(story, "counted", queue=QUEUE).update(ready=0, in_flight=1)
-    first(story, "drain", phase="completed").update(
-        phase="failed", stage="queue", because="1 in flight"
-    )
+    stays(story, TARGET, waiting)
+    first(story, "counted", queue=QUEUE).update({"ready": 0, "in_flight": 0, counted: 1})
+    never_drained(story)
     found = judged(story).verdict
-    assert (found.kind, found.reason) == (
-        Kind.STUCK,
-        "no progress until the deadline: queue: 1 in flight",
-    )
+    assert (found.kind, found.reason) == (Kind.STUCK, STANDS_STILL)
+
+
+def acknowledged_in_parts(story: QueueStory) -> None:
+    """The target is acknowledged, and its two parts wait beside a part that was sent before; its
+    consumer has been given all of them, and drops them.
+
+    The broker has an exclusive subscription, for which it counts nothing as in flight.
+    """
+    without(story, lambda row: row["event"] == "recorded" and row["record"] == TARGET)
+    without(story, lambda row: row["event"] == "removed" and row["record"] == TARGET)
+    first(story, "stored", record=TARGET).update(waiting="in-flight", parts=2, counts=2)
+    stays(story, None, "ready", foreign=True)
+    first(story, "counted", queue=QUEUE).update(ready=3, in_flight=0)
+    never_drained(story)
+
+
+def test_an_acknowledged_message_in_parts_that_nobody_takes_is_no_contradiction() -> None:
+    """The run stands still, and is not void for what the broker counts as ready."""
+    story = queue_run()
+    acknowledged_in_parts(story)
+    found = judged(story)
+    assert (found.verdict.kind, found.verdict.reason) == (Kind.STUCK, STANDS_STILL)
+    assert found.account.left == {TARGET}
+
+
+def miscounted(story: QueueStory) -> None:
+    """The broker counts two messages that nobody saw."""
+    count = first(story, "counted", queue=QUEUE)
+    count["ready"] += 2
+
+
+def acknowledged_and_gone(story: QueueStory) -> None:
+    """Nothing shows what became of the target, and the queue is never empty."""
+    for kind in ("recorded", "removed", "stored"):
+        drop(kind, record=TARGET)(story)
+    never_drained(story)
+
+
+def in_parts_and_unanswered(story: QueueStory) -> None:
+    """The producer was not told that the target is stored."""
+    acknowledged_in_parts(story)
+    drop("acked", record=TARGET)(story)
+
+
+def rests_aside(story: QueueStory) -> None:
+    """The target is among the dead letters, and the queue is never empty."""
+    drop("recorded", record=TARGET)(story)
+    stays(story, TARGET, "ready", "dlq", hop="aside")
+    never_drained(story)
+
+
+MISSING: dict[str, Callable[[QueueStory], object]] = {
+    "it waits": acknowledged_in_parts,
+    "it is gone": acknowledged_and_gone,
+}
+
+
+@pytest.mark.parametrize("name", MISSING)
+def test_a_wrong_count_hides_no_missing_record(name: str) -> None:
+    """The producer was told that it is stored, and the sink does not have it: a count says nothing
+    about either.
+    """
+    story = queue_run()
+    MISSING[name](story)
+    miscounted(story)
+    found = judged(story).verdict
+    assert found.kind is Kind.STUCK, found
+    assert re.fullmatch(
+        f"{STANDS_STILL}; {TARGET} acknowledged and not recorded, and the broker counts [25] "
+        "messages ready or in flight in q, but the observer saw [03] there",
+        found.reason,
+    ), found.reason
+
+
+TRUE_CONTRADICTIONS: dict[str, tuple[Callable[[QueueStory], object], Changes]] = {
+    "all are recorded": (never_drained, {}),
+    "it was not acknowledged": (in_parts_and_unanswered, {}),
+    "it may be set aside": (rests_aside, {"dead_letters": True}),
+    "the drain completed": (drop("recorded", record=TARGET), {}),
+    "a control": (acknowledged_in_parts, {"control": True}),
+}
+
+
+@pytest.mark.parametrize("name", TRUE_CONTRADICTIONS)
+def test_a_wrong_count_voids_what_it_could_explain(name: str) -> None:
+    """A wrong count is a contradiction, where no acknowledged record is missing after a failed
+    drain.
+    """
+    make, changes = TRUE_CONTRADICTIONS[name]
+    story = queue_run()
+    make(story)
+    miscounted(story)
+    found = judged(story, **changes).verdict
+    assert found.kind is Kind.VOID, found
+    assert found.reason.startswith("the broker counts "), found.reason
 
 
 def test_a_broker_that_counts_parts_is_believed() -> None:
@@ -341,9 +456,10 @@ def test_a_broker_that_counts_other_parts_is_not(counted: int) -> None:
     stays(story, None, "ready", foreign=True)
     first(story, "counted", queue=QUEUE).update(ready=counted)
     found = judged(story).verdict
-    assert (found.kind, found.reason) == (
-        Kind.VOID,
-        f"the broker counts {counted} messages ready in {QUEUE}, but the observer saw 4 there",
+    assert found.kind is Kind.VOID
+    assert found.reason == (
+        f"the broker counts {counted} messages ready or in flight in {QUEUE}, but the observer "
+        "saw 4 there"
     )
 
 

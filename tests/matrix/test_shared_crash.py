@@ -62,6 +62,30 @@ def test_the_broker_dies_when_all_are_held_and_once(at_once: Callable[..., Futur
     assert kill.done == 1
 
 
+def test_records_flow_when_all_are_prepared(at_once: Callable[..., Future[None]]) -> None:
+    """Who is prepared first waits, and who leaves is not waited for; with nobody to share, none
+    waits.
+    """
+    volley = SharedCrash("abc")
+    early = at_once(volley.begin, "a")
+    with pytest.raises(TimeoutError):
+        early.result(0.2)
+    volley.leave("b")
+    volley.begin("c")
+    early.result(WITHIN_S)
+    SharedCrash(()).begin("a")
+
+
+def test_who_is_never_prepared_keeps_the_others_for_a_while(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """They go on after a limited time, and still await it at the death."""
+    monkeypatch.setattr(volleys, "BEGIN_S", 0.1)
+    volley = SharedCrash("ab")
+    volley.begin("a")
+    volley.begin("b")
+
+
 def test_every_step_waits_for_all(at_once: Callable[..., Future[str]]) -> None:
     """The broker comes back when what each cell had held is disposed of."""
     volley, kill, restart = SharedCrash("ab"), Counted(), Counted()

@@ -137,7 +137,7 @@ def hidden() -> list[Case]:
             EOS,
             VOID,
             {},
-            f"the broker counts {k} messages ready in queue, but the observer saw 0",
+            f"the broker counts {k} messages ready or in flight in queue, but the observer saw 0",
             QUEUE,
         )
         for k in NUMBERS
@@ -148,7 +148,7 @@ def hidden() -> list[Case]:
             ALO,
             VOID,
             {"left_in_topic": 2},
-            "counts 1 messages ready in queue, but the observer saw 2",
+            "counts 1 messages ready or in flight in queue, but the observer saw 2",
             QUEUE,
         ),
         Case(

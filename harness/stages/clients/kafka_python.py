@@ -179,6 +179,26 @@ def last_committed(stage: Stage, topic: str) -> bytes | None:
         consumer.close(autocommit=False)
 
 
+def _outlive_unknown_leader(producer: Any) -> None:
+    """Let the producer ask for metadata again when a partition's leader is not among the brokers.
+
+    A broker reads leaders and brokers one after the other when it answers a metadata request. If
+    the leader is put out between the two, the answer names a leader that it does not list. The
+    sender of kafka-python 3.0.12 then fails in each round before it reads from the network, and so
+    forever: the producer never sends anything again, and no record of it expires.
+    """
+    client, metadata = producer._sender._client, producer._metadata  # noqa: SLF001 - no other way in
+    connect = client.maybe_connect
+
+    def maybe_connect(node: int, **options: Any) -> None:
+        try:
+            connect(node, **options)
+        except Errors.UnknownBrokerIdError:
+            metadata.request_update()
+
+    client.maybe_connect = maybe_connect
+
+
 class Pending:
     """A record that is being sent: a future of kafka-python."""
 
@@ -197,6 +217,7 @@ class Producer:
 
     def __init__(self, producer: Any) -> None:
         self._producer = producer
+        _outlive_unknown_leader(producer)
 
     def init_transactions(self) -> None:
         """Fence other producers with this transactional id."""

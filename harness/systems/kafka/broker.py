@@ -143,14 +143,17 @@ def properties(
     } | _quorum(voters, alone=alone)
 
 
+BROKER_SESSION = "broker.session.timeout.ms"
+
+
 def _quorum(voters: Iterable[str], *, alone: bool) -> dict[str, str]:
     """Return the settings of the controller quorum, for controllers and brokers."""
     return {
         "controller.quorum.voters": ",".join(voters),
         "controller.listener.names": "CONTROLLER",
-        # a broker killed by SIGKILL comes back without waiting for its own old registration; one of
-        # several must not be taken for dead while a busy machine keeps it waiting
-        "broker.session.timeout.ms": "1000" if alone else "2000",
+        # one of several must not be taken for dead while a busy machine keeps it waiting, and one
+        # alone even less: nobody could take its place
+        BROKER_SESSION: "10000" if alone else "2000",
         "broker.heartbeat.interval.ms": "200",
         "controller.quorum.election.timeout.ms": "200",
         "controller.quorum.fetch.timeout.ms": "500" if alone else "1500",
@@ -188,6 +191,7 @@ class Broker:
         self.controls = number > len(quorum)
         """Whether it is only a controller."""
         self.ports = (*quorum, *apart)[number - 1]
+        self._alone = len(quorum) + len(apart) == 1
         self.data = directory / "data"
         self._runtime = runtime
         self._ground = ground
@@ -199,12 +203,6 @@ class Broker:
             settings or {}
         )
         self.node: Node | None = None
-
-    def outlive_starvation(self) -> None:
-        """Set a long registration time-out, so that a busy machine does not fence the broker. For
-        brokers that no fault kills.
-        """
-        self._settings["broker.session.timeout.ms"] = "10000"
 
     def process(self) -> Node:
         """Return the node's process, dead or alive.
@@ -268,8 +266,11 @@ class Broker:
 
     def launch(self) -> None:
         """Start the process, without waiting."""
+        settings = self._settings
+        if self.node is not None and self._alone:  # not kept waiting by its own old registration
+            settings = settings | {BROKER_SESSION: "1000"}
         spec = self._ground.broker(
-            self.name, self._settings, self._directory, [self.ports.direct], self._disk
+            self.name, settings, self._directory, [self.ports.direct], self._disk
         )
         self.node = self._runtime.start(spec)
 

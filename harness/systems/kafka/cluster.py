@@ -20,6 +20,7 @@ from harness.proofs.leadership import TRANSACTION_LOG
 from harness.protocols.kafka.batches import read_batches
 from harness.protocols.kafka.steps import Api
 from harness.run.nodes import ServerNode
+from harness.run.parts import FeedAfter
 from harness.systems.kafka.broker import INTER_BROKER, INTERNAL_TOPICS, Broker, name_of
 from harness.wire.rules import Action, Direction, Rule
 
@@ -88,7 +89,7 @@ class ClusterBrokers:
         """Return a feed that first waits until the first broker, which leads no data, leads Kafka's
         internal topics.
         """
-        return FromHome(self._await_home, producing)
+        return FeedAfter(self._await_home, producing)
 
     def servers(self) -> Mapping[Role, Callable[[], Target]]:
         """Return, by role, a function that asks the cluster for the broker of that role now."""
@@ -193,25 +194,6 @@ class ClusterBrokers:
         first = others[(cell.seed + partition) % len(others)]
         rest = [number for number in (*others, 1) if number != first]
         return [first, *rest][: self._scene.settings.topic.replicas]
-
-
-@dataclass(frozen=True)
-class FromHome:
-    """A feed that starts once the first broker leads Kafka's internal topics. Implements
-    :class:`harness.run.parts.Feed`.
-    """
-
-    await_home: Callable[[], None]
-    feed: Feed
-
-    def start(self) -> None:
-        """Wait until the first broker leads, then start the feed."""
-        self.await_home()
-        self.feed.start()
-
-    def await_filled(self) -> None:
-        """Wait until the feed has filled the source."""
-        self.feed.await_filled()
 
 
 @dataclass

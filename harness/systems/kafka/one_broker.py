@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from harness.model.scenario import Role
 from harness.run.nodes import ServerNode
+from harness.run.parts import FeedAfter
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -43,8 +44,10 @@ class OneBroker:
         self._crash.leave(self._scene.cell.id)
 
     def feed(self, producing: Feed) -> Feed:
-        """Return the feed unchanged."""
-        return producing
+        """Return a feed that first waits until all cells that share the broker's crash are
+        prepared.
+        """
+        return FeedAfter(partial(self._crash.begin, self._scene.cell.id), producing)
 
     def servers(self) -> Mapping[Role, Callable[[], Target]]:
         """Return the broker as a target, if this cell may kill it."""

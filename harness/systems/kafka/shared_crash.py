@@ -16,13 +16,17 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
+BEGIN_S = 30.0
+"""How long (seconds) cells that are prepared wait for the others before their records flow. Nothing
+is held then.
+"""
 PATIENCE_S = 10.0
 """How long (seconds) cells at their failure point wait for the others. After that their clients
 would time out.
 """
 RETURN_S = 60.0
 """How long (seconds) cells wait for others that still work on the dead broker's files."""
-DEATH, RETURN = "the broker's death", "the broker's return"
+BEGIN, DEATH, RETURN = "the first record", "the broker's death", "the broker's return"
 
 
 class SharedCrash:
@@ -42,6 +46,16 @@ class SharedCrash:
         """Stop waiting for this cell."""
         with self._lock:
             self._awaited.discard(member)
+
+    def begin(self, member: str) -> None:
+        """Wait until all cells are prepared, for a limited time, so that all come to their failure
+        points at about the same time.
+        """
+        with self._lock:
+            there = self._there.setdefault(BEGIN, set())
+            there.add(member)
+        with suppress(WaitTimeoutError):
+            self._await_all(BEGIN, there, BEGIN_S)
 
     def die(self, member: str, kill: Callable[[], T]) -> T:
         """Wait until all cells are held, for a limited time, then call ``kill`` once; return its
@@ -80,6 +94,9 @@ class SharedCrash:
                 )
             there = self._there.setdefault(step, set())
             there.add(member)
+        self._await_all(step, there, within_s)
+
+    def _await_all(self, step: str, there: set[str], within_s: float) -> None:
         wait_until(
             lambda: step in self._results or self._awaited <= there,
             within_s=within_s,

@@ -114,8 +114,7 @@ class Prepared:
         roles: tuple[str, ...] = (),
         settings: Mapping[str, str] | None = None,
     ) -> KafkaTransport:
-        """Return brokers that are not started yet. Shared brokers get a long registration time-out,
-        for busy machines.
+        """Return brokers that are not started yet.
 
         ``security``: how clients log in, if the deployment does not say it; ``roles``: further
         roles with a listener; ``settings``: of the brokers, in place of lostack's.
@@ -126,11 +125,7 @@ class Prepared:
             roles=roles,
             settings=settings or {},
         )
-        transport = KafkaTransport(self.stood_on(), directory, shape)
-        if need.shared:
-            for server in transport.servers:
-                server.outlive_starvation()
-        return transport
+        return KafkaTransport(self.stood_on(), directory, shape)
 
     def services(self, transport: KafkaTransport, reader: str) -> Services:
         """Return the services beside these brokers, not started yet."""
