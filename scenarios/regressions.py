@@ -98,7 +98,11 @@ CORPUS: tuple[PublishedBug, ...] = (
                 Trial(FENCED, client, Kind.KEPT)
                 for client in ("kafka-python==3.0.12", "confluent-kafka==2.16.1")
             ),
-            *(Trial(cell, "java==4.3.0", Kind.KEPT) for cell in (LATE, REVIVED, HALF)),
+            *(
+                Trial(cell, client, Kind.KEPT)
+                for client in ("java==4.3.0", "java==4.4.0")
+                for cell in (LATE, REVIVED, HALF)
+            ),
         ),
     ),
     PublishedBug(
@@ -126,8 +130,9 @@ CORPUS: tuple[PublishedBug, ...] = (
         ),
         "https://github.com/apache/kafka/pull/22680",
         convicts=tuple(
-            Trial(UNMARKED, client, Kind.BROKEN, system="kafka==4.3.0")
-            for client in ("kafka-python==3.0.12", "confluent-kafka==2.16.1", "java==4.3.0")
+            Trial(UNMARKED, client, Kind.BROKEN, system=f"kafka=={version}")
+            for version in ("4.3.0", "4.4.0")
+            for client in ("kafka-python==3.0.12", "confluent-kafka==2.16.1", f"java=={version}")
         ),
         acquits=(Trial(UNMARKED, "kafka-python==3.0.12", Kind.KEPT, system="kafka==4.2.0"),),
     ),
@@ -157,7 +162,7 @@ CORPUS: tuple[PublishedBug, ...] = (
         convicts=(Trial(UNFED, "kafka-streams==3.3.2", Kind.BROKEN, system="streams"),),
         acquits=tuple(
             Trial(UNFED, client, Kind.KEPT, system="streams")
-            for client in ("kafka-streams==3.4.0", "kafka-streams==4.3.0")
+            for client in ("kafka-streams==3.4.0", "kafka-streams==4.3.0", "kafka-streams==4.4.0")
         ),
     ),
     PublishedBug(

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any
 
 from harness.judge.claims import broken_invariants, broken_order, wrong_totals
 from harness.judge.course import Course
+from harness.judge.guarantees import Guarantees
 from harness.judge.logs import broken_log, went_elsewhere
 from harness.judge.movement import Movement, copies_between, counted, movement_of
 from harness.judge.readers import Readers, told_of
@@ -187,6 +188,7 @@ def _verdict(
         else course.stuck() or course.unrest() or course.unhealthy_after()
     )
     wrong = None if blind else broken_log(plan, history)
+    guarantees = Guarantees(plan, history)
     unsound = blind or objection or moving or wrong
     as_predicted = (
         contradiction is None and not unsound and _anomalies(found) == frozenset(plan.also)
@@ -204,6 +206,7 @@ def _verdict(
         (Kind.BROKEN, forbidden),
         (Kind.BROKEN, lost),
         (Kind.BROKEN, lambda: broken_order(plan, found)),
+        (Kind.BROKEN, guarantees.broken),
         (Kind.BROKEN, lambda: broken_invariants(history) if course.drained() else None),
         (Kind.VOID, lambda: objection),
         (Kind.VOID, lambda: _no_effect(plan, found, select)),
@@ -231,7 +234,7 @@ def _verdict(
     effect = not _anything_goes(plan) or bool(harmed or _effects(plan, history, signs))
     return Verdict(
         Kind.KEPT,
-        _kept(plan, history, found, signs, course),
+        "; ".join((_kept(plan, history, found, signs, course), *guarantees.told())),
         plan.control,
         as_predicted,
         fired,

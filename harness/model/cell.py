@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from harness.model.pipeline import Settings
     from harness.model.scenario import Expectation, Scenario
-    from harness.model.semantics import Semantic
+    from harness.model.semantics import Guarantee, Semantic
 
 DEFAULT_RECORDS = 24
 LEAST_RECORDS = 12
@@ -93,6 +93,11 @@ class Cell:
     def ordered(self) -> bool:
         """Whether the cell claims that the records of a key are recorded in their order."""
         return False
+
+    @property
+    def guarantees(self) -> tuple[Guarantee, ...]:
+        """The session guarantees that the cell claims."""
+        return ()
 
     @property
     def supervised(self) -> bool:

@@ -29,7 +29,7 @@ from harness.model.prediction import (
     Zero,
 )
 from harness.model.scenario import Evidence, Predicted, RefusedByClient, Role
-from harness.model.semantics import Anomaly, Semantic, forbids
+from harness.model.semantics import Anomaly, Guarantee, Semantic, forbids
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -118,6 +118,8 @@ class Plan:
     """Whether the pipeline claims to record the records of a key in their order. If so, *reordered*
     breaks a promise.
     """
+    guarantees: tuple[Guarantee, ...] = ()
+    """The session guarantees that the pipeline claims."""
     schema: int = SCHEMA
     read_seal: str | None = field(default=None, compare=False)
     """The seal in the file that the plan was read from. A later lostack, whose plans have more
@@ -219,6 +221,7 @@ class Plan:
                 "left": _prediction_from_json(data["left"]) if "left" in data else Zero(),
                 "sign": data["sign"] or None,
                 "also": tuple(Anomaly(each) for each in data.get("also", ())),
+                "guarantees": tuple(Guarantee(each) for each in data.get("guarantees", ())),
                 "evidence": Evidence(
                     **evidence
                     | {
@@ -345,6 +348,7 @@ def plan_of(cell: Cell) -> Plan:
         logs=cell.logs(),
         dead_letters=cell.scenario.dead_letters,
         ordered=cell.ordered,
+        guarantees=cell.guarantees,
     )
 
 

@@ -17,6 +17,19 @@ class Semantic(StrEnum):
     EXACTLY_ONCE = "exactly-once"
 
 
+class Guarantee(StrEnum):
+    """A session guarantee that a pipeline may claim besides its semantic."""
+
+    MONOTONIC = "monotonic"
+    """No reader skips a record or goes back behind a saved position, no group saves a lower
+    position than before, and no write is acknowledged at a lower offset than an earlier one.
+    """
+    READ_YOUR_WRITES = "read-your-writes"
+    """A stage that reads a topic that it writes is given each of its acknowledged writes there
+    before its readers pass it.
+    """
+
+
 class Anomaly(StrEnum):
     """Something that happened to records and that at least one semantic forbids."""
 

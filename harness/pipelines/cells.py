@@ -17,7 +17,7 @@ from harness.model.identity import Identity
 from harness.model.prediction import Permitted, Prediction, Zero
 from harness.model.scenario import Deployment, NotApplicable, Predicted, Role, Scenario
 from harness.model.secrets import masked_settings
-from harness.model.semantics import Anomaly, forbids
+from harness.model.semantics import Anomaly, Guarantee, forbids
 from harness.model.states import Hop
 from harness.pipelines.aggregates import Of, amounts, spread
 from harness.pipelines.braces import fill
@@ -125,6 +125,11 @@ class DeclaredCell(Cell):
     def ordered(self) -> bool:
         """Whether the pipeline claims that the records of a key are recorded in their order."""
         return bool(self.declared.order)
+
+    @property
+    def guarantees(self) -> tuple[Guarantee, ...]:
+        """The session guarantees that the pipeline claims."""
+        return tuple(map(Guarantee, self.declared.guarantees))
 
     def totals(self) -> dict[str, dict[str, int]]:
         """Return what each record adds to a total, by key and record id. The key of a total of all

@@ -31,6 +31,7 @@ from harness.pipelines.braces import (
 from harness.pipelines.broker import Broker
 from harness.pipelines.dead_letters import check_dead_letters
 from harness.pipelines.dialects import SPOKEN
+from harness.pipelines.guarantees import check_guarantees
 from harness.pipelines.invariants import Invariant  # noqa: TC001 - likewise
 from harness.pipelines.programs import (
     PROCESS,
@@ -353,6 +354,10 @@ class Pipeline:
     """``per key``: the records of a key must be recorded in the order in which they
     were offered.
     """
+    guarantees: tuple[str, ...] = ()
+    """Session guarantees that each of its readers and writers must keep: ``monotonic``,
+    ``read-your-writes``. Only on Kafka.
+    """
     records: int = DECLARED_RECORDS
     """The number of records in a run."""
     partitions: int = 3
@@ -446,6 +451,7 @@ class Pipeline:
                 "input: line: {amount} needs an [aggregate] that sums it up: write one, or take "
                 "{amount} out"
             )
+        check_guarantees(self.guarantees, system=self.system, logs=self.dialect.logs)
         for invariant in self.invariants:
             invariant.check(sqlite=self.output.kind is OutputKind.SQLITE)
             for word in invariant.command:

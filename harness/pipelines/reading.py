@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 from harness.model import safe_files
 from harness.model.identity import IdentityError
 from harness.model.scenario import Role
-from harness.model.semantics import Semantic
+from harness.model.semantics import Guarantee, Semantic
 from harness.pipelines.aggregates import Aggregate, Of
 from harness.pipelines.broker import Broker
 from harness.pipelines.declaration import (
@@ -239,6 +239,9 @@ PIPELINE: Final = Table(
         ),
         "order": among((PER_KEY,)).means(
             "a claim: the records of a key are recorded in their order"
+        ),
+        "guarantees": some(Guarantee).means(
+            "claims: what each reader and writer keeps (monotonic, read-your-writes)"
         ),
         "expects": some(EXPECTABLE).means(
             "anomalies that it shows even without a fault, if its claim permits them"

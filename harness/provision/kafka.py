@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-VERSION: Final = "4.3.0"
+VERSION: Final = "4.4.0"
 
 
 @dataclass(frozen=True, slots=True)

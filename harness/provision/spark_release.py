@@ -3,8 +3,8 @@
 
 The Kafka connector is fetched first, because it may be missing; all its parts must be of the same
 release. Then PySpark is fetched into the cache, outside of the environment that runs lostack.
-lostack has no checksums for other releases: those of the first download are recorded, and later
-downloads must match them.
+lostack has checksums of the connectors of releases that it was locked to once. Of others, those of
+the first download are recorded, and later downloads must match them.
 """
 
 from __future__ import annotations
@@ -18,7 +18,15 @@ from typing import TYPE_CHECKING, Final
 
 from harness.model.failures import EnvironmentFailure
 from harness.provision.cache import fill, locked, need_space
-from harness.provision.jars import JarSet, Module, ensure_jars, ivy_retrieve, read_jar_set, sha256
+from harness.provision.jars import (
+    LISTS,
+    JarSet,
+    Module,
+    ensure_jars,
+    ivy_retrieve,
+    read_jar_set,
+    sha256,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -85,6 +93,9 @@ def ensure_connector(
     lists = cache / "jars"
     lists.mkdir(exist_ok=True)
     name = f"spark-{release}"
+    if (LISTS / f"{name}.sha256").is_file():  # lostack was locked to this release once
+        jar_set = read_jar_set(name)
+        return jar_set, ensure_jars(jar_set, cache=cache, java=java, say=say)
     directory = lists / name
     with locked(lists / f"{name}-list", say):
         if not (lists / f"{name}.sha256").exists():

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from harness.saved import SavedRun
 
 FILES: Final = ("report.md", "report.json", "report.html")
-MOST_BYTES: Final = 1_500_000
+MOST_BYTES: Final = 2_000_000
 """The largest size of a published run, in bytes: a repository keeps it for ever."""
 _SHORTEST: Final = 4
 """Shorter names of folders (``/``) are not replaced, because they occur in too many other texts."""

@@ -11,7 +11,11 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from harness.provision.kafka import VERSION as KAFKA
+from harness.provision.spark import pyspark_version
+from harness.systems.streams.install import VERSION as STREAMS
 from tests.docs import measured, pages, tables
+from tests.docs.published import PUBLISHED
 from tests.docs.tables import BY_HAND, Notes, Table, WrongNoteError
 
 if TYPE_CHECKING:
@@ -316,3 +320,23 @@ def test_every_mark_of_the_common_points_has_its_run() -> None:
             )
             published.setdefault("-".join(name.split("/")[:2]), []).append({**cell, "name": name})
     assert unproved(marks, published) == []
+
+
+def test_all_counts_are_of_the_versions_that_lostack_runs() -> None:
+    """Whoever raises a default version runs the committed counts again."""
+    defaults = {"kafka": KAFKA, "kafka-streams": STREAMS, "spark": pyspark_version()}
+    files = (
+        PUBLISHED / "report.json",
+        PUBLISHED / "clients" / "report.json",
+        *sorted((PUBLISHED / "engines").glob("*.json")),
+    )
+    stale = []
+    for file in files:
+        told = json.loads(file.read_text(encoding="utf-8"))
+        versions = told.get("versions") or told["run"]["versions"]
+        stale += [
+            f"{file.name}: {name} {versions[name]}, not {version}"
+            for name, version in defaults.items()
+            if versions.get(name, version) != version
+        ]
+    assert stale == []

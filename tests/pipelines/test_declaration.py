@@ -16,7 +16,7 @@ from harness.matrix.checking import untried
 from harness.model.plan import plan_of
 from harness.model.prediction import Permitted, Zero
 from harness.model.scenario import NotApplicable, Predicted, Role, Scenario
-from harness.model.semantics import Anomaly, forbids
+from harness.model.semantics import Anomaly, Guarantee, forbids
 from harness.pipelines import DeclarationError, failure_points, read_pipeline
 from harness.pipelines.braces import fill
 from harness.pipelines.cells import cells_of, left_over
@@ -706,10 +706,29 @@ def test_an_order_can_be_claimed(tmp_path: Path) -> None:
     assert plan_of(cell).ordered
 
 
+def test_guarantees_can_be_claimed(tmp_path: Path) -> None:
+    """The plan says so, and the judge holds readers and writers to it."""
+    named = '["monotonic", "read-your-writes"]'
+    pipeline = read_pipeline(
+        declared(tmp_path, GOOD.replace("[[stage]]", f"guarantees = {named}\n[[stage]]", 1))
+    )
+    [cell] = cells_of(pipeline, failure_points(pipeline)[:1])
+    assert plan_of(cell).guarantees == tuple(Guarantee)
+
+
 @pytest.mark.parametrize(
     ("change", "said"),
     [
         (("per key", "total"), "order: 'total' is not known; there are: per key"),
+        (
+            ("claims", 'guarantees = ["monotonous"]\nclaims'),
+            "guarantees: 'monotonous' is not known; did you mean monotonic?",
+        ),
+        (
+            ("claims", 'guarantees = ["monotonic", "monotonic"]\nclaims'),
+            "guarantees: monotonic is named twice: name each once",
+        ),
+        (("claims", "guarantees = 'monotonic'\nclaims"), r"guarantees: .* is no list: write it in"),
         (("out.jsonl", "*.jsonl"), "order: results in several files"),
         (
             ("[output]", "[input]\nline = '{id}'\n[output]"),

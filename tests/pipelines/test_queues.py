@@ -94,6 +94,10 @@ CONSUMER = Stage(role=Role.CONSUMER, command=("true",))
         ({"system": "rabbit"}, "system"),
         ({"topics": ("parcels", "more")}, "topics: on activemq name one only"),
         (
+            {"guarantees": ("monotonic",)},
+            "guarantees: on activemq there are no offsets by which readers and writers could be",
+        ),
+        (
             {"output": Output(kind=OutputKind.TOPIC, topic="parcels")},
             "a producer, a queue, a consumer",
         ),

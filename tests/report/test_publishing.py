@@ -92,7 +92,7 @@ def element(page: str, name: str) -> str:
 
 def matrix_of(text: str) -> Counter[tuple[Any, ...]]:
     """Return the spots of the Markdown's matrix: scenario (its failure point may follow), lost,
-    duplicated, outcome, runs.
+    duplicated, outcome, runs. What is not known counts as none.
     """
     spots: Counter[tuple[Any, ...]] = Counter()
     for line in text.splitlines():
@@ -102,8 +102,8 @@ def matrix_of(text: str) -> Counter[tuple[Any, ...]]:
                 lost, duplicated, outcome, runs = spot.groups()
                 spots[
                     first.replace("\\", "").partition(" (")[0],
-                    int(lost),
-                    int(duplicated),
+                    int(lost.replace("?", "0")),
+                    int(duplicated.replace("?", "0")),
                     outcome,
                     int(runs or 1),
                 ] += 1

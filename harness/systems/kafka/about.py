@@ -79,7 +79,7 @@ def versions() -> Collection[str]:
 
 POINTS = (
     PointsLine(
-        "Kafka 4.3.0",
+        "Kafka 4.4.0",
         "plain",
         "kafka-python",
         (
@@ -89,7 +89,7 @@ POINTS = (
         ),
     ),
     PointsLine(
-        "Kafka 4.3.0, share group",
+        "Kafka 4.4.0, share group",
         "shared",
         "java",
         (

@@ -22,7 +22,7 @@ ABILITIES = frozenset({LocalState, Membership, Rebalance, Supervision, Terminati
 _SEMANTICS = ("not offered", "`at_least_once`", "`exactly_once_v2`")
 POINTS = (
     PointsLine(
-        "Kafka Streams 4.3.0, commits of offsets",
+        "Kafka Streams 4.4.0, commits of offsets",
         "streams-map",
         "kafka-streams",
         _SEMANTICS,
@@ -33,7 +33,7 @@ POINTS = (
         },
     ),
     PointsLine(
-        "Kafka Streams 4.3.0, commits of transactions",
+        "Kafka Streams 4.4.0, commits of transactions",
         "streams-map",
         "kafka-streams",
         _SEMANTICS,

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from harness.provision.kafka import KafkaInstall
 
-VERSION: Final = "4.3.0"
+VERSION: Final = "4.4.0"
 CLIENT: Final = "kafka-streams"
 SOURCE: Final = Path(__file__).with_name("StreamsStage.java")
 MAIN: Final = "lostack.StreamsStage"

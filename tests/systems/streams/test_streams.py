@@ -19,13 +19,15 @@ from harness.model.record import Record
 from harness.model.scenario import NotApplicable, Role
 from harness.model.semantics import Semantic
 from harness.protocols.kafka.steps import Api
+from harness.provision import jars
+from harness.provision.jars import read_jar_set
 from harness.stages.settings import TOPIC_TO_TOPIC, Members
 from harness.stages.stage import Stage
 from harness.systems.kafka.observer import LogCopy, LogEnds, WholeLog
 from harness.systems.kafka.sinks import FoldedSink
 from harness.systems.streams.about import SYSTEM
 from harness.systems.streams.faults import RestartedUnfed, StateLost, TakenOver
-from harness.systems.streams.install import StreamsInstall
+from harness.systems.streams.install import CLIENT, VERSION, StreamsInstall
 from harness.systems.streams.node import InstanceNode
 from harness.systems.streams.parts import parts_of
 from harness.systems.streams.proofs import RESTORE, SENT_UNFED, Restoring, SentUnfed, unfed_signs
@@ -534,3 +536,16 @@ def test_a_dead_instance_gets_its_successor_ready_where_none_stood_by(tmp_path: 
     assert len(started) == 2
     node.start()
     assert len(started) == 2
+
+
+@pytest.mark.parametrize(
+    "version",
+    sorted(
+        file.stem.removeprefix(f"{CLIENT}-")
+        for file in Path(jars.__file__).parent.glob(f"{CLIENT}-*.sha256")
+    ),
+)
+def test_every_version_has_the_clients_that_it_runs_with(version: str) -> None:
+    """The default version has those of Kafka; each other one brings its own."""
+    brings = f"kafka-clients-{version}.jar" in read_jar_set(f"{CLIENT}-{version}").sums
+    assert brings is (version != VERSION)
