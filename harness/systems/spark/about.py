@@ -48,6 +48,7 @@ SYSTEM = System(
     knowledge="harness.systems.spark.knowledge:KNOWLEDGE",
     clients=("spark-sql-kafka",),
     runtimes=("process", "docker"),
+    client_versions=lambda _, __: (),
     runs=runs,
     abilities=lambda _: ABILITIES,
     lacks=lacks,
