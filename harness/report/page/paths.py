@@ -240,7 +240,7 @@ def _letter(number: int) -> str:
 
 def _fate(row: Mapping[str, Any]) -> tuple[str, str]:
     if row["state"] == State.LOST:
-        return "lost", f"lost: {row['last_hop']}{f', {DOUBT}' if row['in_doubt'] else ''}"
+        return "lost", f"lost: {row['last_hop']}{f', {DOUBT}' if row.get('in_doubt') else ''}"
     if row["recordings"] > 1:
         ways = [
             f"{int(row[name])} {text}"
@@ -252,8 +252,8 @@ def _fate(row: Mapping[str, Any]) -> tuple[str, str]:
         ]
         return "duplicated", f"recorded {int(row['recordings'])} times: {', '.join(ways)}"
     absorbed = f", {int(row['absorbed'])} more absorbed" if row["absorbed"] else ""
-    why = f", {row['why']}" if row["why"] else ""
-    doubt = f", {DOUBT}" if row["in_doubt"] and row["state"] in LEFT else ""
+    why = f", {row['why']}" if row.get("why") else ""
+    doubt = f", {DOUBT}" if row.get("in_doubt") and row["state"] in LEFT else ""
     return str(row["state"]), f"{row['state']}{why}{doubt}{absorbed}"
 
 
