@@ -62,6 +62,12 @@ def given_again(story: QueueStory, *, reached: bool = True) -> None:
     row["t"] = first(story, "drain")["t"] - 3
 
 
+def refused_in_the_end(story: QueueStory) -> None:
+    """A reader refuses the target, which it was given twice."""
+    refuses(story)
+    given_again(story)
+
+
 def removed_aside(story: QueueStory, why: str) -> None:
     """The broker deletes it here and sends it there: nobody says that it is the same copy."""
     story.removed(TARGET, place(TARGET), why)
@@ -74,7 +80,7 @@ ASIDE: dict[str, tuple[Callable[[QueueStory], object], str | None]] = {
     "removed, rejected": (lambda s: removed_aside(s, "reject"), "rejected"),
     "refused on the wire": (refuses, "rejected"),
     "refused after several deliveries": (
-        lambda s: (refuses(s), given_again(s)),
+        refused_in_the_end,
         "rejected after 2 deliveries",
     ),
     "given again": (given_again, "set aside after 2 deliveries"),
