@@ -195,8 +195,8 @@ def one_line(capsys: pytest.CaptureFixture[str]) -> str:
             "flink-connector-kafka==9.9: the checksums of its jars are not known; known versions: ",
         ),
         (
-            "list --system spark --client spark-sql-kafka==4.0.0",
-            "spark-sql-kafka==4.0.0: spark-sql-kafka has the version that spark has: leave",
+            "list --system spark --client spark-sql-kafka==1.0.0",
+            "spark-sql-kafka==1.0.0: the checksums of its jars are not known; known versions: ",
         ),
         (
             "run --system pulsar --client pulsar-java==4.0.0",
