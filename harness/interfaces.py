@@ -170,6 +170,10 @@ def _none() -> Collection[str]:
     return ()
 
 
+def _any(_client: str, _version: str | None) -> None:
+    return None
+
+
 def _nothing(_cell: Cell) -> str | None:
     return None
 
@@ -217,6 +221,11 @@ class System:
     runtimes: tuple[str, ...] = ("process",)
     versions: Callable[[], Collection[str]] = _none
     """The versions that can be chosen, as ``name==version``, besides the default one."""
+    client_versions: Callable[[str, str | None], Collection[str] | None] = _any
+    """Takes a client and the version of the system (``None``: the default one). Returns the
+    versions of the client that can be chosen, as ``client==version``; ``None``: any that the
+    package index has.
+    """
     image: str = ""
     """The image that containers of this system use, which also sets the version; empty: containers
     use the fetched files.

@@ -56,6 +56,7 @@ def generate(metafunc: pytest.Metafunc) -> None:
 
 def _declared(item: Any) -> Pipeline:
     from harness.pipelines import DeclarationError, Pipeline, read_pipeline  # noqa: PLC0415
+    from harness.systems.declared.fetchable import check_declared  # noqa: PLC0415
 
     mark = item.get_closest_marker(MARK)
     if mark is None or len(mark.args) != 1:
@@ -68,7 +69,7 @@ def _declared(item: Any) -> Pipeline:
             if isinstance(mark.args[0], Pipeline)
             else read_pipeline(_beside(Path(item.path).parent, item.config.rootpath, mark.args[0]))
         )
-        found.check_commands()
+        check_declared(found)
     except DeclarationError as error:
         raise pytest.Collector.CollectError(f"lostack: {error}") from error
     return found

@@ -89,7 +89,8 @@ def clients_of(system: str, wanted: Iterable[str] = ()) -> tuple[str, ...]:
     ('confluent-kafka==2.3.0',)
 
     Raises:
-        UnknownNameError: no system supports one of the clients, or its version is malformed.
+        UnknownNameError: no system supports one of the clients, its version is malformed, or it
+            cannot be fetched.
     """
     wanted, clients = (
         tuple(dict.fromkeys(wanted)),
@@ -102,8 +103,28 @@ def clients_of(system: str, wanted: Iterable[str] = ()) -> tuple[str, ...]:
                 f"{client} names no version: write {name}==2.3.0, or {name} for the one that is "
                 "installed"
             )
-    mine = described(system).clients
-    return tuple(client for client in wanted if client_name(client) in mine) if wanted else mine[:1]
+    own = described(system)
+    if not wanted:
+        return own.clients[:1]
+    mine = tuple(client for client in wanted if client_name(client) in own.clients)
+    for client in mine:
+        _check_client(own, client, system.partition("==")[2] or None)
+    return mine
+
+
+def _check_client(own: System, client: str, version: str | None) -> None:
+    """Raise :class:`UnknownNameError` if the version in a client's name cannot be fetched."""
+    name, _, wanted = client.partition("==")
+    offered = own.client_versions(name, version) if wanted else None
+    if offered is None or any(Version(wanted) == Version(each) for each in offered):
+        return
+    if not offered:
+        raise UnknownNameError(
+            f"{client}: {name} has the version that {own.name} has: leave =={wanted} out"
+        )
+    raise UnknownNameError(
+        f"{client}: the checksums of its jars are not known; known versions: {', '.join(offered)}"
+    )
 
 
 def _is_version(text: str) -> bool:

@@ -126,7 +126,7 @@ def _cell_row(folder: str, found: Account, cut: int, damaged: int) -> pd.DataFra
 
 def _record_rows(folder: str, found: Account) -> pd.DataFrame:
     rows = found.records.assign(cell=folder)
-    for name in ("state", "last_hop"):
+    for name in ("state", "last_hop", "why"):
         rows[name] = (
             rows[name].map(lambda word: None if word is None else str(word)).astype("object")
         )

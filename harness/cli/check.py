@@ -78,11 +78,12 @@ def check(
         untried,
     )
     from harness.pipelines import read_pipeline  # noqa: PLC0415
+    from harness.systems.declared.fetchable import check_declared  # noqa: PLC0415
     from harness.systems.declared.system import DeclaredSystem  # noqa: PLC0415
 
     known = read_baseline(baseline) if baseline else ()
     pipeline = read_pipeline(file)
-    pipeline.check_commands()
+    check_declared(pipeline)
     system: DeclaredSystem = DeclaredSystem(keep=True)
     if attach is not None:
         from harness.systems.declared.attached import AttachedKafka, Attachment  # noqa: PLC0415

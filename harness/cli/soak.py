@@ -280,10 +280,11 @@ def _declared(
     """
     from harness.matrix.checking import Check, seen_in  # noqa: PLC0415 - brings a system; nobody else needs it
     from harness.pipelines import read_pipeline  # noqa: PLC0415
+    from harness.systems.declared.fetchable import check_declared  # noqa: PLC0415
     from harness.systems.declared.system import DeclaredSystem  # noqa: PLC0415
 
     pipeline = read_pipeline(file)
-    pipeline.check_commands()
+    check_declared(pipeline)
     system = DeclaredSystem(keep=True)
     check = Check(pipeline, system, folder, shlex.join(["lostack", *sys.argv[1:]]), seed)
     check.plan({}, only)

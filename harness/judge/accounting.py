@@ -18,6 +18,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from harness.judge.copies import removed
+from harness.judge.reasons import doubtful, reasons
 from harness.judge.rows import Rows, counted, ids, undecided
 from harness.judge.transactions import in_doubt, resurrected, torn
 from harness.model import events as kinds
@@ -72,6 +73,8 @@ COLUMNS = {
     "delivered_twice": "int64",
     "state": "object",
     "last_hop": "object",
+    "why": "object",
+    "in_doubt": "bool",
 }
 """The columns of a record's row, and their types in a pandas table."""
 
@@ -82,7 +85,8 @@ class Account:
 
     ``counts`` holds one integer per column of the report. ``rows`` are one per offered record
     (``record, key, position, state, last_hop, recordings, stored_twice, delivered_twice, absorbed,
-    acked, refused, unknown, aside`` (copies that were set aside)). If it is not known whether one
+    acked, refused, unknown, aside`` (copies that were set aside), ``why, in_doubt``
+    (:mod:`harness.judge.reasons`)). If it is not known whether one
     of the ``totals`` has counted a record, the record's row says recorded once; ``counts`` say how
     many of these, at least, were not.
     """
@@ -183,6 +187,7 @@ def _records(rows: Rows) -> tuple[dict[str, Any], ...]:
     }
     states = _states(rows, recordings)
     hops = _last_hops(rows, facts["acked"])
+    why, doubts = reasons(rows, states), doubtful(rows)
 
     def row(record: str, said: Row) -> dict[str, Any]:
         extra, state = max(recordings[record] - 1, 0), states[record]
@@ -199,6 +204,8 @@ def _records(rows: Rows) -> tuple[dict[str, Any], ...]:
             "delivered_twice": extra - twice[record],
             "state": state,
             "last_hop": hops(record) if state == State.LOST else None,
+            "why": why.get(record),
+            "in_doubt": record in doubts,
         }
 
     return tuple(row(record, said) for record, said in rows.offered.items())

@@ -14,11 +14,12 @@ from harness.judge.crosschecks import contradiction as crosscheck
 from harness.judge.firing import SIGKILL, Firing
 from harness.judge.load import load_of
 from harness.judge.queuechecks import wrong_count
+from harness.judge.reasons import told
 from harness.judge.rest import Rest
 from harness.model import events as kinds
 from harness.model.events import CellPhase, DrainPhase, End, NodePhase
 from harness.model.prediction import examples
-from harness.model.states import State
+from harness.model.states import LEFT, State
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -163,7 +164,10 @@ class Course:
                 if self.drain.at_once
                 else "no progress until the deadline"
             )
-            return f"{how}: {self.drain.stage}: {self.drain.because}{ended}{self._although()}"
+            why = told(row for row in self._found.rows if row["state"] in LEFT)
+            left = f"; left: {why}" if why else ""
+            because = f"{self.drain.stage}: {self.drain.because}{ended}"
+            return f"{how}: {because}{left}{self._although()}"
         return None
 
     def _although(self) -> str:

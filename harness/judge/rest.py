@@ -6,9 +6,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from harness.judge.reasons import told
 from harness.model import events as kinds
 from harness.model.places import MOVABLE, UNDECIDED
-from harness.model.states import Hop
+from harness.model.states import LEFT, Hop
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -46,7 +47,11 @@ class Rest:
 
     def _left_behind(self) -> str | None:
         rest = self._found.counts["left"] + self._found.counts["stalled"]
-        return f"the drain completed, but {rest} records are left behind" if rest else None
+        if not rest:
+            return None
+        why = told(row for row in self._found.rows if row["state"] in LEFT)
+        shown = f" ({why})" if why else ""
+        return f"the drain completed, but {rest} records are left behind{shown}"
 
     def _source_goes_on(self) -> str | None:
         position = max((e.position for e in self.history.of(kinds.Cursor)), default=None)

@@ -35,6 +35,7 @@ class Row(msgspec.Struct, frozen=True, kw_only=True):
     why: Removal | None = None
     to: str | None = None
     told_by: str | None = None
+    how: str | None = None
     version: int = -1
     times: int = -1
     redelivered: bool = False

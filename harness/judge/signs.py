@@ -107,7 +107,7 @@ def common_signs(rows: Rows) -> dict[Sign, set[str]]:
         if row.attempt is not None and row.record is not None
     }
     fetched = list(rows.of(kinds.Fetched))
-    reached = ids(row for row in fetched if row.reached)
+    reached = {(row.record, row.topic) for row in fetched if row.reached}
     endings = list(rows.of(kinds.Ending))
     return {
         REPEATED_REQUEST: _repeated(attempts),
@@ -119,7 +119,7 @@ def common_signs(rows: Rows) -> dict[Sign, set[str]]:
         DELIVERED_AGAIN: {
             record for record, n in counted(rows.of(kinds.Delivered)).items() if n > 1
         }
-        | (ids(row for row in fetched if not row.reached) & reached)
+        | ids(row for row in fetched if not row.reached and (row.record, row.topic) in reached)
         | ids(row for row in fetched if row.reached and row.redelivered),
         ABSORBED: ids(rows.of(kinds.Absorbed)),
         NOT_RESENT: rows.unknown(near=False) - _resent(asked),

@@ -14,11 +14,12 @@ does not claim that the effect had another cause.
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
+from harness.judge import reasons
 from harness.judge.claims import broken_invariants, broken_order, wrong_totals
 from harness.judge.course import Course
 from harness.judge.guarantees import Guarantees
@@ -31,7 +32,7 @@ from harness.model import events as kinds
 from harness.model.history import History
 from harness.model.prediction import SELECTS, Permitted, Prediction, Select, examples
 from harness.model.semantics import PROMISES, Anomaly
-from harness.model.states import State
+from harness.model.states import Hop, State
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -407,13 +408,16 @@ def _against(
 def _losses(found: Account) -> str:
     lost = found.records[found.records["state"] == State.LOST]
     hops = [f"{examples(set(part['record']))} {hop}" for hop, part in lost.groupby("last_hop")]
+    doubts = [row["record"] for row in found.rows if row["state"] == State.LOST and row["in_doubt"]]
+    hops += [f"{examples(doubts)} {reasons.DOUBT}"] if doubts else []
     said = [f"{len(lost)} lost ({'; '.join(hops)})"] if hops else []
     said += wrong_totals(found, high=False)
     if found.set_aside:
         where = f" in {' and '.join(found.aside_in)}" if found.aside_in else ""
+        why = reasons.told(row for row in found.rows if row["state"] == State.SET_ASIDE)
         said.append(
-            f"{len(found.set_aside)} set aside{where} ({examples(found.set_aside)}: only dead "
-            "letters are left)"
+            f"{len(found.set_aside)} set aside{where} ({why or examples(found.set_aside)}: only "
+            "dead letters are left)"
         )
     return "; ".join(said)
 
@@ -443,13 +447,29 @@ def _anything_goes(plan: Plan) -> bool:
 def _repeats(history: History, record: str) -> Iterator[str]:
     """Yield what the wire saw more than once of a record. A user's program does not write down its
     attempts.
+
+    A record may pass further topics, one of them several times, as those for retries: these are
+    hops. Who sends a record on again into such a topic repeats itself only if it was given no other
+    copy of it in between.
     """
-    asked = {
-        (e.topic, e.request) for e in history.of(kinds.Sent, kinds.Unsent) if e.record == record
-    }
-    if len(asked) > len({topic for topic, _ in asked}):
+    between = {e.topic or e.queue for e in history.of(kinds.Stored) if e.hop == Hop.TOPIC}
+    asked: dict[str | None, set[str]] = defaultdict(set)
+    given: Counter[tuple[object, ...]] = Counter()
+    again = False
+    for event in history.of(kinds.Sent, kinds.Unsent, kinds.Fetched):
+        if event.record != record:
+            continue
+        if isinstance(event, kinds.Fetched):
+            copy = (event.topic, event.at or event.place)
+            given[copy] += 1
+            if given[copy] == 1 and event.reached:
+                asked = defaultdict(set, {t: asked[t] for t in asked if t in between})
+        else:
+            asked[event.topic].add(event.request)
+            again = again or len(asked[event.topic]) > 1
+    if again:
         yield "sent-again"
-    if len([e for e in history.of(kinds.Fetched) if e.record == record]) > 1:
+    if any(count > 1 for count in given.values()):
         yield "fetched-again"
 
 

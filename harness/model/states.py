@@ -5,6 +5,7 @@ of an account.
 from __future__ import annotations
 
 from enum import StrEnum
+from typing import Final
 
 
 class Hop(StrEnum):
@@ -32,6 +33,10 @@ class State(StrEnum):
     SET_ASIDE = "set aside"
     """All that is left of the record is dead letters."""
     LOST = "lost"
+
+
+LEFT: Final = frozenset({State.STALLED, State.LEFT_IN_TOPIC, State.LEFT_IN_SOURCE})
+"""The states of a record that may still arrive."""
 
 
 class LastHop(StrEnum):

@@ -102,3 +102,19 @@ class Broker:
     def dialect(self, system: str) -> Dialect:
         """Return the names of the steps on the wire."""
         return DIALECTS[self.protocol or SPOKEN[system][0]]
+
+
+def check_topics(settings: Mapping[str, str], system: str, *, logs: bool) -> None:
+    """Raise DeclarationError if the system's topics have no settings, or lostack counts on one.
+    ``logs``: whether its topics are logs.
+    """
+    if settings and not logs:
+        raise DeclarationError(
+            f"topic_settings: on {system} what holds for a queue is among the settings of the "
+            "broker: write it in [broker]"
+        )
+    if "compact" in settings.get("cleanup.policy", ""):
+        raise DeclarationError(
+            "topic_settings: cleanup.policy: lostack reads a topic whole at the end, and a "
+            "compacted one has lost records by then: leave it out"
+        )

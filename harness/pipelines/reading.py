@@ -248,6 +248,9 @@ PIPELINE: Final = Table(
         ),
         "records": WHOLE.means("how many records a run offers (48)"),
         "partitions": WHOLE.means("how many partitions every topic has (3)"),
+        "topic_settings": SETTINGS.means(
+            'the settings of all its topics, as { "max.message.bytes" = 5000 } (Kafka)'
+        ),
         "drain_s": NUMBER.means(
             "for how many seconds records that are on their way may come no further (90)"
         ),

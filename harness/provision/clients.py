@@ -108,6 +108,20 @@ def java_versions() -> list[str]:
     )
 
 
+def known_versions(client: str) -> list[str] | None:
+    """Return the versions of a client whose checksums are known; ``None`` for a Python package,
+    whose versions the package index knows.
+    """
+    if client == JAVA:
+        return java_versions()
+    if client not in JMS:
+        return None
+    return sorted(
+        (file.stem.removeprefix(f"{client}-") for file in LISTS.glob(f"{client}-*.sha256")),
+        key=Version,
+    )
+
+
 def _java(version: str, say: Callable[[str], None]) -> ClientSetup:
     """Return the JVM with Kafka's Java client. The brokers' jars hold the client of the brokers'
     version.

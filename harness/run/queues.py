@@ -74,6 +74,8 @@ class Message:
     """Why the broker removed the copy; null: it has not."""
     moved: str | None = None
     """The place to which the broker moved the copy; null: it has not."""
+    why: Removal | None = None
+    """Why the broker moved the copy, if it says so."""
     origin: str | None = None
     """The place of the copy from which this one was made, if it names one."""
     parts: int = 1
@@ -312,7 +314,8 @@ def tell_message(
     if message.removed is not None:
         history.write(kinds.REMOVED, place=message.place, record=record, why=message.removed)
     if message.moved is not None:
-        history.write(kinds.MOVED, place=message.place, to=message.moved, record=record)
+        reason = {} if message.why is None else {"why": message.why}
+        history.write(kinds.MOVED, place=message.place, to=message.moved, record=record, **reason)
 
 
 def tell_loose(history: HistoryWriter, hop: Hop, queue: str, messages: Iterable[Message]) -> None:

@@ -21,6 +21,7 @@ from harness.sweep.asked import Asked
 from harness.sweep.cells import GROUP, DeclaredSweepCell, SweepCell
 from harness.sweep.found import Found
 from harness.sweep.sweeping import Sweep
+from harness.systems.declared.fetchable import check_declared
 from harness.systems.declared.system import DeclaredSystem
 
 if TYPE_CHECKING:
@@ -112,7 +113,7 @@ def sweep_of(asked: Asked, directory: Path, *, keep: bool = True) -> Sweep:
             again=base.silence.too_short,
         )
     pipeline = read_pipeline(Path(asked.what))
-    pipeline.check_commands()
+    check_declared(pipeline)
     return declared_sweep(asked, directory, pipeline, DeclaredSystem(keep=keep))
 
 

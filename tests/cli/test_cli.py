@@ -174,6 +174,38 @@ def one_line(capsys: pytest.CaptureFixture[str]) -> str:
             "run --client kafka-python==",
             "kafka-python== names no version: write kafka-python==2.3.0",
         ),
+        (
+            "list --client java==9.9.9",
+            "java==9.9.9: the checksums of its jars are not known; known versions: 3.8.0, ",
+        ),
+        (
+            "list --system activemq --client openwire==1.0",
+            "openwire==1.0: the checksums of its jars are not known; known versions: 5.18.6",
+        ),
+        (
+            "list --system streams --client kafka-streams==9.9",
+            "kafka-streams==9.9: the checksums of its jars are not known; known versions: 3.3.2, ",
+        ),
+        (
+            "list --system storm --client storm-kafka-client==9.9",
+            "storm-kafka-client==9.9: the checksums of its jars are not known; known versions: ",
+        ),
+        (
+            "list --system flink --client flink-connector-kafka==9.9",
+            "flink-connector-kafka==9.9: the checksums of its jars are not known; known versions: ",
+        ),
+        (
+            "list --system spark --client spark-sql-kafka==1.0.0",
+            "spark-sql-kafka==1.0.0: the checksums of its jars are not known; known versions: ",
+        ),
+        (
+            "run --system pulsar --client pulsar-java==4.0.0",
+            "pulsar-java==4.0.0: pulsar-java has the version that pulsar has: leave ==4.0.0 out",
+        ),
+        (
+            "list --system streams==9.9",
+            "streams==9.9: the checksums of its jars are not known; known versions: 3.3.2, 3.4.0, ",
+        ),
         ("run --records 0", "--records 0: a cell needs 12 to 100000"),
         ("run --records -5", "--records -5"),
         ("run --records 1000000000000000000000", "--records 1000000000000000000000: a cell needs"),

@@ -97,9 +97,11 @@ def aborted(offer: Row, rows: list[Row]) -> bool:
 
 def delivered_again(offer: Row, rows: list[Row]) -> bool:
     """Whether it was given twice, or fetched in vain and then not."""
-    arrived = [row["reached"] for row in about(offer["record"], rows, "fetched")]
-    return len(about(offer["record"], rows, "delivered")) > 1 or (
-        True in arrived and False in arrived
+    arrived: dict[object, list[bool]] = {}
+    for row in about(offer["record"], rows, "fetched"):
+        arrived.setdefault(row.get("topic"), []).append(row["reached"])
+    return len(about(offer["record"], rows, "delivered")) > 1 or any(
+        True in each and False in each for each in arrived.values()
     )
 
 
@@ -402,7 +404,7 @@ def protect(
         fields: dict[str, dict[str, Any]] = {
             "sent": asked,
             "unsent": asked,
-            "fetched": {"record": record, "reached": dice.random() < 0.6},
+            "fetched": {"record": record, "topic": topic, "reached": dice.random() < 0.6},
             "resumed": {
                 "where": pick(("group", "group", "other")),
                 "partition": there,

@@ -8,9 +8,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from kafka.errors import InvalidConfigurationError
 
 from harness.controls import OnWire
 from harness.model import events as kinds
+from harness.model.failures import CellFailure
 from harness.model.scenario import NotApplicable, Role
 from harness.pipelines import DeclarationError, failure_points, read_pipeline
 from harness.pipelines.broker import Broker
@@ -21,6 +23,8 @@ from harness.protocols.openwire.steps import Command
 from harness.run.queue_server import SETTING, QueueServer
 from harness.systems.activemq.system import CLASSIC
 from harness.systems.declared.attached import Attachment
+from harness.systems.declared.brokers import create
+from harness.systems.declared.fetchable import check_declared
 from harness.systems.declared.hints import Hints
 from harness.systems.declared.nodes import StageError
 from harness.systems.declared.system import DeclaredSystem, own
@@ -80,6 +84,59 @@ def test_what_no_broker_has_is_refused(tmp_path: Path, told: str, said: str) -> 
     """In one line, with the place."""
     with pytest.raises(DeclarationError, match=said):
         of_broker(tmp_path, told)
+
+
+def test_what_cannot_be_fetched_is_refused_before_anything_is_started(tmp_path: Path) -> None:
+    """The version of a broker, and a set of jars in a command."""
+    with pytest.raises(DeclarationError, match=r"broker: version '9\.9': of activemq lostack has"):
+        check_declared(parcels(version="9.9"))
+    right = parcels()
+    check_declared(right)
+    [first, *rest] = right.stages
+    jars = dataclasses.replace(first, command=(*first.command, "{jars:kafka-clients-0.1}"))
+    with pytest.raises(
+        DeclarationError, match=r"\{jars:kafka-clients-0\.1\}: no list of jars"
+    ) as no:
+        check_declared(dataclasses.replace(right, stages=(jars, *rest)))
+    assert "there are: " in str(no.value)
+    assert "\n" not in str(no.value)
+
+
+class Refusing:
+    """A broker's observer that is told to create topics."""
+
+    def __init__(self, error: Exception | None = None) -> None:
+        self.error = error
+        self.made: dict[str, Any] = {}
+
+    def create_topics(self, topics: dict[str, Any], replicas: int) -> None:
+        """Note what is asked for, or refuse it."""
+        if self.error is not None:
+            raise self.error
+        self.made |= {name: (*what, replicas) for name, what in topics.items()}
+
+
+def test_settings_of_topics_reach_the_broker_that_makes_them(tmp_path: Path) -> None:
+    """Each topic has them. One that the broker refuses makes the cell void, in one line."""
+    text = (EXAMPLES / "orders" / "pipeline.toml").read_text(encoding="utf-8")
+    file = tmp_path / "pipeline.toml"
+    file.write_text(f'topic_settings = {{ "max.message.bytes" = 5000 }}\n{text}', encoding="utf-8")
+    told = read_pipeline(file).topic_settings
+    observer: Any = Refusing()
+    create(observer, {"a": 3, "b": 3}, told, replicas=-1)
+    assert observer.made == dict.fromkeys("ab", (3, {"max.message.bytes": "5000"}, -1))
+    wrong: Any = Refusing(InvalidConfigurationError("Unknown topic config name:\n max.bytes"))
+    with pytest.raises(CellFailure, match=r"topic_settings: the broker refuses them: .*max\.bytes"):
+        create(wrong, {"a": 3}, told)
+
+
+def test_settings_of_topics_that_nobody_could_keep_are_refused() -> None:
+    """A queue has none, and a compacted topic cannot be read whole."""
+    with pytest.raises(DeclarationError, match=r"on activemq .* write it in \[broker\]"):
+        dataclasses.replace(parcels(), topic_settings={"max.message.bytes": "1"})
+    orders = read_pipeline(EXAMPLES / "orders" / "pipeline.toml")
+    with pytest.raises(DeclarationError, match=r"topic_settings: cleanup.policy: .* leave it out"):
+        dataclasses.replace(orders, topic_settings={"cleanup.policy": "compact,delete"})
 
 
 def test_a_version_that_nobody_has_is_refused_with_those_there_are() -> None:

@@ -42,6 +42,8 @@ class Moved(Event, frozen=True, kw_only=True):
     place: str | None
     to: str | None
     record: str | None
+    why: Removal | None = None
+    """Null: the broker does not say it."""
 
 
 class Cursor(Event, frozen=True, kw_only=True):

@@ -5,12 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
+from harness.judge.reasons import DOUBT
 from harness.model import events as kinds
 from harness.model import states
 from harness.model.events import FaultPhase, RulePhase, TransactionOutcome
 from harness.model.places import Removal
 from harness.model.scenario import Role
-from harness.model.states import State
+from harness.model.states import LEFT, State
 from harness.report.page.lines import Lines, attempt_of, in_topic
 from harness.report.page.seen import seen_of
 from harness.report.page.usual import usually
@@ -239,7 +240,7 @@ def _letter(number: int) -> str:
 
 def _fate(row: Mapping[str, Any]) -> tuple[str, str]:
     if row["state"] == State.LOST:
-        return "lost", f"lost: {row['last_hop']}"
+        return "lost", f"lost: {row['last_hop']}{f', {DOUBT}' if row.get('in_doubt') else ''}"
     if row["recordings"] > 1:
         ways = [
             f"{int(row[name])} {text}"
@@ -251,7 +252,9 @@ def _fate(row: Mapping[str, Any]) -> tuple[str, str]:
         ]
         return "duplicated", f"recorded {int(row['recordings'])} times: {', '.join(ways)}"
     absorbed = f", {int(row['absorbed'])} more absorbed" if row["absorbed"] else ""
-    return str(row["state"]), f"{row['state']}{absorbed}"
+    why = f", {row['why']}" if row.get("why") else ""
+    doubt = f", {DOUBT}" if row.get("in_doubt") and row["state"] in LEFT else ""
+    return str(row["state"]), f"{row['state']}{why}{doubt}{absorbed}"
 
 
 Text: TypeAlias = tuple[str, str, bool]

@@ -27,6 +27,13 @@ def versions() -> Collection[str]:
     return RECIPE.versions()
 
 
+def client_versions(client: str, _: str | None) -> Collection[str] | None:
+    """Return the versions of a client whose checksums are known."""
+    from harness.provision.clients import known_versions  # noqa: PLC0415 - what fetches is imported when it is asked
+
+    return known_versions(client)
+
+
 def lacks(cell: Cell) -> str | None:
     """Say why a version of the broker cannot speak a client's protocol, or return ``None``."""
     from harness.systems.activemq.install import RECIPE  # noqa: PLC0415 - what fetches is imported when it is asked
@@ -83,6 +90,7 @@ SYSTEM = System(
     runs=runs,
     abilities=lambda _: frozenset({Compaction}),
     versions=versions,
+    client_versions=client_versions,
     lacks=lacks,
     scenarios="harness.scenarios.activemq:SCENARIOS",
     knowledge="harness.systems.activemq.knowledge:KNOWLEDGE",

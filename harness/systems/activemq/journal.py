@@ -71,7 +71,11 @@ def messages(entries: Iterable[Entry], queue: str, dead_letters: str) -> tuple[M
             at, why = there.pop(name), _WHY.get(entry["ack"], Removal.ACK)
             moved = aside.get(name) if queue != dead_letters and why is not Removal.ACK else None
             found[at] = replace(
-                found[at], waiting=None, removed=None if moved else why, moved=moved
+                found[at],
+                waiting=None,
+                removed=None if moved else why,
+                moved=moved,
+                why=why if moved else None,
             )
     return tuple(found)
 

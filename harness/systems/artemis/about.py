@@ -25,6 +25,13 @@ def versions() -> Collection[str]:
     return RECIPE.versions()
 
 
+def client_versions(client: str, _: str | None) -> Collection[str] | None:
+    """Return the versions of a client whose checksums are known."""
+    from harness.provision.clients import known_versions  # noqa: PLC0415 - what fetches is imported when it is asked
+
+    return known_versions(client)
+
+
 POINTS = (
     PointsLine(
         "Artemis 2.44.0, STOMP",
@@ -84,6 +91,7 @@ SYSTEM = System(
     runs=runs,
     abilities=lambda _: frozenset({Refusal}),
     versions=versions,
+    client_versions=client_versions,
     scenarios="harness.scenarios.artemis:SCENARIOS",
     knowledge="harness.systems.artemis.knowledge:KNOWLEDGE",
     points=POINTS,

@@ -31,7 +31,7 @@ from harness.provision.certificates import make_certificates, private
 from harness.run.wire import start_wire
 from harness.runtimes.process.runtime import ProcessRuntime
 from harness.stages.access import Access
-from harness.systems.declared.brokers import OBSERVER, OBSERVERS_CLIENT, clean
+from harness.systems.declared.brokers import OBSERVER, OBSERVERS_CLIENT, clean, create
 from harness.systems.kafka.observer import Observer
 from harness.wire.messages import Route, Tls
 from harness.wire.tls import trusting, why_not_let_in
@@ -475,14 +475,12 @@ class AttachedBrokers:
         """Return those of these groups that did not exist before the run."""
         return tuple(group for group in self.groups(seen) if group not in self._groups_before)
 
-    def create(self, topics: Mapping[str, int]) -> None:
+    def create(self, topics: Mapping[str, int], settings: Mapping[str, str]) -> None:
         """Create the pipeline's topics (name → partitions), with the cluster's default replication
         factor.
         """
         self._created |= set(topics)
-        self.observer.create_topics(
-            {name: (partitions, {}) for name, partitions in topics.items()}, replicas=-1
-        )
+        create(self.observer, topics, settings, replicas=-1)
 
     def clean(self, topics: Iterable[str]) -> None:
         """Delete those topics of the pipeline that an earlier cell created."""

@@ -6,6 +6,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, Protocol
 
+from kafka.errors import InvalidConfigurationError, PolicyViolationError
+
+from harness.model.failures import CellFailure
 from harness.model.scenario import Role
 from harness.model.waiting import wait_until
 from harness.run.nodes import ServerNode
@@ -67,8 +70,12 @@ class Brokers(Protocol):
     def servers(self, history: HistoryWriter) -> Mapping[Role, Callable[[], Target]]:
         """Return the servers that a cell may kill if it does not share them, by their roles."""
 
-    def create(self, topics: Mapping[str, int]) -> None:
-        """Create topics: name → partitions."""
+    def create(self, topics: Mapping[str, int], settings: Mapping[str, str]) -> None:
+        """Create topics (name → partitions), all with these settings.
+
+        Raises:
+            CellFailure: the broker refuses a setting.
+        """
 
     def clean(self, topics: Iterable[str]) -> None:
         """Delete the topics, positions and groups that an earlier cell left."""
@@ -152,9 +159,9 @@ class OwnBrokers:
         """Return all groups of the broker: no other pipeline runs on it."""
         return self.groups(seen)
 
-    def create(self, topics: Mapping[str, int]) -> None:
+    def create(self, topics: Mapping[str, int], settings: Mapping[str, str]) -> None:
         """Create topics: name → partitions."""
-        self.observer.create_topics({name: (partitions, {}) for name, partitions in topics.items()})
+        create(self.observer, topics, settings)
 
     def clean(self, topics: Iterable[str]) -> None:
         """Delete the topics, positions and groups that an earlier cell left."""
@@ -167,6 +174,24 @@ class OwnBrokers:
     def close(self) -> None:
         """Stop the wire and the broker."""
         self._transport.close()
+
+
+def create(
+    observer: Observer, topics: Mapping[str, int], settings: Mapping[str, str], replicas: int = 1
+) -> None:
+    """Create topics (name → partitions), all with these settings. ``replicas``: as for the
+    observer.
+
+    Raises:
+        CellFailure: the broker refuses a setting.
+    """
+    wanted = {name: (partitions, settings) for name, partitions in topics.items()}
+    try:
+        observer.create_topics(wanted, replicas=replicas)
+    except (InvalidConfigurationError, PolicyViolationError) as error:
+        raise CellFailure(
+            f"topic_settings: the broker refuses them: {' '.join(str(error).split())}"
+        ) from error
 
 
 def clean(brokers: KafkaBrokers, topics: Iterable[str]) -> None:

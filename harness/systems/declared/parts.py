@@ -154,7 +154,8 @@ def parts_of(
             Opened(between.begin),
             Opened(
                 lambda: brokers.create(
-                    dict.fromkeys(scene.pipeline.topics, scene.pipeline.partitions)
+                    dict.fromkeys(scene.pipeline.topics, scene.pipeline.partitions),
+                    scene.pipeline.topic_settings,
                 )
             ),
             Place(scene),

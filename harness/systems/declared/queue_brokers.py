@@ -132,7 +132,7 @@ class QueueBrokers:
         node = ServerNode(history, own.process, own.kill, own.restart, name=BROKER)
         return {Role.BROKER: lambda: node}
 
-    def create(self, topics: Mapping[str, int]) -> None:
+    def create(self, topics: Mapping[str, int], settings: Mapping[str, str]) -> None:
         """Do nothing: a queue exists as soon as a client names it."""
 
     def clean(self, topics: Iterable[str]) -> None:

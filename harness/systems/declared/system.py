@@ -17,13 +17,13 @@ from harness.model.secrets import mask_files
 from harness.pipelines.alone import why_alone
 from harness.pipelines.broker import Broker
 from harness.pipelines.cells import SYSTEM, DeclaredCell
-from harness.pipelines.refusing import DeclarationError
 from harness.provision.cache import cache_root
 from harness.provision.environments import ensure_client
 from harness.provision.jars import ensure_jars, read_jar_set
 from harness.provision.java import find_java
 from harness.run.cell import CellRun
 from harness.systems.declared.brokers import OBSERVER, OBSERVERS_CLIENT, OwnBrokers
+from harness.systems.declared.fetchable import check_broker
 from harness.systems.declared.parts import parts_of
 from harness.systems.declared.queue_brokers import OwnQueues
 from harness.systems.declared.scene import Fetched, Learnt
@@ -120,12 +120,7 @@ def own(system: str, broker: Broker) -> Source:
     Raises:
         DeclarationError: lostack does not know the version.
     """
-    known = declaration(system).versions()
-    if broker.version and broker.version not in known:
-        raise DeclarationError(
-            f"broker: version {broker.version!r}: of {system} lostack has the versions "
-            f"{', '.join(known)}"
-        )
+    check_broker(system, broker.version)
     if system == KAFKA:
         return OwnKafka(broker)
     return OwnQueues(declaration(system).launch("process", broker.version or None), broker)

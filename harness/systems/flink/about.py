@@ -9,6 +9,8 @@ from harness.model.semantics import Semantic
 from harness.systems.flink.abilities import ABILITIES
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
+
     from harness.model.cell import Cell
     from harness.model.scenario import Scenario
 
@@ -36,12 +38,20 @@ def lacks(cell: Cell) -> str | None:
     return "Flink 1 is only tested without faults and with an error answered by the broker"
 
 
+def client_versions(_: str, version: str | None) -> Collection[str]:
+    """Return the versions of the connector whose checksums are known, for a version of Flink."""
+    from harness.systems.flink.install import VERSION, connectors  # noqa: PLC0415 - what fetches is imported when it is asked
+
+    return tuple(connectors(version or VERSION))
+
+
 SYSTEM = System(
     name="flink",
     launcher="harness.systems.flink.system:FlinkSystem",
     scenarios="harness.scenarios.flink:FLINK",
     knowledge="harness.systems.flink.knowledge:KNOWLEDGE",
     versions=lambda: ("1.19.3",),
+    client_versions=client_versions,
     lacks=lacks,
     clients=("flink-connector-kafka",),
     runtimes=("process", "docker"),

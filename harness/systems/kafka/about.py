@@ -77,6 +77,13 @@ def versions() -> Collection[str]:
     return kafka_versions()
 
 
+def client_versions(client: str, _: str | None) -> Collection[str] | None:
+    """Return the versions of a client whose checksums are known."""
+    from harness.provision.clients import known_versions  # noqa: PLC0415 - what fetches is imported when it is asked
+
+    return known_versions(client)
+
+
 POINTS = (
     PointsLine(
         "Kafka 4.4.0",
@@ -118,6 +125,7 @@ SYSTEM = System(
     abilities=abilities,
     lacks=lacks,
     versions=versions,
+    client_versions=client_versions,
     points=POINTS,
     by_default=True,
 )

@@ -54,6 +54,7 @@ SYSTEM = System(
     runs=runs,
     abilities=lambda _: frozenset(),
     versions=versions,
+    client_versions=lambda client, _: () if client == "pulsar-java" else None,
     scenarios="harness.scenarios.pulsar:SCENARIOS",
     knowledge="harness.systems.pulsar.knowledge:KNOWLEDGE",
     points=POINTS,

@@ -17,6 +17,8 @@ from harness.interfaces import System
 from harness.model.scenario import Role
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
+
     from harness.model.cell import Cell
     from harness.model.scenario import Scenario
 
@@ -41,6 +43,15 @@ def lacks(cell: Cell) -> str | None:
     return None
 
 
+def client_versions(_: str, __: str | None) -> Collection[str]:
+    """Return the connectors for the installed Spark whose checksums are known."""
+    from harness.provision.jars import LISTS  # noqa: PLC0415 - what fetches is imported when it is asked
+    from harness.provision.spark import pyspark_version  # noqa: PLC0415
+
+    found = LISTS.glob(f"spark-{pyspark_version()}*.sha256")
+    return sorted(file.stem.removeprefix("spark-") for file in found)
+
+
 SYSTEM = System(
     name="spark",
     launcher="harness.systems.spark.system:SparkSystem",
@@ -48,6 +59,7 @@ SYSTEM = System(
     knowledge="harness.systems.spark.knowledge:KNOWLEDGE",
     clients=("spark-sql-kafka",),
     runtimes=("process", "docker"),
+    client_versions=client_versions,
     runs=runs,
     abilities=lambda _: ABILITIES,
     lacks=lacks,

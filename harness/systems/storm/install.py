@@ -91,6 +91,11 @@ def ensure_storm(kafka: KafkaInstall, say: Callable[[str], None]) -> StormInstal
     return StormInstall(java.path, jars, topology, versions)
 
 
+def client_versions() -> list[str]:
+    """Return the versions to which the Kafka client of a topology can be pinned."""
+    return sorted(file.stem.removeprefix(f"{CLIENT}-") for file in LISTS.glob(f"{CLIENT}-*.sha256"))
+
+
 def ensure_client(install: StormInstall, client: str, say: Callable[[str], None]) -> str:
     """Return the class path of topologies with a pinned Kafka client; download and compile it if
     the cache does not have it.
@@ -98,9 +103,7 @@ def ensure_client(install: StormInstall, client: str, say: Callable[[str], None]
     Raises:
         EnvironmentFailure: the client has no known checksums, or cannot be downloaded.
     """
-    known = sorted(
-        file.stem.removeprefix(f"{CLIENT}-") for file in LISTS.glob(f"{CLIENT}-*.sha256")
-    )
+    known = client_versions()
     version = client.partition("==")[2]
     if version not in known:
         raise EnvironmentFailure(

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 DAEMONS: Final = frozenset({NIMBUS, SUPERVISOR})
 POLLED_AGAIN: Final = Sign(
-    "polled-again", "this record was fetched over one connection, and again over a later one"
+    "polled-again", "a copy of this record was fetched over one connection, and over a later one"
 )
 """Only the wire sees a record that the spout polled and did not emit."""
 
@@ -34,12 +34,12 @@ WENT_ON: Final = Sign(
 
 def storm_signs(history: History) -> Mapping[Sign, set[str]]:
     """Return, for each sign, the records that show it."""
-    connections: defaultdict[str, set[int]] = defaultdict(set)
+    connections: defaultdict[tuple[str, str | None, object], set[int]] = defaultdict(set)
     for event in history.of(kinds.Fetched):
-        if event.reached and event.conn is not None:
-            connections[event.record].add(event.conn)
+        if event.reached and event.conn is not None:  # a copy in another topic is another one
+            connections[event.record, event.topic, event.at].add(event.conn)
     return {
-        POLLED_AGAIN: {record for record, found in connections.items() if len(found) > 1},
+        POLLED_AGAIN: {record for (record, *_), found in connections.items() if len(found) > 1},
         WENT_ON: _went_on(history),
     }
 

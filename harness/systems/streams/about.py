@@ -16,6 +16,8 @@ from harness.interfaces import PointsLine, System
 from harness.systems.streams.settings import NAME
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
+
     from harness.model.scenario import Scenario
 
 ABILITIES = frozenset({LocalState, Membership, Rebalance, Supervision, Termination, Transactions})
@@ -51,6 +53,13 @@ def runs(scenario: Scenario) -> bool:
     return scenario.pipeline.system == NAME and not scenario.deployment.clustered
 
 
+def versions() -> Collection[str]:
+    """Return the versions for which the checksums of all jars are known."""
+    from harness.systems.streams.install import versions as known  # noqa: PLC0415 - what fetches is imported when it is asked
+
+    return known()
+
+
 SYSTEM = System(
     name=NAME,
     launcher="harness.systems.streams.system:StreamsSystem",
@@ -58,6 +67,8 @@ SYSTEM = System(
     knowledge="harness.systems.streams.knowledge:KNOWLEDGE",
     clients=("kafka-streams",),
     runtimes=("process", "docker"),
+    versions=versions,
+    client_versions=lambda _, __: versions(),
     runs=runs,
     abilities=lambda _: ABILITIES,
     transport="kafka",

@@ -10,12 +10,14 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from packaging.version import Version
+
 from harness.model.failures import EnvironmentFailure
 from harness.model.waiting import wait_until
 from harness.provision.archive import JVM, dump_flag, ensure_archive, require_dumped
 from harness.provision.cache import cache_root, fill, locked
 from harness.provision.compiled import compiled
-from harness.provision.jars import ensure_jars, read_jar_set
+from harness.provision.jars import LISTS, ensure_jars, read_jar_set
 from harness.provision.java import find_java
 from harness.runtimes.interface import NodeSpec
 from harness.systems.kafka.exercise import send_records
@@ -67,6 +69,12 @@ class StreamsInstall:
             for name, word in words.items()
         )
         return (*java, "-cp", ":".join(map(str, self.jars)), MAIN, *said)
+
+
+def versions() -> tuple[str, ...]:
+    """Return the versions whose checksums are known."""
+    found = (file.stem.removeprefix(f"{CLIENT}-") for file in LISTS.glob(f"{CLIENT}-*.sha256"))
+    return tuple(sorted(found, key=Version))
 
 
 def ensure_streams(

@@ -33,10 +33,12 @@ class StreamsSystem:
     Implements :class:`harness.interfaces.Launcher`.
     """
 
-    name = NAME
-
     def __init__(self, runtime: str = "process", version: str | None = None) -> None:
-        del version  # the client's version decides it
+        """``version``: of Kafka Streams, with known checksums. A client's own version goes before
+        it.
+        """
+        self.name = NAME if version is None else f"{NAME}=={version}"
+        self._version = version or VERSION
         self._kafka = Prepared(runtime)
         self._contained = runtime == "docker"
         self._installs: dict[str, StreamsInstall] = {}
@@ -63,7 +65,9 @@ class StreamsSystem:
 
     def _bring(self, client: str, say: Callable[[str], None]) -> None:
         if client not in self._installs:
-            install = ensure_streams(ensure_kafka(say), say, client.partition("==")[2] or VERSION)
+            install = ensure_streams(
+                ensure_kafka(say), say, client.partition("==")[2] or self._version
+            )
             self._installs[client] = install.contained() if self._contained else install
 
     def deploy(self, need: Deployment, directory: Path) -> StreamsDeployed:

@@ -85,6 +85,9 @@ def test_what_was_moved_to_the_dead_letters_is_one_copy() -> None:
     """
     entries = [add("1:1", "a"), add("1:2", "a", queue=ASIDE), remove("a", POISON)]
     assert read(*entries) == [("1:1", None, True, None, "1:2")]
+    assert messages(entries, QUEUE, ASIDE)[0].why is Removal.DEAD_LETTER
+    expired = messages([*entries[:2], remove("a", EXPIRED)], QUEUE, ASIDE)
+    assert (expired[0].why, expired[0].moved) == (Removal.EXPIRY, "1:2")
     assert [(m.place, m.waiting) for m in messages(entries, ASIDE, ASIDE)] == [
         ("1:2", Waiting.READY)
     ]

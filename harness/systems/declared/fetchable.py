@@ -1,0 +1,35 @@
+"""Checks that what a declaration names by a version can be fetched, before anything is started."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from harness.model.failures import EnvironmentFailure
+from harness.pipelines.refusing import DeclarationError
+from harness.provision.jars import read_jar_set
+from harness.systems.listing import declaration
+
+if TYPE_CHECKING:
+    from harness.pipelines.declaration import Pipeline
+
+
+def check_broker(system: str, version: str) -> None:
+    """Raise DeclarationError if lostack does not have this version of a system."""
+    known = declaration(system).versions()
+    if version and version not in known:
+        raise DeclarationError(
+            f"broker: version {version!r}: of {system} lostack has the versions {', '.join(known)}"
+        )
+
+
+def check_declared(pipeline: Pipeline) -> None:
+    """Raise DeclarationError if a command cannot be found, or if the version of the broker, or a
+    set of jars in a command, cannot be fetched.
+    """
+    pipeline.check_commands()
+    check_broker(pipeline.system, pipeline.broker.version)
+    for name in pipeline.jars:
+        try:
+            read_jar_set(name)
+        except EnvironmentFailure as error:
+            raise DeclarationError(f"{{jars:{name}}}: {error}") from error
