@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fnmatch
 import os
 import re
 import select
@@ -16,7 +17,7 @@ from harness.model import events as kinds
 from harness.model.failures import CellFailure
 from harness.model.logs import last_lines
 from harness.model.waiting import WaitTimeoutError, wait_until
-from harness.model.writes import WRITES
+from harness.model.writes import WRITES, FirstWrites
 from harness.pipelines.braces import fill
 from harness.run.nodes import GRACE_S, LIVES
 from harness.runtimes.interface import ContainerSpec, NodeSpec
@@ -45,7 +46,7 @@ if TYPE_CHECKING:
     from harness.pipelines.declaration import Stage
     from harness.pipelines.programs import Service
     from harness.runtimes.interface import Exit, Member, Node, Runtime
-    from harness.runtimes.process.durable import Held
+    from harness.runtimes.process.durable import Held, Standing
 
 GONE_S = 20.0
 """How long (seconds) a killed process may take to be gone. Only an uninterruptible read delays a
@@ -282,7 +283,7 @@ class CommandNode:
     def _ports(self) -> set[int]:
         return {int(at.rpartition(":")[2]) for at in str(self.values["bootstrap"]).split(",") if at}
 
-    def trace(self, log: Path, point: Point | None = None) -> None:
+    def trace(self, log: Path, point: Point | FirstWrites | None = None) -> None:
         """Log the durable writes of this incarnation from now on; stop a thread at a point if one
         is given.
 
@@ -295,9 +296,16 @@ class CommandNode:
             )
         if why := why_no_tracing():
             raise TracingError(why)
-        if point is not None and point.call in WRITES:
+        if isinstance(point, FirstWrites) or (point is not None and point.call in WRITES):
             named = {file.replace(WORK, str(self.values["work"])) for file in point.files}
             opened = {file for pid in self.members() for file in written_by(pid)} - self._aside
+            if isinstance(point, FirstWrites):
+                within = point.within.replace(WORK, str(self.values["work"]))
+                opened = {
+                    file
+                    for file in opened
+                    if self.prints or (within and fnmatch.fnmatchcase(file, within))
+                }
             point = replace(point, files=tuple(sorted(named | opened)))
         self._tracing = Tracing(self._alive(), log, point, plain=point is None)  # type: ignore[arg-type]  # without an image: a process
 
@@ -331,6 +339,10 @@ class CommandNode:
                 kinds.DURABLE, role=self.name, incarnation=self.incarnation, **found.told()
             )
         return found
+
+    def standing(self) -> tuple[Standing, ...]:
+        """Return the threads that are stopped before their first durable write."""
+        return () if self._tracing is None else self._tracing.standing()
 
     def untrace(self) -> None:
         """End the tracing. A thread that was stopped before a write then does it, if its process

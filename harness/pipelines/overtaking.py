@@ -1,0 +1,228 @@
+"""The failure point at which a commit overtakes the work: what of a reading stage can be held, and
+how long its commits may take, as the dry run shows it.
+"""
+
+from __future__ import annotations
+
+import fnmatch
+from collections import defaultdict
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from harness.controls import InHand, OnWire
+from harness.faults import CommitOvertakesWork
+from harness.model import events as kinds
+from harness.model.rhythm import SESSION_S, UNSEEN, Rhythm
+from harness.model.scenario import Role
+from harness.model.writes import CALLS, FirstWrites
+from harness.pipelines.declaration import OutputKind
+from harness.pipelines.dialects import Moment
+from harness.pipelines.writes import UNWATCHED
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterator, Mapping
+
+    from harness.model.history import History
+    from harness.pipelines.declaration import Pipeline, Stage
+    from harness.pipelines.dialects import Dialect
+    from harness.pipelines.writes import Written
+
+OVERTAKES: Final = "commit-overtakes-work"
+BECAUSE: Final = (
+    "The {role} has only this record in hand, and its result is held on its way out, while the "
+    "rest of the program runs on. If its position passes the record meanwhile, the {role} is "
+    "killed; if not, the result goes on."
+)
+SAVES: Final = (
+    Moment.POSITION_ANSWER,
+    Moment.SESSION_COMMIT,
+    Moment.ACKNOWLEDGEMENT,
+)
+"""The moments at which a reader's position is stored, those first that are stored last."""
+
+
+@dataclass(frozen=True, slots=True)
+class Overtaking:
+    """The point of one stage. ``reason``: why it does not apply; ``None``: it does."""
+
+    name: str
+    fault: CommitOvertakesWork
+    because: str
+    reason: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Practised:
+    """What the dry run showed of one stage: the ``steps`` on its connections, the ``moments`` of a
+    record, its writes, its rhythm.
+    """
+
+    steps: Collection[str]
+    moments: Mapping[Moment, str]
+    written: Written
+    rhythm: Rhythm
+
+
+def learnt_of(
+    steps: Mapping[str, Collection[str]] | None,
+    moments: Mapping[str, Mapping[Moment, str]] | None,
+    writes: Mapping[str, Written] | None,
+    rhythms: Mapping[str, Rhythm],
+) -> dict[str, Practised]:
+    """Return what the dry run showed of each stage, from what it showed of each kind."""
+    return {
+        role: Practised(
+            found,
+            (moments or {}).get(role, {}),
+            (writes or {}).get(role, UNWATCHED),
+            rhythms.get(role, UNSEEN),
+        )
+        for role, found in (steps or {}).items()
+    }
+
+
+def overtaking_points(
+    pipeline: Pipeline, practised: Mapping[str, Practised] | None
+) -> Iterator[Overtaking]:
+    """Yield the point of each reading stage. ``practised``: by role; ``None``: no dry run yet."""
+    reading = [stage for stage in pipeline.stages if stage.reads]
+    for stage in reading:
+        role = stage.known
+        name = OVERTAKES if len(reading) == 1 else f"{role}-{OVERTAKES}"
+        at = OnWire(role, *pipeline.dialect.steps[Moment.DELIVERY])
+        because = BECAUSE.format(role=role)
+        if practised is None:
+            yield Overtaking(name, CommitOvertakesWork(at), because)
+            continue
+        found = practised.get(str(role))
+        work = (
+            f"the dry run did not see the {role}"
+            if found is None
+            else _work(pipeline, stage, at, found)
+        )
+        if isinstance(work, str):
+            yield Overtaking(name, CommitOvertakesWork(at), because, work)
+        else:
+            yield Overtaking(name, CommitOvertakesWork(at, work), because)
+
+
+def _work(pipeline: Pipeline, stage: Stage, at: OnWire, found: Practised) -> InHand | str:
+    """Return what of the stage is held; or why nothing can be."""
+    role, dialect = stage.known, pipeline.dialect
+    saves = _saves(role, dialect, found)
+    if saves is None:
+        return f"the dry run saw no position of the {role} that its broker stores"
+    if found.rhythm.is_long:
+        return (
+            f"the {role} saves its position every {found.rhythm.commits_s:.0f} s; this point waits "
+            "for twice as long only where that is 10 s or less"
+        )
+    sends = OnWire(role, *dialect.at(Moment.SEND, found.moments.get(Moment.SEND)))
+    sent = Moment.SEND in found.moments or (dialect.logs and sends.api.label in found.steps)
+    only_sends = stage.role is Role.PROCESSOR and sent
+    writes = None if only_sends else _writes(pipeline, stage, found)
+    if isinstance(writes, str) and not sent:
+        return writes
+    return InHand(
+        at,
+        saves,
+        writes if isinstance(writes, FirstWrites) else None,
+        (sends,) if sent else (),
+        round(found.rhythm.within_s, 2),
+        round(found.rhythm.quiet_s, 2),
+    )
+
+
+def _saves(role: Role, dialect: Dialect, found: Practised) -> OnWire | None:
+    """Return the step at which the stage's position is stored; ``None``: the dry run saw none."""
+    for moment in SAVES:
+        if moment not in dialect.steps:
+            continue
+        step, way = dialect.at(moment, found.moments.get(moment))
+        if moment in found.moments or (dialect.logs and step.label in found.steps):
+            return OnWire(role, step, way)
+    return None
+
+
+def _writes(pipeline: Pipeline, stage: Stage, found: Practised) -> FirstWrites | str:
+    """Return the durable writes at which its work is held: those into the output, if it is a file
+    that the stage writes; else all. Or why there are none.
+    """
+    role, written, output = stage.known, found.written, pipeline.output
+    if written.because is not None:
+        return written.because
+    last = stage is pipeline.stages[-1]
+    if last and output.file and output.kind in {OutputKind.SQLITE, OutputKind.LINES}:
+        within = output.file + ("*" if output.kind is OutputKind.SQLITE else "")
+        files = tuple(file for file in written.files if fnmatch.fnmatchcase(file, within))
+        if files:
+            return FirstWrites(files, within)
+    if written.files:
+        return FirstWrites(written.files)
+    if any(call in CALLS for call in written.made):
+        return FirstWrites()
+    return (
+        f"the dry run saw the {role} neither write into a file nor send a record: nothing of its "
+        "work can be held"
+    )
+
+
+def rhythms_in(history: History, roles: Mapping[str, str]) -> dict[str, Rhythm]:
+    """Return the rhythm of each stage that saved positions, or acknowledged records, in a run
+    without a fault. ``roles``: by connection.
+    """
+    given = defaultdict[str, dict[str, tuple[kinds.Fetched, int]]](dict)
+    for event in history.of(kinds.Fetched):
+        if event.reached:
+            of = given[roles.get(str(event.conn), "")]
+            of.setdefault(event.record, (event, event.t))
+    sessions = {
+        role: min(
+            (e.session_ms for e in history.of(kinds.Frame) if e.role == role and e.session_ms),
+            default=SESSION_S * 1000,
+        )
+        / 1000
+        for role in given
+    }
+    return {
+        role: _rhythm(records, _saved(history, roles, role), sessions[role])
+        for role, records in given.items()
+    }
+
+
+def _saved(
+    history: History, roles: Mapping[str, str], role: str
+) -> list[kinds.CommitAnswer | kinds.Acknowledged]:
+    """Return the events which show that a position or an acknowledgement of a stage is stored."""
+    return [
+        event
+        for event in history.of(kinds.CommitAnswer, kinds.Acknowledged)
+        if roles.get(str(event.request).split(":")[0]) == role
+        and (not event.error if isinstance(event, kinds.CommitAnswer) else event.reached)
+    ]
+
+
+def _rhythm(
+    given: Mapping[str, tuple[kinds.Fetched, int]],
+    saved: list[kinds.CommitAnswer | kinds.Acknowledged],
+    session_s: float,
+) -> Rhythm:
+    waits = [
+        next((e.t for e in saved if e.t >= since and _covers(e, copy)), None)
+        for copy, since in given.values()
+    ]
+    ends = [(end, since) for end, (_, since) in zip(waits, given.values(), strict=True) if end]
+    if not ends:
+        return Rhythm(session_s=session_s)
+    span_s = (max(end for end, _ in ends) - min(since for _, since in ends)) / 1e9
+    return Rhythm(max((end - since) / 1e9 for end, since in ends), session_s, span_s / len(ends))
+
+
+def _covers(event: kinds.CommitAnswer | kinds.Acknowledged, copy: kinds.Fetched) -> bool:
+    if isinstance(event, kinds.Acknowledged):
+        return event.record == copy.record
+    place = (event.topic, event.partition)
+    return place == (copy.topic, copy.partition) and (event.offset or 0) > (copy.offset or 0)
+
+
+__all__ = ["OVERTAKES", "Overtaking", "Practised", "learnt_of", "overtaking_points", "rhythms_in"]

@@ -1,0 +1,208 @@
+"""Hold the work of a declared stage on its way out, while the rest of the program runs on.
+
+The tracer holds each thread at its first durable write, and the wire holds each request that sends
+a result. First only the target is in hand: a program that collects records must keep it in memory
+while its clock for commits ticks. Then the load goes on, so that the program comes to its work.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Final
+
+from harness.abilities import HeldWork
+from harness.faults.triggers import rule_at
+from harness.model import events as kinds
+from harness.model.events import RulePhase, WorkPhase
+from harness.model.failures import CellFailure
+from harness.model.waiting import WaitTimeoutError, wait_until
+from harness.wire.rules import Action, How
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from harness.controls import InHand
+    from harness.run.controls import WireControls
+    from harness.systems.declared.feed import DeclaredFeed
+    from harness.systems.declared.nodes import CommandNode
+    from harness.systems.declared.scene import Scene
+    from harness.systems.declared.who import DeclaredNodes
+
+RESTS_S: Final = 8.0
+"""How long (seconds) a stage may take to have nothing in hand: the target is held that long."""
+WORKS_S: Final = 20.0
+"""How long (seconds) a stage may take to come to its work when the load goes on."""
+SENDS, SAVES = "work", "position"
+"""The rules of the wire."""
+
+
+class WorkOnItsWay(HeldWork):
+    """Holds the work of one stage. Implements :class:`harness.abilities.HeldWork`."""
+
+    def __init__(
+        self,
+        scene: Scene,
+        controls: WireControls,
+        nodes: DeclaredNodes,
+        feed: DeclaredFeed,
+        look: Callable[[], object],
+    ) -> None:
+        """``look``: called while something is awaited."""
+        self._scene = scene
+        self._controls = controls
+        self._nodes = nodes
+        self._feed = feed
+        self._look = look
+        self._stage: CommandNode | None = None
+        self._armed: list[str] = []
+        """The rules that hold requests, while they are armed."""
+        self._since = 0
+        """When the work began to be held (monotonic ns)."""
+        self._held_at = 0.0
+
+    # --- the ability ------------------------------------------------------------------------------
+
+    def hold(self, work: InHand) -> None:
+        """Hold what the stage writes and sends. Whatever it is still busy with is let go first.
+
+        Raises:
+            CellFailure: the stage never had nothing in hand.
+            TracingError: the stage cannot be traced.
+        """
+        role = work.at.role
+        self._stage = self._nodes.stage(role)
+        self._controls.undo(self._let_go)
+        saves = rule_at(work.saves, Action.MARK, SAVES, role=str(role), limit=None)
+        self._controls.put_beside(saves)
+        deadline = time.monotonic() + RESTS_S
+        while not self._holds_nothing(work):
+            self._let_go()
+            if time.monotonic() > deadline:
+                raise CellFailure(
+                    f"the {role} did not rest for {work.quiet_s:.1f} s before it was given the "
+                    "target, so nobody can say whose work is held"
+                )
+        self._say(WorkPhase.WATCHED)
+
+    def await_overtaken(self, work: InHand) -> bool:
+        """Return whether a commit covered the target, or a record that came with it, while none of
+        the work was done.
+        """
+        self._within(work.within_s, lambda: self._held() or self._covered())
+        self._feed.release()
+        if not self._within(WORKS_S, self._held):
+            return False
+        covered = self._within(work.within_s, self._covered)
+        if covered:
+            self._say(WorkPhase.COVERED, how=work.saves.api.label)
+        return covered
+
+    def release(self) -> None:
+        """Let the work be done."""
+        waited_s = round(time.monotonic() - self._held_at, 2) if self._held_at else None
+        self._say(WorkPhase.RELEASED, waited_s=waited_s)
+        self._let_go()
+
+    def discard(self) -> None:
+        """Discard what the wire holds. What the tracer held died with the stage."""
+        self._resolve(How.DISCARD)
+        self._say(WorkPhase.DISCARDED)
+
+    # --- inside -----------------------------------------------------------------------------------
+
+    @property
+    def _node(self) -> CommandNode:
+        if self._stage is None:
+            raise RuntimeError("the work of no stage is held")
+        return self._stage
+
+    def _holds_nothing(self, work: InHand) -> bool:
+        """Begin to hold, and say whether nothing was held for ``quiet_s``."""
+        self._since = time.monotonic_ns()
+        if work.writes is not None:
+            self._node.trace(self._scene.writes, work.writes)
+        for number, at in enumerate(work.sends, start=1):
+            rule = rule_at(at, Action.HOLD, f"{SENDS}-{number}", role=str(at.role), limit=None)
+            self._scene.brokers.wire.arm(self._scene.cell.id, rule)
+            self._armed.append(rule.id)
+        return not self._within(work.quiet_s, self._stands)
+
+    def _stands(self) -> bool:
+        """Whether any thread or request is held."""
+        return bool(self._node.standing() or self._requests())
+
+    def _held(self) -> bool:
+        """Whether any is held; the history notes the first."""
+        if self._held_at:
+            return True
+        for standing in self._node.standing():
+            write = standing.write
+            self._say(
+                WorkPhase.HELD,
+                how="write",
+                call=write.call,
+                files=write.files,
+                thread=write.tid,
+                pid=standing.pid,
+            )
+            return True
+        for hit in self._requests():
+            self._say(WorkPhase.HELD, how="frame", call=hit.api, held=hit.held)
+            return True
+        return False
+
+    def _covered(self) -> bool:
+        """Whether a position was saved behind a record that came with the target."""
+        rules = self._scene.so_far.of(kinds.Rule)
+        hits = [e for e in rules if e.phase == RulePhase.HIT and e.t >= self._since]
+        given = {r for e in rules if e.rule == "fault" for r in e.records or ()}
+        return any(not given.isdisjoint(e.records or ()) for e in hits if e.rule == SAVES)
+
+    def _requests(self) -> list[kinds.Rule]:
+        """Return the requests with results that were held since the work began to be held."""
+        return [
+            e
+            for e in self._scene.so_far.of(kinds.Rule)
+            if e.rule.startswith(SENDS) and e.phase == RulePhase.HIT and e.t >= self._since
+        ]
+
+    def _within(self, seconds: float, condition: Callable[[], bool]) -> bool:
+        """Wait for a condition, and say whether it came true.
+
+        Raises:
+            StageError: the stage ended by itself.
+        """
+
+        def looked() -> bool:
+            self._look()
+            if self._node.stopped_itself():
+                raise self._node.error("ended while its work was held")
+            return condition()
+
+        try:
+            return wait_until(looked, within_s=seconds, because="the work")
+        except WaitTimeoutError:
+            return False
+
+    def _let_go(self) -> None:
+        """Let whatever is held go on, and hold nothing more."""
+        if self._stage is not None:
+            self._stage.untrace()
+        self._resolve(How.RELEASE)
+
+    def _resolve(self, how: How) -> None:
+        wire, cell = self._scene.brokers.wire, self._scene.cell.id
+        rules = {*self._armed}
+        while self._armed:  # first: nothing more is held
+            wire.disarm(cell, self._armed.pop())
+        for held in wire.holds() if rules else ():
+            if held.cell == cell and held.rule in rules:
+                wire.resolve(held.held, how)
+
+    def _say(self, phase: WorkPhase, **fields: object) -> None:
+        if phase is WorkPhase.HELD:
+            self._held_at = time.monotonic()
+        self._scene.history.write(kinds.WORK, role=self._node.name, phase=phase, **fields)
+
+
+__all__ = ["WorkOnItsWay"]

@@ -1,0 +1,85 @@
+"""Real consumers whose position passes a record before its work is done, each with its right twin.
+
+Each wrong one was kept at every other point, but for the first: its ticks found all work done.
+"""
+
+from __future__ import annotations
+
+import shutil
+from typing import TYPE_CHECKING
+
+import pytest
+
+from harness.judge.verdict import Kind
+from harness.model import events as kinds
+from harness.model.events import WorkPhase
+from harness.model.history import HISTORY, read_history
+from harness.pipelines.overtaking import OVERTAKES
+from harness.proofs.overtaken import POSITION_WAITED
+from harness.systems.declared.system import DeclaredSystem
+from tests.pipelines.test_check import PROGRAMS, check
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from harness.saved import CellResult
+
+pytestmark = [
+    pytest.mark.kafka,
+    pytest.mark.strace,
+    pytest.mark.rest(together=True),
+    pytest.mark.timeout(300),
+]
+
+
+@pytest.fixture(scope="module")
+def system() -> Iterator[DeclaredSystem]:
+    """One broker for all of them."""
+    found = DeclaredSystem(keep=True)
+    yield found
+    found.close()
+
+
+def checked(system: DeclaredSystem, folder: Path, how: str) -> CellResult:
+    """Check the consumer that works in this way."""
+    shutil.copytree(PROGRAMS / "overtaking", folder / "program")
+    file = folder / "program" / "pipeline.toml"
+    file.write_text(file.read_text(encoding="utf-8").replace("HOW", how), encoding="utf-8")
+    return check(system, folder / "reports", file, OVERTAKES)[OVERTAKES]
+
+
+def phases(found: CellResult) -> list[str]:
+    """Return what became of the work that was held."""
+    return [str(e.phase) for e in read_history(found.directory / HISTORY).of(kinds.Work)]
+
+
+@pytest.mark.parametrize(
+    "how", ["commit-first", "batch-by-clock", "pool-by-clock", "loop-by-clock"]
+)
+def test_a_commit_that_overtakes_the_work_loses_it(
+    system: DeclaredSystem, tmp_path: Path, how: str
+) -> None:
+    """In one thread, with a batch in memory, in a pool of threads, in an event loop."""
+    found = checked(system, tmp_path, how)
+    assert found.verdict.kind is Kind.BROKEN, found.verdict.reason
+    assert found.verdict.by_fault
+    assert found.plan.target in found.judgement.account.lost
+    assert phases(found) == [
+        WorkPhase.WATCHED,
+        WorkPhase.HELD,
+        WorkPhase.COVERED,
+        WorkPhase.DISCARDED,
+    ]
+
+
+@pytest.mark.parametrize("how", ["commit-behind", "batch", "pool", "loop"])
+def test_a_position_that_waits_for_the_work_is_kept(
+    system: DeclaredSystem, tmp_path: Path, how: str
+) -> None:
+    """The same, with the commit behind the work: nobody is killed, and nothing is doubled."""
+    found = checked(system, tmp_path, how)
+    assert (found.verdict.kind, found.verdict.fired) == (Kind.KEPT, 1), found.verdict.reason
+    assert str(POSITION_WAITED) in found.verdict.reason
+    assert phases(found) == [WorkPhase.WATCHED, WorkPhase.HELD, WorkPhase.RELEASED]
+    assert not found.judgement.account.duplicated
