@@ -356,6 +356,18 @@ class HeldWork(Protocol):
         """Discard the work; its stage is dead."""
 
 
+class SavedMarks(Protocol):
+    """See whether a producer marks records of its source as sent."""
+
+    def await_saved(self, role: Role, hold: str | None, within_s: float) -> bool:
+        """Look for ``within_s`` seconds, while the wire holds the request with the target. Return
+        whether the producer saved anything, or its source was told that the record is taken over.
+        """
+
+    def release(self) -> None:
+        """Say that no mark was saved: the request goes on."""
+
+
 class Refusal(Protocol):
     """Make the broker refuse a message."""
 
@@ -391,6 +403,7 @@ ABILITIES: dict[type, str] = {
     Input: "can end the input of a user's own producer",
     Refusal: "has a broker that refuses a message when it is told to",
     DurableWrites: "can hold a user's own stage at its durable writes",
+    SavedMarks: "shows what a user's own producer saves",
     HeldWork: "can hold the work of a user's own stage on its way out",
 }
 """Every ability, with what a system that has it does. Messages about a missing ability use these

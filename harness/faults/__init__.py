@@ -12,7 +12,7 @@ from harness.faults.kill import Forget, Kill
 from harness.faults.late import Late
 from harness.faults.network import Network, Until
 from harness.faults.none import NoFault
-from harness.faults.overtake import CommitOvertakesWork
+from harness.faults.overtake import CommitOvertakesWork, MarkOvertakesAcknowledgement
 from harness.faults.pause import Pause
 from harness.faults.refuse import Refuse
 from harness.faults.stall import Stall
@@ -40,6 +40,7 @@ _ALL = (
     Stall,
     Refuse,
     CommitOvertakesWork,
+    MarkOvertakesAcknowledgement,
 )
 FAULTS = {fault.id: fault for fault in _ALL}
 """The registry: each class of faults by its id."""
@@ -56,6 +57,7 @@ __all__ = [
     "Hold",
     "Kill",
     "Late",
+    "MarkOvertakesAcknowledgement",
     "Network",
     "NoFault",
     "Pause",

@@ -1,5 +1,5 @@
-"""Overtake: the work on the target is held on its way out of its stage, and whether something that
-must wait for the work is stored meanwhile decides whether the stage is killed.
+"""Overtake: what a stage does with the target is held on its way out. If something is stored
+meanwhile that must wait for it, the stage is killed.
 """
 
 from __future__ import annotations
@@ -7,7 +7,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
-from harness.abilities import HeldWork
+from harness.abilities import HeldWork, SavedMarks
 from harness.faults.triggers import await_fault, rule_at
 from harness.model.scenario import Evidence
 from harness.proofs.overtaken import Overtaken
@@ -82,4 +82,58 @@ class CommitOvertakesWork:
         controls.say("healed")
 
 
-__all__ = ["CommitOvertakesWork"]
+@dataclass(frozen=True, slots=True)
+class MarkOvertakesAcknowledgement:
+    """A producer's request with the target is held for ``within_s`` (seconds).
+
+    If the producer's source marks records as sent meanwhile, the producer is killed and the request
+    is discarded; else the request is released.
+    """
+
+    id: ClassVar[str] = "mark-overtakes-acknowledgement"
+
+    at: OnWire
+    within_s: float = 2.0
+
+    def evidence(self) -> Evidence:
+        """Return what the history must show: the request with the target was held; the producer was
+        killed if, and only if, a mark was saved meanwhile.
+        """
+        role = self.at.role
+        return Evidence(
+            "rule", may_kill=(role,), proofs=(Overtaken(str(role), self.within_s, mark=True),)
+        )
+
+    def needs(self) -> tuple[type, ...]:
+        """Return the ability that it needs: the system must see what a producer saves."""
+        return (SavedMarks,)
+
+    def arm(self, controls: Controls) -> None:
+        """Arm the rule that holds the request."""
+        controls.arm(self.at, rule_at(self.at, Action.HOLD))
+        controls.say("armed")
+
+    def inject(self, controls: Controls) -> None:
+        """Hold the request, and look what the producer saves. Kill it if it saves a mark, else
+        release the request.
+
+        Raises:
+            NotFiredError: the producer did not send the target.
+        """
+        fired = await_fault(controls, self.at)
+        marks = controls.ability(SavedMarks)
+        overtaken = marks.await_saved(self.at.role, fired.hold, self.within_s)
+        if overtaken:
+            victim = controls.target(self.at.role, fired.node)
+            victim.kill()
+            controls.say("applied", node=victim.name)
+            controls.resolve(fired.hold, How.DISCARD)
+            victim.restart()
+        else:
+            marks.release()
+            controls.say("applied", node=fired.node)
+            controls.resolve(fired.hold, How.RELEASE)
+        controls.say("healed")
+
+
+__all__ = ["CommitOvertakesWork", "MarkOvertakesAcknowledgement"]

@@ -23,7 +23,7 @@ from harness.pipelines.aggregates import Of, amounts, spread
 from harness.pipelines.braces import fill
 from harness.pipelines.declaration import InputKind, OutputKind, RepeatedIdError
 from harness.pipelines.dialects import LINES, Moment
-from harness.pipelines.overtaking import OVERTAKES, learnt_of, overtaking_points
+from harness.pipelines.overtaking import learnt_of, overtaking_points
 from harness.pipelines.points import INPUT_ENDS, POINTS, WRITING, Point
 from harness.pipelines.programs import PROCESS
 from harness.pipelines.refusals import Refusal
@@ -426,9 +426,9 @@ def _at_writes(
 
 
 def _overtaking(pipeline: Pipeline, point: Overtaking) -> Scenario:
-    """Return a stage's scenario in which a commit may overtake its work."""
+    """Return a stage's scenario in which a commit, or a mark, may overtake its work."""
     scenario = _scenario(pipeline, point.name, point.fault, point.because, point.reason)
-    return replace(scenario, failure_point=OVERTAKES)
+    return replace(scenario, failure_point=point.fault.id)
 
 
 def _reason(

@@ -10,12 +10,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from harness.controls import InHand, OnWire
-from harness.faults import CommitOvertakesWork
+from harness.faults import CommitOvertakesWork, MarkOvertakesAcknowledgement
 from harness.model import events as kinds
 from harness.model.rhythm import SESSION_S, UNSEEN, Rhythm
 from harness.model.scenario import Role
 from harness.model.writes import CALLS, FirstWrites
-from harness.pipelines.declaration import OutputKind
+from harness.pipelines.declaration import InputKind, OutputKind
 from harness.pipelines.dialects import Moment
 from harness.pipelines.writes import UNWATCHED
 
@@ -33,6 +33,12 @@ BECAUSE: Final = (
     "rest of the program runs on. If its position passes the record meanwhile, the {role} is "
     "killed; if not, the result goes on."
 )
+MARK_OVERTAKES: Final = "mark-overtakes-acknowledgement"
+MARK_BECAUSE: Final = (
+    "The producer's request with the record is held. If the producer saves anything meanwhile, "
+    "such as the mark that the record is sent, it is killed and the request never arrives; if not, "
+    "the request goes on."
+)
 SAVES: Final = (
     Moment.POSITION_ANSWER,
     Moment.SESSION_COMMIT,
@@ -43,10 +49,12 @@ SAVES: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Overtaking:
-    """The point of one stage. ``reason``: why it does not apply; ``None``: it does."""
+    """The point of one stage. Its fault's id is the name of the failure point. ``reason``: why it
+    does not apply; ``None``: it does.
+    """
 
     name: str
-    fault: CommitOvertakesWork
+    fault: CommitOvertakesWork | MarkOvertakesAcknowledgement
     because: str
     reason: str | None = None
 
@@ -84,7 +92,10 @@ def learnt_of(
 def overtaking_points(
     pipeline: Pipeline, practised: Mapping[str, Practised] | None
 ) -> Iterator[Overtaking]:
-    """Yield the point of each reading stage. ``practised``: by role; ``None``: no dry run yet."""
+    """Yield the point of the producer and of each reading stage. ``practised``: by role; ``None``:
+    no dry run yet.
+    """
+    yield from _marks(pipeline, practised)
     reading = [stage for stage in pipeline.stages if stage.reads]
     for stage in reading:
         role = stage.known
@@ -104,6 +115,44 @@ def overtaking_points(
             yield Overtaking(name, CommitOvertakesWork(at), because, work)
         else:
             yield Overtaking(name, CommitOvertakesWork(at, work), because)
+
+
+def _marks(pipeline: Pipeline, practised: Mapping[str, Practised] | None) -> Iterator[Overtaking]:
+    """Yield the producer's point."""
+    stage = pipeline.stage(Role.PRODUCER)
+    if stage is None:
+        return
+    role, dialect = stage.known, pipeline.dialect
+    found = None if practised is None else practised.get(str(role))
+    moment = Moment.SEND
+    if found and Moment.COMMIT in dialect.steps:
+        ends, _ = dialect.at(Moment.COMMIT, found.moments.get(Moment.COMMIT))
+        if Moment.COMMIT in found.moments or (dialect.logs and ends.label in found.steps):
+            moment = Moment.COMMIT
+    at = OnWire(role, *dialect.at(moment, found.moments.get(moment) if found else None))
+    yield Overtaking(
+        MARK_OVERTAKES,
+        MarkOvertakesAcknowledgement(at),
+        MARK_BECAUSE,
+        _why_no_mark(pipeline, stage, practised),
+    )
+
+
+def _why_no_mark(
+    pipeline: Pipeline, stage: Stage, practised: Mapping[str, Practised] | None
+) -> str | None:
+    """Say why nobody can see a mark of the producer; ``None``: one can be seen."""
+    if pipeline.input.kind is InputKind.STDIN:
+        return (
+            "the producer reads standard input: lostack itself marks what it was given, and no "
+            "mark is the producer's"
+        )
+    if stage.image:
+        return "the producer is a container: lostack does not trace processes in containers"
+    readers = [each for each in pipeline.stages if each.reads and not each.image]
+    seen = [(practised or {}).get(str(each.known)) for each in readers]
+    untraced = [each.written.because for each in seen if each is not None]
+    return untraced[0] if untraced and all(untraced) else None
 
 
 def _work(pipeline: Pipeline, stage: Stage, at: OnWire, found: Practised) -> InHand | str:
@@ -225,4 +274,12 @@ def _covers(event: kinds.CommitAnswer | kinds.Acknowledged, copy: kinds.Fetched)
     return place == (copy.topic, copy.partition) and (event.offset or 0) > (copy.offset or 0)
 
 
-__all__ = ["OVERTAKES", "Overtaking", "Practised", "learnt_of", "overtaking_points", "rhythms_in"]
+__all__ = [
+    "MARK_OVERTAKES",
+    "OVERTAKES",
+    "Overtaking",
+    "Practised",
+    "learnt_of",
+    "overtaking_points",
+    "rhythms_in",
+]

@@ -22,20 +22,29 @@ POSITION_WAITED: Final = Sign(
     "position-waited",
     "the work on this record was held, and no commit covered it: the position waited for the work",
 )
+MARK_WAITED: Final = Sign(
+    "mark-waited",
+    "the request with this record was held, and its producer saved nothing: the mark waited for "
+    "the acknowledgement",
+)
+MARK: Final = "mark"
+"""What was awaited in vain, if it was not a position."""
 SLACK: Final = 0.99
 """The runner's clock and the history's may differ by so much."""
 
 
 @dataclass(frozen=True, slots=True)
 class Overtaken:
-    """Work of ``role`` was held. Either a commit covered it meanwhile and the role was killed, or
-    none did within ``within_s`` and the work was released.
+    """Work of ``role`` was held. Either a commit (of a producer: a mark) overtook it and the role
+    was killed, or none did within ``within_s`` and the work was released.
     """
 
     name: ClassVar[str] = "overtaken"
 
     role: str
     within_s: float
+    mark: bool = False
+    """Whether the role is a producer, whose marks in the source must wait."""
 
     def trouble(self, course: Course) -> str | None:
         """Say what of this the history does not show."""
@@ -51,15 +60,19 @@ class Overtaken:
         if WorkPhase.COVERED in at:
             return self._spared(max(at[WorkPhase.COVERED], at[WorkPhase.HELD]), killed)
         if killed is not None:
-            return f"the {self.role} was killed, though no commit had overtaken its work"
+            return f"the {self.role} was killed, though no {self._what} had overtaken its work"
         return self._kept(at[WorkPhase.HELD], at.get(WorkPhase.RELEASED))
+
+    @property
+    def _what(self) -> str:
+        return "mark" if self.mark else "commit"
 
     def _spared(self, overtaken: int, killed: int | None) -> str | None:
         """Say that the stage was not killed when a commit had overtaken its work."""
         if killed is None:
-            return f"a commit overtook the work of the {self.role}, which was not killed"
+            return f"a {self._what} overtook the work of the {self.role}, which was not killed"
         if killed < overtaken:
-            return f"the {self.role} was killed before a commit overtook its work"
+            return f"the {self.role} was killed before a {self._what} overtook its work"
         return None
 
     def _kept(self, held: int, released: int | None) -> str | None:
@@ -69,19 +82,20 @@ class Overtaken:
         waited_s = (released - held) / 1e9
         if waited_s < self.within_s * SLACK:
             return (
-                f"the work of the {self.role} was released after {waited_s:.1f} s; a commit may "
-                f"take {self.within_s:g} s"
+                f"the work of the {self.role} was released after {waited_s:.1f} s; a {self._what} "
+                f"may take {self.within_s:g} s"
             )
         return None
 
 
 def overtaking_signs(history: History) -> Mapping[Sign, AbstractSet[str]]:
-    """Return the records whose work was held and released without a commit that covered them."""
-    phases = {e.phase for e in history.of(kinds.Work)}
-    if WorkPhase.RELEASED not in phases or WorkPhase.COVERED in phases:
+    """Return the records whose work was held and released, and nothing had overtaken it."""
+    found = {e.phase: e for e in history.of(kinds.Work)}
+    if WorkPhase.RELEASED not in found or WorkPhase.COVERED in found:
         return {}
+    sign = MARK_WAITED if found[WorkPhase.RELEASED].how == MARK else POSITION_WAITED
     hits = (e for e in history.of(kinds.Rule) if e.rule == "fault" and e.phase == RulePhase.HIT)
-    return {POSITION_WAITED: frozenset(e.record for e in hits if e.record is not None)}
+    return {sign: frozenset(e.record for e in hits if e.record is not None)}
 
 
-__all__ = ["POSITION_WAITED", "Overtaken", "overtaking_signs"]
+__all__ = ["MARK", "MARK_WAITED", "POSITION_WAITED", "Overtaken", "overtaking_signs"]

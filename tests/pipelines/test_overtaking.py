@@ -14,8 +14,8 @@ from harness.judge.verdict import Kind
 from harness.model import events as kinds
 from harness.model.events import WorkPhase
 from harness.model.history import HISTORY, read_history
-from harness.pipelines.overtaking import OVERTAKES
-from harness.proofs.overtaken import POSITION_WAITED
+from harness.pipelines.overtaking import MARK_OVERTAKES, OVERTAKES
+from harness.proofs.overtaken import MARK_WAITED, POSITION_WAITED
 from harness.systems.declared.system import DeclaredSystem
 from tests.pipelines.test_check import PROGRAMS, check
 
@@ -41,12 +41,19 @@ def system() -> Iterator[DeclaredSystem]:
     found.close()
 
 
-def checked(system: DeclaredSystem, folder: Path, how: str) -> CellResult:
-    """Check the consumer that works in this way."""
-    shutil.copytree(PROGRAMS / "overtaking", folder / "program")
-    file = folder / "program" / "pipeline.toml"
+def checked(
+    system: DeclaredSystem,
+    folder: Path,
+    how: str,
+    program: str = "overtaking",
+    point: str = OVERTAKES,
+) -> CellResult:
+    """Check the program that works in this way."""
+    for each in {program, "overtaking"}:
+        shutil.copytree(PROGRAMS / each, folder / each)
+    file = folder / program / "pipeline.toml"
     file.write_text(file.read_text(encoding="utf-8").replace("HOW", how), encoding="utf-8")
-    return check(system, folder / "reports", file, OVERTAKES)[OVERTAKES]
+    return check(system, folder / "reports", file, point)[point]
 
 
 def phases(found: CellResult) -> list[str]:
@@ -81,5 +88,27 @@ def test_a_position_that_waits_for_the_work_is_kept(
     found = checked(system, tmp_path, how)
     assert (found.verdict.kind, found.verdict.fired) == (Kind.KEPT, 1), found.verdict.reason
     assert str(POSITION_WAITED) in found.verdict.reason
+    assert phases(found) == [WorkPhase.WATCHED, WorkPhase.HELD, WorkPhase.RELEASED]
+    assert not found.judgement.account.duplicated
+
+
+def test_a_mark_that_overtakes_the_acknowledgement_loses_the_record(
+    system: DeclaredSystem, tmp_path: Path
+) -> None:
+    """The cursor passes the record when it is handed to the client."""
+    found = checked(system, tmp_path, "before", "marking", MARK_OVERTAKES)
+    assert found.verdict.kind is Kind.BROKEN, found.verdict.reason
+    assert found.verdict.by_fault
+    assert found.judgement.account.lost == {found.plan.target}
+    assert phases(found) == [WorkPhase.WATCHED, WorkPhase.HELD, WorkPhase.COVERED]
+
+
+def test_a_mark_that_waits_for_the_acknowledgement_is_kept(
+    system: DeclaredSystem, tmp_path: Path
+) -> None:
+    """Nothing is saved while the request is held, and nobody is killed."""
+    found = checked(system, tmp_path, "behind", "marking", MARK_OVERTAKES)
+    assert (found.verdict.kind, found.verdict.fired) == (Kind.KEPT, 1), found.verdict.reason
+    assert str(MARK_WAITED) in found.verdict.reason
     assert phases(found) == [WorkPhase.WATCHED, WorkPhase.HELD, WorkPhase.RELEASED]
     assert not found.judgement.account.duplicated

@@ -185,7 +185,7 @@ class Work(Event, frozen=True, kw_only=True):
     phase: WorkPhase
     how: str | None = None
     """Of ``held``: ``write`` (a thread before a write) or ``frame`` (a request, by the wire). Of
-    ``covered``: what was stored.
+    ``covered``: what was stored. Of ``released``: ``mark``, if a producer's mark was awaited.
     """
     call: str | None = None
     files: tuple[str, ...] = ()

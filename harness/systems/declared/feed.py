@@ -141,6 +141,12 @@ class DeclaredFeed:
         """Return how many records were offered."""
         return self._feeder.offered if self._feeder else 0
 
+    def has_taken_over(self, record: str) -> bool:
+        """Say whether the producer has answered the POST of a record: lostack never offers it
+        again.
+        """
+        return isinstance(self._feeder, HttpFeeder) and record in self._feeder.taken_over
+
     def close(self) -> None:
         """Stop offering records and holding requests."""
         with ExitStack() as ends:  # the last comes first

@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from harness.pipelines.declaration import Stage
     from harness.pipelines.programs import Service
     from harness.runtimes.interface import Exit, Member, Node, Runtime
-    from harness.runtimes.process.durable import Held, Standing
+    from harness.runtimes.process.durable import Held, Standing, Write
 
 GONE_S = 20.0
 """How long (seconds) a killed process may take to be gone. Only an uninterruptible read delays a
@@ -322,6 +322,14 @@ class CommandNode:
         return made_since(writes, since_ns, files), tuple(
             file.replace(str(self.values["work"]), WORK) for file in files
         )
+
+    def saved(self) -> Sequence[Write]:
+        """Return the writes into files, and other durable writes, that are done since the stage is
+        traced.
+        """
+        found = () if self._tracing is None else self._tracing.writes()
+        done = (each for each in found if each.result and each.result.isdecimal())
+        return [each for each in done if self._aside.isdisjoint(each.files)]
 
     @property
     def _aside(self) -> set[str]:

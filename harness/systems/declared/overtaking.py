@@ -8,20 +8,23 @@ while its clock for commits ticks. Then the load goes on, so that the program co
 from __future__ import annotations
 
 import time
+from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
-from harness.abilities import HeldWork
+from harness.abilities import HeldWork, SavedMarks
 from harness.faults.triggers import rule_at
 from harness.model import events as kinds
 from harness.model.events import RulePhase, WorkPhase
 from harness.model.failures import CellFailure
 from harness.model.waiting import WaitTimeoutError, wait_until
+from harness.proofs.overtaken import MARK
 from harness.wire.rules import Action, How
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from harness.controls import InHand
+    from harness.model.scenario import Role
     from harness.run.controls import WireControls
     from harness.systems.declared.feed import DeclaredFeed
     from harness.systems.declared.nodes import CommandNode
@@ -205,4 +208,62 @@ class WorkOnItsWay(HeldWork):
         self._scene.history.write(kinds.WORK, role=self._node.name, phase=phase, **fields)
 
 
-__all__ = ["WorkOnItsWay"]
+class MarksInSource(SavedMarks):
+    """Looks at what a producer saves while its request is held. Implements
+    :class:`harness.abilities.SavedMarks`.
+    """
+
+    def __init__(
+        self, scene: Scene, controls: WireControls, nodes: DeclaredNodes, feed: DeclaredFeed
+    ) -> None:
+        self._scene = scene
+        self._controls = controls
+        self._nodes = nodes
+        self._feed = feed
+        self._stage: CommandNode | None = None
+
+    def await_saved(self, role: Role, hold: str | None, within_s: float) -> bool:
+        """Trace the producer for ``within_s`` seconds. Return whether it has done a durable write,
+        or a write into a file, or has answered lostack's POST of the target.
+
+        It is looked at for the whole time: the first write need not be the mark.
+
+        Raises:
+            StageError: the producer ended by itself.
+            TracingError: the producer cannot be traced.
+        """
+        stage = self._nodes.stage(role)
+        self._stage = stage
+        self._controls.undo(stage.untrace)
+        stage.trace(self._scene.writes)
+        self._say(WorkPhase.WATCHED)
+        self._say(WorkPhase.HELD, how="frame", held=hold)
+        with suppress(WaitTimeoutError):
+            wait_until(
+                stage.stopped_itself, within_s=within_s, because="the producer to save a mark"
+            )
+            raise stage.error("ended while its request was held")
+        found = self._saved(stage)
+        if found is not None:
+            self._say(WorkPhase.COVERED, how=found)
+        return found is not None
+
+    def release(self) -> None:
+        """Say that no mark was saved."""
+        if self._stage is not None:
+            self._stage.untrace()
+        self._say(WorkPhase.RELEASED, how=MARK)
+
+    def _saved(self, stage: CommandNode) -> str | None:
+        """Say what was saved; ``None``: nothing."""
+        target = self._scene.load.target.id
+        if self._feed.has_taken_over(target):
+            return "answer to the POST"
+        return next((f"{each.call} {' '.join(each.files)}" for each in stage.saved()), None)
+
+    def _say(self, phase: WorkPhase, **fields: object) -> None:
+        role = "" if self._stage is None else self._stage.name
+        self._scene.history.write(kinds.WORK, role=role, phase=phase, **fields)
+
+
+__all__ = ["MarksInSource", "WorkOnItsWay"]
