@@ -18,6 +18,7 @@ from harness.model.writes import CALLS, FirstWrites
 from harness.pipelines.declaration import InputKind, OutputKind
 from harness.pipelines.dialects import Moment
 from harness.pipelines.writes import UNWATCHED
+from harness.protocols.kafka.steps import Api
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping
@@ -159,6 +160,10 @@ def _work(pipeline: Pipeline, stage: Stage, at: OnWire, found: Practised) -> InH
     """Return what of the stage is held; or why nothing can be."""
     role, dialect = stage.known, pipeline.dialect
     saves = _saves(role, dialect, found)
+    if saves is None and Api.TXN_OFFSET_COMMIT.label in found.steps:
+        return (
+            f"the {role} saves its position in the transaction of its results: neither can be first"
+        )
     if saves is None:
         return f"the dry run saw no position of the {role} that its broker stores"
     if found.rhythm.is_long:
