@@ -40,6 +40,10 @@ MARK_BECAUSE: Final = (
     "such as the mark that the record is sent, it is killed and the request never arrives; if not, "
     "the request goes on."
 )
+FEW: Final = 4
+"""A stage that writes into at most so many files writes into the same ones again: a database has
+three.
+"""
 SAVES: Final = (
     Moment.POSITION_ANSWER,
     Moment.SESSION_COMMIT,
@@ -205,16 +209,24 @@ def _writes(pipeline: Pipeline, stage: Stage, found: Practised) -> FirstWrites |
     role, written, output = stage.known, found.written, pipeline.output
     if written.because is not None:
         return written.because
+    calls = any(call in CALLS for call in written.made)
+    if FEW < len(written.files) > written.records / 2:  # another run may give them other names
+        return (
+            FirstWrites()
+            if calls
+            else (
+                f"the {role} writes each result into a new file, with no call (such as a rename) "
+                "that could be held"
+            )
+        )
     last = stage is pipeline.stages[-1]
     if last and output.file and output.kind in {OutputKind.SQLITE, OutputKind.LINES}:
         within = output.file + ("*" if output.kind is OutputKind.SQLITE else "")
         files = tuple(file for file in written.files if fnmatch.fnmatchcase(file, within))
         if files:
             return FirstWrites(files, within)
-    if written.files:
+    if written.files or calls:
         return FirstWrites(written.files)
-    if any(call in CALLS for call in written.made):
-        return FirstWrites()
     return (
         f"the dry run saw the {role} neither write into a file nor send a record: nothing of its "
         "work can be held"

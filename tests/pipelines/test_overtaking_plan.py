@@ -114,6 +114,22 @@ def test_calls_without_a_file_of_its_own_are_held_wherever_they_are(tmp_path: Pa
     assert work_of(planned(tmp_path, OVERTAKES, seen)).writes == FirstWrites()
 
 
+@pytest.mark.parametrize("renames", [True, False])
+def test_of_a_file_for_each_record_only_its_calls_can_be_held(
+    tmp_path: Path, *, renames: bool
+) -> None:
+    """Another run gives the files other names."""
+    files = tuple(f"{{work}}/{number}.jsonl" for number in range(20))
+    made = {"write": [40], **({"rename": [20]} if renames else {})}
+    found = planned(tmp_path, OVERTAKES, replace(CONSUMER, written=Written(made, 20, files=files)))
+    because = reason(found)
+    if renames:
+        assert work_of(found).writes == FirstWrites()
+    else:
+        assert because is not None
+        assert "writes each result into a new file" in because
+
+
 def test_only_a_producer_with_a_source_has_a_mark(tmp_path: Path) -> None:
     """What was given by standard input, lostack itself has marked."""
     found = reason(planned(tmp_path, MARK_OVERTAKES))
