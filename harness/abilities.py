@@ -15,7 +15,7 @@ from harness.controls import Target
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from harness.controls import AtWrite, InHand
+    from harness.controls import AtWrite, InHand, OnWire
     from harness.model.scenario import Role
     from harness.services.toxiproxy import Toxic
     from harness.wire.messages import Traffic
@@ -359,7 +359,13 @@ class HeldWork(Protocol):
 class SavedMarks(Protocol):
     """See whether a producer marks records of its source as sent."""
 
-    def await_saved(self, role: Role, hold: str | None, within_s: float) -> bool:
+    def arm(self, sends: OnWire) -> None:
+        """Arm the rule that holds the producer's first request until the producer is watched."""
+
+    def watch(self) -> None:
+        """Wait for the producer's first request, and watch from then on what the producer saves."""
+
+    def await_saved(self, hold: str | None, within_s: float) -> bool:
         """Look for ``within_s`` seconds, while the wire holds the request with the target. Return
         whether the producer saved anything, or its source was told that the record is taken over.
         """

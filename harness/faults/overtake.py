@@ -84,7 +84,8 @@ class CommitOvertakesWork:
 
 @dataclass(frozen=True, slots=True)
 class MarkOvertakesAcknowledgement:
-    """A producer's request with the target is held for ``within_s`` (seconds).
+    """A producer's request with the target, or the end of its transaction, is held for ``within_s``
+    (seconds). ``sends``: the request with which the producer sends.
 
     If the producer's source marks records as sent meanwhile, the producer is killed and the request
     is discarded; else the request is released.
@@ -93,6 +94,7 @@ class MarkOvertakesAcknowledgement:
     id: ClassVar[str] = "mark-overtakes-acknowledgement"
 
     at: OnWire
+    sends: OnWire
     within_s: float = 2.0
 
     def evidence(self) -> Evidence:
@@ -109,8 +111,9 @@ class MarkOvertakesAcknowledgement:
         return (SavedMarks,)
 
     def arm(self, controls: Controls) -> None:
-        """Arm the rule that holds the request."""
+        """Arm the rule that holds the request, and the one at which the producer is looked at."""
         controls.arm(self.at, rule_at(self.at, Action.HOLD))
+        controls.ability(SavedMarks).arm(self.sends)
         controls.say("armed")
 
     def inject(self, controls: Controls) -> None:
@@ -120,9 +123,10 @@ class MarkOvertakesAcknowledgement:
         Raises:
             NotFiredError: the producer did not send the target.
         """
-        fired = await_fault(controls, self.at)
         marks = controls.ability(SavedMarks)
-        overtaken = marks.await_saved(self.at.role, fired.hold, self.within_s)
+        marks.watch()
+        fired = await_fault(controls, self.at)
+        overtaken = marks.await_saved(fired.hold, self.within_s)
         if overtaken:
             victim = controls.target(self.at.role, fired.node)
             victim.kill()

@@ -129,7 +129,7 @@ def _marks(pipeline: Pipeline, practised: Mapping[str, Practised] | None) -> Ite
         return
     role, dialect = stage.known, pipeline.dialect
     found = None if practised is None else practised.get(str(role))
-    moment = Moment.SEND
+    moment, sends = Moment.SEND, found.moments.get(Moment.SEND) if found else None
     if found and Moment.COMMIT in dialect.steps:
         ends, _ = dialect.at(Moment.COMMIT, found.moments.get(Moment.COMMIT))
         if Moment.COMMIT in found.moments or (dialect.logs and ends.label in found.steps):
@@ -137,7 +137,7 @@ def _marks(pipeline: Pipeline, practised: Mapping[str, Practised] | None) -> Ite
     at = OnWire(role, *dialect.at(moment, found.moments.get(moment) if found else None))
     yield Overtaking(
         MARK_OVERTAKES,
-        MarkOvertakesAcknowledgement(at),
+        MarkOvertakesAcknowledgement(at, OnWire(role, *dialect.at(Moment.SEND, sends))),
         MARK_BECAUSE,
         _why_no_mark(pipeline, stage, practised),
     )

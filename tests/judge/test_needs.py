@@ -106,7 +106,7 @@ VARIANTS: list[Any] = [
     MissedRebalance(ANSWER),
     CrashAtWrite(Role.CONSUMER, Point("rename", 1, Side.BEFORE)),
     CommitOvertakesWork(ANSWER, InHand(ANSWER, ASKS)),
-    MarkOvertakesAcknowledgement(SENDS),
+    MarkOvertakesAcknowledgement(SENDS, SENDS),
     Drop(SENDS),
     EndInput(SENDS),
     OffsetsExpired(InProgram(Role.CONSUMER, "after-commit"), SENDS),

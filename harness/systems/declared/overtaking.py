@@ -23,8 +23,7 @@ from harness.wire.rules import Action, How
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from harness.controls import InHand
-    from harness.model.scenario import Role
+    from harness.controls import InHand, OnWire
     from harness.run.controls import WireControls
     from harness.systems.declared.feed import DeclaredFeed
     from harness.systems.declared.nodes import CommandNode
@@ -35,7 +34,9 @@ RESTS_S: Final = 8.0
 """How long (seconds) a stage may take to have nothing in hand: the target is held that long."""
 WORKS_S: Final = 20.0
 """How long (seconds) a stage may take to come to its work when the load goes on."""
-SENDS, SAVES = "work", "position"
+SENDS_S: Final = 60.0
+"""How long (seconds) a producer may take to send its first record."""
+SENDS, SAVES, FIRST = "work", "position", "first"
 """The rules of the wire."""
 
 
@@ -222,21 +223,39 @@ class MarksInSource(SavedMarks):
         self._feed = feed
         self._stage: CommandNode | None = None
 
-    def await_saved(self, role: Role, hold: str | None, within_s: float) -> bool:
-        """Trace the producer for ``within_s`` seconds. Return whether it has done a durable write,
-        or a write into a file, or has answered lostack's POST of the target.
+    def arm(self, sends: OnWire) -> None:
+        """Arm the rule that holds the producer's first request."""
+        self._stage = self._nodes.stage(sends.role)
+        rule = rule_at(sends, Action.HOLD, FIRST, role=str(sends.role))
+        self._controls.put_beside(rule)
+
+    def watch(self) -> None:
+        """Trace the producer from its first request on. If it never sends one, the fault does not
+        fire.
+
+        Raises:
+            TracingError: the producer cannot be traced.
+        """
+        stage = self._node
+        with suppress(WaitTimeoutError):
+            wait_until(self._hits, within_s=SENDS_S, because="the producer's first request")
+        self._controls.undo(stage.untrace)
+        stage.trace(self._scene.writes)
+        self._say(WorkPhase.WATCHED)
+        for hit in self._hits():
+            if hit.rule == FIRST:
+                self._controls.resolve(hit.held, How.RELEASE)
+
+    def await_saved(self, hold: str | None, within_s: float) -> bool:
+        """Wait ``within_s`` seconds. Return whether the producer has done a durable write, or one
+        into a file since its request was held, or has answered lostack's POST of the target.
 
         It is looked at for the whole time: the first write need not be the mark.
 
         Raises:
             StageError: the producer ended by itself.
-            TracingError: the producer cannot be traced.
         """
-        stage = self._nodes.stage(role)
-        self._stage = stage
-        self._controls.undo(stage.untrace)
-        stage.trace(self._scene.writes)
-        self._say(WorkPhase.WATCHED)
+        stage = self._node
         self._say(WorkPhase.HELD, how="frame", held=hold)
         with suppress(WaitTimeoutError):
             wait_until(
@@ -250,20 +269,32 @@ class MarksInSource(SavedMarks):
 
     def release(self) -> None:
         """Say that no mark was saved."""
-        if self._stage is not None:
-            self._stage.untrace()
+        self._node.untrace()
         self._say(WorkPhase.RELEASED, how=MARK)
 
+    @property
+    def _node(self) -> CommandNode:
+        if self._stage is None:
+            raise RuntimeError("no producer is watched")
+        return self._stage
+
+    def _hits(self) -> list[kinds.Rule]:
+        """Return the hits of the first request, and of the fault's own rule, which may be the
+        same.
+        """
+        rules = self._scene.so_far.of(kinds.Rule)
+        return [e for e in rules if e.phase == RulePhase.HIT and e.rule in (FIRST, "fault")]
+
     def _saved(self, stage: CommandNode) -> str | None:
-        """Say what was saved; ``None``: nothing."""
-        target = self._scene.load.target.id
-        if self._feed.has_taken_over(target):
+        """Say what was saved since the request was held; ``None``: nothing."""
+        if self._feed.has_taken_over(self._scene.load.target.id):
             return "answer to the POST"
-        return next((f"{each.call} {' '.join(each.files)}" for each in stage.saved()), None)
+        since = max((e.w for e in self._hits() if e.rule == "fault"), default=0)
+        late = (each for each in stage.saved() if each.at_ns >= since)
+        return next((f"{each.call} {' '.join(each.files)}" for each in late), None)
 
     def _say(self, phase: WorkPhase, **fields: object) -> None:
-        role = "" if self._stage is None else self._stage.name
-        self._scene.history.write(kinds.WORK, role=role, phase=phase, **fields)
+        self._scene.history.write(kinds.WORK, role=self._node.name, phase=phase, **fields)
 
 
 __all__ = ["MarksInSource", "WorkOnItsWay"]
