@@ -91,7 +91,7 @@ class Overtaken:
 def overtaking_signs(history: History) -> Mapping[Sign, AbstractSet[str]]:
     """Return the records whose work was held and released, and nothing had overtaken it."""
     found = {e.phase: e for e in history.of(kinds.Work)}
-    if WorkPhase.RELEASED not in found or WorkPhase.COVERED in found:
+    if not {WorkPhase.HELD, WorkPhase.RELEASED} <= {*found} or WorkPhase.COVERED in found:
         return {}
     sign = MARK_WAITED if found[WorkPhase.RELEASED].how == MARK else POSITION_WAITED
     hits = (e for e in history.of(kinds.Rule) if e.rule == "fault" and e.phase == RulePhase.HIT)

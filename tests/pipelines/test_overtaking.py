@@ -6,18 +6,23 @@ Each wrong one was kept at every other point, but for the first: its ticks found
 from __future__ import annotations
 
 import shutil
-from typing import TYPE_CHECKING
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from harness.judge.verdict import Kind
+from harness.matrix.checking import Check, seen_in
+from harness.matrix.progress import make_progress
 from harness.model import events as kinds
 from harness.model.events import WorkPhase
 from harness.model.history import HISTORY, read_history
+from harness.model.writes import FirstWrites
+from harness.pipelines import read_pipeline
 from harness.pipelines.overtaking import MARK_OVERTAKES, OVERTAKES
 from harness.proofs.overtaken import MARK_WAITED, POSITION_WAITED
 from harness.systems.declared.system import DeclaredSystem
-from tests.pipelines.test_check import PROGRAMS, check
+from tests.pipelines.test_check import PROGRAMS, Silent, check
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -90,6 +95,24 @@ def test_a_position_that_waits_for_the_work_is_kept(
     assert str(POSITION_WAITED) in found.verdict.reason
     assert phases(found) == [WorkPhase.WATCHED, WorkPhase.HELD, WorkPhase.RELEASED]
     assert not found.judgement.account.duplicated
+
+
+def test_a_fault_that_holds_nothing_proves_nothing(system: DeclaredSystem, tmp_path: Path) -> None:
+    """Void, though the consumer is right: its writes go into another file than is held."""
+    shutil.copytree(PROGRAMS / "overtaking", tmp_path / "overtaking")
+    file = tmp_path / "overtaking" / "pipeline.toml"
+    file.write_text(file.read_text(encoding="utf-8").replace("HOW", "pool"), encoding="utf-8")
+    asked = Check(replace(read_pipeline(file), patience_s=6.0), system, tmp_path, "pytest")
+    with make_progress(Silent()) as progress:
+        [cell], _ = asked.plan(seen_in(asked.dry_run(progress)), (OVERTAKES,))
+        fault: Any = cell.scenario.fault
+        elsewhere = replace(fault.work, writes=FirstWrites(("/nowhere",)))
+        scenario = replace(cell.scenario, fault=replace(fault, work=elsewhere))
+        saved = asked.faults([replace(cell, scenario=scenario)], (), progress)
+    [found] = saved.results
+    assert found.verdict.kind is Kind.VOID, found.verdict.reason
+    assert "not tried: the consumer was given the target" in found.verdict.reason
+    assert found.judgement.account.counts["recorded"] == found.plan.offered
 
 
 def test_a_mark_that_overtakes_the_acknowledgement_loses_the_record(
