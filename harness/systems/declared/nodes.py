@@ -10,14 +10,14 @@ import signal
 import time
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from harness import failpoint
 from harness.model import events as kinds
 from harness.model.failures import CellFailure
 from harness.model.logs import last_lines
 from harness.model.waiting import WaitTimeoutError, wait_until
-from harness.model.writes import WRITES, FirstWrites
+from harness.model.writes import WRITES, FirstWrites, Point
 from harness.pipelines.braces import fill
 from harness.run.nodes import GRACE_S, LIVES
 from harness.runtimes.interface import ContainerSpec, NodeSpec
@@ -38,15 +38,14 @@ from harness.runtimes.process.processes import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from harness.model.history import HistoryWriter
     from harness.model.scenario import Role
-    from harness.model.writes import Point
     from harness.pipelines.declaration import Stage
     from harness.pipelines.programs import Service
     from harness.runtimes.interface import Exit, Member, Node, Runtime
-    from harness.runtimes.process.durable import Held, Standing, Write
+    from harness.runtimes.process.durable import Held
 
 GONE_S = 20.0
 """How long (seconds) a killed process may take to be gone. Only an uninterruptible read delays a
@@ -297,16 +296,8 @@ class CommandNode:
         if why := why_no_tracing():
             raise TracingError(why)
         if isinstance(point, FirstWrites) or (point is not None and point.call in WRITES):
-            named = {file.replace(WORK, str(self.values["work"])) for file in point.files}
             opened = {file for pid in self.members() for file in written_by(pid)} - self._aside
-            if isinstance(point, FirstWrites):
-                within = point.within.replace(WORK, str(self.values["work"]))
-                opened = {
-                    file
-                    for file in opened
-                    if self.prints or (within and fnmatch.fnmatchcase(file, within))
-                }
-            point = replace(point, files=tuple(sorted(named | opened)))
+            point = _in_this_run(point, str(self.values["work"]), opened, prints=self.prints)
         self._tracing = Tracing(self._alive(), log, point, plain=point is None)  # type: ignore[arg-type]  # without an image: a process
 
     def written(self, since_ns: int) -> tuple[dict[str, list[int]], tuple[str, ...]]:
@@ -322,14 +313,6 @@ class CommandNode:
         return made_since(writes, since_ns, files), tuple(
             file.replace(str(self.values["work"]), WORK) for file in files
         )
-
-    def saved(self) -> Sequence[Write]:
-        """Return the writes into files, and other durable writes, that are done since the stage is
-        traced.
-        """
-        found = () if self._tracing is None else self._tracing.writes()
-        done = (each for each in found if each.result and each.result.isdecimal())
-        return [each for each in done if self._aside.isdisjoint(each.files)]
 
     @property
     def _aside(self) -> set[str]:
@@ -348,9 +331,10 @@ class CommandNode:
             )
         return found
 
-    def standing(self) -> tuple[Standing, ...]:
-        """Return the threads that are stopped before their first durable write."""
-        return () if self._tracing is None else self._tracing.standing()
+    @property
+    def tracing(self) -> Tracing | None:
+        """What traces this incarnation; ``None``: nothing does."""
+        return self._tracing
 
     def untrace(self) -> None:
         """End the tracing. A thread that was stopped before a write then does it, if its process
@@ -476,6 +460,20 @@ class CommandNode:
             phase=phase,
             **fields,
         )
+
+
+P = TypeVar("P", Point, FirstWrites)
+
+
+def _in_this_run(point: P, work: str, opened: Iterable[str], *, prints: bool) -> P:
+    """Return a point with the names that its files have in this run. Files that are ``opened``
+    count, too; of a first write only those in its glob, unless the stage ``prints`` the output.
+    """
+    named = {file.replace(WORK, work) for file in point.files}
+    if isinstance(point, FirstWrites) and not prints:
+        within = point.within.replace(WORK, work)
+        opened = (file for file in opened if within and fnmatch.fnmatchcase(file, within))
+    return replace(point, files=tuple(sorted({*named, *opened})))
 
 
 def _others(**found: Sequence[Member]) -> dict[str, Any]:

@@ -21,10 +21,11 @@ from harness.proofs.overtaken import MARK
 from harness.wire.rules import Action, How
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from harness.controls import InHand, OnWire
     from harness.run.controls import WireControls
+    from harness.runtimes.process.durable import Standing
     from harness.systems.declared.feed import DeclaredFeed
     from harness.systems.declared.nodes import CommandNode
     from harness.systems.declared.scene import Scene
@@ -133,13 +134,13 @@ class WorkOnItsWay(HeldWork):
 
     def _stands(self) -> bool:
         """Whether any thread or request is held."""
-        return bool(self._node.standing() or self._requests())
+        return bool(self._threads() or self._requests())
 
     def _held(self) -> bool:
         """Whether any is held; the history notes the first."""
         if self._held_at:
             return True
-        for standing in self._node.standing():
+        for standing in self._threads():
             write = standing.write
             self._say(
                 WorkPhase.HELD,
@@ -161,6 +162,11 @@ class WorkOnItsWay(HeldWork):
         hits = [e for e in rules if e.phase == RulePhase.HIT and e.t >= self._since]
         given = {r for e in rules if e.rule == "fault" for r in e.records or ()}
         return any(not given.isdisjoint(e.records or ()) for e in hits if e.rule == SAVES)
+
+    def _threads(self) -> Sequence[Standing]:
+        """Return the threads that are held before a write."""
+        tracing = self._node.tracing
+        return () if tracing is None else tracing.standing()
 
     def _requests(self) -> list[kinds.Rule]:
         """Return the requests with results that were held since the work began to be held."""
@@ -290,8 +296,11 @@ class MarksInSource(SavedMarks):
         if self._feed.has_taken_over(self._scene.load.target.id):
             return "answer to the POST"
         since = max((e.w for e in self._hits() if e.rule == "fault"), default=0)
-        late = (each for each in stage.saved() if each.at_ns >= since)
-        return next((f"{each.call} {' '.join(each.files)}" for each in late), None)
+        writes = () if stage.tracing is None else stage.tracing.writes()
+        late = (each for each in writes if each.at_ns >= since and (each.result or "").isdecimal())
+        log = str(stage.log.resolve())
+        saved = (each for each in late if log not in each.files)
+        return next((f"{each.call} {' '.join(each.files)}" for each in saved), None)
 
     def _say(self, phase: WorkPhase, **fields: object) -> None:
         self._scene.history.write(kinds.WORK, role=self._node.name, phase=phase, **fields)
