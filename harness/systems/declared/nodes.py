@@ -10,14 +10,14 @@ import signal
 import time
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 from harness import failpoint
 from harness.model import events as kinds
 from harness.model.failures import CellFailure
 from harness.model.logs import last_lines
 from harness.model.waiting import WaitTimeoutError, wait_until
-from harness.model.writes import WRITES, FirstWrites, Point
+from harness.model.writes import WRITES, FirstWrites
 from harness.pipelines.braces import fill
 from harness.run.nodes import GRACE_S, LIVES
 from harness.runtimes.interface import ContainerSpec, NodeSpec
@@ -42,6 +42,7 @@ if TYPE_CHECKING:
 
     from harness.model.history import HistoryWriter
     from harness.model.scenario import Role
+    from harness.model.writes import Point
     from harness.pipelines.declaration import Stage
     from harness.pipelines.programs import Service
     from harness.runtimes.interface import Exit, Member, Node, Runtime
@@ -462,10 +463,9 @@ class CommandNode:
         )
 
 
-P = TypeVar("P", Point, FirstWrites)
-
-
-def _in_this_run(point: P, work: str, opened: Iterable[str], *, prints: bool) -> P:
+def _in_this_run(
+    point: Point | FirstWrites, work: str, opened: Iterable[str], *, prints: bool
+) -> Point | FirstWrites:
     """Return a point with the names that its files have in this run. Files that are ``opened``
     count, too; of a first write only those in its glob, unless the stage ``prints`` the output.
     """
