@@ -15,7 +15,7 @@ from harness.controls import Target
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from harness.controls import AtWrite
+    from harness.controls import AtWrite, InHand, OnWire
     from harness.model.scenario import Role
     from harness.services.toxiproxy import Toxic
     from harness.wire.messages import Traffic
@@ -343,6 +343,42 @@ class DurableWrites(Protocol):
         """
 
 
+class HeldWork(Protocol):
+    """Hold the work of a stage on its way out."""
+
+    def hold(self, work: InHand) -> None:
+        """Hold from now on what the stage writes and sends. It has nothing in hand at this moment;
+        the target is held on its way to it.
+        """
+
+    def await_overtaken(self, work: InHand) -> bool:
+        """Return whether a commit covered the target before its work was done."""
+
+    def release(self) -> None:
+        """Let the work be done."""
+
+    def discard(self) -> None:
+        """Discard the work; its stage is dead."""
+
+
+class SavedMarks(Protocol):
+    """See whether a producer marks records of its source as sent."""
+
+    def arm(self, sends: OnWire) -> None:
+        """Arm the rule that holds the producer's first request until the producer is watched."""
+
+    def watch(self) -> None:
+        """Wait for the producer's first request, and watch from then on what the producer saves."""
+
+    def await_saved(self, hold: str | None, within_s: float) -> bool:
+        """Look for ``within_s`` seconds, while the wire holds the request with the target. Return
+        whether the producer saved anything, or its source was told that the record is taken over.
+        """
+
+    def release(self) -> None:
+        """Say that no mark was saved: the request goes on."""
+
+
 class Refusal(Protocol):
     """Make the broker refuse a message."""
 
@@ -378,6 +414,8 @@ ABILITIES: dict[type, str] = {
     Input: "can end the input of a user's own producer",
     Refusal: "has a broker that refuses a message when it is told to",
     DurableWrites: "can hold a user's own stage at its durable writes",
+    SavedMarks: "shows what a user's own producer saves",
+    HeldWork: "can hold the work of a user's own stage on its way out",
 }
 """Every ability, with what a system that has it does. Messages about a missing ability use these
 words.

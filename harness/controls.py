@@ -14,7 +14,7 @@ from harness.model.scenario import Fault, Role
 
 if TYPE_CHECKING:
     from harness.model.cell import Load
-    from harness.model.writes import Point
+    from harness.model.writes import FirstWrites, Point
     from harness.wire.rules import Direction, How, Rule, StepName
 
 A = TypeVar("A")
@@ -67,6 +67,24 @@ class AtWrite:
     role: Role
     point: Point
     since: OnWire
+
+
+@dataclass(frozen=True, slots=True)
+class InHand:
+    """The target in hand of a reading stage: where it comes in (``at``), where the work on it goes
+    out, and where the position behind it is saved (``saves``).
+
+    Work goes out at durable writes (``writes``), in requests that bring results to a broker or
+    another server (``sends``), or in both ways. Before the target comes in, the stage must have
+    done nothing for ``quiet_s`` (seconds). A commit may take ``within_s`` (seconds).
+    """
+
+    at: OnWire
+    saves: OnWire
+    writes: FirstWrites | None = None
+    sends: tuple[OnWire, ...] = ()
+    within_s: float = 2.0
+    quiet_s: float = 0.3
 
 
 class Stop(StrEnum):
@@ -230,6 +248,7 @@ __all__ = [
     "Awaited",
     "Controls",
     "Fired",
+    "InHand",
     "InProgram",
     "Injectable",
     "InjectableOnWire",

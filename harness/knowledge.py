@@ -19,6 +19,7 @@ from harness.proofs.input import InputEnded
 from harness.proofs.leadership import LeadershipMoved, PartHad, PreferredElected, Rolled
 from harness.proofs.locks import LockOutlasted
 from harness.proofs.network import NetworkBad
+from harness.proofs.overtaken import Overtaken, overtaking_signs
 from harness.proofs.refusal import Refused
 from harness.proofs.second import InSuccessor
 from harness.services.postgres.signs import database_signs
@@ -44,6 +45,7 @@ PROOFS: Final = (
     LetGo,
     LockOutlasted,
     NetworkBad,
+    Overtaken,
     PartHad,
     PreferredElected,
     Refused,
@@ -51,7 +53,7 @@ PROOFS: Final = (
 )
 COMMON: Final = Knowledge(
     proofs={proof.name: proof for proof in PROOFS},
-    signs=(database_signs, answer_signs),
+    signs=(database_signs, answer_signs, overtaking_signs),
     recipes={name: pipeline.recipes for name, pipeline in PIPELINES.items()},
 )
 """What the judge knows for every system."""

@@ -12,6 +12,7 @@ from harness.faults.kill import Forget, Kill
 from harness.faults.late import Late
 from harness.faults.network import Network, Until
 from harness.faults.none import NoFault
+from harness.faults.overtake import CommitOvertakesWork, MarkOvertakesAcknowledgement
 from harness.faults.pause import Pause
 from harness.faults.refuse import Refuse
 from harness.faults.stall import Stall
@@ -38,6 +39,8 @@ _ALL = (
     Twice,
     Stall,
     Refuse,
+    CommitOvertakesWork,
+    MarkOvertakesAcknowledgement,
 )
 FAULTS = {fault.id: fault for fault in _ALL}
 """The registry: each class of faults by its id."""
@@ -45,6 +48,7 @@ FAULTS = {fault.id: fault for fault in _ALL}
 __all__ = [
     "FAULTS",
     "Answer",
+    "CommitOvertakesWork",
     "ContainerFault",
     "CrashAtWrite",
     "Drop",
@@ -53,6 +57,7 @@ __all__ = [
     "Hold",
     "Kill",
     "Late",
+    "MarkOvertakesAcknowledgement",
     "Network",
     "NoFault",
     "Pause",

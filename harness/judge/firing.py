@@ -155,13 +155,16 @@ class Firing:
         if self.fired_at is None:
             return None
         lives = self.lives
+        need = self.plan.evidence
+        struck = {e.role for e in self.killed}
+        killed = need.killed + tuple(role for role in need.may_kill if role in struck)
         told = [e for e in lives if e.phase == NodePhase.TOLD]
         paused = [e for e in lives if e.phase == NodePhase.PAUSED]
         if trouble := (
-            self._other_than(self.killed, self.plan.evidence.killed, "killed")
+            self._other_than(self.killed, killed, "killed")
             or self._lived_on()
-            or self._other_than(paused, self.plan.evidence.paused, NodePhase.PAUSED)
-            or self._other_than(told, self.plan.evidence.told, "told to end")
+            or self._other_than(paused, need.paused, NodePhase.PAUSED)
+            or self._other_than(told, need.told, "told to end")
         ):
             return trouble
         awake = {e.node for e in lives if e.phase == NodePhase.RESUMED}

@@ -14,11 +14,13 @@ from harness.matrix.selection import not_run
 from harness.model import events as kinds
 from harness.model.history import HISTORY, HistoryError, read_history
 from harness.model.keep import Keep
+from harness.model.rhythm import UNSEEN, Rhythm
 from harness.model.scenario import NotApplicable, Role
 from harness.pipelines.cells import NO_FAULT, aim, cells_of, failure_points, left_over
 from harness.pipelines.declaration import InputKind
 from harness.pipelines.dialects import Moment
 from harness.pipelines.moments import TOLD, moments_in
+from harness.pipelines.overtaking import rhythms_in
 from harness.pipelines.refusing import DeclarationError, nearest
 from harness.pipelines.shares import Share
 from harness.pipelines.writes import AT_WRITE, UNWATCHED, Written
@@ -74,6 +76,7 @@ class Seen:
     moments: Mapping[Moment, str] = field(default_factory=dict)
     """The moments of a record that were seen, each with the step of the protocol."""
     share: Share = field(default_factory=Share)
+    rhythm: Rhythm = UNSEEN
 
     @property
     def steps(self) -> frozenset[str]:
@@ -189,6 +192,7 @@ class Check:
             written,
             moments={role: one.moments for role, one in seen.items()} if seen else None,
             sending=[role for role in self._reading() if self._may_send(role, seen, only)],
+            rhythms={role: one.rhythm for role, one in seen.items()} if seen else None,
             attached=self.system.attached,
         )
         names = [point.id for point in points]
@@ -279,7 +283,7 @@ def seen_in(result: CellResult) -> dict[str, Seen]:
     moments = [e.t for e in history.of(kinds.Sent, kinds.Fetched, kinds.Committed)]
     seconds = (max(moments) - min(moments)) / 1e9 if moments else 0.0
     of_records = moments_in(history.of(*TOLD), both)
-    shares = shares_in(history, of)
+    shares, rhythms = shares_in(history, of), rhythms_in(history, of)
     owners = list(history.of(kinds.Owner))
     written = {
         e.role: Written(e.made, e.records, e.because, e.files) for e in history.of(kinds.Writes)
@@ -296,6 +300,7 @@ def seen_in(result: CellResult) -> dict[str, Seen]:
             seconds,
             of_records.get(role, {}),
             shares.get(role, Share()),
+            rhythms.get(role, UNSEEN),
         )
         for role in sorted({str(e.role) for e in frames})
     }

@@ -228,6 +228,7 @@ class Plan:
                         "killed": tuple(Role(role) for role in evidence["killed"]),
                         "paused": tuple(Role(role) for role in evidence["paused"]),
                         "ended": tuple(Role(role) for role in evidence.get("ended", ())),
+                        "may_kill": tuple(Role(role) for role in evidence.get("may_kill", ())),
                         "told": tuple(Role(role) for role in evidence.get("told", ())),
                     }
                 ),

@@ -92,6 +92,9 @@ class Evidence:
     """The roles whose node must have ended by itself, with an error, after the trigger fired:
     nobody killed it.
     """
+    may_kill: tuple[Role, ...] = ()
+    """The roles whose processes the fault kills in some runs only. A proof says in which it had to.
+    """
     told: tuple[Role, ...] = ()
     """The roles whose processes must have been told to end (SIGTERM) after the trigger fired."""
     forgotten: bool = False

@@ -79,6 +79,20 @@ class Point:
         return f"{self.side} {self.call} {self.occurrence}"
 
 
+@dataclass(frozen=True, slots=True)
+class FirstWrites:
+    """Each thread is held right before its first durable write: what it writes stays undone until
+    it is let go.
+
+    ``files``: calls about these files count, and plain writes into them. Without files every call
+    of :data:`CALLS` counts. ``within``: a glob; of the files that the program has open, those that
+    it matches count, too.
+    """
+
+    files: tuple[str, ...] = ()
+    within: str = ""
+
+
 def chosen(made: Mapping[str, Sequence[int]], records: int) -> tuple[Point, ...]:
     """Return the points that are tried on a stage, from its writes in a run without a fault.
 

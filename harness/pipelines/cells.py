@@ -23,6 +23,7 @@ from harness.pipelines.aggregates import Of, amounts, spread
 from harness.pipelines.braces import fill
 from harness.pipelines.declaration import InputKind, OutputKind, RepeatedIdError
 from harness.pipelines.dialects import LINES, Moment
+from harness.pipelines.overtaking import learnt_of, overtaking_points
 from harness.pipelines.points import INPUT_ENDS, POINTS, WRITING, Point
 from harness.pipelines.programs import PROCESS
 from harness.pipelines.refusals import Refusal
@@ -35,8 +36,10 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping
 
     from harness.model.record import Record
+    from harness.model.rhythm import Rhythm
     from harness.model.scenario import Fault
     from harness.pipelines.declaration import Pipeline
+    from harness.pipelines.overtaking import Overtaking
     from harness.pipelines.programs import Service
     from harness.pipelines.shares import Share
     from harness.pipelines.writes import Written
@@ -229,6 +232,7 @@ def failure_points(
     *,
     moments: Mapping[str, Mapping[Moment, str]] | None = None,
     sending: Collection[str] = (),
+    rhythms: Mapping[str, Rhythm] | None = None,
     attached: bool = False,
 ) -> tuple[Scenario, ...]:
     """Return every failure point as a scenario of this pipeline. A scenario that does not apply has
@@ -238,8 +242,8 @@ def failure_points(
     ``processes``, how many of its processes fetched; ``writes``, its durable writes; ``moments``,
     at which step each moment of a record was seen. Without them, only the pipeline's roles decide
     what applies. ``sending``: the stages that sent records; a consumer among them, which sets
-    records aside, has the points of a processor, too. ``attached``: lostack did not start the
-    broker, and so must not kill it.
+    records aside, has the points of a processor, too. ``rhythms``: how they saved their positions.
+    ``attached``: lostack did not start the broker, and so must not kill it.
     """
     found, dialect = [_without_fault(pipeline)], pipeline.dialect
     for point in (each for each in POINTS if each.moment in dialect.steps):
@@ -283,9 +287,11 @@ def failure_points(
         each for service in pipeline.services for each in _of_service(pipeline, service, requests)
     ]
     reading = [stage.known for stage in pipeline.stages if stage.reads]
+    learnt = None if rhythms is None else learnt_of(requests, moments, writes, rhythms)
     return (
         *found,
         *(scenario for role in reading for scenario in _at_writes(pipeline, role, writes)),
+        *(_overtaking(pipeline, point) for point in overtaking_points(pipeline, learnt)),
     )
 
 
@@ -417,6 +423,12 @@ def _at_writes(
             _scenario(pipeline, point.name, point.fault, point.because, point.reason),
             failure_point=AT_WRITE,
         )
+
+
+def _overtaking(pipeline: Pipeline, point: Overtaking) -> Scenario:
+    """Return a stage's scenario in which a commit, or a mark, may overtake its work."""
+    scenario = _scenario(pipeline, point.name, point.fault, point.because, point.reason)
+    return replace(scenario, failure_point=point.fault.id)
 
 
 def _reason(

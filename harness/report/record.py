@@ -10,7 +10,7 @@ from harness.model.history import HISTORY, read_history
 from harness.report.advising import mending
 from harness.report.escaping import visible
 from harness.report.page.detail import broken_rows, history_of, rows_of
-from harness.report.page.evidence import told_write
+from harness.report.page.evidence import told_work, told_write
 from harness.report.page.paths import Paths
 from harness.report.page.usual import MARKED
 from harness.report.summary import SIGNS, counted, outcome
@@ -80,6 +80,8 @@ def advice(result: CellResult) -> Iterator[str]:
     for row in broken_rows(result)[:1]:
         yield f"the path of {row['record']}:"
         yield from record_text([result], str(row["record"])).splitlines()[1:]
-    yield from map(told_write, read_history(result.directory / HISTORY).of(kinds.Durable))
+    history = read_history(result.directory / HISTORY)
+    yield from map(told_write, history.of(kinds.Durable))
+    yield from map(told_work, history.of(kinds.Work))
     if fix := mending(result):
         yield f"how to fix it: {fix}"

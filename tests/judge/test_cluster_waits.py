@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from harness.model import events as kinds
-from harness.model.scenario import Deployment, Role
+from harness.model.scenario import Role
 from harness.model.waiting import WaitTimeoutError
 from harness.protocols.kafka.steps import Api
 from harness.run.who import CellNodes
-from harness.systems.kafka import cluster, system
+from harness.systems.kafka import cluster
+from harness.systems.kafka.broker import BROKER_SESSION, Broker, Ports
 from harness.systems.kafka.cluster import BrokerParts, ClusterBrokers
 from harness.systems.kafka.observer import Leadership, LogEnds
 from harness.wire.rules import Action, Direction
@@ -23,6 +24,7 @@ from tests.judge.scenes import Kept, scene_of
 from tests.wire.kafka_frames import batch, payload
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from pathlib import Path
 
 
@@ -182,21 +184,23 @@ def test_who_plays_a_part_is_asked_when_it_is_needed(tmp_path: Path) -> None:
     assert brokers.asker(hit) == "broker-2"
 
 
-@pytest.mark.parametrize(("need", "outlives"), [(Deployment.SHARED, True), (Deployment.OWN, False)])
-def test_a_broker_that_nobody_kills_outlives_starvation(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, need: Deployment, outlives: bool
+@pytest.mark.parametrize(("brokers", "first", "again"), [(1, "10000", "1000"), (3, "2000", "2000")])
+def test_a_broker_alone_outlives_starvation_until_it_was_killed(
+    tmp_path: Path, brokers: int, first: str, again: str
 ) -> None:
-    """One that is killed has to be given up soon."""
-    told: list[str] = []
-    server = SimpleNamespace(outlive_starvation=lambda: told.append("outlives"))
-    transport = SimpleNamespace(
-        servers=(server,),
-        start=lambda preloads: told.append(f"start{preloads}"),
-        close=lambda: None,
+    """Its second life is not kept waiting by the registration of its first one."""
+    held: list[str] = []
+
+    def note(_: str, settings: Mapping[str, str], *__: object) -> object:
+        held.append(settings[BROKER_SESSION])
+        return object()
+
+    runtime: Any = SimpleNamespace(
+        bind="127.0.0.1", address=lambda _: "127.0.0.1", start=lambda _: object()
     )
-    monkeypatch.setattr(system, "KafkaTransport", lambda *_: transport)
-    prepared: Any = object()
-    kafka = system.KafkaSystem()
-    kafka._prepared.ground = prepared
-    kafka.deploy(need, tmp_path)
-    assert told == (["outlives", "start()"] if outlives else ["start()"])
+    ground: Any = SimpleNamespace(broker=note)
+    quorum = [Ports(10 * n + 1, 10 * n + 2, {"internal": 10 * n + 3}, {}) for n in range(brokers)]
+    broker = Broker(runtime, ground, tmp_path, quorum)
+    broker.launch()
+    broker.launch()
+    assert held == [first, again]

@@ -11,10 +11,11 @@ import pytest
 
 from harness import registry
 from harness.abilities import ABILITIES, Harm, needs_of
-from harness.controls import InProgram, OnWire, Role
+from harness.controls import InHand, InProgram, OnWire, Role
 from harness.faults import (
     FAULTS,
     Answer,
+    CommitOvertakesWork,
     ContainerFault,
     CrashAtWrite,
     Drop,
@@ -23,6 +24,7 @@ from harness.faults import (
     Hold,
     Kill,
     Late,
+    MarkOvertakesAcknowledgement,
     Network,
     NoFault,
     Pause,
@@ -103,6 +105,8 @@ VARIANTS: list[Any] = [
     NoFault(watched=True),
     MissedRebalance(ANSWER),
     CrashAtWrite(Role.CONSUMER, (Api.FETCH, Direction.RESPONSE), Point("rename", 1, Side.BEFORE)),
+    CommitOvertakesWork(ANSWER, InHand(ANSWER, ASKS)),
+    MarkOvertakesAcknowledgement(SENDS, SENDS),
     Drop(SENDS),
     EndInput(SENDS),
     OffsetsExpired(InProgram(Role.CONSUMER, "after-commit"), SENDS),

@@ -17,7 +17,7 @@ from harness.model import events as kinds
 from harness.model.history import HistoryWriter, read_history
 from harness.model.scenario import Role
 from harness.model.waiting import wait_until
-from harness.model.writes import Point, Side
+from harness.model.writes import CALLS, FirstWrites, Point, Side
 from harness.pipelines.declaration import Stage
 from harness.runtimes.interface import NodeSpec
 from harness.runtimes.process import durable
@@ -170,6 +170,20 @@ def test_only_writes_into_the_files_of_a_point_are_traced() -> None:
     assert "-P" not in durable.attached([7], log, Point("fsync", 3, Side.AFTER, ("/w/a",)))
 
 
+def test_of_first_writes_every_call_is_held() -> None:
+    """Into the files that are named; without files, each that flushes or changes something."""
+    log = Path("/w/log")
+    words = durable.attached([7], log, FirstWrites(("/w/a",)))
+    assert [file for option, file in pairwise(words) if option == "-P"] == ["/w/a"]
+    [inject] = [word for word in words if word.startswith("inject=")]
+    assert inject.endswith(":delay_enter=3600s")
+    assert {"?write", "?fsync", "?rename"} <= set(
+        inject.partition("=")[2].partition(":")[0].split(",")
+    )
+    [anywhere] = [w for w in durable.attached([7], log, FirstWrites()) if w.startswith("inject=")]
+    assert anywhere == f"inject={','.join(f'?{call}' for call in CALLS)}:delay_enter=3600s"
+
+
 FAKES = {
     "none": (None, "strace is not on the PATH (Debian: apt-get install strace)"),
     "too old": (
@@ -214,7 +228,10 @@ GO = "import sys; sys.stdin.readline()\n"
 
 
 def begin(
-    runtime: ProcessRuntime, command: tuple[str, ...], log: Path, point: Point | None = None
+    runtime: ProcessRuntime,
+    command: tuple[str, ...],
+    log: Path,
+    point: Point | FirstWrites | None = None,
 ) -> tuple[ProcessNode, Tracing]:
     """Start a program, and let it go on when it is traced."""
     node = runtime.start(NodeSpec("a", "consumer", command, stdin_pipe=True))
@@ -474,6 +491,47 @@ def test_a_node_that_runs_is_traced_from_then_on(
     assert (tmp_path / "b1").exists()
     assert (tmp_path / "b2").exists() == (side is Side.AFTER)
     assert not (tmp_path / "a3").exists()
+
+
+TOGETHER = """
+    import os, signal, sys, threading
+    folder = sys.argv[1]
+    out = os.open(f"{folder}/out", os.O_CREAT | os.O_WRONLY | os.O_APPEND)
+    def work(number):
+        os.write(out, b"%d" % number)
+        os.fsync(out)
+    sys.stdin.readline()
+    threads = [threading.Thread(target=work, args=(number,)) for number in (1, 2)]
+    for thread in threads:
+        thread.start()
+    open(f"{folder}/goes-on", "w").close()
+    for thread in threads:
+        thread.join()
+    open(f"{folder}/done", "w").close()
+    signal.pause()
+"""
+
+
+@pytest.mark.strace
+@pytest.mark.parametrize("released", [True, False])
+def test_each_thread_is_held_at_its_first_write_and_the_rest_goes_on(
+    runtime: ProcessRuntime, tmp_path: Path, *, released: bool
+) -> None:
+    """Let go, each writes what it wanted to; killed, neither has written anything."""
+    command = (sys.executable, "-c", textwrap.dedent(TOGETHER), str(tmp_path))
+    log, out = tmp_path / "log", tmp_path / "out"
+    node, tracing = begin(runtime, command, log, FirstWrites((str(out),)))
+    wait_until(lambda: len(tracing.standing()) == 2, within_s=WITHIN_S, because="both to be held")
+    assert {each.write.call for each in tracing.standing()} == {"write"}
+    assert {each.pid for each in tracing.standing()} == {node.pid}
+    assert tracing.held() is None
+    wait_until((tmp_path / "goes-on").exists, within_s=WITHIN_S, because="the rest to go on")
+    assert out.read_bytes() == b""
+    if released:
+        tracing.end()
+        wait_until((tmp_path / "done").exists, within_s=WITHIN_S, because="the threads to end")
+    node.kill()
+    assert len(out.read_bytes()) == (2 if released else 0)
 
 
 APPENDS = """

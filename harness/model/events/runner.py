@@ -166,6 +166,37 @@ class Writes(Event, frozen=True, kw_only=True):
     """The files that the stage wrote."""
 
 
+class WorkPhase(StrEnum):
+    """What becomes of work that a fault keeps from leaving its stage."""
+
+    WATCHED = "watched"
+    """Nothing else is in hand any more; whatever the stage writes or sends from now on is held."""
+    HELD = "held"
+    COVERED = "covered"
+    """What must wait for the work has not: it was stored, while the work was not done."""
+    RELEASED = "released"
+    DISCARDED = "discarded"
+
+
+class Work(Event, frozen=True, kw_only=True):
+    """What became of the work of a stage that a fault holds on its way out."""
+
+    role: str
+    phase: WorkPhase
+    how: str | None = None
+    """Of ``held``: ``write`` (a thread before a write) or ``frame`` (a request, by the wire). Of
+    ``covered``: what was stored. Of ``released``: ``mark``, if a producer's mark was awaited.
+    """
+    call: str | None = None
+    files: tuple[str, ...] = ()
+    thread: int | None = None
+    pid: int | None = None
+    held: str | None = None
+    """Of a frame: the id of its hold."""
+    waited_s: float | None = None
+    """Of ``released``: for how long what was awaited did not come."""
+
+
 class Stranger(Event, frozen=True, kw_only=True):
     """A connection on a stage's route belongs to a process that is not part of the stage. Voids the
     cell, because the stage did not send or receive what passed there.

@@ -83,6 +83,8 @@ class OfFrame(Event, frozen=True, kw_only=True):
     """True if a member joins its group under a name of its own (a static member), which outlives
     its process.
     """
+    session_ms: int | None = None
+    """The session time-out that a JoinGroup request names."""
     acks: int | None = None
     """What a Produce request asks for (-1: all)."""
     committed_only: bool | None = None

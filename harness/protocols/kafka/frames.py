@@ -183,6 +183,18 @@ def names_itself(
     return size > 0
 
 
+def session_ms(payload: bytes | bytearray | memoryview, head: RequestHead) -> int | None:
+    """Return the session time-out that a JoinGroup request names; ``None`` if it cannot be read."""
+    compact = head.version >= FLEXIBLE_JOIN
+    try:
+        at = _skip_tags(payload, head.head_bytes) if compact else head.head_bytes
+        _, at = _text(payload, at, compact=compact)  # the group
+    except IndexError:
+        return None
+    found = payload[at : at + 4]
+    return int.from_bytes(found, "big", signed=True) if len(found) == 4 else None  # noqa: PLR2004 - an int32
+
+
 def _text(data: bytes | bytearray | memoryview, at: int, *, compact: bool) -> tuple[int, int]:
     """Return how long a text is at this place (null: -1), and where it ends."""
     size, at = (

@@ -138,7 +138,7 @@ class KafkaSession:
         head = frames.request_head(data[AT:end], size)
         self._client = self._client or "" if head.client is None else head.client
         unanswered = itself = False
-        because = named = acks = None
+        because = named = acks = session = None
         if head.api == Api.PRODUCE.number:
             acks = _acks(data, head)
             if isinstance(acks, Need):
@@ -153,6 +153,8 @@ class KafkaSession:
             itself = head.api in _JOINS and frames.names_itself(
                 request, head, joins=head.api == Api.JOIN_GROUP.number
             )
+            if head.api == Api.JOIN_GROUP.number:
+                session = frames.session_ms(request, head)
         frame = self._frame(
             Direction.REQUEST,
             step_of(head.api),
@@ -162,7 +164,12 @@ class KafkaSession:
             id=None if unanswered else head.corr,
             because=because,
         )
-        told = {"software": named or None, "named_member": itself or None, "acks": acks}
+        told = {
+            "software": named or None,
+            "named_member": itself or None,
+            "session_ms": session,
+            "acks": acks,
+        }
         frame.facts |= {name: value for name, value in told.items() if value is not None}
         return frame
 

@@ -10,7 +10,14 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from harness.judge.course import how_ended
 from harness.knowledge import knowledge
 from harness.model import events as kinds
-from harness.model.events import DrainPhase, FaultPhase, NetworkPhase, NodePhase, RulePhase
+from harness.model.events import (
+    DrainPhase,
+    FaultPhase,
+    NetworkPhase,
+    NodePhase,
+    RulePhase,
+    WorkPhase,
+)
 from harness.report.summary import DECLARED, Outcome, outcome
 
 if TYPE_CHECKING:
@@ -105,6 +112,7 @@ def proof_of(plan: Plan, events: Sequence[Event]) -> list[str]:
         *_rules(events),
         *_failpoints(events),
         *map(told_write, _of(events, kinds.Durable)),
+        *map(told_work, _of(events, kinds.Work)),
         *_faults(events),
         *map(network_text, _of(events, kinds.Network)),
         *map(_engine_text, _of(events, kinds.Engine)),
@@ -216,6 +224,37 @@ def told_write(event: kinds.Durable) -> str:
     return f"the {event.role} (pid {event.pid}) was held {where}"
 
 
+def told_work(event: kinds.Work) -> str:
+    """Say what became of work that was held on its way out of its stage.
+
+    >>> from functools import partial
+    >>> work = partial(kinds.Work, t=0, role="consumer")
+    >>> told_work(work(phase=WorkPhase.HELD, how="write", call="fsync", files=("/w/a",), pid=7))
+    'the work of the consumer (pid 7) was held before fsync: /w/a'
+    >>> told_work(work(phase=WorkPhase.HELD, how="frame", call="Produce"))
+    'the work of the consumer was held on its way: Produce'
+    >>> told_work(work(phase=WorkPhase.COVERED, how="OffsetCommit"))
+    'meanwhile the consumer saved what must wait for its work: OffsetCommit'
+    >>> told_work(work(phase=WorkPhase.RELEASED, waited_s=2.0))
+    'the work of the consumer was released; nothing had overtaken it in 2.0 s'
+    """
+    who = f"the work of the {event.role}"
+    files = " to ".join(event.files)
+    before = f"before {event.call}{f': {files}' if files else ''}"
+    waited = "" if event.waited_s is None else f" in {event.waited_s:.1f} s"
+    words = {
+        WorkPhase.WATCHED: f"{who} was held from here on",
+        WorkPhase.HELD: f"{who} (pid {event.pid}) was held {before}"
+        if event.how == "write"
+        else f"{who} was held on its way{f': {event.call}' if event.call else ''}",
+        WorkPhase.COVERED: f"meanwhile the {event.role} saved what must wait for its work: "
+        f"{event.how}",
+        WorkPhase.RELEASED: f"{who} was released; nothing had overtaken it{waited}",
+        WorkPhase.DISCARDED: f"{who} was discarded: it is never done",
+    }
+    return words[event.phase]
+
+
 def _faults(events: Sequence[Event]) -> Iterator[str]:
     for event in events:
         match event:
@@ -271,7 +310,8 @@ def _toxic(toxic: object) -> str:
 
 
 def _deaths(plan: Plan, events: Sequence[Event]) -> Iterator[str]:
-    wanted = {str(role) for role in (*plan.evidence.killed, *plan.evidence.paused)}
+    need = plan.evidence
+    wanted = {str(role) for role in (*need.killed, *need.may_kill, *need.paused)}
     for event in events:
         match event:
             case kinds.Drain() if event.phase != DrainPhase.BEGUN:

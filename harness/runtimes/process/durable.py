@@ -46,7 +46,7 @@ from typing import TYPE_CHECKING, Final
 
 from harness.model.failures import CellFailure
 from harness.model.waiting import WaitTimeoutError, wait_until
-from harness.model.writes import CALLS, WRITES, Point, Side
+from harness.model.writes import CALLS, WRITES, FirstWrites, Point, Side
 from harness.runtimes.process.members import VARIABLE, Members, end, look, read, tracer_of
 
 if TYPE_CHECKING:
@@ -95,6 +95,14 @@ class Write:
 
 
 @dataclass(frozen=True, slots=True)
+class Standing:
+    """A thread that is held right before a write, and its process."""
+
+    write: Write
+    pid: int
+
+
+@dataclass(frozen=True, slots=True)
 class Held:
     """The proof that a point was hit: the write, its process, and how many calls of each kind all
     threads had begun before.
@@ -130,10 +138,10 @@ class TracingError(CellFailure):
 
 
 def attached(
-    pids: Iterable[int], log: Path, point: Point | None = None, *, plain: bool = False
+    pids: Iterable[int], log: Path, point: Point | FirstWrites | None = None, *, plain: bool = False
 ) -> tuple[str, ...]:
     """Return a tracer's command that logs the durable writes of running processes and, if given,
-    holds one at ``point``.
+    holds one at ``point``, or each thread at its first.
 
     ``plain``: log every other write into a file, too. Tracing stops the processes shortly at each
     of their calls.
@@ -149,12 +157,17 @@ class Tracing:
     """Traces a running node with all its members. The tracer becomes a member of the node, and dies
     with it.
 
-    If a point is given, one thread is held there. Raises TracingError if not all members can be
-    traced.
+    If a point is given, one thread is held there; with :class:`~harness.model.writes.FirstWrites`
+    each thread is. Raises TracingError if not all members can be traced.
     """
 
     def __init__(
-        self, node: ProcessNode, log: Path, point: Point | None = None, *, plain: bool = False
+        self,
+        node: ProcessNode,
+        log: Path,
+        point: Point | FirstWrites | None = None,
+        *,
+        plain: bool = False,
     ) -> None:
         """Start the tracer. ``plain``: log every other write into a file, too.
 
@@ -200,7 +213,17 @@ class Tracing:
         """Return the proof that a thread is held at the point; ``None`` if none is. Call this
         before the kill.
         """
-        return None if self._point is None else held_in(self._log, self._point)
+        return held_in(self._log, self._point) if isinstance(self._point, Point) else None
+
+    def standing(self) -> tuple[Standing, ...]:
+        """Return the threads that are held right before their first durable write."""
+        if not isinstance(self._point, FirstWrites):
+            return ()
+        return tuple(
+            Standing(write, _process_of(write.tid))
+            for write in writes_in(self._log)
+            if _stands(write, Side.BEFORE)
+        )
 
     def end(self) -> None:
         """Stop tracing, and release living processes that are held."""
@@ -224,17 +247,14 @@ def _threads(pid: int) -> list[int]:
         return []
 
 
-def _options(log: Path, point: Point | None, *, plain: bool) -> tuple[str, ...]:
-    into = point is not None and point.call in WRITES
-    calls = WRITES if into else CALLS + WRITES if plain else CALLS
+def _options(log: Path, point: Point | FirstWrites | None, *, plain: bool) -> tuple[str, ...]:
+    calls, files = _meant(point, plain=plain)
     trace = ",".join(f"?{call}" for call in calls)  # not every machine has every call
-    only = (
-        word
-        for file in (point.files if point is not None and into else ())
-        for word in ("-P", file)
-    )
+    only = (word for file in files for word in ("-P", file))
     hold: tuple[str, ...] = ()
-    if point is not None:
+    if isinstance(point, FirstWrites):  # held at its first, a thread never comes to a second
+        hold = ("-e", f"inject={trace}:delay_enter={LONG}")
+    elif point is not None:
         place = "enter" if point.side is Side.BEFORE else "exit"
         hold = ("-e", f"inject={point.call}:delay_{place}={LONG}:when={point.occurrence}")
     return (
@@ -254,6 +274,17 @@ def _options(log: Path, point: Point | None, *, plain: bool) -> tuple[str, ...]:
         f"trace={trace}",
         *hold,
     )
+
+
+def _meant(
+    point: Point | FirstWrites | None, *, plain: bool
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return the calls that are traced, and the files to which these are limited (none: any)."""
+    if isinstance(point, FirstWrites):
+        return (CALLS + WRITES if point.files else CALLS), point.files
+    if point is not None and point.call in WRITES:
+        return WRITES, point.files
+    return (CALLS + WRITES if plain else CALLS), ()
 
 
 # --- whether it can be done -----------------------------------------------------------------------

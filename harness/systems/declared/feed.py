@@ -8,6 +8,7 @@ import time
 from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
+from harness.abilities import HeldWork, needs_of
 from harness.model.scenario import Role
 from harness.pipelines.braces import fill
 from harness.pipelines.declaration import InputKind
@@ -51,12 +52,14 @@ class DeclaredFeed:
         self._owners = owners
         self._fired = fired
         still_s = scene.learnt.silences.still(scene.cell, STILL_S)
+        holds_work = HeldWork in needs_of(scene.cell.scenario.fault)
         self._waves = Waves(
             len(scene.load.records),
             seen=scene.has_stepped,
             moves=self._moves,
             fired=fired,
             still_s=still_s,
+            alone_at=scene.load.target.position if holds_work else None,
         )
         if scene.faultless:
             self._waves.release()
@@ -137,6 +140,12 @@ class DeclaredFeed:
     def offered_so_far(self) -> int:
         """Return how many records were offered."""
         return self._feeder.offered if self._feeder else 0
+
+    def has_taken_over(self, record: str) -> bool:
+        """Say whether the producer has answered the POST of a record: lostack never offers it
+        again.
+        """
+        return isinstance(self._feeder, HttpFeeder) and record in self._feeder.taken_over
 
     def close(self) -> None:
         """Stop offering records and holding requests."""

@@ -351,6 +351,8 @@ class HttpFeeder(PacedFeeder):
         self._path = (at.path or "/") + (f"?{at.query}" if at.query else "")
         self._lines = lines
         self._resend = resend
+        self.taken_over: set[str] = set()
+        """The records whose POST was answered by 2xx."""
 
     def _run(self) -> None:
         for position, (record, line) in enumerate(self._lines.items(), start=1):
@@ -361,7 +363,11 @@ class HttpFeeder(PacedFeeder):
                 if status is not None and status // 100 == 4:  # noqa: PLR2004 - the client's own fault, in HTTP's words
                     self._trouble = f"the producer answered {status} to a POST of {line[:120]!r}"
                     return
-                if status is not None and (status // 100 == 2 or self._resend is Resend.NONE):  # noqa: PLR2004
+                if status is not None and status // 100 == 2:  # noqa: PLR2004
+                    self.taken_over.add(record)
+                if record in self.taken_over or (
+                    status is not None and self._resend is Resend.NONE
+                ):
                     break
             if self._stop.is_set():
                 return

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fnmatch
 import os
 import re
 import select
@@ -16,7 +17,7 @@ from harness.model import events as kinds
 from harness.model.failures import CellFailure
 from harness.model.logs import last_lines
 from harness.model.waiting import WaitTimeoutError, wait_until
-from harness.model.writes import WRITES
+from harness.model.writes import WRITES, FirstWrites
 from harness.pipelines.braces import fill
 from harness.run.nodes import GRACE_S, LIVES
 from harness.runtimes.interface import ContainerSpec, NodeSpec
@@ -37,7 +38,7 @@ from harness.runtimes.process.processes import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from harness.model.history import HistoryWriter
     from harness.model.scenario import Role
@@ -282,7 +283,7 @@ class CommandNode:
     def _ports(self) -> set[int]:
         return {int(at.rpartition(":")[2]) for at in str(self.values["bootstrap"]).split(",") if at}
 
-    def trace(self, log: Path, point: Point | None = None) -> None:
+    def trace(self, log: Path, point: Point | FirstWrites | None = None) -> None:
         """Log the durable writes of this incarnation from now on; stop a thread at a point if one
         is given.
 
@@ -295,10 +296,9 @@ class CommandNode:
             )
         if why := why_no_tracing():
             raise TracingError(why)
-        if point is not None and point.call in WRITES:
-            named = {file.replace(WORK, str(self.values["work"])) for file in point.files}
+        if isinstance(point, FirstWrites) or (point is not None and point.call in WRITES):
             opened = {file for pid in self.members() for file in written_by(pid)} - self._aside
-            point = replace(point, files=tuple(sorted(named | opened)))
+            point = _in_this_run(point, str(self.values["work"]), opened, prints=self.prints)
         self._tracing = Tracing(self._alive(), log, point, plain=point is None)  # type: ignore[arg-type]  # without an image: a process
 
     def written(self, since_ns: int) -> tuple[dict[str, list[int]], tuple[str, ...]]:
@@ -331,6 +331,11 @@ class CommandNode:
                 kinds.DURABLE, role=self.name, incarnation=self.incarnation, **found.told()
             )
         return found
+
+    @property
+    def tracing(self) -> Tracing | None:
+        """What traces this incarnation; ``None``: nothing does."""
+        return self._tracing
 
     def untrace(self) -> None:
         """End the tracing. A thread that was stopped before a write then does it, if its process
@@ -456,6 +461,19 @@ class CommandNode:
             phase=phase,
             **fields,
         )
+
+
+def _in_this_run(
+    point: Point | FirstWrites, work: str, opened: Iterable[str], *, prints: bool
+) -> Point | FirstWrites:
+    """Return a point with the names that its files have in this run. Files that are ``opened``
+    count, too; of a first write only those in its glob, unless the stage ``prints`` the output.
+    """
+    named = {file.replace(WORK, work) for file in point.files}
+    if isinstance(point, FirstWrites) and not prints:
+        within = point.within.replace(WORK, work)
+        opened = (file for file in opened if within and fnmatch.fnmatchcase(file, within))
+    return replace(point, files=tuple(sorted({*named, *opened})))
 
 
 def _others(**found: Sequence[Member]) -> dict[str, Any]:

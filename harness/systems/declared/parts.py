@@ -9,7 +9,7 @@ from __future__ import annotations
 from contextlib import ExitStack, suppress
 from typing import TYPE_CHECKING
 
-from harness.abilities import DurableWrites, Input, Membership, Termination
+from harness.abilities import DurableWrites, HeldWork, Input, Membership, SavedMarks, Termination
 from harness.faults import NoFault
 from harness.model import events as kinds
 from harness.model.events import ConnPhase
@@ -34,6 +34,7 @@ from harness.systems.declared.found import Found
 from harness.systems.declared.hints import Hints
 from harness.systems.declared.log import Log
 from harness.systems.declared.nodes import CommandNode
+from harness.systems.declared.overtaking import MarksInSource, WorkOnItsWay
 from harness.systems.declared.owners import Owners
 from harness.systems.declared.positions import Positions
 from harness.systems.declared.queue import Queue
@@ -144,6 +145,8 @@ def parts_of(
         abilities,
     )
     abilities[DurableWrites] = TracedWrites(scene, controls, nodes)
+    abilities[SavedMarks] = MarksInSource(scene, controls, nodes, feed)
+    abilities[HeldWork] = WorkOnItsWay(scene, controls, nodes, feed, owners.attribute)
     reading = Reading(scene, nodes_by_role, owners)
     return Parts(
         ground=(

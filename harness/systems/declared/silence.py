@@ -194,7 +194,7 @@ def _may_repair(cell: DeclaredCell) -> bool:
     duplicates.
     """
     need = cell.scenario.fault.evidence()
-    struck = {*need.killed, *need.told, *need.paused, *need.ended} - {*BROKERS}
+    struck = {*need.killed, *need.may_kill, *need.told, *need.paused, *need.ended} - {*BROKERS}
     return bool(struck) and forbids(cell.declared.claims, Anomaly.DUPLICATED)
 
 

@@ -37,8 +37,14 @@ class Waves:
         moves: Callable[[], object],
         fired: Callable[[], bool],
         still_s: float | None = None,
+        alone_at: int | None = None,
     ) -> None:
+        """``alone_at``: the last wave begins right behind the record at this position. While the
+        fault waits, that record is the last that was offered.
+        """
         self._second, self._third = middle_of(count)
+        if alone_at is not None:
+            self._third = alone_at
         self._seen = seen
         self._moves = moves
         self._fired = fired

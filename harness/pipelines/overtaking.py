@@ -1,0 +1,302 @@
+"""The failure point at which a commit overtakes the work: what of a reading stage can be held, and
+how long its commits may take, as the dry run shows it.
+"""
+
+from __future__ import annotations
+
+import fnmatch
+from collections import defaultdict
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from harness.controls import InHand, OnWire
+from harness.faults import CommitOvertakesWork, MarkOvertakesAcknowledgement
+from harness.model import events as kinds
+from harness.model.rhythm import SESSION_S, UNSEEN, Rhythm
+from harness.model.scenario import Role
+from harness.model.writes import CALLS, FirstWrites
+from harness.pipelines.declaration import InputKind, OutputKind
+from harness.pipelines.dialects import Moment
+from harness.pipelines.writes import UNWATCHED
+from harness.protocols.kafka.steps import Api
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterator, Mapping
+
+    from harness.model.history import History
+    from harness.pipelines.declaration import Pipeline, Stage
+    from harness.pipelines.dialects import Dialect
+    from harness.pipelines.writes import Written
+
+OVERTAKES: Final = "commit-overtakes-work"
+BECAUSE: Final = (
+    "The {role} has only this record in hand, and its result is held on its way out, while the "
+    "rest of the program runs on. If its position passes the record meanwhile, the {role} is "
+    "killed; if not, the result goes on."
+)
+MARK_OVERTAKES: Final = "mark-overtakes-acknowledgement"
+MARK_BECAUSE: Final = (
+    "The producer's request with the record is held. If the producer saves anything meanwhile, "
+    "such as the mark that the record is sent, it is killed and the request never arrives; if not, "
+    "the request goes on."
+)
+FEW: Final = 4
+"""A stage that writes into at most so many files writes into the same ones again: a database has
+three.
+"""
+SAVES: Final = (
+    Moment.POSITION_ANSWER,
+    Moment.SESSION_COMMIT,
+    Moment.ACKNOWLEDGEMENT,
+)
+"""The moments at which a reader's position is stored, those first that are stored last."""
+
+
+@dataclass(frozen=True, slots=True)
+class Overtaking:
+    """The point of one stage. Its fault's id is the name of the failure point. ``reason``: why it
+    does not apply; ``None``: it does.
+    """
+
+    name: str
+    fault: CommitOvertakesWork | MarkOvertakesAcknowledgement
+    because: str
+    reason: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Practised:
+    """What the dry run showed of one stage: the ``steps`` on its connections, the ``moments`` of a
+    record, its writes, its rhythm.
+    """
+
+    steps: Collection[str]
+    moments: Mapping[Moment, str]
+    written: Written
+    rhythm: Rhythm
+
+
+def learnt_of(
+    steps: Mapping[str, Collection[str]] | None,
+    moments: Mapping[str, Mapping[Moment, str]] | None,
+    writes: Mapping[str, Written] | None,
+    rhythms: Mapping[str, Rhythm],
+) -> dict[str, Practised]:
+    """Return what the dry run showed of each stage, from what it showed of each kind."""
+    return {
+        role: Practised(
+            found,
+            (moments or {}).get(role, {}),
+            (writes or {}).get(role, UNWATCHED),
+            rhythms.get(role, UNSEEN),
+        )
+        for role, found in (steps or {}).items()
+    }
+
+
+def overtaking_points(
+    pipeline: Pipeline, practised: Mapping[str, Practised] | None
+) -> Iterator[Overtaking]:
+    """Yield the point of the producer and of each reading stage. ``practised``: by role; ``None``:
+    no dry run yet.
+    """
+    yield from _marks(pipeline, practised)
+    reading = [stage for stage in pipeline.stages if stage.reads]
+    for stage in reading:
+        role = stage.known
+        name = OVERTAKES if len(reading) == 1 else f"{role}-{OVERTAKES}"
+        at = OnWire(role, *pipeline.dialect.steps[Moment.DELIVERY])
+        because = BECAUSE.format(role=role)
+        if practised is None:
+            yield Overtaking(name, CommitOvertakesWork(at), because)
+            continue
+        found = practised.get(str(role))
+        work = (
+            f"the dry run did not see the {role}"
+            if found is None
+            else _work(pipeline, stage, at, found)
+        )
+        if isinstance(work, str):
+            yield Overtaking(name, CommitOvertakesWork(at), because, work)
+        else:
+            yield Overtaking(name, CommitOvertakesWork(at, work), because)
+
+
+def _marks(pipeline: Pipeline, practised: Mapping[str, Practised] | None) -> Iterator[Overtaking]:
+    """Yield the producer's point."""
+    stage = pipeline.stage(Role.PRODUCER)
+    if stage is None:
+        return
+    role, dialect = stage.known, pipeline.dialect
+    found = None if practised is None else practised.get(str(role))
+    moment, sends = Moment.SEND, found.moments.get(Moment.SEND) if found else None
+    if found and Moment.COMMIT in dialect.steps:
+        ends, _ = dialect.at(Moment.COMMIT, found.moments.get(Moment.COMMIT))
+        if Moment.COMMIT in found.moments or (dialect.logs and ends.label in found.steps):
+            moment = Moment.COMMIT
+    at = OnWire(role, *dialect.at(moment, found.moments.get(moment) if found else None))
+    yield Overtaking(
+        MARK_OVERTAKES,
+        MarkOvertakesAcknowledgement(at, OnWire(role, *dialect.at(Moment.SEND, sends))),
+        MARK_BECAUSE,
+        _why_no_mark(pipeline, stage, practised),
+    )
+
+
+def _why_no_mark(
+    pipeline: Pipeline, stage: Stage, practised: Mapping[str, Practised] | None
+) -> str | None:
+    """Say why nobody can see a mark of the producer; ``None``: one can be seen."""
+    if pipeline.input.kind is InputKind.STDIN:
+        return (
+            "the producer reads standard input: lostack itself marks what it was given, and no "
+            "mark is the producer's"
+        )
+    if stage.image:
+        return "the producer is a container: lostack does not trace processes in containers"
+    readers = [each for each in pipeline.stages if each.reads and not each.image]
+    seen = [(practised or {}).get(str(each.known)) for each in readers]
+    untraced = [each.written.because for each in seen if each is not None]
+    return untraced[0] if untraced and all(untraced) else None
+
+
+def _work(pipeline: Pipeline, stage: Stage, at: OnWire, found: Practised) -> InHand | str:
+    """Return what of the stage is held; or why nothing can be."""
+    role, dialect = stage.known, pipeline.dialect
+    saves = _saves(role, dialect, found)
+    if saves is None and Api.TXN_OFFSET_COMMIT.label in found.steps:
+        return (
+            f"the {role} saves its position in the transaction of its results: neither can be first"
+        )
+    if saves is None:
+        return f"the dry run saw no position of the {role} that its broker stores"
+    if found.rhythm.is_long:
+        return (
+            f"the {role} saves its position every {found.rhythm.commits_s:.0f} s; this point waits "
+            "for twice as long only where that is 10 s or less"
+        )
+    sends = OnWire(role, *dialect.at(Moment.SEND, found.moments.get(Moment.SEND)))
+    sent = Moment.SEND in found.moments or (dialect.logs and sends.api.label in found.steps)
+    only_sends = stage.role is Role.PROCESSOR and sent
+    writes = None if only_sends else _writes(pipeline, stage, found)
+    if isinstance(writes, str) and not sent:
+        return writes
+    return InHand(
+        at,
+        saves,
+        writes if isinstance(writes, FirstWrites) else None,
+        (sends,) if sent else (),
+        round(found.rhythm.within_s, 2),
+        round(found.rhythm.quiet_s, 2),
+    )
+
+
+def _saves(role: Role, dialect: Dialect, found: Practised) -> OnWire | None:
+    """Return the step at which the stage's position is stored; ``None``: the dry run saw none."""
+    for moment in SAVES:
+        if moment not in dialect.steps:
+            continue
+        step, way = dialect.at(moment, found.moments.get(moment))
+        if moment in found.moments or (dialect.logs and step.label in found.steps):
+            return OnWire(role, step, way)
+    return None
+
+
+def _writes(pipeline: Pipeline, stage: Stage, found: Practised) -> FirstWrites | str:
+    """Return the durable writes at which its work is held: those into the output, if it is a file
+    that the stage writes; else all. Or why there are none.
+    """
+    role, written, output = stage.known, found.written, pipeline.output
+    if written.because is not None:
+        return written.because
+    calls = any(call in CALLS for call in written.made)
+    if FEW < len(written.files) > written.records / 2:  # another run may give them other names
+        return (
+            FirstWrites()
+            if calls
+            else (
+                f"the {role} writes each result into a new file, with no call (such as a rename) "
+                "that could be held"
+            )
+        )
+    last = stage is pipeline.stages[-1]
+    if last and output.file and output.kind in {OutputKind.SQLITE, OutputKind.LINES}:
+        within = output.file + ("*" if output.kind is OutputKind.SQLITE else "")
+        files = tuple(file for file in written.files if fnmatch.fnmatchcase(file, within))
+        if files:
+            return FirstWrites(files, within)
+    if written.files or calls:
+        return FirstWrites(written.files)
+    return (
+        f"the dry run saw the {role} neither write into a file nor send a record: nothing of its "
+        "work can be held"
+    )
+
+
+def rhythms_in(history: History, roles: Mapping[str, str]) -> dict[str, Rhythm]:
+    """Return the rhythm of each stage that saved positions, or acknowledged records, in a run
+    without a fault. ``roles``: by connection.
+    """
+    given = defaultdict[str, dict[str, tuple[kinds.Fetched, int]]](dict)
+    for event in history.of(kinds.Fetched):
+        if event.reached:
+            of = given[roles.get(str(event.conn), "")]
+            of.setdefault(event.record, (event, event.t))
+    sessions = {
+        role: min(
+            (e.session_ms for e in history.of(kinds.Frame) if e.role == role and e.session_ms),
+            default=SESSION_S * 1000,
+        )
+        / 1000
+        for role in given
+    }
+    return {
+        role: _rhythm(records, _saved(history, roles, role), sessions[role])
+        for role, records in given.items()
+    }
+
+
+def _saved(
+    history: History, roles: Mapping[str, str], role: str
+) -> list[kinds.CommitAnswer | kinds.Acknowledged]:
+    """Return the events which show that a position or an acknowledgement of a stage is stored."""
+    return [
+        event
+        for event in history.of(kinds.CommitAnswer, kinds.Acknowledged)
+        if roles.get(str(event.request).split(":")[0]) == role
+        and (not event.error if isinstance(event, kinds.CommitAnswer) else event.reached)
+    ]
+
+
+def _rhythm(
+    given: Mapping[str, tuple[kinds.Fetched, int]],
+    saved: list[kinds.CommitAnswer | kinds.Acknowledged],
+    session_s: float,
+) -> Rhythm:
+    waits = [
+        next((e.t for e in saved if e.t >= since and _covers(e, copy)), None)
+        for copy, since in given.values()
+    ]
+    ends = [(end, since) for end, (_, since) in zip(waits, given.values(), strict=True) if end]
+    if not ends:
+        return Rhythm(session_s=session_s)
+    span_s = (max(end for end, _ in ends) - min(since for _, since in ends)) / 1e9
+    return Rhythm(max((end - since) / 1e9 for end, since in ends), session_s, span_s / len(ends))
+
+
+def _covers(event: kinds.CommitAnswer | kinds.Acknowledged, copy: kinds.Fetched) -> bool:
+    if isinstance(event, kinds.Acknowledged):
+        return event.record == copy.record
+    place = (event.topic, event.partition)
+    return place == (copy.topic, copy.partition) and (event.offset or 0) > (copy.offset or 0)
+
+
+__all__ = [
+    "MARK_OVERTAKES",
+    "OVERTAKES",
+    "Overtaking",
+    "Practised",
+    "learnt_of",
+    "overtaking_points",
+    "rhythms_in",
+]

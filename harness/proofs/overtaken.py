@@ -1,0 +1,101 @@
+"""Proof that work was held on its way out of a stage, and that the stage was killed if a commit
+overtook the work, and only then.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar, Final
+
+from harness.model import events as kinds
+from harness.model.events import RulePhase, WorkPhase
+from harness.model.sign import Sign
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from collections.abc import Set as AbstractSet
+
+    from harness.judge.proof import Course
+    from harness.model.history import History
+
+POSITION_WAITED: Final = Sign(
+    "position-waited",
+    "the work on this record was held, and no commit covered it: the position waited for the work",
+)
+MARK_WAITED: Final = Sign(
+    "mark-waited",
+    "the request with this record was held, and its producer saved nothing: the mark waited for "
+    "the acknowledgement",
+)
+MARK: Final = "mark"
+"""What was awaited in vain, if it was not a position."""
+SLACK: Final = 0.99
+"""The runner's clock and the history's may differ by so much."""
+
+
+@dataclass(frozen=True, slots=True)
+class Overtaken:
+    """Work of ``role`` was held. Either a commit (of a producer: a mark) overtook it and the role
+    was killed, or none did within ``within_s`` and the work was released.
+    """
+
+    name: ClassVar[str] = "overtaken"
+
+    role: str
+    within_s: float
+    mark: bool = False
+    """Whether the role is a producer, whose marks in the source must wait."""
+
+    def trouble(self, course: Course) -> str | None:
+        """Say what of this the history does not show."""
+        at = {e.phase: e.t for e in reversed([*course.history.of(kinds.Work)])}
+        killed = next((e.t for e in course.killed if e.role == self.role), None)
+        if WorkPhase.WATCHED not in at:
+            return f"the fault fired, but nobody held the work of the {self.role}"
+        if WorkPhase.HELD not in at:
+            return (
+                f"not tried: the {self.role} was given the target, and did nothing that could be "
+                "held"
+            )
+        if WorkPhase.COVERED in at:
+            return self._spared(max(at[WorkPhase.COVERED], at[WorkPhase.HELD]), killed)
+        if killed is not None:
+            return f"the {self.role} was killed, though no {self._what} had overtaken its work"
+        return self._kept(at[WorkPhase.HELD], at.get(WorkPhase.RELEASED))
+
+    @property
+    def _what(self) -> str:
+        return "mark" if self.mark else "commit"
+
+    def _spared(self, overtaken: int, killed: int | None) -> str | None:
+        """Say that the stage was not killed when a commit had overtaken its work."""
+        if killed is None:
+            return f"a {self._what} overtook the work of the {self.role}, which was not killed"
+        if killed < overtaken:
+            return f"the {self.role} was killed before a {self._what} overtook its work"
+        return None
+
+    def _kept(self, held: int, released: int | None) -> str | None:
+        """Say that the work was never released, or before a commit could come."""
+        if released is None:
+            return f"the work of the {self.role} was held and never released"
+        waited_s = (released - held) / 1e9
+        if waited_s < self.within_s * SLACK:
+            return (
+                f"the work of the {self.role} was released after {waited_s:.1f} s; a {self._what} "
+                f"may take {self.within_s:g} s"
+            )
+        return None
+
+
+def overtaking_signs(history: History) -> Mapping[Sign, AbstractSet[str]]:
+    """Return the records whose work was held and released, and nothing had overtaken it."""
+    found = {e.phase: e for e in history.of(kinds.Work)}
+    if not {WorkPhase.HELD, WorkPhase.RELEASED} <= {*found} or WorkPhase.COVERED in found:
+        return {}
+    sign = MARK_WAITED if found[WorkPhase.RELEASED].how == MARK else POSITION_WAITED
+    hits = (e for e in history.of(kinds.Rule) if e.rule == "fault" and e.phase == RulePhase.HIT)
+    return {sign: frozenset(e.record for e in hits if e.record is not None)}
+
+
+__all__ = ["MARK", "MARK_WAITED", "POSITION_WAITED", "Overtaken", "overtaking_signs"]

@@ -1,0 +1,309 @@
+"""Hold the work of a declared stage on its way out, while the rest of the program runs on.
+
+The tracer holds each thread at its first durable write, and the wire holds each request that sends
+a result. First only the target is in hand: a program that collects records must keep it in memory
+while its clock for commits ticks. Then the load goes on, so that the program comes to its work.
+"""
+
+from __future__ import annotations
+
+import time
+from contextlib import suppress
+from typing import TYPE_CHECKING, Final
+
+from harness.abilities import HeldWork, SavedMarks
+from harness.faults.triggers import rule_at
+from harness.model import events as kinds
+from harness.model.events import RulePhase, WorkPhase
+from harness.model.failures import CellFailure
+from harness.model.waiting import WaitTimeoutError, wait_until
+from harness.proofs.overtaken import MARK
+from harness.wire.rules import Action, How
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from harness.controls import InHand, OnWire
+    from harness.run.controls import WireControls
+    from harness.runtimes.process.durable import Standing
+    from harness.systems.declared.feed import DeclaredFeed
+    from harness.systems.declared.nodes import CommandNode
+    from harness.systems.declared.scene import Scene
+    from harness.systems.declared.who import DeclaredNodes
+
+RESTS_S: Final = 8.0
+"""How long (seconds) a stage may take to have nothing in hand: the target is held that long."""
+WORKS_S: Final = 20.0
+"""How long (seconds) a stage may take to come to its work when the load goes on."""
+SENDS_S: Final = 60.0
+"""How long (seconds) a producer may take to send its first record."""
+SENDS, SAVES, FIRST = "work", "position", "first"
+"""The rules of the wire."""
+
+
+class WorkOnItsWay(HeldWork):
+    """Holds the work of one stage. Implements :class:`harness.abilities.HeldWork`."""
+
+    def __init__(
+        self,
+        scene: Scene,
+        controls: WireControls,
+        nodes: DeclaredNodes,
+        feed: DeclaredFeed,
+        look: Callable[[], object],
+    ) -> None:
+        """``look``: called while something is awaited."""
+        self._scene = scene
+        self._controls = controls
+        self._nodes = nodes
+        self._feed = feed
+        self._look = look
+        self._stage: CommandNode | None = None
+        self._armed: list[str] = []
+        """The rules that hold requests, while they are armed."""
+        self._since = 0
+        """When the work began to be held (monotonic ns)."""
+        self._held_at = 0.0
+
+    # --- the ability ------------------------------------------------------------------------------
+
+    def hold(self, work: InHand) -> None:
+        """Hold what the stage writes and sends. Whatever it is still busy with is let go first.
+
+        Raises:
+            CellFailure: the stage never had nothing in hand.
+            TracingError: the stage cannot be traced.
+        """
+        role = work.at.role
+        self._stage = self._nodes.stage(role)
+        self._controls.undo(self._let_go)
+        saves = rule_at(work.saves, Action.MARK, SAVES, role=str(role), limit=None)
+        self._controls.put_beside(saves)
+        deadline = time.monotonic() + RESTS_S
+        while not self._holds_nothing(work):
+            self._let_go()
+            if time.monotonic() > deadline:
+                raise CellFailure(
+                    f"the {role} did not rest for {work.quiet_s:.1f} s before it was given the "
+                    "target, so nobody can say whose work is held"
+                )
+        self._say(WorkPhase.WATCHED)
+
+    def await_overtaken(self, work: InHand) -> bool:
+        """Return whether a commit covered the target, or a record that came with it, while none of
+        the work was done.
+        """
+        self._within(work.within_s, lambda: self._held() or self._covered())
+        self._feed.release()
+        if not self._within(WORKS_S, self._held):
+            return False
+        covered = self._within(work.within_s, self._covered)
+        if covered:
+            self._say(WorkPhase.COVERED, how=work.saves.api.label)
+        return covered
+
+    def release(self) -> None:
+        """Let the work be done."""
+        waited_s = round(time.monotonic() - self._held_at, 2) if self._held_at else None
+        self._say(WorkPhase.RELEASED, waited_s=waited_s)
+        self._let_go()
+
+    def discard(self) -> None:
+        """Discard what the wire holds. What the tracer held died with the stage."""
+        self._resolve(How.DISCARD)
+        self._say(WorkPhase.DISCARDED)
+
+    # --- inside -----------------------------------------------------------------------------------
+
+    @property
+    def _node(self) -> CommandNode:
+        if self._stage is None:
+            raise RuntimeError("the work of no stage is held")
+        return self._stage
+
+    def _holds_nothing(self, work: InHand) -> bool:
+        """Begin to hold, and say whether nothing was held for ``quiet_s``."""
+        self._since = time.monotonic_ns()
+        if work.writes is not None:
+            self._node.trace(self._scene.writes, work.writes)
+        for number, at in enumerate(work.sends, start=1):
+            rule = rule_at(at, Action.HOLD, f"{SENDS}-{number}", role=str(at.role), limit=None)
+            self._scene.brokers.wire.arm(self._scene.cell.id, rule)
+            self._armed.append(rule.id)
+        return not self._within(work.quiet_s, self._stands)
+
+    def _stands(self) -> bool:
+        """Whether any thread or request is held."""
+        return bool(self._threads() or self._requests())
+
+    def _held(self) -> bool:
+        """Whether any is held; the history notes the first."""
+        if self._held_at:
+            return True
+        for standing in self._threads():
+            write = standing.write
+            self._say(
+                WorkPhase.HELD,
+                how="write",
+                call=write.call,
+                files=write.files,
+                thread=write.tid,
+                pid=standing.pid,
+            )
+            return True
+        for hit in self._requests():
+            self._say(WorkPhase.HELD, how="frame", call=hit.api, held=hit.held)
+            return True
+        return False
+
+    def _covered(self) -> bool:
+        """Whether a position was saved behind a record that came with the target."""
+        rules = self._scene.so_far.of(kinds.Rule)
+        hits = [e for e in rules if e.phase == RulePhase.HIT and e.t >= self._since]
+        given = {r for e in rules if e.rule == "fault" for r in e.records or ()}
+        return any(not given.isdisjoint(e.records or ()) for e in hits if e.rule == SAVES)
+
+    def _threads(self) -> Sequence[Standing]:
+        """Return the threads that are held before a write."""
+        tracing = self._node.tracing
+        return () if tracing is None else tracing.standing()
+
+    def _requests(self) -> list[kinds.Rule]:
+        """Return the requests with results that were held since the work began to be held."""
+        return [
+            e
+            for e in self._scene.so_far.of(kinds.Rule)
+            if e.rule.startswith(SENDS) and e.phase == RulePhase.HIT and e.t >= self._since
+        ]
+
+    def _within(self, seconds: float, condition: Callable[[], bool]) -> bool:
+        """Wait for a condition, and say whether it came true.
+
+        Raises:
+            StageError: the stage ended by itself.
+        """
+
+        def looked() -> bool:
+            self._look()
+            if self._node.stopped_itself():
+                raise self._node.error("ended while its work was held")
+            return condition()
+
+        try:
+            return wait_until(looked, within_s=seconds, because="the work")
+        except WaitTimeoutError:
+            return False
+
+    def _let_go(self) -> None:
+        """Let whatever is held go on, and hold nothing more."""
+        if self._stage is not None:
+            self._stage.untrace()
+        self._resolve(How.RELEASE)
+
+    def _resolve(self, how: How) -> None:
+        wire, cell = self._scene.brokers.wire, self._scene.cell.id
+        rules = {*self._armed}
+        while self._armed:  # first: nothing more is held
+            wire.disarm(cell, self._armed.pop())
+        for held in wire.holds() if rules else ():
+            if held.cell == cell and held.rule in rules:
+                wire.resolve(held.held, how)
+
+    def _say(self, phase: WorkPhase, **fields: object) -> None:
+        if phase is WorkPhase.HELD:
+            self._held_at = time.monotonic()
+        self._scene.history.write(kinds.WORK, role=self._node.name, phase=phase, **fields)
+
+
+class MarksInSource(SavedMarks):
+    """Looks at what a producer saves while its request is held. Implements
+    :class:`harness.abilities.SavedMarks`.
+    """
+
+    def __init__(
+        self, scene: Scene, controls: WireControls, nodes: DeclaredNodes, feed: DeclaredFeed
+    ) -> None:
+        self._scene = scene
+        self._controls = controls
+        self._nodes = nodes
+        self._feed = feed
+        self._stage: CommandNode | None = None
+
+    def arm(self, sends: OnWire) -> None:
+        """Arm the rule that holds the producer's first request."""
+        self._stage = self._nodes.stage(sends.role)
+        rule = rule_at(sends, Action.HOLD, FIRST, role=str(sends.role))
+        self._controls.put_beside(rule)
+
+    def watch(self) -> None:
+        """Trace the producer from its first request on. If it never sends one, the fault does not
+        fire.
+
+        Raises:
+            TracingError: the producer cannot be traced.
+        """
+        stage = self._node
+        with suppress(WaitTimeoutError):
+            wait_until(self._hits, within_s=SENDS_S, because="the producer's first request")
+        self._controls.undo(stage.untrace)
+        stage.trace(self._scene.writes)
+        self._say(WorkPhase.WATCHED)
+        for hit in self._hits():
+            if hit.rule == FIRST:
+                self._controls.resolve(hit.held, How.RELEASE)
+
+    def await_saved(self, hold: str | None, within_s: float) -> bool:
+        """Wait ``within_s`` seconds. Return whether the producer has done a durable write, or one
+        into a file since its request was held, or has answered lostack's POST of the target.
+
+        It is looked at for the whole time: the first write need not be the mark.
+
+        Raises:
+            StageError: the producer ended by itself.
+        """
+        stage = self._node
+        self._say(WorkPhase.HELD, how="frame", held=hold)
+        with suppress(WaitTimeoutError):
+            wait_until(
+                stage.stopped_itself, within_s=within_s, because="the producer to save a mark"
+            )
+            raise stage.error("ended while its request was held")
+        found = self._saved(stage)
+        if found is not None:
+            self._say(WorkPhase.COVERED, how=found)
+        return found is not None
+
+    def release(self) -> None:
+        """Say that no mark was saved."""
+        self._node.untrace()
+        self._say(WorkPhase.RELEASED, how=MARK)
+
+    @property
+    def _node(self) -> CommandNode:
+        if self._stage is None:
+            raise RuntimeError("no producer is watched")
+        return self._stage
+
+    def _hits(self) -> list[kinds.Rule]:
+        """Return the hits of the first request, and of the fault's own rule, which may be the
+        same.
+        """
+        rules = self._scene.so_far.of(kinds.Rule)
+        return [e for e in rules if e.phase == RulePhase.HIT and e.rule in (FIRST, "fault")]
+
+    def _saved(self, stage: CommandNode) -> str | None:
+        """Say what was saved since the request was held; ``None``: nothing."""
+        if self._feed.has_taken_over(self._scene.load.target.id):
+            return "answer to the POST"
+        since = max((e.w for e in self._hits() if e.rule == "fault"), default=0)
+        writes = () if stage.tracing is None else stage.tracing.writes()
+        late = (each for each in writes if each.at_ns >= since and (each.result or "").isdecimal())
+        log = str(stage.log.resolve())
+        saved = (each for each in late if log not in each.files)
+        return next((f"{each.call} {' '.join(each.files)}" for each in saved), None)
+
+    def _say(self, phase: WorkPhase, **fields: object) -> None:
+        self._scene.history.write(kinds.WORK, role=self._node.name, phase=phase, **fields)
+
+
+__all__ = ["MarksInSource", "WorkOnItsWay"]

@@ -1,0 +1,188 @@
+"""The points at which something overtakes what it must wait for: what is planned from a dry run,
+and how the load waits for them; without a broker.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from harness.controls import InHand, OnWire
+from harness.matrix.checking import Check, Seen
+from harness.model import events as kinds
+from harness.model.rhythm import Rhythm
+from harness.model.scenario import NotApplicable, Role
+from harness.model.writes import FirstWrites
+from harness.pipelines import failure_points, read_pipeline
+from harness.pipelines.overtaking import MARK_OVERTAKES, OVERTAKES, rhythms_in
+from harness.pipelines.writes import Written
+from harness.protocols.kafka.steps import Api
+from harness.systems.declared.system import DeclaredSystem
+from harness.systems.declared.waves import Waves
+from harness.wire.rules import Direction
+from tests.events import a_history
+from tests.pipelines.test_declaration import GOOD, declared
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from harness.model.scenario import Scenario
+
+WRITES = Written({"fsync": [20], "write": [20]}, 20, files=("{work}/a.log", "{work}/out.jsonl"))
+CONSUMER = Seen(("c",), 1, {"Fetch": 9, "OffsetCommit": 9}, written=WRITES, rhythm=Rhythm(0.02))
+PRODUCER = Seen(("p",), 1, {"Produce": 9})
+PROCESSOR = GOOD.replace('role = "consumer"', 'role = "processor"').replace(
+    'kind = "lines"\nfile = "{work}/*.jsonl"', 'kind = "topic"\ntopic = "orders"'
+)
+FILE = GOOD.replace('command = "cat"', 'command = ["cat", "{input}"]') + '[input]\nkind = "file"\n'
+
+
+def planned(
+    folder: Path, name: str, consumer: Seen = CONSUMER, text: str = GOOD, role: str = "consumer"
+) -> Scenario:
+    """Return a point as it is planned when the dry run saw this."""
+    check = Check(read_pipeline(declared(folder, text)), DeclaredSystem(), folder, "pytest")
+    cells, rest = check.plan({"producer": PRODUCER, role: consumer}, (name,))
+    [cell] = (*cells, *rest)
+    return cell.scenario
+
+
+def reason(scenario: Scenario) -> str | None:
+    """Return why a point does not apply."""
+    [expectation] = scenario.expect.values()
+    return expectation.because if isinstance(expectation, NotApplicable) else None
+
+
+def work_of(scenario: Scenario) -> InHand:
+    """Return what a point holds."""
+    fault: Any = scenario.fault
+    assert isinstance(fault.work, InHand)
+    return fault.work
+
+
+def test_the_names_are_there_before_the_dry_run(tmp_path: Path) -> None:
+    """For --only, and for pytest."""
+    points = {p.id: p for p in failure_points(read_pipeline(declared(tmp_path, GOOD)))}
+    assert reason(points[OVERTAKES]) is None
+    assert points[OVERTAKES].failure_point == OVERTAKES
+    assert MARK_OVERTAKES in points
+
+
+def test_its_work_is_what_goes_into_the_output(tmp_path: Path) -> None:
+    """No other file of its own, and no request, for it sends nothing."""
+    scenario = planned(tmp_path, OVERTAKES)
+    assert reason(scenario) is None
+    work = work_of(scenario)
+    assert work.writes == FirstWrites(("{work}/out.jsonl",), "{work}/*.jsonl")
+    assert work.sends == ()
+    assert work.saves == OnWire(Role.CONSUMER, Api.OFFSET_COMMIT, Direction.RESPONSE)
+    assert (work.within_s, work.quiet_s) == (2.0, 0.3)
+
+
+def test_a_processor_is_held_at_what_it_sends(tmp_path: Path) -> None:
+    """Not at the files of its state."""
+    steps = {"Fetch": 9, "OffsetCommit": 9, "Produce": 9}
+    seen = replace(CONSUMER, requests=steps)
+    work = work_of(planned(tmp_path, OVERTAKES, seen, PROCESSOR, "processor"))
+    assert work.writes is None
+    assert work.sends == (OnWire(Role.PROCESSOR, Api.PRODUCE, Direction.REQUEST),)
+
+
+@pytest.mark.parametrize(
+    ("changed", "because"),
+    [
+        ({"requests": {"Fetch": 9}}, "no position of the consumer that its broker stores"),
+        ({"written": Written({}, 20)}, "neither write into a file nor send a record"),
+        ({"written": Written(because="strace is not on the PATH")}, "strace is not on the PATH"),
+        ({"rhythm": Rhythm(30.0)}, "saves its position every 30 s"),
+    ],
+)
+def test_what_cannot_be_held_says_why(
+    tmp_path: Path, changed: dict[str, Any], because: str
+) -> None:
+    """No commit, nothing to hold, no tracer, or a long clock."""
+    found = reason(planned(tmp_path, OVERTAKES, replace(CONSUMER, **changed)))
+    assert found is not None
+    assert because in found
+
+
+def test_calls_without_a_file_of_its_own_are_held_wherever_they_are(tmp_path: Path) -> None:
+    """A file for each record, which is renamed into its place."""
+    seen = replace(CONSUMER, written=Written({"rename": [20]}, 20))
+    assert work_of(planned(tmp_path, OVERTAKES, seen)).writes == FirstWrites()
+
+
+@pytest.mark.parametrize("renames", [True, False])
+def test_of_a_file_for_each_record_only_its_calls_can_be_held(
+    tmp_path: Path, *, renames: bool
+) -> None:
+    """Another run gives the files other names."""
+    files = tuple(f"{{work}}/{number}.jsonl" for number in range(20))
+    made = {"write": [40], **({"rename": [20]} if renames else {})}
+    found = planned(tmp_path, OVERTAKES, replace(CONSUMER, written=Written(made, 20, files=files)))
+    because = reason(found)
+    if renames:
+        assert work_of(found).writes == FirstWrites()
+    else:
+        assert because is not None
+        assert "writes each result into a new file" in because
+
+
+def test_only_a_producer_with_a_source_has_a_mark(tmp_path: Path) -> None:
+    """What was given by standard input, lostack itself has marked."""
+    found = reason(planned(tmp_path, MARK_OVERTAKES))
+    assert found is not None
+    assert "reads standard input" in found
+    of_file = planned(tmp_path, MARK_OVERTAKES, text=FILE)
+    assert reason(of_file) is None
+    fault: Any = of_file.fault
+    assert fault.at == OnWire(Role.PRODUCER, Api.PRODUCE, Direction.REQUEST)
+
+
+def test_the_rhythm_is_the_longest_time_from_a_delivery_to_its_commit() -> None:
+    """Of the records that a commit has covered; the session is that of the group."""
+    second = 1_000_000_000
+
+    def given(record: str, offset: int, t: int) -> dict[str, Any]:
+        place = {"topic": "orders", "partition": 0, "offset": offset}
+        return {"event": "fetched", "record": record, "conn": 3, "reached": True, "t": t, **place}
+
+    def saved(offset: int, t: int, error: int = 0) -> dict[str, Any]:
+        place = {"topic": "orders", "partition": 0, "offset": offset, "request": "4:1"}
+        return {"event": "commit_answer", "error": error, "t": t, **place}
+
+    join = {"event": "frame", "conn": 4, "role": "consumer", "session_ms": 10_000, "t": 1}
+    history = a_history(
+        [
+            join,
+            given("a", 0, second),
+            saved(1, 2 * second, error=25),
+            given("b", 1, 3 * second),
+            saved(2, 4 * second),
+            given("c", 2, 5 * second),
+        ]
+    )
+    found = rhythms_in(history, {"3": "consumer", "4": "consumer"})["consumer"]
+    assert (found.commits_s, found.session_s) == (3.0, 10.0)
+    assert found.works_s == pytest.approx(1.5)
+    nothing = rhythms_in(a_history([given("a", 0, second)]), {"3": "consumer"})["consumer"]
+    assert nothing.commits_s is None
+
+
+def test_the_target_is_the_last_that_is_offered_until_the_fault_lets_the_rest_go() -> None:
+    """Nothing follows it, however long nothing moves, once the fault has fired."""
+    waves = Waves(
+        12, seen=lambda: True, moves=lambda: 0, fired=lambda: True, still_s=0.0, alone_at=6
+    )
+    assert [position for position in range(1, 13) if waves.lets(position)] == [1, 2, 3, 4, 5, 6]
+    waves.release()
+    assert all(waves.lets(position) for position in range(7, 13))
+
+
+def test_a_work_line_is_a_kind() -> None:
+    """With its phase, and what was held."""
+    line = {"event": "work", "role": "consumer", "phase": "held", "how": "write", "t": 1}
+    [event] = a_history([line]).of(kinds.Work)
+    assert event.phase == kinds.WorkPhase.HELD
