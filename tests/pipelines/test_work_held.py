@@ -4,6 +4,7 @@ that carries anything.
 
 from __future__ import annotations
 
+import time
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
@@ -133,7 +134,7 @@ class Bench:
 @pytest.fixture
 def bench(monkeypatch: pytest.MonkeyPatch) -> Bench:
     """A bench on which the times are what a test can wait for."""
-    monkeypatch.setattr(overtaking.time, "monotonic_ns", lambda: 10)
+    monkeypatch.setattr(time, "monotonic_ns", lambda: 10)
     monkeypatch.setattr(overtaking, "WORKS_S", 0.1)
     return Bench()
 
