@@ -148,12 +148,14 @@ def unanswered(events: Iterable[Event]) -> set[str]:
 def told(rows: Iterable[Mapping[str, Any]]) -> str:
     """Say of which records which reason is known, as words; nothing if none is known.
 
-    >>> told([{"record": "k1-1", "why": "in flight", "in_doubt": False}])
-    'k1-1 in flight'
+    >>> told([{"record": "k1-1", "state": "stalled", "why": "by a prepared transaction",
+    ...        "in_doubt": True}])
+    'k1-1 stalled by a prepared transaction, in doubt'
     """
     groups: dict[str, set[str]] = defaultdict(set)
     for row in rows:
-        words = (row["why"], DOUBT if row["in_doubt"] else None)
+        why = f"{row['state']} {row['why']}" if row["state"] == State.STALLED else row["why"]
+        words = (why if row["why"] else None, DOUBT if row["in_doubt"] else None)
         if said := ", ".join(word for word in words if word):
             groups[said].add(row["record"])
     return "; ".join(f"{examples(records)} {said}" for said, records in sorted(groups.items()))

@@ -163,7 +163,7 @@ def test_what_a_record_waits_for_is_told(
     found = judged(story, sign=None)
     assert (row_of(found)["state"], row_of(found)["why"]) == (state, why)
     assert found.verdict.kind is (Kind.VOID if phase == "completed" else Kind.STUCK)
-    told = f"{TARGET} {why}"
+    told = f"{TARGET} {f'stalled {why}' if state is State.STALLED else why}"
     assert (told in found.verdict.reason) is (why is not None), found.verdict.reason
 
 
