@@ -60,8 +60,11 @@ class Guarantees:
         """Yield what was judged of each guarantee, and what was not."""
         for claimed, found in self._found.items():
             kept = ", ".join(_counted(what, count) for what, count in found.judged.items() if count)
-            yield f"{claimed} kept by {kept}" if kept else f"{claimed} not judged: nothing shows it"
-            for why in found.unseen:
+            if kept:
+                yield f"{claimed} kept by {kept}"
+            for why in found.unseen or (
+                [] if kept else ["anybody: no line shows a reader or writer"]
+            ):
                 yield f"{claimed} not judged of {why}"
 
 

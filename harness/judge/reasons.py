@@ -63,13 +63,19 @@ def _stalled(rows: Rows) -> dict[str, str]:
 
 
 def _left(rows: Rows) -> dict[str, str]:
-    """A record of which one copy is ready is not said to wait for anything else."""
+    """A record of which one copy is ready is not said to wait for anything else.
+
+    The observer takes a copy for in flight that the wire saw arrive and not acknowledged. Where the
+    broker counts none as in flight, no more is said than that.
+    """
+    counted_so = any(e.in_flight for e in rows.events if isinstance(e, kinds.Counted))
+    words = _WAITING if counted_so else _WAITING | {Waiting.IN_FLIGHT: "given and not acknowledged"}
     waits: dict[str, set[Waiting]] = defaultdict(set)
     for row in rows.in_topic:
         if row.record is not None and row.waiting is not None and row.waiting in MOVABLE:
             waits[row.record].add(row.waiting)
     return {
-        record: next(word for waiting, word in _WAITING.items() if waiting in found)
+        record: next(word for waiting, word in words.items() if waiting in found)
         for record, found in waits.items()
         if Waiting.READY not in found
     }
@@ -142,12 +148,14 @@ def unanswered(events: Iterable[Event]) -> set[str]:
 def told(rows: Iterable[Mapping[str, Any]]) -> str:
     """Say of which records which reason is known, as words; nothing if none is known.
 
-    >>> told([{"record": "k1-1", "why": "in flight", "in_doubt": False}])
-    'k1-1 in flight'
+    >>> told([{"record": "k1-1", "state": "stalled", "why": "by a prepared transaction",
+    ...        "in_doubt": True}])
+    'k1-1 stalled by a prepared transaction, in doubt'
     """
     groups: dict[str, set[str]] = defaultdict(set)
     for row in rows:
-        words = (row["why"], DOUBT if row["in_doubt"] else None)
+        why = f"{row['state']} {row['why']}" if row["state"] == State.STALLED else row["why"]
+        words = (why if row["why"] else None, DOUBT if row["in_doubt"] else None)
         if said := ", ".join(word for word in words if word):
             groups[said].add(row["record"])
     return "; ".join(f"{examples(records)} {said}" for said, records in sorted(groups.items()))

@@ -26,9 +26,9 @@ TWICE: Final = 2
 
 @dataclass(frozen=True, slots=True)
 class Rhythm:
-    """How a stage saved its position. ``commits_s``: the longest time from a delivery to the first
-    commit that covered it; ``None``: none was seen. ``session_s``: its group's session time-out.
-    ``works_s``: the time that one record took, on average.
+    """How a stage saved its position. ``commits_s``: the longest time that a commit was due, while
+    a record was given that it covers; ``None``: none was seen. ``session_s``: its group's session
+    time-out. ``works_s``: the time that one record took, on average.
     """
 
     commits_s: float | None = None

@@ -273,15 +273,27 @@ def _rhythm(
     saved: list[kinds.CommitAnswer | kinds.Acknowledged],
     session_s: float,
 ) -> Rhythm:
-    waits = [
-        next((e.t for e in saved if e.t >= since and _covers(e, copy)), None)
-        for copy, since in given.values()
-    ]
-    ends = [(end, since) for end, (_, since) in zip(waits, given.values(), strict=True) if end]
-    if not ends:
+    """Return the rhythm of a stage. A commit is late by the time since the one before it, or since
+    the first record that it covers was given, whichever is less: records may wait in a queue of the
+    client's for long.
+    """
+    waiting, covered, latest, last = dict(given), list[int](), 0, 0
+    for event in sorted(saved, key=lambda each: each.t):
+        done = {
+            record: since
+            for record, (copy, since) in waiting.items()
+            if since <= event.t and _covers(event, copy)
+        }
+        if not done:
+            continue
+        latest = max(latest, event.t - max(last, min(done.values())))
+        covered += done.values()
+        last = event.t
+        for record in done:
+            del waiting[record]
+    if not covered:
         return Rhythm(session_s=session_s)
-    span_s = (max(end for end, _ in ends) - min(since for _, since in ends)) / 1e9
-    return Rhythm(max((end - since) / 1e9 for end, since in ends), session_s, span_s / len(ends))
+    return Rhythm(latest / 1e9, session_s, (last - min(covered)) / 1e9 / len(covered))
 
 
 def _covers(event: kinds.CommitAnswer | kinds.Acknowledged, copy: kinds.Fetched) -> bool:

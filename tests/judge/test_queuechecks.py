@@ -355,7 +355,7 @@ def test_an_acknowledged_message_in_parts_that_nobody_takes_is_no_contradiction(
     acknowledged_in_parts(story)
     found = judged(story)
     assert found.verdict.kind is Kind.STUCK
-    assert found.verdict.reason == f"{STANDS_STILL}; left: {TARGET} in flight"
+    assert found.verdict.reason == f"{STANDS_STILL}; left: {TARGET} given and not acknowledged"
     assert found.account.left == {TARGET}
 
 
@@ -402,8 +402,9 @@ def test_a_wrong_count_hides_no_missing_record(name: str) -> None:
     found = judged(story).verdict
     assert found.kind is Kind.STUCK, found
     assert re.fullmatch(
-        f"{STANDS_STILL}(; left: {TARGET} in flight)?; {TARGET} acknowledged and not recorded, "
-        "and the broker counts [25] messages ready or in flight in q, but the observer saw [03] .*",
+        f"{STANDS_STILL}(; left: {TARGET} given and not acknowledged)?; "
+        f"{TARGET} acknowledged and not recorded, and the broker counts [25] messages ready or "
+        "in flight in q, but the observer saw [03] .*",
         found.reason,
     ), found.reason
 

@@ -163,7 +163,7 @@ def test_what_a_record_waits_for_is_told(
     found = judged(story, sign=None)
     assert (row_of(found)["state"], row_of(found)["why"]) == (state, why)
     assert found.verdict.kind is (Kind.VOID if phase == "completed" else Kind.STUCK)
-    told = f"{TARGET} {why}"
+    told = f"{TARGET} {f'stalled {why}' if state is State.STALLED else why}"
     assert (told in found.verdict.reason) is (why is not None), found.verdict.reason
 
 
@@ -174,6 +174,19 @@ def test_a_record_of_which_one_copy_is_ready_waits_for_nothing_else() -> None:
     stays(story, TARGET, "in-flight")
     stays(story, TARGET, "ready")
     assert row_of(judged(story))["why"] is None
+
+
+def test_a_broker_that_counts_nothing_in_flight_is_not_contradicted() -> None:
+    """The wire saw the record arrive, and no acknowledgement: no more is said."""
+    story = queue_run()
+    for kind in ("recorded", "removed", "stored"):
+        lose(story, TARGET, kind)
+    stays(story, TARGET, "in-flight")
+    first(story, "counted", queue=QUEUE).update(ready=1, in_flight=0)
+    first(story, "drain", phase="completed").update(phase="failed", stage="queue", because="it")
+    found = judged(story)
+    assert row_of(found)["why"] == "given and not acknowledged"
+    assert found.verdict.reason.endswith(f"; left: {TARGET} given and not acknowledged")
 
 
 def test_an_open_transaction_is_told_before_a_prepared_one() -> None:

@@ -14,6 +14,7 @@ from harness.matrix.checking import Check, Seen
 from harness.model import events as kinds
 from harness.model.rhythm import Rhythm
 from harness.model.scenario import NotApplicable, Role
+from harness.model.waiting import wait_until
 from harness.model.writes import FirstWrites
 from harness.pipelines import failure_points, read_pipeline
 from harness.pipelines.overtaking import MARK_OVERTAKES, OVERTAKES, rhythms_in
@@ -171,12 +172,44 @@ def test_the_rhythm_is_the_longest_time_from_a_delivery_to_its_commit() -> None:
     assert nothing.commits_s is None
 
 
+def test_a_queue_before_a_slow_stage_is_no_clock() -> None:
+    """All records are given at once, and each is committed behind its work of half a second."""
+    place = {"topic": "orders", "partition": 0}
+    told: list[dict[str, Any]] = [
+        {"event": "fetched", "record": f"r{n}", "conn": 3, "reached": True, "t": 1, "offset": n}
+        | place
+        for n in range(20)
+    ]
+    told += [
+        {"event": "commit_answer", "error": 0, "request": "3:1", "offset": n + 1}
+        | place
+        | {"t": (n + 1) * 500_000_000}
+        for n in range(20)
+    ]
+    found = rhythms_in(a_history(told), {"3": "consumer"})["consumer"]
+    assert found.commits_s == pytest.approx(0.5)
+    assert not found.is_long
+    assert found.works_s == pytest.approx(0.5)
+
+
 def test_the_target_is_the_last_that_is_offered_until_the_fault_lets_the_rest_go() -> None:
-    """Nothing follows it, however long nothing moves, once the fault has fired."""
+    """It waits until nothing moves. Nothing follows it, however long nothing moves, once the fault
+    has fired.
+    """
+    moved = iter(range(100))
     waves = Waves(
-        12, seen=lambda: True, moves=lambda: 0, fired=lambda: True, still_s=0.0, alone_at=6
+        12,
+        seen=lambda: True,
+        moves=lambda: next(moved, 0),
+        fired=lambda: True,
+        still_s=0.0,
+        alone_at=6,
+        rest_s=0.05,
     )
-    assert [position for position in range(1, 13) if waves.lets(position)] == [1, 2, 3, 4, 5, 6]
+    assert all(waves.lets(position) for position in range(1, 6))
+    assert [waves.lets(6) for _ in range(95)] == [False] * 95, "something moves"
+    wait_until(lambda: waves.lets(6), within_s=5.0, because="nothing to move")
+    assert [position for position in range(1, 13) if position > 6 and waves.lets(position)] == []
     waves.release()
     assert all(waves.lets(position) for position in range(7, 13))
 

@@ -252,7 +252,8 @@ def _fate(row: Mapping[str, Any]) -> tuple[str, str]:
         ]
         return "duplicated", f"recorded {int(row['recordings'])} times: {', '.join(ways)}"
     absorbed = f", {int(row['absorbed'])} more absorbed" if row["absorbed"] else ""
-    why = f", {row['why']}" if row.get("why") else ""
+    comma = "" if row["state"] == State.STALLED else ","
+    why = f"{comma} {row['why']}" if row.get("why") else ""
     doubt = f", {DOUBT}" if row.get("in_doubt") and row["state"] in LEFT else ""
     return str(row["state"]), f"{row['state']}{why}{doubt}{absorbed}"
 

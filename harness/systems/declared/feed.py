@@ -8,7 +8,7 @@ import time
 from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
-from harness.abilities import HeldWork, needs_of
+from harness.faults import CommitOvertakesWork
 from harness.model.scenario import Role
 from harness.pipelines.braces import fill
 from harness.pipelines.declaration import InputKind
@@ -52,14 +52,16 @@ class DeclaredFeed:
         self._owners = owners
         self._fired = fired
         still_s = scene.learnt.silences.still(scene.cell, STILL_S)
-        holds_work = HeldWork in needs_of(scene.cell.scenario.fault)
+        fault = scene.cell.scenario.fault
+        work = fault.work if isinstance(fault, CommitOvertakesWork) else None
         self._waves = Waves(
             len(scene.load.records),
             seen=scene.has_stepped,
             moves=self._moves,
             fired=fired,
             still_s=still_s,
-            alone_at=scene.load.target.position if holds_work else None,
+            alone_at=scene.load.target.position if work else None,
+            rest_s=work.quiet_s if work else 0.0,
         )
         if scene.faultless:
             self._waves.release()

@@ -31,8 +31,10 @@ if TYPE_CHECKING:
     from harness.systems.declared.scene import Scene
     from harness.systems.declared.who import DeclaredNodes
 
-RESTS_S: Final = 8.0
-"""How long (seconds) a stage may take to have nothing in hand: the target is held that long."""
+RESTS_S: Final = 20.0
+"""How long (seconds) a stage may take to have nothing in hand. The target is held that long, for
+less than the 30 s that clients wait for an answer.
+"""
 WORKS_S: Final = 20.0
 """How long (seconds) a stage may take to come to its work when the load goes on."""
 SENDS_S: Final = 60.0

@@ -38,11 +38,13 @@ class Waves:
         fired: Callable[[], bool],
         still_s: float | None = None,
         alone_at: int | None = None,
+        rest_s: float = 0.0,
     ) -> None:
-        """``alone_at``: the last wave begins right behind the record at this position. While the
-        fault waits, that record is the last that was offered.
+        """``alone_at``: the record at this position is offered when nothing has moved for
+        ``rest_s``, and the last wave begins right behind it. So it is alone on its way.
         """
         self._second, self._third = middle_of(count)
+        self._alone_at, self._rest_s = alone_at, rest_s
         if alone_at is not None:
             self._third = alone_at
         self._seen = seen
@@ -64,17 +66,19 @@ class Waves:
     def lets(self, position: int) -> bool:
         """Say whether the record at a position (from 1) may be offered now."""
         wave = 1 + (position > self._second) + (position > self._third)
+        if position == self._alone_at and not self._all.is_set() and wave <= self._open:
+            return self._is_still(self._rest_s)
         if self._all.is_set() or wave <= self._open:
             self._last = None
             return True
         self.waiting = wave > 2 and self._fired()  # noqa: PLR2004 - the last
-        if not self.waiting and ((wave == 2 and self._seen()) or self._is_still()):  # noqa: PLR2004
+        if not self.waiting and ((wave == 2 and self._seen()) or self._is_still(self._still_s)):  # noqa: PLR2004
             self._open, self._last = wave, None
             return True
         return False
 
-    def _is_still(self) -> bool:
+    def _is_still(self, seconds: float) -> bool:
         now = self._moves()
         if self._last is None or now != self._last:
             self._last, self._since = now, time.monotonic()
-        return time.monotonic() - self._since > self._still_s
+        return time.monotonic() - self._since > seconds

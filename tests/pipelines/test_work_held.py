@@ -1,0 +1,255 @@
+"""How the work of a stage is held on its way out, and let go: without a broker, a tracer, or a wire
+that carries anything.
+"""
+
+from __future__ import annotations
+
+import time
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from harness.controls import InHand, OnWire
+from harness.model import events as kinds
+from harness.model.failures import CellFailure
+from harness.model.scenario import Role
+from harness.model.writes import FirstWrites
+from harness.protocols.kafka.steps import Api
+from harness.runtimes.process.durable import Standing, Write
+from harness.systems.declared import overtaking
+from harness.systems.declared.overtaking import MarksInSource, WorkOnItsWay
+from harness.wire.rules import Direction
+from tests.events import events_of
+
+if TYPE_CHECKING:
+    from harness.model.events import WorkPhase
+
+AT = OnWire(Role.PROCESSOR, Api.FETCH, Direction.RESPONSE)
+SAVES = OnWire(Role.PROCESSOR, Api.OFFSET_COMMIT, Direction.RESPONSE)
+SENDS = OnWire(Role.PROCESSOR, Api.PRODUCE, Direction.REQUEST)
+BOTH = InHand(AT, SAVES, FirstWrites(("/w/out",)), (SENDS,), within_s=0.1, quiet_s=0.02)
+WRITE = Standing(Write(1, 71, "fsync", 1, ("/w/out",), 5, None, delayed=False), 70)
+
+
+class Bench:
+    """A stage, its wire, and its history; a test says what happens to them."""
+
+    def __init__(self) -> None:
+        self.done: list[str] = []
+        self.seen: list[dict[str, Any]] = [
+            {"event": "rule", "rule": "fault", "phase": "hit", "records": ["k-1"], "t": 1}
+        ]
+        self.threads: list[Standing] = []
+        self.written: list[Write] = []
+        self.ended = False
+        self.taken_over = False
+        self.busy = 0
+        """How often a thread is held as soon as the stage is traced, because it is busy."""
+        self.then: dict[str, Any] = {}
+        """What happens when something is done, by its name."""
+        self.now = 10
+
+    def note(self, what: str) -> None:
+        """Write down what was done, and let happen what follows from it."""
+        self.done.append(what)
+        if what in self.then:
+            self.then[what]()
+
+    def hit(self, rule: str, *records: str, held: str | None = None) -> None:
+        """Let a rule be hit."""
+        self.now += 1
+        line = {"event": "rule", "rule": rule, "phase": "hit", "records": list(records)}
+        self.seen.append(line | {"held": held, "api": "x", "t": self.now, "w": self.now})
+
+    # what the parts under test use of a cell
+    def trace(self, _log: object, _point: object = None) -> None:
+        """Trace the stage."""
+        self.threads = [WRITE] if self.busy else []
+        self.busy = max(0, self.busy - 1)
+        self.note("trace")
+
+    def untrace(self) -> None:
+        """Let the threads go."""
+        self.threads = []
+        self.note("untrace")
+
+    def of(self, *_: object) -> list[Any]:
+        """Return the rules that were hit."""
+        return [e for e in events_of(self.seen) if isinstance(e, kinds.Rule)]
+
+    def write(self, _kind: str, *, phase: WorkPhase, **_fields: object) -> None:
+        """Write down a line about the work."""
+        self.note(str(phase))
+
+    def holds(self) -> list[Any]:
+        """Return what the wire holds."""
+        return [SimpleNamespace(cell="cell", rule="work-1", held="h1")]
+
+    def put_beside(self, rule: Any) -> None:
+        """Arm a rule that is no trigger."""
+        self.note(f"arm {rule.id}")
+
+    def parts(self, kind: type) -> Any:
+        """Return the part under test."""
+        tracing = SimpleNamespace(standing=lambda: self.threads, writes=lambda: self.written)
+        stage = SimpleNamespace(
+            name="processor",
+            log=SimpleNamespace(resolve=lambda: "/w/log"),
+            trace=self.trace,
+            untrace=self.untrace,
+            tracing=tracing,
+            stopped_itself=lambda: self.ended,
+            error=lambda what: CellFailure(f"the processor {what}"),
+        )
+        wire = SimpleNamespace(
+            arm=lambda _cell, rule: self.note(f"arm {rule.id}"),
+            disarm=lambda _cell, rule: self.note(f"disarm {rule}"),
+            holds=self.holds,
+            resolve=lambda held, how: self.note(f"{how} {held}"),
+        )
+        scene: Any = SimpleNamespace(
+            brokers=SimpleNamespace(wire=wire),
+            cell=SimpleNamespace(id="cell"),
+            writes="log",
+            so_far=self,
+            history=self,
+            load=SimpleNamespace(target=SimpleNamespace(id="k-1")),
+        )
+        controls: Any = SimpleNamespace(
+            undo=lambda _: None,
+            put_beside=self.put_beside,
+            resolve=lambda held, how: self.note(f"{how} {held}"),
+        )
+        feed: Any = SimpleNamespace(
+            release=lambda: self.note("load goes on"),
+            has_taken_over=lambda _: self.taken_over,
+        )
+        nodes: Any = SimpleNamespace(stage=lambda _: stage)
+        if kind is MarksInSource:
+            return MarksInSource(scene, controls, nodes, feed)
+        return WorkOnItsWay(scene, controls, nodes, feed, lambda: None)
+
+
+@pytest.fixture
+def bench(monkeypatch: pytest.MonkeyPatch) -> Bench:
+    """A bench on which the times are what a test can wait for."""
+    monkeypatch.setattr(time, "monotonic_ns", lambda: 10)
+    monkeypatch.setattr(overtaking, "WORKS_S", 0.1)
+    return Bench()
+
+
+def test_what_a_stage_is_busy_with_is_let_go_before_the_target_comes(bench: Bench) -> None:
+    """It is held by and by, until nothing is in hand."""
+    bench.busy = 2
+    bench.parts(WorkOnItsWay).hold(BOTH)
+    again = ["trace", "arm work-1", "untrace", "disarm work-1", "release h1"]
+    assert bench.done == ["arm position", *again, *again, "trace", "arm work-1", "watched"]
+
+
+def test_a_stage_that_never_rests_proves_nothing(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And is not held for ever."""
+    monkeypatch.setattr(overtaking, "RESTS_S", 0.05)
+    bench.busy = 1_000_000
+    with pytest.raises(CellFailure, match="before it was given the target"):
+        bench.parts(WorkOnItsWay).hold(BOTH)
+    assert bench.done[-1] == "release h1"
+
+
+def test_a_commit_before_or_behind_the_hold_has_overtaken_the_work(bench: Bench) -> None:
+    """The load goes on as soon as one of the two is there, or none comes."""
+    work = bench.parts(WorkOnItsWay)
+    work.hold(BOTH)
+    bench.hit("position", "k-1", "k-2")
+    bench.then["load goes on"] = lambda: bench.threads.append(WRITE)
+    assert work.await_overtaken(BOTH)
+    work.discard()
+    assert bench.done[3:] == [
+        "watched",
+        "load goes on",
+        "held",
+        "covered",
+        "disarm work-1",
+        "discard h1",
+        "discarded",
+    ]
+
+
+def test_a_request_that_is_held_is_work_as_well(bench: Bench) -> None:
+    """And the position may pass it while it is held."""
+    work = bench.parts(WorkOnItsWay)
+    work.hold(BOTH)
+    bench.hit("work-1", "k-1", held="h1")
+    bench.then["load goes on"] = lambda: bench.hit("position", "k-1")
+    assert work.await_overtaken(BOTH)
+    assert bench.done[4:] == ["held", "load goes on", "covered"]
+
+
+def test_a_commit_of_other_records_overtakes_nothing(bench: Bench) -> None:
+    """The work is released, and the wire holds nothing more."""
+    work = bench.parts(WorkOnItsWay)
+    work.hold(BOTH)
+    bench.hit("position", "k-0")
+    bench.threads.append(WRITE)
+    assert not work.await_overtaken(BOTH)
+    work.release()
+    assert bench.done[4:] == [
+        "held",
+        "load goes on",
+        "released",
+        "untrace",
+        "disarm work-1",
+        "release h1",
+    ]
+
+
+def test_where_nothing_is_held_nothing_was_overtaken(bench: Bench) -> None:
+    """Whatever was committed."""
+    work = bench.parts(WorkOnItsWay)
+    work.hold(BOTH)
+    bench.hit("position", "k-1")
+    assert not work.await_overtaken(BOTH)
+    assert "held" not in bench.done
+
+
+def test_a_stage_that_ends_by_itself_is_no_proof(bench: Bench) -> None:
+    """It says so."""
+    work = bench.parts(WorkOnItsWay)
+    work.hold(BOTH)
+    bench.ended = True
+    with pytest.raises(CellFailure, match="the processor ended while its work was held"):
+        work.await_overtaken(BOTH)
+
+
+@pytest.mark.parametrize(
+    ("written", "taken_over", "marked"),
+    [
+        ([], False, False),
+        ([], True, True),
+        ([Write(1, 7, "rename", 1, ("/w/new", "/w/cursor"), 50, "0", delayed=False)], False, True),
+        (
+            [Write(1, 7, "rename", 1, ("/w/new", "/w/cursor"), 50, "-1", delayed=False)],
+            False,
+            False,
+        ),
+        ([Write(1, 7, "rename", 1, ("/w/new", "/w/cursor"), 5, "0", delayed=False)], False, False),
+        ([Write(1, 7, "write", 1, ("/w/log",), 50, "9", delayed=False)], False, False),
+    ],
+    ids=["nothing", "answered", "renamed", "failed", "before", "its log"],
+)
+def test_a_mark_is_what_a_producer_saves_while_its_request_is_held(
+    bench: Bench, written: list[Write], *, taken_over: bool, marked: bool
+) -> None:
+    """Or its answer to the POST; not what it saved before, nor what it says in its log."""
+    marks = bench.parts(MarksInSource)
+    marks.arm(SENDS)
+    bench.hit("first", "k-0", held="h0")
+    marks.watch()
+    bench.now = 20
+    bench.hit("fault", "k-1", held="h1")
+    bench.written, bench.taken_over = written, taken_over
+    assert marks.await_saved("h1", 0.05) is marked
+    wanted = ["arm first", "trace", "watched", "release h0", "held"]
+    assert bench.done == [*wanted, *(["covered"] if marked else [])]
