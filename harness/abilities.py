@@ -35,6 +35,39 @@ def needs_of(fault: object) -> tuple[type, ...]:
     return fault.needs() if isinstance(fault, NeedsAbilities) else ()
 
 
+class GivingUp(Protocol):
+    """Watch a client whose peer is silent."""
+
+    def await_given_up(self) -> bool:
+        """Wait until the client no longer waits for its silent peer: it has closed the connection,
+        or has an answer from another one. Return whether the silent connection lives.
+
+        Raises:
+            NotFiredError: the client still waits.
+        """
+
+
+class Beginning(Protocol):
+    """Start a stage that was left out when the others started."""
+
+    def begin(self, role: Role) -> None:
+        """Start the stage of this role, and wait until it is ready."""
+
+
+class NewPartitions(Protocol):
+    """Give a topic more partitions while its readers are away."""
+
+    def add(self) -> None:
+        """Add partitions to the topic between sender and reader: most keys move to new ones."""
+
+    def await_filled(self) -> None:
+        """Wait until an added partition has a record. All records may flow meanwhile.
+
+        Raises:
+            NotFiredError: none has one.
+        """
+
+
 class PowerLoss(Protocol):
     """Revert the files of a dead broker to what it had flushed to disk."""
 
@@ -416,6 +449,9 @@ ABILITIES: dict[type, str] = {
     DurableWrites: "can hold a user's own stage at its durable writes",
     SavedMarks: "shows what a user's own producer saves",
     HeldWork: "can hold the work of a user's own stage on its way out",
+    GivingUp: "shows when a client gives up a silent peer",
+    NewPartitions: "adds partitions to a topic while its readers are away",
+    Beginning: "can start a stage later than the others",
 }
 """Every ability, with what a system that has it does. Messages about a missing ability use these
 words.

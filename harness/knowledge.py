@@ -13,7 +13,7 @@ from harness.plugins import load_brought
 from harness.proofs.answer import Answered, answer_signs
 from harness.proofs.engine import EngineSaid
 from harness.proofs.forgotten import Forgot
-from harness.proofs.growth import Grown
+from harness.proofs.growth import Filled, Grown
 from harness.proofs.hold import LetGo
 from harness.proofs.input import InputEnded
 from harness.proofs.leadership import LeadershipMoved, PartHad, PreferredElected, Rolled
@@ -22,6 +22,8 @@ from harness.proofs.network import NetworkBad
 from harness.proofs.overtaken import Overtaken, overtaking_signs
 from harness.proofs.refusal import Refused
 from harness.proofs.second import InSuccessor
+from harness.proofs.silence import FellSilent, silence_signs
+from harness.proofs.start import StartedLate, start_signs
 from harness.services.postgres.signs import database_signs
 from harness.stages.settings import PIPELINES
 from harness.systems import GROUP
@@ -37,6 +39,8 @@ if TYPE_CHECKING:
 PROOFS: Final = (
     Answered,
     EngineSaid,
+    FellSilent,
+    Filled,
     Forgot,
     Grown,
     InputEnded,
@@ -50,10 +54,11 @@ PROOFS: Final = (
     PreferredElected,
     Refused,
     Rolled,
+    StartedLate,
 )
 COMMON: Final = Knowledge(
     proofs={proof.name: proof for proof in PROOFS},
-    signs=(database_signs, answer_signs, overtaking_signs),
+    signs=(database_signs, answer_signs, overtaking_signs, silence_signs, start_signs),
     recipes={name: pipeline.recipes for name, pipeline in PIPELINES.items()},
 )
 """What the judge knows for every system."""

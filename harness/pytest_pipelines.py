@@ -43,9 +43,14 @@ def generate(metafunc: pytest.Metafunc) -> None:
     if FIXTURE not in metafunc.fixturenames:
         return
     from harness.pipelines import failure_points  # noqa: PLC0415 - only for those who use it
+    from harness.pipelines.silences import is_long  # noqa: PLC0415
 
     pipeline = _declared(metafunc.definition)
-    points = [point for point in failure_points(pipeline) if not _reason(pipeline, point)]
+    points = [
+        point
+        for point in failure_points(pipeline)
+        if not _reason(pipeline, point) and not is_long(point)
+    ]
     marks = [pytest.mark.kafka, pytest.mark.semantic(str(pipeline.claims)), pytest.mark.timeout(0)]
     cases = [
         pytest.param((pipeline, point.id), id=f"{pipeline.name}/{point.id}", marks=marks)

@@ -45,6 +45,10 @@ def check(
     only: Annotated[
         list[str] | None, typer.Option(help="Only this failure point. May be repeated.")
     ] = None,
+    long: Annotated[
+        bool,
+        typer.Option("--all", help="Also the points that wait long for a time-out of a client's."),
+    ] = False,
     explain: Annotated[
         bool, typer.Option("--explain", help="Make the dry run, show what would be done, and stop.")
     ] = False,
@@ -100,7 +104,7 @@ def check(
             f"--attach: {own}"
         )
     command = shlex.join(["lostack", *sys.argv[1:]])
-    asked = Check(pipeline, system, reports, command, seed, keep=keep)
+    asked = Check(pipeline, system, reports, command, seed, keep=keep, long=long)
     meant = [*chain(*asked.plan({}, only or ()))]  # a wrong name is told before anything is started
     asked = replace(asked, jobs=min(jobs_of(jobs), len(meant)))
     try:
@@ -119,7 +123,10 @@ def check(
             alone = _tell_dry_run(dry, known)
             seen = seen_in(dry)
             cells, rest = asked.plan(seen, only or ())
-            for line in explanation(pipeline, seen, [cell.scenario for cell in (*cells, *rest)]):
+            for line in chain(
+                explanation(pipeline, seen, [cell.scenario for cell in (*cells, *rest)]),
+                asked.left_out(seen, only or ()),
+            ):
                 progress.say(line)
             whole = [cell.scenario for cell in chain(*asked.plan(seen, ()))]
             missed = untried(pipeline, whole)  # of all points: a choice leaves nothing untried

@@ -13,9 +13,12 @@ from harness.faults.late import Late
 from harness.faults.network import Network, Until
 from harness.faults.none import NoFault
 from harness.faults.overtake import CommitOvertakesWork, MarkOvertakesAcknowledgement
+from harness.faults.partition_filled import PartitionFilled
 from harness.faults.pause import Pause
 from harness.faults.refuse import Refuse
+from harness.faults.silent import Silent
 from harness.faults.stall import Stall
+from harness.faults.start_late import StartLate
 from harness.faults.terminate import Terminate
 from harness.faults.twice import Twice
 from harness.faults.unanswered import Unanswered
@@ -41,6 +44,9 @@ _ALL = (
     Refuse,
     CommitOvertakesWork,
     MarkOvertakesAcknowledgement,
+    Silent,
+    StartLate,
+    PartitionFilled,
 )
 FAULTS = {fault.id: fault for fault in _ALL}
 """The registry: each class of faults by its id."""
@@ -60,9 +66,12 @@ __all__ = [
     "MarkOvertakesAcknowledgement",
     "Network",
     "NoFault",
+    "PartitionFilled",
     "Pause",
     "Refuse",
+    "Silent",
     "Stall",
+    "StartLate",
     "Terminate",
     "Twice",
     "Unanswered",

@@ -6,7 +6,14 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, ClassVar
 
-from harness.abilities import Checkpoint, PowerLoss, Replication, Retention, SessionClock
+from harness.abilities import (
+    Checkpoint,
+    PowerLoss,
+    Replication,
+    Retention,
+    SavedPositions,
+    SessionClock,
+)
 from harness.controls import InProgram, OnWire, Stop, Trigger
 from harness.faults.triggers import await_fault, rule_at
 from harness.model.scenario import PARTS, Evidence, Role
@@ -31,6 +38,8 @@ class Forget(StrEnum):
     """The records that retention deletes while the query is down: those of the current batch, and
     all before it.
     """
+    POSITIONS = "positions"
+    """The positions that the victim's groups have saved, as if the broker kept them no longer."""
 
 
 POWER_LOST = frozenset({Forget.TOPIC, Forget.ALL})
@@ -81,7 +90,7 @@ class Kill:
             )
         stateful = self.forget in {Forget.CHECKPOINT, Forget.RETENTION}
         owners = (Role.DRIVER,) if stateful else (Role.BROKER, Role.LEADER, Role.FOLLOWER)
-        if self.forget is not None and not set(owners) & set(self.victims):
+        if self.forget not in {None, Forget.POSITIONS} and not set(owners) & set(self.victims):
             raise ValueError(f"forget needs a dead {owners[0]}: add it to the victims")
 
     def evidence(self) -> Evidence:
@@ -114,6 +123,7 @@ class Kill:
             PowerLoss: self.forget in POWER_LOST,
             Checkpoint: self.forget is Forget.CHECKPOINT,
             Retention: self.forget is Forget.RETENTION,
+            SavedPositions: self.forget is Forget.POSITIONS,
             Replication: self.stalled or self.shrunk,
             SessionClock: self.outlasting,
         }
@@ -165,6 +175,8 @@ class Kill:
                 controls.ability(Checkpoint).lose()
             case Forget.RETENTION:
                 controls.ability(Retention).expire()
+            case Forget.POSITIONS:
+                controls.ability(SavedPositions).forget()
             case Forget.TOPIC | Forget.ALL:
                 controls.ability(PowerLoss).forget_unflushed(
                     internal_topics=self.forget is Forget.ALL

@@ -374,11 +374,21 @@ class Course:
     def _load(self) -> str | None:
         if self.load is None or self.plan.refused_by_client:
             return None
-        if not self.load.before:
+        first, last = self._ends_of_source()
+        if not self.load.before and self.plan.target != first:
             return "there was no load before the fault"
+        if self.plan.target == last:
+            return None
         if not self.plan.stops and not self.load.after and not self._hangs():
             return "there was no load after the fault"
         return None
+
+    def _ends_of_source(self) -> tuple[str | None, str | None]:
+        """Return the first and the last record: no load can come before the one, or after the
+        other.
+        """
+        at = {e.position: e.record for e in self.history.of(kinds.Offered)}
+        return (at[min(at)], at[max(at)]) if at else (None, None)
 
     def _hangs(self) -> bool:
         """Whether records wait after the fault, the programs that should move them are alive, and

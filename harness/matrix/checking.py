@@ -23,6 +23,7 @@ from harness.pipelines.moments import TOLD, moments_in
 from harness.pipelines.overtaking import rhythms_in
 from harness.pipelines.refusing import DeclarationError, nearest
 from harness.pipelines.shares import Share
+from harness.pipelines.silences import is_long, left_out, priced
 from harness.pipelines.writes import AT_WRITE, UNWATCHED, Written
 from harness.report.summary import counted
 from harness.wire.rules import Direction
@@ -123,6 +124,8 @@ class Check:
     seed: int = 1
     jobs: int = 1
     keep: Keep = Keep.BROKEN
+    long: bool = False
+    """Whether points that wait long for a client's time-out are run without being named."""
 
     def dry_run(self, progress: Progress, *, brief: bool = False) -> CellResult:
         """Run the pipeline without a fault. ``brief``: do not wait for late records, because
@@ -181,20 +184,7 @@ class Check:
         Raises:
             DeclarationError: a name is unknown, or records cannot be told apart.
         """
-        fetching = (
-            {role: one.reading(self.pipeline) for role, one in seen.items()} if seen else None
-        )
-        written = {role: one.written for role, one in seen.items()} if seen else None
-        points = failure_points(
-            self.pipeline,
-            {role: one.steps for role, one in seen.items()},
-            fetching,
-            written,
-            moments={role: one.moments for role, one in seen.items()} if seen else None,
-            sending=[role for role in self._reading() if self._may_send(role, seen, only)],
-            rhythms={role: one.rhythm for role, one in seen.items()} if seen else None,
-            attached=self.system.attached,
-        )
+        points = self._points(seen, only)
         names = [point.id for point in points]
         for name in only:
             if name not in names:
@@ -202,7 +192,12 @@ class Check:
         asked = [
             point
             for point in points
-            if point.id in only or (not only and not left_over(self.pipeline, point))
+            if point.id in only
+            or (
+                not only
+                and not left_over(self.pipeline, point)
+                and (self.long or not is_long(point))
+            )
         ]
         cells = cells_of(
             self.pipeline, asked, seed=self.seed, records=enough(self.pipeline, seen)[0]
@@ -213,6 +208,37 @@ class Check:
             cell.load()
         rest = tuple(cell for cell in cells if isinstance(cell.expectation, NotApplicable))
         return tuple(cell for cell in cells if cell not in rest), rest
+
+    def left_out(self, seen: Mapping[str, Seen], only: Sequence[str] = ()) -> Iterator[str]:
+        """Yield a line about the points that apply and are not run, because they wait long for a
+        client's time-out.
+        """
+        if not self.long and not only:
+            claims = self.pipeline.claims
+            yield from left_out(
+                [
+                    point
+                    for point in self._points(seen, ())
+                    if is_long(point) and not isinstance(point.expect[claims], NotApplicable)
+                ]
+            )
+
+    def _points(self, seen: Mapping[str, Seen], only: Sequence[str]) -> tuple[Scenario, ...]:
+        """Return all failure points. ``only``: names that are asked for."""
+        fetching = (
+            {role: one.reading(self.pipeline) for role, one in seen.items()} if seen else None
+        )
+        written = {role: one.written for role, one in seen.items()} if seen else None
+        return failure_points(
+            self.pipeline,
+            {role: one.steps for role, one in seen.items()},
+            fetching,
+            written,
+            moments={role: one.moments for role, one in seen.items()} if seen else None,
+            sending=[role for role in self._reading() if self._may_send(role, seen, only)],
+            rhythms={role: one.rhythm for role, one in seen.items()} if seen else None,
+            attached=self.system.attached,
+        )
 
     def _reading(self) -> list[str]:
         return [str(stage.known) for stage in self.pipeline.stages if stage.reads]
@@ -473,11 +499,12 @@ def explanation(
             "  a fault may strike many records at once; a cell in which no other record moves "
             f"after it is void: {short}"
         )
-    yield "failure points; each fault strikes at one record of the middle third:"
+    yield "failure points; each fault strikes at one record, of the middle third if not said else:"
     for scenario in scenarios:
         expectation = scenario.expect[pipeline.claims]
         if not isinstance(expectation, NotApplicable):
-            yield f"  {scenario.id}: {scenario.because}"
+            price = f" ({priced(scenario)})" if is_long(scenario) else ""
+            yield f"  {scenario.id}{price}: {scenario.because}"
     for scenario in scenarios:
         expectation = scenario.expect[pipeline.claims]
         if isinstance(expectation, NotApplicable):

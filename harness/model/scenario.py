@@ -230,6 +230,13 @@ class Deployment(StrEnum):
 SECURED = tuple(need for need in Deployment if need.security)
 
 
+class Edge(StrEnum):
+    """The record of a run that is the target, if it is not one of the middle third."""
+
+    FIRST = "first"
+    LAST = "last"
+
+
 class Suite(StrEnum):
     """A set of scenarios to run. Each suite contains those before it."""
 
@@ -283,6 +290,10 @@ class Scenario:
     """Whether dead letters are a part of the pipeline. If so, records that were set aside are not
     lost.
     """
+    edge: Edge | None = None
+    """Whether the first or the last record is the target; null: one of the middle third."""
+    waits_s: float = 0.0
+    """How long, in seconds, its fault usually waits for a time-out of a client's; 0: for none."""
     only_in_containers: str | None = None
     """Why the scenario does not apply to processes; null: it does."""
     by_client: Mapping[str, Mapping[Semantic, Expectation]] = field(default_factory=dict)

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from harness.controls import InProgram, OnWire
-from harness.faults import Kill, NoFault, Pause, Stall
+from harness.faults import Kill, NoFault, PartitionFilled, Pause, Stall, StartLate
 from harness.model import pipeline as core
 from harness.model.cell import Cell, Load, make_load
 from harness.model.identity import Identity
@@ -23,12 +23,14 @@ from harness.pipelines.aggregates import Of, amounts, spread
 from harness.pipelines.braces import fill
 from harness.pipelines.declaration import InputKind, OutputKind, RepeatedIdError
 from harness.pipelines.dialects import LINES, Moment
+from harness.pipelines.firsts import FIRSTS, of_readers
 from harness.pipelines.overtaking import learnt_of, overtaking_points
 from harness.pipelines.points import INPUT_ENDS, POINTS, WRITING, Point
 from harness.pipelines.programs import PROCESS
 from harness.pipelines.refusals import Refusal
 from harness.pipelines.refusing import DeclarationError
-from harness.pipelines.shares import SENDING, aimed, middle, share_of
+from harness.pipelines.shares import SENDING, aimed, at_edge, middle, share_of
+from harness.pipelines.silences import SILENCES
 from harness.pipelines.writes import AT_WRITE, UNWATCHED, write_points
 from harness.wire.rules import Direction, How, StepName
 
@@ -39,6 +41,8 @@ if TYPE_CHECKING:
     from harness.model.rhythm import Rhythm
     from harness.model.scenario import Fault
     from harness.pipelines.declaration import Pipeline
+    from harness.pipelines.dialects import Dialect
+    from harness.pipelines.firsts import OfReader
     from harness.pipelines.overtaking import Overtaking
     from harness.pipelines.programs import Service
     from harness.pipelines.shares import Share
@@ -182,7 +186,9 @@ class DeclaredCell(Cell):
 
     def _drawn(self) -> Load:
         drawn = self._made(self.scenario.id if self.among is None else NO_FAULT)
-        if self.among is not None:
+        if self.scenario.edge is not None:
+            drawn = at_edge(drawn, self.scenario.edge, self.among)
+        elif self.among is not None:
             drawn = aimed(drawn, self.among, f"{self.seed}/{self.scenario.id}")
         if not self.sums:
             return drawn
@@ -246,7 +252,7 @@ def failure_points(
     ``attached``: lostack did not start the broker, and so must not kill it.
     """
     found, dialect = [_without_fault(pipeline)], pipeline.dialect
-    for point in (each for each in POINTS if each.moment in dialect.steps):
+    for point in (each for each in (*POINTS, *FIRSTS, *SILENCES) if _has(dialect, each)):
         present = [
             stage.known for role in point.roles for stage in pipeline.stages if stage.role is role
         ]
@@ -272,7 +278,12 @@ def failure_points(
                 point.because.format(role=role),
                 reason,
             )
-            found.append(replace(scenario, failure_point=point.id))
+            found.append(
+                replace(scenario, failure_point=point.id, edge=point.edge, waits_s=point.waits_s)
+            )
+    found += [
+        _of_reader(pipeline, each, requests, attached=attached) for each in of_readers(pipeline)
+    ]
     found += [
         _inside(pipeline, stage.known, name)
         for stage in pipeline.stages
@@ -293,6 +304,31 @@ def failure_points(
         *(scenario for role in reading for scenario in _at_writes(pipeline, role, writes)),
         *(_overtaking(pipeline, point) for point in overtaking_points(pipeline, learnt)),
     )
+
+
+def _has(dialect: Dialect, point: Point) -> bool:
+    return point.moment in dialect.steps and (dialect.logs or not point.logs)
+
+
+def _of_reader(
+    pipeline: Pipeline,
+    point: OfReader,
+    requests: Mapping[str, Collection[str]] | None,
+    *,
+    attached: bool,
+) -> Scenario:
+    """Return the scenario of records that are there before their reader."""
+    why, fault = point.why, point.fault
+    if fault is not None:
+        why = why or _unseen(fault.at.api, fault.at.role, requests)
+    if isinstance(fault, PartitionFilled):
+        position = pipeline.dialect.steps[Moment.POSITION][0]
+        why = why or _unseen(position, point.role, requests)
+        if attached:
+            why = "lostack adds no partitions to the topics of an attached cluster"
+    name = f"{point.role}-{point.id}"
+    scenario = _scenario(pipeline, name, fault or NoFault(), point.because, why)
+    return replace(scenario, failure_point=point.id)
 
 
 def left_over(pipeline: Pipeline, point: Scenario) -> bool:
@@ -330,17 +366,32 @@ def aim(cell: DeclaredCell, shares: Mapping[str, Share]) -> DeclaredCell:
 
     ``shares``: what each stage handled in the dry run.
     """
-    pipeline = cell.declared
-    among = share_of(cell.scenario.fault, pipeline.dialect, shares)
-    if among is None or isinstance(cell.expectation, NotApplicable):
+    pipeline, fault = cell.declared, cell.scenario.fault
+    if isinstance(cell.expectation, NotApplicable):
         return cell
-    if middle(among, cell.records):
+    if isinstance(fault, PartitionFilled | StartLate):
+        reader = shares.get(str(fault.reader))
+        some = None if reader is None else reader.some(sent=False)
+        if some is not None:
+            return _never(
+                cell,
+                f"only {len(some)} of {pipeline.records} records came to the {fault.reader} in "
+                "the dry run: nothing shows when one is there for it",
+            )
+    among = share_of(fault, pipeline.dialect, shares)
+    if among is None:
+        return cell
+    if cell.scenario.edge is not None or middle(among, cell.records):
         return replace(cell, among=among)
     reason = (
         f"only {len(among)} of {pipeline.records} records came there in the dry run, and none of "
         f"the middle third, where faults strike: offer more (records = {2 * pipeline.records})"
     )
-    never = NotApplicable(reason)
+    return _never(cell, reason)
+
+
+def _never(cell: DeclaredCell, because: str) -> DeclaredCell:
+    never = NotApplicable(because)
     return replace(cell, scenario=replace(cell.scenario, expect={cell.semantic: never}))
 
 
@@ -446,6 +497,8 @@ def _reason(
             "the processor sends totals, which carry no record's id; lostack sweep tries every "
             "step of the processor"
         )
+    if why := point.why_not(pipeline, role):
+        return why
     if point.id == INPUT_ENDS and pipeline.input.kind is not InputKind.STDIN:
         return (
             f"the input is of kind {pipeline.input.kind}; only the end of standard input can be "

@@ -56,6 +56,8 @@ DEFAULT_LINE = '{"id": "{id}", "key": "{key}", "position": {position}}'
 ROLES = (Role.PRODUCER, Role.CONSUMER, Role.PROCESSOR)
 CONSUMING = (Role.CONSUMER, Role.PROCESSOR)
 POSITIONS = ("group", "elsewhere")
+AT_END = "end"
+BEGINNINGS = ("start", AT_END)
 """Where a reading stage may keep its position."""
 DECLARED_RECORDS = 48
 DEFAULT_RATE = 50.0
@@ -157,6 +159,10 @@ class Stage(Program):
     """``group``: the position is in Kafka's consumer group. ``elsewhere``: skipped and unread
     records cannot be told apart.
     """
+    begins: str = "start"
+    """Where a reading stage without a position is meant to begin: at the ``start`` of what is
+    there, or at the ``end``.
+    """
     failpoints: tuple[str, ...] = ()
     """Names that the program passes to ``failpoint(name, id)``. At each of them it is killed while
     it works on the target.
@@ -188,6 +194,7 @@ class Stage(Program):
                 f"a stage cannot be a {self.role}: it is a {' or a '.join(ROLES)}"
             )
         choice("position", self.position, POSITIONS)
+        choice("begins", self.begins, BEGINNINGS)
         choice("crash", self.crash, (STAGE, PROCESS))
         if self.image and self.crash == PROCESS:
             raise DeclarationError(

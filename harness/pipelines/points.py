@@ -17,7 +17,8 @@ from harness.wire.rules import Direction, How
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from harness.model.scenario import Fault
+    from harness.model.scenario import Edge, Fault
+    from harness.pipelines.declaration import Pipeline
     from harness.pipelines.dialects import Dialect
 
 RESPONSE = Direction.RESPONSE
@@ -34,6 +35,14 @@ class Point:
     moment: Moment
     act: Callable[[OnWire, Dialect], Fault]
     because: str
+    edge: Edge | None = None
+    """Whether it strikes the first or the last record of the run."""
+    waits_s: float = 0.0
+    """How long its fault usually waits for a time-out of a client's, in seconds."""
+    logs: bool = False
+    """Whether only a log has it, and no queue."""
+    why_not: Callable[[Pipeline, Role], str | None] = lambda _pipeline, _role: None
+    """Says why a pipeline's stage does not have it; ``None``: it has."""
 
     def fault(self, role: Role, dialect: Dialect, step: str | None = None) -> Fault:
         """Return the fault for a stage of this role. ``step``: the label at which the dry run saw

@@ -14,6 +14,7 @@ from harness.model.semantics import Guarantee, Semantic
 from harness.pipelines.aggregates import Aggregate, Of
 from harness.pipelines.broker import Broker
 from harness.pipelines.declaration import (
+    BEGINNINGS,
     EXPECTABLE,
     PER_KEY,
     POSITIONS,
@@ -77,6 +78,9 @@ STAGES: Final = Table(
         **_PROGRAM,
         "position": among(POSITIONS).means(
             "where a reading stage keeps its position: in its consumer group, or elsewhere (group)"
+        ),
+        "begins": among(BEGINNINGS).means(
+            "where a reading stage without a position is meant to begin: start, or end (start)"
         ),
         "failpoints": TEXTS.means(
             "names that it passes to failpoint(name, id); lostack kills it at each"

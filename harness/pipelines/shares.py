@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from harness.controls import OnWire
 from harness.faults import NoFault
 from harness.model.cell import middle_of
+from harness.model.scenario import Edge
 from harness.pipelines.dialects import Moment
 
 if TYPE_CHECKING:
@@ -67,6 +68,15 @@ def middle(among: Collection[int], count: int) -> list[int]:
     """
     third, end = middle_of(count)
     return sorted(position for position in among if third < position <= end)
+
+
+def at_edge(load: Load, edge: Edge, among: Collection[int] | None) -> Load:
+    """Return the load with its first or last record as the target, of those at the positions
+    ``among`` (``None``: of all).
+    """
+    positions = among or range(1, len(load.records) + 1)
+    at = min(positions) if edge is Edge.FIRST else max(positions)
+    return replace(load, target=load.records[at - 1])
 
 
 def aimed(load: Load, among: Collection[int], salt: str) -> Load:

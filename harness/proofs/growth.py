@@ -24,6 +24,37 @@ class Grown:
         return ungrown(course.history, course.plan.target)
 
 
+@dataclass(frozen=True, slots=True)
+class Filled:
+    """Partitions were added to the topic, and had records when the ``reader`` was started again."""
+
+    name: ClassVar[str] = "filled"
+
+    reader: str
+
+    def trouble(self, course: Course) -> str | None:
+        """Say that no partition was added, or that none had a record in time."""
+        history, when = course.history, added(course.history)
+        if not when:
+            return "no partition was added to the topic"
+        back = [
+            e.t
+            for e in history.of(kinds.Node)
+            if e.role == self.reader
+            and e.phase == kinds.NodePhase.STARTED
+            and e.t > min(when.values())
+        ]
+        sent = [e.t for e in history.of(kinds.Sent) if (e.topic, e.partition) in when]
+        if not sent:
+            return (
+                "no record was sent to an added partition: whoever chooses partitions by itself "
+                "never uses new ones"
+            )
+        if not back or min(sent) > min(back):
+            return f"no added partition had a record when the {self.reader} came back"
+        return None
+
+
 def ungrown(history: History, target: str) -> str | None:
     """Say that no partition was added, that it was added before anybody read the topic, or that the
     target is in an old one.

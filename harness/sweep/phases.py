@@ -134,16 +134,16 @@ def _saved(stage: _Stage, event: kinds.Committed) -> None:
         stage.saved[place] = max(event.offset, stage.saved.get(place, 0))
 
 
-def has_load(history: History, line: kinds.Frame, record: str) -> bool:
+def has_load(history: History, line: kinds.Frame, record: str, *, first: str = "") -> bool:
     """Say whether other records than ``record`` moved before a frame and after it. If not, a fault
-    at it proves nothing.
+    at it proves nothing. Before the ``first`` record of the source none can move.
     """
     moves = [
         e.t
         for e in history.of(kinds.Taken, kinds.Delivered, kinds.Sent, kinds.Fetched)
         if e.record != record
     ]
-    return bool(moves) and min(moves) < line.t < max(moves)
+    return bool(moves) and (record == first or min(moves) < line.t) and line.t < max(moves)
 
 
 __all__ = ["CALM", "Name", "has_load", "name_of", "phases"]

@@ -8,7 +8,18 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from harness.controls import AtWrite, InProgram, OnWire
-from harness.faults import Answer, CrashAtWrite, Drop, Hold, Kill, Late, Pause, Terminate, Twice
+from harness.faults import (
+    Answer,
+    CrashAtWrite,
+    Drop,
+    Hold,
+    Kill,
+    Late,
+    Pause,
+    Silent,
+    Terminate,
+    Twice,
+)
 from harness.faults.network import Until
 from harness.model.scenario import Role
 from harness.model.writes import WRITES, chosen
@@ -40,6 +51,9 @@ KILL, KILL_BROKER, LOSE, LATE, LATE_NEXT, LATE_NEXT_KILL = (
     "late-next-kill",
 )
 HOLD, PAUSE, TERMINATE, REFUSE, REFUSE_DONE = "hold", "pause", "terminate", "refuse", "refuse-done"
+SILENT = "silent"
+LONG = (SILENT,)
+"""Acts that wait for a time-out of a client's: they are tried only if they are named."""
 ACTS = (
     KILL,
     KILL_BROKER,
@@ -52,6 +66,7 @@ ACTS = (
     TERMINATE,
     REFUSE,
     REFUSE_DONE,
+    SILENT,
 )
 """All acts. The name of a refusal is followed by its error."""
 FENCED_MEMBER = "FENCED_INSTANCE_ID"
@@ -113,7 +128,7 @@ class Happening:
             return Late(at, self.into, kill=self.act == LATE_NEXT_KILL)
         if self.act == HOLD and at.direction == RESPONSE:
             return Hold(at, self.into or Until.EXHAUSTED)
-        plain: dict[str, Any] = {LOSE: Drop, PAUSE: Pause, TERMINATE: Terminate}
+        plain: dict[str, Any] = {LOSE: Drop, PAUSE: Pause, TERMINATE: Terminate, SILENT: Silent}
         if self.act not in plain:
             raise ValueError(f"the act {self.act} is not possible at this frame")
         return plain[self.act](at)
@@ -371,6 +386,14 @@ def happenings(step: Step, passed: Passed, at: OnWire, can: Can) -> Iterator[tup
         done = "before it has seen" if asks else "when it has done what was asked, and not given"
         yield Happening(KILL_BROKER, at), f"The broker is killed {done} {frame}."
     yield Happening(LOSE, at), f"{_begin(frame)} is lost, and its connection is cut."
+    if step.role != Role.BROKER and passed.line.answered is not False:
+        yield (
+            Happening(SILENT, at),
+            (
+                f"{_begin(frame)} never arrives, nor does what is behind it, on a connection that "
+                f"lives until {whom} gives it up."
+            ),
+        )
     if not asks and step.role in READERS:
         yield (
             Happening(HOLD, at),

@@ -47,7 +47,7 @@ from harness.sweep.cells import DeclaredSweepCell, SweepCell, with_fault
 from harness.sweep.classes import Why, chosen, class_of, grouped
 from harness.sweep.outcomes import Outcomes, outcome_of
 from harness.sweep.phases import has_load, name_of, phases
-from harness.sweep.points import Can, at_writes, in_programs, points, tried
+from harness.sweep.points import LONG, Can, at_writes, in_programs, points, tried
 from harness.sweep.recovery import first_faults, in_turn, seconds
 from harness.sweep.signature import usual_requests
 from harness.sweep.steps import intersected, shared_roles, trace
@@ -233,7 +233,9 @@ class Sweep:
             points(steps, self.base.load(), can), in_programs(steps, can), at_writes(steps, can)
         )
         able, unable = self._applicable(
-            point for point in found if not acts or point.act.startswith(acts)
+            point
+            for point in found
+            if (point.act.startswith(acts) if acts else point.act not in LONG)
         )
         loaded = self._loaded(steps, histories[0])
         unable += tuple((point, UNLOADED) for point in able if point.place not in loaded)
@@ -270,15 +272,14 @@ class Sweep:
         return tuple(one for number, one in enumerate(found) if number % parts == part - 1)
 
     def _loaded(self, steps: Steps, history: History) -> set[int]:
-        """Return the places of steps with load before and after them. The first record is left out:
-        its load is a race.
+        """Return the places of steps with load before and after them; before the first record there
+        is none.
         """
         first = self.base.load().records[0].id
-        found = enumerate(steps.found)
         return {
             place
-            for place, (step, frame) in found
-            if step.at != first and has_load(history, frame.line, step.at)
+            for place, (step, frame) in enumerate(steps.found)
+            if has_load(history, frame.line, step.at, first=first)
         }
 
     def _can(self, history: History, key: str) -> Can:

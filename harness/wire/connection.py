@@ -141,6 +141,8 @@ class Connection:
         """By the direction of what was asked."""
         self.turn = asyncio.Lock()
         """Whoever has it writes to the client: one frame, whole."""
+        self.withheld = 0
+        """How many answers the wire holds from the client."""
         self._told = asyncio.Event()
         self._has_said_all = False
         self.flows = {way: Flow() for way in Direction}

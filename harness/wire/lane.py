@@ -66,8 +66,11 @@ class Lane:
         while await self._next():
             pass
         await self._pipe.rest()
+        asks = self._direction is Direction.REQUEST
+        if asks and self._conn.withheld:
+            self._hub.note(self._conn.cell, "conn", phase="left", **self._conn.fields())
         await self._conn.gate()
-        if not self._pipe.silent:
+        if not self._pipe.silent or (asks and self._pipe.dark):  # a broker forgets who has left
             await self._target.finish(torn=self._inlet.stream.torn)
         asking.answer(self._conn, self._direction)
         if self._direction is Direction.RESPONSE:
@@ -301,7 +304,10 @@ class Lane:
         silence_s = self._conn.session.silence_s(self._direction)
         told = {} if silence_s is None else {"silence_s": silence_s}
         cell.phase(armed.rule, "held", carried, held=hold.id, **told)
+        answers = self._direction is Direction.RESPONSE
+        self._conn.withheld += answers
         await hold.decided.wait()
+        self._conn.withheld -= answers
         if hold.how is How.RELEASE_LATER:
             await self._pipe.pass_on(carried.frame.size, keep=False)
             return True

@@ -297,3 +297,32 @@ def test_a_batch_that_is_worked_on_again_is_no_load() -> None:
     assert not load_of(history_of(story), TARGET, at, ()).after
     story.tell("batch", "driver-1", batch=2, phase="before-offset-log")["t"] = at + 6
     assert load_of(history_of(story), TARGET, at, ()).after
+
+
+def exchanged(story: Story, position: int) -> None:
+    """Let the target have this position in the source."""
+    offered = [row for row in story.events if row["event"] == "offered"]
+    target = next(row for row in offered if row["record"] == TARGET)
+    other = next(row for row in offered if row["position"] == position)
+    target["position"], other["position"] = position, target["position"]
+
+
+def test_no_load_comes_before_the_first_record() -> None:
+    """A fault at it needs none; it needs load after it, as any other."""
+    story = foreign()
+    at = struck(story)
+    without(story, lambda row: row["event"] in MOVES and row["t"] < at)
+    assert void(story, "before")
+    exchanged(story, 1)
+    assert verdict_of(story).kind is Kind.KEPT
+    without(story, lambda row: row["event"] in MOVES and row.get("record") != TARGET)
+    assert void(story, "after")
+
+
+def test_no_load_comes_behind_the_last_record() -> None:
+    """A fault at it needs none; it needs load before it, as any other."""
+    story = foreign()
+    everything_given_before(story)
+    assert void(story, "after")
+    exchanged(story, len(RECORDS))
+    assert verdict_of(story).kind is Kind.KEPT

@@ -527,7 +527,12 @@ def test_a_consumer_is_killed_whether_or_not_it_saves_a_position(tmp_path: Path)
         if "consumer" in point.fault.evidence().killed
         and isinstance(point.expect[pipeline.claims], Predicted)
     ]
-    assert kills == ["consumer-crash-before-delivery", "consumer-crash-at-next-fetch"]
+    assert kills == [
+        "consumer-crash-before-delivery",
+        "consumer-crash-at-next-fetch",
+        "consumer-crash-at-first-delivery",
+        "consumer-crash-at-last-delivery",
+    ]
     assert untried(pipeline, reads) == ()
     assert untried(pipeline, points("Metadata")) == (
         (

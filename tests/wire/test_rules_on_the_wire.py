@@ -95,6 +95,42 @@ def test_a_black_hole_swallows_one_direction_from_there_on(bench: Bench) -> None
     assert bench.phases("r") == ["armed", "hit", "dropped"]
 
 
+def test_a_client_that_leaves_while_its_answer_is_held_is_seen_to_leave(bench: Bench) -> None:
+    """It waits no more; the answer stays held, and the connection is not over."""
+    bench.arm(Rule("r", Action.HOLD, HEARTBEAT, Direction.RESPONSE))
+    client = bench.client()
+    client.send(request(HEARTBEAT, 1, bench.name()))
+    hit = bench.hit()
+    assert not [e for e in bench.events(kinds.Conn) if e.phase == "left"]
+    client.close()
+    assert bench.wait_event(kinds.Conn, phase="left").conn == hit.conn
+    assert not [e for e in bench.events(kinds.Conn) if e.phase == "close"]
+    assert [held.held for held in bench.control.holds()] == [hit.held]
+
+
+def test_a_client_that_leaves_with_nothing_held_just_ends(bench: Bench) -> None:
+    """Also where an answer was held before, and has gone on."""
+    bench.arm(Rule("r", Action.HOLD, HEARTBEAT, Direction.RESPONSE))
+    client = bench.client()
+    client.send(request(HEARTBEAT, 1, bench.name()))
+    bench.control.resolve(hold_of(bench.hit()), How.RELEASE)
+    client.read()
+    client.close()
+    assert bench.wait_event(kinds.Conn, phase="close").ended_by == "client"
+    assert not [e for e in bench.events(kinds.Conn) if e.phase == "left"]
+
+
+def test_a_client_that_leaves_a_black_hole_ends_the_connection(bench: Bench) -> None:
+    """What it has asked never arrived; that it has left is seen, and the broker's end is closed."""
+    bench.arm(Rule("r", Action.DROP, HEARTBEAT, after=After.BLACK_HOLE))
+    client = bench.client()
+    client.send(request(HEARTBEAT, 1, bench.name()))
+    bench.hit()
+    client.close()
+    assert bench.wait_event(kinds.Conn, phase="close").ended_by == "client"
+    assert bench.broker.frames == []
+
+
 def test_what_may_vanish_vanishes_alone(bench: Bench) -> None:
     """Where the connection goes on, everything behind the dropped frame arrives."""
     bench.arm(

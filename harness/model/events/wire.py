@@ -33,6 +33,10 @@ class ConnPhase(StrEnum):
     """What happens to a connection."""
 
     OPEN = "open"
+    LEFT = "left"
+    """The client has closed its side while the wire held an answer from it: nobody waits for that
+    any more.
+    """
     CLOSE = "close"
     REFUSED = "refused"
     OPAQUE = "opaque"

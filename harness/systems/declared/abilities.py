@@ -9,9 +9,18 @@ import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from harness.abilities import DurableWrites, Input, Membership, Termination
+from harness.abilities import (
+    DurableWrites,
+    Input,
+    Membership,
+    NewPartitions,
+    SavedPositions,
+    Termination,
+)
+from harness.controls import NotFiredError
 from harness.faults.triggers import rule_at
 from harness.model import events as kinds
+from harness.model.events import FaultPhase
 from harness.model.waiting import WaitTimeoutError, wait_until
 from harness.protocols.kafka.steps import Api
 from harness.runtimes.process.processes import is_alive, local_ports
@@ -28,6 +37,12 @@ if TYPE_CHECKING:
 
 PUT_OUT_S = 75.0
 """Longer than the session time-out that clients have by themselves, 45 s."""
+GROWS = 4
+"""How many times as many partitions a topic has when some were added."""
+FILLED_S = 20.0
+"""How long it may take until a producer that has started again sends to a new partition."""
+EMPTY_S = 20.0
+"""How long a group may take to lose its dead members."""
 REJOINS_S = 10.0
 """How long the other members of a group may take to hear that a member joins again: they send a
 heartbeat every 3 s.
@@ -91,6 +106,83 @@ class ForeignMembership(Membership):
                 because="it to be a member again",
                 poll_s=0.05,
             )
+
+
+@dataclass
+class GroupPositions(SavedPositions):
+    """Deletes the positions that the pipeline's groups have saved."""
+
+    scene: Scene
+
+    def forget(self) -> None:
+        """Remove the dead members of the groups that saved positions, and delete these groups; the
+        history says which.
+        """
+        scene, observer = self.scene, self.scene.kafka.observer
+        groups = scene.kafka.ours({g for role in scene.roles for g in scene.sighted.groups(role)})
+        for group in groups:
+            had = {topic: observer.positions(group, topic) for topic in scene.pipeline.topics}
+            observer.expel(group)
+            wait_until(
+                lambda group=group: not observer.members(group),  # type: ignore[misc]  # bound at once
+                within_s=EMPTY_S,
+                because=f"the group {group} to be empty",
+                poll_s=0.1,
+            )
+            observer.forget((), [group])
+            scene.history.write(
+                kinds.FAULT,
+                phase=FaultPhase.FORGOT,
+                fault=scene.cell.scenario.fault.id,
+                group=group,
+                positions={
+                    f"{topic}/{partition}": offset
+                    for topic, positions in had.items()
+                    for partition, offset in positions.items()
+                },
+            )
+
+    def await_reading(self, node: Target, *, anew: bool = False) -> None:
+        """Do nothing: a stage that was started again is ready when it reads."""
+
+
+@dataclass
+class AddedPartitions(NewPartitions):
+    """Adds partitions to the topic between the first stages."""
+
+    scene: Scene
+    feed: DeclaredFeed
+
+    def add(self) -> None:
+        """Make the topic so large that most keys move to new partitions."""
+        scene, topic = self.scene, self.scene.pipeline.topic
+        before = scene.pipeline.partitions
+        scene.kafka.observer.grow(topic, before * GROWS)
+        scene.added = before * (GROWS - 1)
+        for partition in range(before, before * GROWS):
+            scene.history.write(kinds.ADDED, topic=topic, partition=partition, before=before)
+
+    def await_filled(self) -> None:
+        """Let all records through, and wait until one is in an added partition.
+
+        Raises:
+            NotFiredError: none is.
+        """
+        scene, topic = self.scene, self.scene.pipeline.topic
+        self.feed.release()
+        try:
+            wait_until(
+                lambda: any(
+                    ends.end > 0
+                    for partition, ends in scene.kafka.observer.ends(topic).items()
+                    if partition >= scene.pipeline.partitions
+                ),
+                within_s=FILLED_S,
+                because=f"a record in an added partition of {topic}",
+                poll_s=0.1,
+            )
+        except WaitTimeoutError as error:
+            raise NotFiredError(str(error)) from error
 
 
 @dataclass

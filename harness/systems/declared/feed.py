@@ -9,7 +9,7 @@ from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
 from harness.faults import CommitOvertakesWork
-from harness.model.scenario import Role
+from harness.model.scenario import Edge, Role
 from harness.pipelines.braces import fill
 from harness.pipelines.declaration import InputKind
 from harness.pipelines.dialects import Moment
@@ -63,7 +63,8 @@ class DeclaredFeed:
             alone_at=scene.load.target.position if work else None,
             rest_s=work.quiet_s if work else 0.0,
         )
-        if scene.faultless:
+        self._last = scene.cell.scenario.edge is Edge.LAST
+        if scene.faultless or self._last:  # nothing comes behind the last record
             self._waves.release()
         self._feeder: Feeder | None = None
         self._holding: Holding | None = None
@@ -78,7 +79,7 @@ class DeclaredFeed:
         """Start the producer and offer it the records, or put them into the topic."""
         scene, pipeline = self._scene, self._scene.pipeline
         self._feeder = self._make_feeder()
-        if is_held_back(pipeline.input.kind, scene.cell.scenario.fault):
+        if not self._last and is_held_back(pipeline.input.kind, scene.cell.scenario.fault):
             step, _ = pipeline.dialect.steps[Moment.SEND]
             self._holding = Holding(
                 scene.brokers.wire,

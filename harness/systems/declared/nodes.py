@@ -224,6 +224,8 @@ class CommandNode:
 
     def ended(self) -> Exit | None:
         """Return how this incarnation ended, or ``None``; the history notes the end once."""
+        if self.node is None:  # its start is still to come
+            return None
         self.runtime.check()
         end = self._alive().exit
         if end is not None and not self._told:

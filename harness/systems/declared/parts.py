@@ -9,8 +9,19 @@ from __future__ import annotations
 from contextlib import ExitStack, suppress
 from typing import TYPE_CHECKING
 
-from harness.abilities import DurableWrites, HeldWork, Input, Membership, SavedMarks, Termination
-from harness.faults import NoFault
+from harness.abilities import (
+    Beginning,
+    DurableWrites,
+    GivingUp,
+    HeldWork,
+    Input,
+    Membership,
+    NewPartitions,
+    SavedMarks,
+    SavedPositions,
+    Termination,
+)
+from harness.faults import NoFault, StartLate
 from harness.model import events as kinds
 from harness.model.events import ConnPhase
 from harness.model.scenario import Deployment, Role
@@ -19,9 +30,12 @@ from harness.model.waiting import WaitTimeoutError, wait_until
 from harness.pipelines.declaration import InputKind, OutputKind
 from harness.protocols.kafka.steps import Api
 from harness.run.controls import FIRE_S, Watching, WireControls
+from harness.run.giving_up import WatchedClient
 from harness.run.parts import Opened, Parts
 from harness.systems.declared.abilities import (
+    AddedPartitions,
     ForeignMembership,
+    GroupPositions,
     StageTermination,
     StandardInput,
     TracedWrites,
@@ -47,7 +61,7 @@ from harness.systems.declared.workers import Workers
 from harness.wire.rules import Direction
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping, Sequence
     from pathlib import Path
 
     from harness.model.history import HistoryWriter
@@ -132,6 +146,9 @@ def parts_of(
         Membership: ForeignMembership(scene, nodes),
         Termination: StageTermination(nodes),
         Input: StandardInput(feed),
+        GivingUp: WatchedClient(scene.so_far, standing.supervise),
+        SavedPositions: GroupPositions(scene),
+        NewPartitions: AddedPartitions(scene, feed),
     }
     controls = WireControls(
         cell,
@@ -148,6 +165,7 @@ def parts_of(
     abilities[SavedMarks] = MarksInSource(scene, controls, nodes, feed)
     abilities[HeldWork] = WorkOnItsWay(scene, controls, nodes, feed, owners.attribute)
     reading = Reading(scene, nodes_by_role, owners)
+    abilities[Beginning] = reading
     return Parts(
         ground=(
             Opened(scene.make_folders, lambda: mask_files(scene.logs, LOGS)),  # when all has ended
@@ -229,7 +247,7 @@ def is_gathering(seen: Iterable[kinds.Frame | kinds.Conn]) -> bool:
     return bool(waiting)
 
 
-class Reading:
+class Reading(Beginning):
     """Starts the reading stages, and ends all stages. Implements
     :class:`harness.run.parts.Stages`.
     """
@@ -247,7 +265,18 @@ class Reading:
         """Start the reading stages, wait until they are ready, and log their durable writes if the
         dry run asks for that.
         """
+        fault = self._scene.cell.scenario.fault
+        late = fault.reader if isinstance(fault, StartLate) else None
         reading = [node for node in self._stages.values() if node.stage.reads]
+        self._begin([node for node in reading if node.role != late])
+        if isinstance(fault, NoFault) and fault.watched:
+            self._watch = Watch(reading, self._scene.directory / "writes")
+
+    def begin(self, role: Role) -> None:
+        """Start a stage that was left out, and wait until it is ready."""
+        self._begin([self._stages[role]])
+
+    def _begin(self, reading: Sequence[CommandNode]) -> None:
         for node in reading:
             node.start()
         for node in reading:
@@ -257,9 +286,6 @@ class Reading:
         ):  # a group that never settles does not settle in the dry run, either
             wait_until(self._has_gathered, within_s=GATHER_S, because="the groups to have gathered")
         self._owners.attribute()
-        fault = self._scene.cell.scenario.fault
-        if isinstance(fault, NoFault) and fault.watched:
-            self._watch = Watch(reading, self._scene.directory / "writes")
 
     def _has_gathered(self) -> bool:
         return not is_gathering(self._scene.so_far.of(kinds.Frame, kinds.Conn))

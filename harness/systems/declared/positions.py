@@ -67,7 +67,7 @@ class Positions:
                 group, pipeline.topic
             ).items():
                 found[partition] = min(offset, found.get(partition, offset))
-        return {p: found.get(p, -1) for p in range(pipeline.partitions)}
+        return {p: found.get(p, -1) for p in range(pipeline.partitions + self._scene.added)}
 
     def trouble(self) -> str | None:
         """Say which partition has visible records that no group's position covers, or return

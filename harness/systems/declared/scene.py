@@ -82,6 +82,8 @@ class Scene(CellScene):
         self.known = {record.id: record for record in self.load.records}
         """Record id → record, for every record of the load."""
         self.sighted = Sighted(self.so_far, self.pipeline.dialect, self.known)
+        self.added = 0
+        """How many partitions the fault has added to the topic."""
         self.lease = PortLease(1)
         self.of_services: dict[str, object] = {}
         """The values of the services' names in braces: ``NAME.port`` and ``NAME.dir``."""

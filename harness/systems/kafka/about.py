@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from harness.abilities import (
     BadNetwork,
     Containers,
+    GivingUp,
     Leadership,
     Ledger,
     Membership,
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
 ALWAYS = frozenset(
     {
         BadNetwork,
+        GivingUp,
         Ledger,
         Membership,
         Partitions,

@@ -13,6 +13,7 @@ from kafka.errors import KafkaError
 from harness.abilities import (
     BadNetwork,
     Containers,
+    GivingUp,
     Ledger,
     Membership,
     Partitions,
@@ -28,6 +29,7 @@ from harness.abilities import (
 from harness.model.scenario import RefusedByClient, Role
 from harness.run.controls import Watching, WireControls
 from harness.run.drain import Check, Checks, QuietSink, stillness
+from harness.run.giving_up import WatchedClient
 from harness.run.nodes import ServerNode
 from harness.run.parts import Opened, Parts, When
 from harness.run.sinks import Database
@@ -208,6 +210,7 @@ def parts_of(
         Ledger: Ledgers(scene),
         Partitions: SourceTopic(scene),
         Containers: CellContainers(scene, nodes.target),
+        GivingUp: WatchedClient(scene.so_far, watching.supervise),
         RecordLocks: ReaderLocks(scene),
     }
     controls = WireControls(

@@ -1,0 +1,53 @@
+"""StartLate: a reader is started for the first time when records are there already."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+from harness.abilities import Beginning
+from harness.faults.triggers import await_fault, rule_at
+from harness.model.scenario import Evidence
+from harness.proofs.start import FAULT, StartedLate
+from harness.wire.rules import Action
+
+if TYPE_CHECKING:
+    from harness.controls import Controls, OnWire
+    from harness.model.scenario import Role
+
+
+@dataclass(frozen=True, slots=True)
+class StartLate:
+    """The stage ``reader`` is left out when the others start. It is started when the frame ``at``
+    has passed, which shows that records are there for it to read.
+    """
+
+    id: ClassVar[str] = FAULT
+
+    at: OnWire
+    reader: Role
+
+    def __post_init__(self) -> None:
+        if self.at.role is self.reader:
+            raise ValueError(f"at must be a frame of another stage than the {self.reader}")
+
+    def evidence(self) -> Evidence:
+        """Return what the history must show: the rule was hit at the target, and the stage was
+        started after that.
+        """
+        return Evidence("rule", proofs=(StartedLate(str(self.reader)),))
+
+    def needs(self) -> tuple[type, ...]:
+        """Return the abilities that it needs: to start a stage that was left out."""
+        return (Beginning,)
+
+    def arm(self, controls: Controls) -> None:
+        """Arm the rule. It does nothing to its frame."""
+        controls.arm(self.at, rule_at(self.at, Action.MARK))
+        controls.say("armed")
+
+    def inject(self, controls: Controls) -> None:
+        """Wait until the records are there, start the stage."""
+        await_fault(controls, self.at)
+        controls.ability(Beginning).begin(self.reader)
+        controls.say("healed")

@@ -1,0 +1,167 @@
+"""The failure points of firsts: readers that have no position yet, and the first and last record of
+a run.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from harness.controls import OnWire
+from harness.faults import Drop, Forget, Kill, PartitionFilled, StartLate
+from harness.model.scenario import Edge, Role
+from harness.model.semantics import Anomaly, forbids
+from harness.pipelines.declaration import AT_END, CONSUMING
+from harness.pipelines.dialects import Moment
+from harness.pipelines.points import WRITING, Point
+from harness.wire.rules import How
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from harness.model.scenario import Fault
+    from harness.pipelines.declaration import Pipeline
+    from harness.pipelines.dialects import Dialect
+
+STARTS_LATE: Final = "started-late"
+FILLED: Final = "partition-filled"
+
+
+def _kill(at: OnWire, _: Dialect) -> Fault:
+    return Kill(at, (at.role,), held=How.DISCARD)
+
+
+def _drop(at: OnWire, _: Dialect) -> Fault:
+    return Drop(at)
+
+
+def _expire(at: OnWire, _: Dialect) -> Fault:
+    return Kill(at, (at.role,), held=How.DISCARD, forget=Forget.POSITIONS)
+
+
+def _no_expiry(pipeline: Pipeline, role: Role) -> str | None:
+    """Say why a reader's positions are not deleted."""
+    if why := _begins_at_end(pipeline, role):
+        return why
+    if forbids(pipeline.claims, Anomaly.DUPLICATED):
+        return (
+            f"without its positions a reader must read again or skip, and {pipeline.claims} "
+            "forbids one of the two"
+        )
+    return None
+
+
+def _begins_at_end(pipeline: Pipeline, role: Role) -> str | None:
+    stage = pipeline.stage(role)
+    if stage is not None and stage.begins == AT_END:
+        return f'the {role} declares begins = "{AT_END}": what was there before is not its own'
+    return None
+
+
+FIRSTS: Final = (
+    Point(
+        "consumer-crash-at-first-delivery",
+        CONSUMING,
+        Moment.DELIVERY,
+        _kill,
+        "The first record of the run is on its way to the {role}, whose group has saved no "
+        "position yet; the {role} is killed, and starts again.",
+        edge=Edge.FIRST,
+    ),
+    Point(
+        "consumer-crash-at-last-delivery",
+        CONSUMING,
+        Moment.DELIVERY,
+        _kill,
+        "The last record of the run is on its way to the {role}, which is killed, and starts "
+        "again; no further record comes.",
+        edge=Edge.LAST,
+    ),
+    Point(
+        "producer-crash-before-first-ack",
+        WRITING,
+        Moment.SEND_ANSWER,
+        _kill,
+        "The broker has stored the first record of the run; the {role} is killed before it reads "
+        "the acknowledgement.",
+        edge=Edge.FIRST,
+    ),
+    Point(
+        "last-request-lost",
+        WRITING,
+        Moment.SEND,
+        _drop,
+        "The {role}'s request with the last record of the run never reaches the broker, and the "
+        "connection is cut; no further record comes.",
+        edge=Edge.LAST,
+    ),
+    Point(
+        "positions-expired",
+        CONSUMING,
+        Moment.POSITION,
+        _expire,
+        "The {role} is killed when it asks to save its position after the record, and stays away "
+        "for so long that the broker has deleted all positions of its group.",
+        why_not=_no_expiry,
+        logs=True,
+    ),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class OfReader:
+    """A failure point of a reading stage that begins with a frame of the stage that sends to it.
+
+    ``fault``: ``None`` if there is no such stage; ``why``: why it is not tried, or ``None``.
+    """
+
+    id: str
+    role: Role
+    fault: PartitionFilled | StartLate | None
+    because: str
+    why: str | None
+
+
+def of_readers(pipeline: Pipeline) -> Iterator[OfReader]:
+    """Yield the points at which records are there before their reader."""
+    sender: Role | None = None
+    for stage in pipeline.stages:
+        if stage.reads:
+            yield _starts_late(pipeline, stage.known, sender)
+            if stage.role is Role.CONSUMER and pipeline.dialect.logs:
+                yield _filled(pipeline, stage.known, sender)
+        if stage.role in WRITING:
+            sender = stage.known
+
+
+def _starts_late(pipeline: Pipeline, role: Role, sender: Role | None) -> OfReader:
+    steps, why = pipeline.dialect.steps, _begins_at_end(pipeline, role)
+    at = sender and OnWire(sender, *steps[Moment.SEND_ANSWER])
+    return OfReader(
+        STARTS_LATE,
+        role,
+        StartLate(at, role) if at else None,
+        f"The {role} is started for the first time when records are there already: as after a "
+        "deploy in another order, or with a new group.",
+        why or (None if at else "no stage sends what it reads: nothing shows that it is there"),
+    )
+
+
+def _filled(pipeline: Pipeline, role: Role, sender: Role | None) -> OfReader:
+    steps, why = pipeline.dialect.steps, _begins_at_end(pipeline, role)
+    at = OnWire(sender, *steps[Moment.SEND]) if sender == Role.PRODUCER else None
+    if at is None:
+        why = why or "no producer sends what it reads, so no new partition gets a record"
+    if pipeline.order:
+        why = why or "in a topic with more partitions no key keeps its order"
+    return OfReader(
+        FILLED,
+        role,
+        PartitionFilled(at, role) if at else None,
+        f"The topic gets more partitions while the {role} is away, and records in them before "
+        "they are assigned to it.",
+        why,
+    )
+
+
+__all__ = ["FILLED", "FIRSTS", "STARTS_LATE", "OfReader", "of_readers"]

@@ -1,0 +1,101 @@
+"""Proof that a peer was silent for longer than the client waits."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar, Final
+
+from harness.model import events as kinds
+from harness.model.events import ConnPhase, Direction, RulePhase
+from harness.model.sign import Sign
+from harness.proofs.second import BEHIND
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from harness.judge.proof import Course
+    from harness.model.history import History
+
+RULE: Final = "silence"
+"""The id of the rule behind which a connection is silent."""
+SILENCE_S: Final = 75.0
+"""How long a silence lasts at most, in seconds: longer than the 60 s that librdkafka waits."""
+OUTWAITED: Final = Sign(
+    "outwaited",
+    "its peer was silent for longer than the client waits: the client closed the connection, or "
+    "asked again over another one",
+)
+
+
+def hit_of(rules: Iterable[kinds.Rule]) -> kinds.Rule | None:
+    """Return the line that says at which frame the silence began; ``None``: it did not."""
+    return next(
+        (e for e in rules if e.phase == RulePhase.HIT and e.rule.removeprefix(BEHIND) == RULE), None
+    )
+
+
+def left(conns: Iterable[kinds.Conn], hit: kinds.Rule) -> bool:
+    """Say whether the client, or its end, has closed the silent connection."""
+    return any(
+        e.conn == hit.conn
+        and e.t > hit.t
+        and (e.phase == ConnPhase.LEFT or (e.phase == ConnPhase.CLOSE and e.ended_by == "client"))
+        for e in conns
+    )
+
+
+def asked_again(
+    frames: Iterable[kinds.Frame], owners: Iterable[kinds.Owner], hit: kinds.Rule
+) -> kinds.Frame | None:
+    """Return the first request by which the client asked the same again over another connection."""
+    pids = {e.conn: e.pid for e in owners}
+    mine, records = pids.get(hit.conn), set(hit.records or ())
+    return next(
+        (
+            e
+            for e in frames
+            if e.t > hit.t
+            and e.dir == Direction.REQUEST
+            and (e.role, e.client, e.api) == (hit.role, hit.client, hit.api)
+            and e.conn != hit.conn
+            and pids.get(e.conn, mine) == (mine or pids.get(e.conn))
+            and (not records or not records.isdisjoint(e.records or ()))
+        ),
+        None,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class FellSilent:
+    """The connection was silent until its client had given it up: it left, or asked again."""
+
+    name: ClassVar[str] = "fell-silent"
+
+    def trouble(self, course: Course) -> str | None:
+        """Say that the client waited for longer than the silence lasted."""
+        history = course.history
+        hit = hit_of(history.of(kinds.Rule))
+        if hit is None:
+            return "no connection fell silent"
+        if _given_up(history, hit):
+            return None
+        return (
+            f"the {hit.role} still waited after {SILENCE_S:g} s of silence behind its {hit.api} "
+            f"{hit.dir}: give its client a request time-out below that (request.timeout.ms, "
+            "socket.timeout.ms, request_timeout_ms), or leave this point out"
+        )
+
+
+def _given_up(history: History, hit: kinds.Rule) -> bool:
+    again = asked_again(history.of(kinds.Frame), history.of(kinds.Owner), hit)
+    return again is not None or left(history.of(kinds.Conn), hit)
+
+
+def silence_signs(history: History) -> dict[Sign, set[str]]:
+    """Return the records at which a peer was silent for longer than the client waits."""
+    rules = list(history.of(kinds.Rule))
+    hit = hit_of(rules)
+    if hit is None or not _given_up(history, hit):
+        return {}
+    marked = {record for e in rules if e.phase == RulePhase.HIT for record in (*(e.records or ()),)}
+    return {OUTWAITED: marked}

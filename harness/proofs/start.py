@@ -1,0 +1,64 @@
+"""Proof that a stage was started only when records were there."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar, Final
+
+from harness.model import events as kinds
+from harness.model.events import NodePhase, RulePhase
+from harness.model.sign import Sign
+
+if TYPE_CHECKING:
+    from harness.judge.proof import Course
+    from harness.model.history import History
+
+
+FAULT: Final = "start-late"
+"""The id of the fault."""
+READ_LATE: Final = Sign(
+    "read-late",
+    "it was there before its reader was started for the first time, and was given to it",
+)
+
+
+def start_signs(history: History) -> dict[Sign, set[str]]:
+    """Return the records behind which a reader was started, if they were given to a reader."""
+    if not any(e.fault == FAULT for e in history.of(kinds.Fault)):
+        return {}
+    hits = [e for e in history.of(kinds.Rule) if e.phase == RulePhase.HIT and e.rule == "fault"]
+    return {
+        READ_LATE: {
+            record
+            for hit in hits
+            for record in hit.records or ()
+            if any(
+                e.record == record and e.t > hit.t and e.reached for e in history.of(kinds.Fetched)
+            )
+        }
+    }
+
+
+@dataclass(frozen=True, slots=True)
+class StartedLate:
+    """The stage of ``role`` was started for the first time after the fault's trigger was hit."""
+
+    name: ClassVar[str] = "started-late"
+
+    role: str
+
+    def trouble(self, course: Course) -> str | None:
+        """Say that the stage was never started, or before the records were there."""
+        first = min(
+            (
+                e.t
+                for e in course.history.of(kinds.Node)
+                if e.role == self.role and e.phase == NodePhase.STARTED
+            ),
+            default=None,
+        )
+        if first is None:
+            return f"the {self.role} was never started"
+        if first < (course.fired_at or 0):
+            return f"the {self.role} was started before the records were there"
+        return None
