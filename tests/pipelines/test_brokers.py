@@ -387,6 +387,18 @@ def test_the_hint_fits_the_protocol(
     )
 
 
+def test_who_is_not_read_any_further_is_told_why_at_once(scenes: Scenes) -> None:
+    """Its first bytes were those of the declared protocol: only the wire's own words say what to
+    change.
+    """
+    why = "both sides use TightEncodingEnabled, which the wire cannot read: switch it off on one"
+    line = {name: value for name, value in stray(b"").items() if name != "first"}
+    scene = scenes("parcels", {**line, "because": why})
+    hints = Hints(scene, Role.CONSUMER, lambda: False)
+    assert hints.unread()
+    assert hints.why_unready() == why
+
+
 def test_nobody_waits_for_a_stage_that_the_wire_does_not_read(scenes: Scenes) -> None:
     """Neither until it is ready, nor until everything is at rest: the cell is void already."""
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from harness.model.scenario import Role
+from harness.stages.access import Access
 from harness.systems.declared.hints import Hints
 from harness.systems.declared.parts import begins_to_read
 
@@ -102,3 +103,29 @@ def test_who_has_ended_will_not_be_ready_later(scenes: Scenes) -> None:
     """No setting helps it."""
     said: Any = Hints(scenes("orders"), Role.CONSUMER, lambda: True).why_unready()
     assert said == "it sent no request to nowhere:2"
+
+
+@pytest.mark.parametrize(
+    ("step", "error", "said"),
+    [
+        (
+            "SaslAuthenticate",
+            58,
+            "the broker refused its log-in (SASL_AUTHENTICATION_FAILED): pass it {username} and "
+            "{password} in its environment",
+        ),
+        (
+            "SaslHandshake",
+            33,
+            "the broker refused its log-in (UNSUPPORTED_SASL_MECHANISM): pass it {mechanism} in "
+            "its environment",
+        ),
+    ],
+)
+def test_who_is_not_let_in_is_told_what_the_broker_said(
+    scenes: Scenes, step: str, error: int, said: str
+) -> None:
+    """Its topic has nothing to do with it."""
+    steps = [OPENS, asks("SaslHandshake"), {**asks(step, "response"), "error": error}]
+    scene = scenes("secured", *steps, access=Access("SASL_SSL", "", "SCRAM-SHA-256", "me", "x"))
+    assert Hints(scene, Role.CONSUMER, lambda: False).why_unready() == said

@@ -175,6 +175,24 @@ def test_who_comes_is_known_and_nothing_else(
     ]
 
 
+@pytest.mark.parametrize("error", [0, 58])
+@pytest.mark.parametrize("version", [0, 1, 2])
+def test_a_refused_log_in_is_told_by_the_brokers_error(version: int, error: int) -> None:
+    """So that a program which is not let in is told that, and nothing about its topic."""
+    session = begun("PLAIN")
+    passed(session, TO, authenticate(b"\0ann\0pen", version))
+    body = {
+        0: struct.pack(">hhi", error, -1, 0),
+        1: struct.pack(">hhiq", error, -1, 0, 0),
+        2: struct.pack(">?hBBq?", False, error, 0, 1, 0, False),
+    }
+    answer = framed(struct.pack(">i", 2) + body[version])
+    frame = passed(session, FROM, answer)
+    assert isinstance(frame, Frame)
+    found = session.read(frame, answer, None)
+    assert (found.error, found.because) == (error or None, None)
+
+
 # --- a frame over a connection of the wire's own --------------------------------------------------
 
 

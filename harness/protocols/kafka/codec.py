@@ -27,6 +27,7 @@ from kafka.protocol.producer.transaction import (
     InitProducerIdRequest,
     WriteTxnMarkersRequest,
 )
+from kafka.protocol.sasl import SaslAuthenticateResponse, SaslHandshakeResponse
 
 from harness.protocols.kafka.batches import Batch, read_batches
 from harness.protocols.kafka.inflating import Room
@@ -182,6 +183,13 @@ class Names:
     names: dict[str, str]
 
 
+@dataclass(frozen=True, slots=True)
+class LogInAnswer:
+    """The response to a step of a log-in. ``error`` is 0 if the broker goes on with it."""
+
+    error: int
+
+
 Content: TypeAlias = (
     Produce
     | ProduceAnswer
@@ -195,6 +203,7 @@ Content: TypeAlias = (
     | JoiningAnswer
     | Markers
     | Names
+    | LogInAnswer
 )
 
 
@@ -421,6 +430,10 @@ def _read_names(message: Any, version: int) -> Names:
     )
 
 
+def _read_log_in_answer(message: Any, _version: int) -> LogInAnswer:
+    return LogInAnswer(message.error_code)
+
+
 READERS: Final[dict[tuple[str, Direction], tuple[Any, Any]]] = {
     (Api.PRODUCE, Direction.REQUEST): (ProduceRequest, _read_produce),
     (Api.PRODUCE, Direction.RESPONSE): (ProduceResponse, _read_produce_answer),
@@ -448,4 +461,6 @@ READERS: Final[dict[tuple[str, Direction], tuple[Any, Any]]] = {
     (Api.WRITE_TXN_MARKERS, Direction.REQUEST): (WriteTxnMarkersRequest, _read_markers),
     (Api.TXN_OFFSET_COMMIT, Direction.REQUEST): (TxnOffsetCommitRequest, _read_txn_commit),
     (Api.TXN_OFFSET_COMMIT, Direction.RESPONSE): (TxnOffsetCommitResponse, _read_commit_answer),
+    (Api.SASL_HANDSHAKE, Direction.RESPONSE): (SaslHandshakeResponse, _read_log_in_answer),
+    (Api.SASL_AUTHENTICATE, Direction.RESPONSE): (SaslAuthenticateResponse, _read_log_in_answer),
 }

@@ -262,6 +262,8 @@ class KafkaSession:
         if isinstance(content, codec.Names):
             self._names.update(content.names)
             return NOTHING
+        if isinstance(content, codec.LogInAnswer):
+            return Insight(error=content.error or None)
         if isinstance(content, codec.Fetch) and content.follower < 0:
             frame.facts["committed_only"] = content.read_committed
         asks, name = frame.way is Direction.REQUEST, f"{self._conn}:{frame.corr}"

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Final
 from harness.model import events as kinds
 from harness.model.events import ConnPhase
 from harness.pipelines.dialects import SPOKEN, Moment
-from harness.protocols.kafka.steps import Api
+from harness.protocols.kafka.steps import LOGIN, Api, error_name
 from harness.protocols.recognising import NAMES, TLS, recognise
+from harness.wire.protocol import UNKNOWN
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -47,11 +48,11 @@ class Hints:
         )
 
     def unread(self) -> bool:
-        """Say whether a connection of the stage began with bytes of another protocol. That voids
-        the cell, and waiting does not help.
+        """Say whether the wire has given up reading a connection of the stage. That voids the cell,
+        and waiting does not help.
         """
         unread = self._scene.so_far.of(kinds.Undecodable)
-        return any(event.role == self._role and event.first is not None for event in unread)
+        return any(event.role == self._role and event.api == UNKNOWN for event in unread)
 
     def _why_connected(self) -> str:
         """Say what a stage that is connected did not do; an empty text if it sends or reads."""
@@ -79,8 +80,10 @@ class Hints:
         """Say why a broker does not let the stage in; an empty text if nothing is known."""
         role, so_far, otherwise = self._role, self._scene.so_far, self._otherwise
         unread = [event for event in so_far.of(kinds.Undecodable) if event.role == role]
-        if stray := [event for event in unread if event.api == "unknown"]:
-            return self._why_unread(recognise(bytes.fromhex(stray[0].first or "")))
+        if stray := [event for event in unread if event.api == UNKNOWN]:
+            if stray[0].first is None:  # it began as declared: the wire says what came then
+                return str(stray[0].because)
+            return self._why_unread(recognise(bytes.fromhex(stray[0].first)))
         if why := [e.because for e in unread if e.api == Api.SASL_HANDSHAKE.label]:
             return str(why[0])
         if (
@@ -88,6 +91,8 @@ class Hints:
             and "SASL" not in self._listens
         ):
             return f"it logs in by SASL, but the run's listeners have no SASL: {otherwise}"
+        if why := self._why_not_logged_in():
+            return why
         refused = [
             str(e.because)
             for e in so_far.of(kinds.Conn)
@@ -96,6 +101,19 @@ class Hints:
         return next(
             (because for because in refused if "TLS" in because or "certificate" in because), ""
         )
+
+    def _why_not_logged_in(self) -> str:
+        """Say which error the broker gave to the stage's log-in; an empty text if it gave none."""
+        for event in self._scene.so_far.of(kinds.Frame):
+            if event.role == self._role and event.api in LOGIN and event.error:
+                about = (
+                    "{mechanism}" if event.api == Api.SASL_HANDSHAKE else "{username} and {password}"
+                )
+                return (
+                    f"the broker refused its log-in ({error_name(int(event.error))}): pass it "
+                    f"{about} in its environment"
+                )
+        return ""
 
     def _why_unread(self, spoken: str | None) -> str:
         """Say what to set if a connection cannot be read. ``spoken``: its protocol, if known."""
