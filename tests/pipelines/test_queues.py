@@ -15,15 +15,19 @@ from harness.faults import Kill
 from harness.judge.verdict import Kind
 from harness.matrix.checking import Check, seen_in
 from harness.matrix.progress import make_progress
+from harness.model import events as kinds
+from harness.model.places import Waiting
 from harness.model.scenario import Deployment, NotApplicable, Role
 from harness.pipelines import DeclarationError, failure_points, read_pipeline
 from harness.pipelines.declaration import Input, InputKind, Output, OutputKind, Stage
-from harness.run.queues import Count
+from harness.run.queues import Count, Message
 from harness.systems.declared.found import Found, Result
 from harness.systems.declared.nodes import StageError
 from harness.systems.declared.queue import Queue
 from harness.systems.declared.system import DeclaredSystem
 from tests.judge.growing import tell
+from tests.judge.scenes import Kept
+from tests.pipelines.scenes import KILLS
 from tests.pipelines.test_check import EXAMPLES, Silent, check
 
 if TYPE_CHECKING:
@@ -197,6 +201,57 @@ def test_a_slow_consumer_is_not_one_that_never_acknowledges(
             queue.trouble()
     else:
         assert queue.trouble() == "0 messages are ready, 3 in flight, 0 scheduled"
+
+
+@dataclasses.dataclass
+class Journal:
+    """A broker that serves one cell after the other: what each of its queues has had stays."""
+
+    held: dict[str, list[Message]]
+
+    def queue(self, name: str) -> str:
+        """Return its name."""
+        return name
+
+    def dead_letters(self, queue: str) -> str:
+        """Return the name of the queue for its dead letters."""
+        return f"DLQ.{queue}"
+
+    def messages(self, queue: str) -> list[Message]:
+        """Return every copy."""
+        return self.held.get(queue, [])
+
+    def count(self, queue: str) -> Count:
+        """Return what waits."""
+        return Count(sum(each.waiting is not None for each in self.messages(queue)))
+
+
+def test_what_earlier_cells_have_left_is_not_of_this_one(scenes: Scenes) -> None:
+    """A lane's broker serves cell after cell. A dead letter of an earlier one waits for ever, and
+    ids that a program makes itself come again.
+    """
+    journal, kept = Journal({}), Kept()
+    named = {"dead_letters": "DLQ.parcels"}
+    scene = scenes("parcels", fault=KILLS, broker=journal, history=kept, pipeline=named)
+    [one, two, *_] = [scene.cell.in_hand(each) for each in scene.load.records]
+
+    def copy(place: str, text: str, waiting: Waiting | None = None) -> Message:
+        return Message(place, place, text.encode(), waiting=waiting)
+
+    journal.held = {
+        "parcels": [copy("1:1", "theirs"), copy("1:2", one)],
+        "DLQ.parcels": [copy("1:3", "theirs", Waiting.READY), copy("1:4", one, Waiting.READY)],
+    }
+    found = Found(scene)
+    found.rows = lambda: ()  # type: ignore[method-assign]
+    queue = Queue(scene, found)
+    queue.begin()
+    journal.held["parcels"].append(copy("1:5", two))
+    journal.held["DLQ.parcels"].append(copy("1:6", two, Waiting.READY))
+    assert found.set_aside() == {scene.load.records[1].id}
+    queue.observe()
+    assert kept.of(kinds.STORED, "place") == [("1:5",), ("1:6",)]
+    assert kept.of(kinds.COUNTED, "ready") == [(0,), (1,)]
 
 
 @pytest.fixture(scope="module")

@@ -111,14 +111,18 @@ def test_who_has_ended_will_not_be_ready_later(scenes: Scenes) -> None:
         (
             "SaslAuthenticate",
             58,
-            "the broker refused its log-in (SASL_AUTHENTICATION_FAILED): pass it {username} and "
-            "{password} in its environment",
+            (
+                "the broker refused its log-in (SASL_AUTHENTICATION_FAILED): pass it {username} "
+                "and {password} in its environment"
+            ),
         ),
         (
             "SaslHandshake",
             33,
-            "the broker refused its log-in (UNSUPPORTED_SASL_MECHANISM): pass it {mechanism} in "
-            "its environment",
+            (
+                "the broker refused its log-in (UNSUPPORTED_SASL_MECHANISM): pass it {mechanism} "
+                "in its environment"
+            ),
         ),
     ],
 )

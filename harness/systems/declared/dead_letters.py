@@ -42,7 +42,7 @@ class DeadMessages:
             return set()
         return {
             next(iter(self._ids_of(message.value)), None)
-            for message in self._scene.queues.messages(self._queue)
+            for message in self._scene.leftovers.messages(self._queue)
             if message.waiting in MOVABLE
         }
 

@@ -107,7 +107,9 @@ class Hints:
         for event in self._scene.so_far.of(kinds.Frame):
             if event.role == self._role and event.api in LOGIN and event.error:
                 about = (
-                    "{mechanism}" if event.api == Api.SASL_HANDSHAKE else "{username} and {password}"
+                    "{mechanism}"
+                    if event.api == Api.SASL_HANDSHAKE
+                    else "{username} and {password}"
                 )
                 return (
                     f"the broker refused its log-in ({error_name(int(event.error))}): pass it "

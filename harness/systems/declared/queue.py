@@ -62,7 +62,8 @@ class Queue:
         return self._broker.queue(self._scene.pipeline.topic)
 
     def begin(self) -> None:
-        """Do nothing: the queue is new, and a consumer's death ends its connection."""
+        """Note what earlier cells of this broker have left: it is not this cell's."""
+        self._scene.leftovers.note(self._name, self._broker.dead_letters(self._name))
 
     def checks(self) -> Sequence[Check]:
         """Return the check that the queue is empty."""
@@ -119,11 +120,12 @@ class Queue:
         scene, broker, name = self._scene, self._broker, self._name
         aside = broker.dead_letters(name)
         queues = {Hop.TOPIC: name, Hop.ASIDE: aside}
-        counts = {hop: broker.count(queue) for hop, queue in queues.items()}
+        ours = scene.leftovers
+        counts = {hop: ours.count(queue) for hop, queue in queues.items()}
         rows = self._found.rows()
         found = self._found.results_in(rows) if self._found.totals is None else []
         self._found.check_ids("row of the output", found)
-        held = {hop: broker.messages(queue) for hop, queue in queues.items()}
+        held = {hop: ours.messages(queue) for hop, queue in queues.items()}
         self._ends.observe_source()
         origins = self._observe_queue(Hop.TOPIC, name, held[Hop.TOPIC], counts[Hop.TOPIC])
         self._observe_queue(Hop.ASIDE, aside, held[Hop.ASIDE], counts[Hop.ASIDE])

@@ -62,9 +62,7 @@ class OwnQueues:
         security: DeclaredSecurity | None,
         roles: tuple[str, ...] = (),
     ) -> QueueBrokers:
-        """Return a broker that is not started yet. Each cell has its own, because a journal holds
-        all that a broker ever held.
-        """
+        """Return a broker that is not started yet. It serves one cell at a time."""
         del need, security, roles
         return QueueBrokers(self._launcher, directory, self._protocol)
 
@@ -136,7 +134,7 @@ class QueueBrokers:
         """Do nothing: a queue exists as soon as a client names it."""
 
     def clean(self, topics: Iterable[str]) -> None:
-        """Do nothing: no other cell ran on this broker."""
+        """Do nothing: what an earlier cell left is noted, and not counted (``Leftovers``)."""
 
     def check(self) -> None:
         """Raise EnvironmentFailure if the guardian or the wire died by itself."""

@@ -14,6 +14,7 @@ from harness.model.identity import REGISTRY
 from harness.pipelines.braces import fill
 from harness.run.scene import CellScene
 from harness.runtimes.ports import PortLease
+from harness.systems.declared.leftovers import Leftovers
 from harness.systems.declared.outputs import Columns
 from harness.systems.declared.sighted import Sighted
 from harness.systems.declared.silence import Silences, place_of
@@ -87,6 +88,7 @@ class Scene(CellScene):
         self.lease = PortLease(1)
         self.of_services: dict[str, object] = {}
         """The values of the services' names in braces: ``NAME.port`` and ``NAME.dir``."""
+        self.leftovers = Leftovers(lambda: self.queues)
 
     @property
     def faultless(self) -> bool:

@@ -1,0 +1,48 @@
+"""What earlier cells left on a queue broker: a lane's broker serves one cell after the other, and
+its journal holds all that it ever held.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from harness.run.queues import Count, Message, QueueBroker
+
+
+class Leftovers:
+    """The copies in queues that are older than a cell. ``broker``: returns the broker."""
+
+    def __init__(self, broker: Callable[[], QueueBroker]) -> None:
+        self._broker = broker
+        self._places: dict[str, frozenset[str]] = {}
+
+    def note(self, *queues: str) -> None:
+        """Note which copies queues have had before the cell begins."""
+        for queue in queues:
+            held = self._broker().messages(queue)
+            self._places[queue] = frozenset(message.place for message in held)
+
+    def messages(self, queue: str) -> Sequence[Message]:
+        """Return every copy that a queue has had in this cell."""
+        return self._split(queue)[0]
+
+    def count(self, queue: str) -> Count:
+        """Return how many messages of this cell wait in a queue, as the broker itself says."""
+        count = self._broker().count(queue)
+        if not self._places.get(queue):
+            return count
+        older = self._split(queue)[1]
+        waits = sum(message.counts for message in older if message.waiting is not None)
+        return replace(count, ready=count.ready - waits)
+
+    def _split(self, queue: str) -> tuple[list[Message], list[Message]]:
+        """Return the copies of this cell, and the older ones."""
+        places = self._places.get(queue, frozenset())
+        found: tuple[list[Message], list[Message]] = [], []
+        for message in self._broker().messages(queue):
+            found[message.place in places].append(message)
+        return found
