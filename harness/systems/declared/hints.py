@@ -91,8 +91,8 @@ class Hints:
             and "SASL" not in self._listens
         ):
             return f"it logs in by SASL, but the run's listeners have no SASL: {otherwise}"
-        if why := self._why_not_logged_in():
-            return why
+        if said := self._why_not_logged_in():
+            return said
         refused = [
             str(e.because)
             for e in so_far.of(kinds.Conn)
