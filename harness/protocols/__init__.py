@@ -17,7 +17,9 @@ PROTOCOLS: Final = {
     "openwire": "harness.protocols.openwire.session:OpenWire",
     "postgres": "harness.protocols.postgres.session:Postgres",
     "pulsar": "harness.protocols.pulsar.session:Pulsar",
+    "service": "harness.protocols.service:Service",
     "stomp": "harness.protocols.stomp.session:Stomp",
+    "tcp": "harness.protocols.tcp.session:Tcp",
     "zookeeper": "harness.protocols.zookeeper.session:ZooKeeper",
 }
 """lostack's own protocols: the name that a route gives, and the class that reads it

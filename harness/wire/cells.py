@@ -75,11 +75,11 @@ class Cells:
         """Return the name of the process behind a client id; of a foreign client that is the whole
         of it.
 
-        On a route that a cell has claimed, the name is the route's: a program may have several
-        clients, which die together.
+        On a route that a cell has claimed, it is the route's role in that cell: a program may have
+        several clients and speak to several servers, and all of it dies together.
         """
-        if route is not None and route.name in self._by_route:
-            return f"route {route.name}"
+        if route is not None and (cell := self._by_route.get(route.name)) is not None:
+            return f"{route.role} of {cell.id}"
         return incarnation(client) if client.partition(".")[0] in self._by_key else client
 
     def of_route(self, name: str) -> WireCell | None:

@@ -72,6 +72,12 @@ class Speaker:
     """A request comes from nobody in particular: nothing must be said before it."""
     refused: Callable[[str], tuple[bytes, ...]] = lambda _: ()
     """Questions, in every version that there is, that can be refused."""
+    reads: bool = True
+    """It knows who its client is, what a frame is about, and where it ends. Else a frame is the
+    bytes that are there.
+    """
+    takes_anything: bool = False
+    """No bytes are unreadable to it."""
 
     def make(self) -> Protocol:
         """Make the protocol, as the wire does; a wrong one by its place."""
@@ -84,7 +90,18 @@ class Speaker:
     def rule(self, action: Action, direction: Direction = TO, **more: Any) -> Rule:
         """Make a rule for the question, or for its answer."""
         step = self.step if direction is TO else self.answered_by
-        return Rule("r", action, step, direction, record=RECORD, **more)
+        before = 0 if self.reads else sum(way is direction for way, _ in self.opening(""))
+        more = {"record": self.record, "occurrence": 1 + before, **more}
+        return Rule("r", action, step, direction, **more)
+
+    @property
+    def record(self) -> str | None:
+        """What the question and its answer are about, as far as it can tell."""
+        return RECORD if self.reads else None
+
+    def client(self, key: str) -> str:
+        """Return the name of a client of a cell."""
+        return f"{key}.consumer.1" if self.reads else ""
 
 
 def value(key: str) -> bytes:
@@ -330,6 +347,21 @@ def _zookeeper_large(_key: str, size: int) -> bytes:
     return struct.pack(">i", size - 4) + whole[4:-8] + struct.pack(">i", size - len(whole))
 
 
+# --- any other ------------------------------------------------------------------------------------
+
+
+def _tcp_opening(_key: str) -> list[Said]:
+    return [(TO, b"good day"), (FROM, b"what is it?")]
+
+
+def _tcp_question(key: str) -> list[Said]:
+    return [(TO, value(key))]
+
+
+def _tcp_large(_key: str, size: int) -> bytes:
+    return b"x" * min(size, 64)
+
+
 PROTOCOLS = {
     "amqp": Speaker(
         "amqp",
@@ -394,6 +426,16 @@ PROTOCOLS = {
         beat=_pulsar(Command.PING, {}),
         refused=lambda key: tuple(_pulsar_refused(key)),
     ),
+    "service": Speaker(
+        "service",
+        _postgres_opening,
+        _postgres_question,
+        pg.complete("COMMIT"),
+        "DatabaseCommit",
+        "DatabaseCommit",
+        _postgres_large,
+        takes_anything=True,
+    ),
     "stomp": Speaker(
         "stomp",
         _stomp_opening,
@@ -404,6 +446,17 @@ PROTOCOLS = {
         _stomp_large,
         beat=b"\n",
         refused=lambda key: tuple(_stomp_refused(key)),
+    ),
+    "tcp": Speaker(
+        "tcp",
+        _tcp_opening,
+        _tcp_question,
+        b"done",
+        "Turn",
+        "Turn",
+        _tcp_large,
+        reads=False,
+        takes_anything=True,
     ),
     "zookeeper": Speaker(
         "zookeeper",
@@ -454,7 +507,7 @@ class Ear:
             assert fed.size > 0
             if len(self._buffer) < fed.size:
                 return
-            if isinstance(fed, Frame) and self._way is TO:
+            if isinstance(fed, Frame):
                 self._session.sending(fed)
             whole, self._buffer = self._buffer[: fed.size], self._buffer[fed.size :]
             self._session.taken(self._way, fed.size)

@@ -2,7 +2,8 @@
 
 Only these two are frames, to which rules and holds apply and which have history lines. Other
 messages pass unchanged. A commit is a COMMIT, a statement outside a transaction block, or the Sync
-after several of those. The latter two are frames only if they commit records.
+after several of those. The latter two are frames only if they commit records; of somebody else's
+program, whose records are not looked for in statements, unless they only read.
 """
 
 from __future__ import annotations
@@ -36,6 +37,8 @@ if TYPE_CHECKING:
 
 VERSION: Final = 3
 """Of the protocol."""
+COMMITTED: Final = "committed"
+"""The outcome of a commit that was done."""
 _QUERY: Final = ord("Q")
 _LENGTH_BYTES: Final = 4
 Key: TypeAlias = tuple[str, str]
@@ -81,9 +84,11 @@ class Postgres:
 class PostgresSession:
     """The state of one connection, as far as the wire needs it to see what is committed."""
 
-    def __init__(self, conn: int, limit: int) -> None:
+    def __init__(self, conn: int, limit: int, *, foreign: bool = False) -> None:
+        """``foreign``: the program is somebody else's, whose every commit counts."""
         self._conn = conn
         self._limit = limit
+        self._foreign = foreign
         self._name: str | None = None
         self._started = False
         self._wants_encryption: int | None = None
@@ -198,7 +203,7 @@ class PostgresSession:
         commits = [number for number, each in enumerate(does) if each.commits]
         for each in does:
             self._does(each)
-        if self._implicit and self._records and not commits:
+        if does and not commits and self._commits_by_itself:
             commits.append(len(does) - 1)
         self._implicit = False
         commit = self._commit_of(size) if commits else None
@@ -223,16 +228,22 @@ class PostgresSession:
 
     def _sync(self, size: int) -> Commit | None:
         """Read a Sync. Outside of a transaction block it commits the statements before it."""
-        commit = self._commit_of(size) if self._implicit and self._records else None
+        commit = self._commit_of(size) if self._commits_by_itself else None
         self._implicit = False
         self._course.end(commit)
         return commit
 
+    @property
+    def _commits_by_itself(self) -> bool:
+        """Whether what was run outside a block is committed behind it, and a frame."""
+        return self._implicit and bool(self._foreign or self._records)
+
     def _does(self, does: Does) -> None:
         """Take note of what a statement does to the transaction."""
         course = self._course
-        if does is Does.NOTHING:
-            self._implicit = self._implicit or not course.in_block
+        if does in (Does.NOTHING, Does.READS):
+            writes = does is Does.NOTHING or not self._foreign
+            self._implicit = self._implicit or (writes and not course.in_block)
             return
         if does.ends and not does.commits:
             self._records.clear()
@@ -304,9 +315,12 @@ class PostgresSession:
     # -- what they are about -----------------------------------------------------------------------
 
     def read(self, frame: Frame, data: bytes | None, ledger: Any) -> Insight:  # noqa: ARG002 - it was heard
-        """Say whose records a COMMIT commits."""
+        """Say whose records a COMMIT commits; of an answer, also what else than that has become of
+        them.
+        """
         assert isinstance(frame, Commit)  # noqa: S101 - sessions get their own frames back
-        return Insight(Subject(_of(frame, ledger)))
+        failed = None if frame.outcome == COMMITTED else frame.outcome
+        return Insight(Subject(_of(frame, ledger)), error=failed)
 
     def sending(self, frame: Frame) -> None:
         """Do nothing: the frame was heard, and nothing is heard behind it before it goes."""

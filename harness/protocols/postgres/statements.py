@@ -28,6 +28,15 @@ _TOKEN: Final = re.compile(
     |.""",
     re.VERBOSE | re.DOTALL,
 )
+TELLING: Final = frozenset({b"(", b"INTO"})
+"""Words of a statement that are kept wherever they stand: a function may write, and INTO makes a
+table.
+"""
+READING: Final = frozenset(
+    b"CLOSE DEALLOCATE DECLARE DISCARD EXPLAIN FETCH LISTEN RESET SELECT SET SHOW TABLE UNLISTEN"
+    b" VALUES".split()
+)
+"""The first words of statements that write nothing, unless one of :data:`TELLING` is in them."""
 _COMMENT: Final = re.compile(rb"/\*|\*/")
 _PLAIN: Final = re.compile(rb"(?:[^']|'')*'?", re.DOTALL)
 _ESCAPED: Final = re.compile(rb"(?:[^'\\]|''|\\.)*'?", re.DOTALL)
@@ -37,6 +46,8 @@ class Does(Enum):
     """What a statement does to the transaction that it is in."""
 
     NOTHING = "nothing"
+    READS = "reads"
+    """Nothing, and it writes nothing, either."""
     BEGIN = "begin"
     COMMIT = "commit"
     COMMIT_AND_BEGIN = "commit and begin"
@@ -52,7 +63,7 @@ class Does(Enum):
     @property
     def ends(self) -> bool:
         """Whether the statement ends the transaction in which was written so far."""
-        return self not in (Does.NOTHING, Does.BEGIN)
+        return self not in (Does.NOTHING, Does.READS, Does.BEGIN)
 
     @property
     def leaves_open(self) -> bool:
@@ -71,7 +82,10 @@ def read(text: bytes) -> list[Does]:
     True
     >>> statements = b"commit work and chain; COMMIT PREPARED 'x'; prepare transaction 'x'; "
     >>> read(statements + b"select $q$;commit;$q$") == [
-    ...     Does.COMMIT_AND_BEGIN, Does.NOTHING, Does.PREPARE, Does.NOTHING]
+    ...     Does.COMMIT_AND_BEGIN, Does.NOTHING, Does.PREPARE, Does.READS]
+    True
+    >>> read(b"select 1 from seen where id = 'a'; select book('a'); select 1 into b") == [
+    ...     Does.READS, Does.NOTHING, Does.NOTHING]
     True
     """
     return [_does(words) for words in statements(text)]
@@ -98,10 +112,10 @@ def statements(text: bytes) -> Iterator[list[bytes]]:
             at = _behind_comment(text, at)
         elif kind != "space":
             at = _behind_string(text, at, found)
-            if len(words) < MOST_WORDS:
-                words.append(
-                    found["word"].upper() if found["word"] and not found["string"] else b"?"
-                )
+            word = found["word"].upper() if found["word"] and not found["string"] else b"?"
+            word = found[0] if found[0] in TELLING else word
+            if len(words) < MOST_WORDS or (word in TELLING and word not in words):
+                words.append(word)
     if words:
         yield words
 
@@ -148,4 +162,4 @@ def _does(words: list[bytes]) -> Does:
             return Does.COMMIT_AND_BEGIN if chained else Does.COMMIT
         case [b"ROLLBACK" | b"ABORT", *_] if b"TO" not in words:
             return Does.ROLLBACK_AND_BEGIN if chained else Does.ROLLBACK
-    return Does.NOTHING
+    return Does.READS if words[0] in READING and not TELLING & {*words} else Does.NOTHING

@@ -1,0 +1,1 @@
+"""Any bytes over TCP: turns, whatever is spoken."""

@@ -1,0 +1,125 @@
+"""A connection whose protocol nobody reads: it has turns, of which the client's are questions and
+the server's are answers.
+
+A turn begins with the first byte of a direction after bytes of the other one. All bytes that are
+there by then are its frame, to which rules and holds apply. What comes behind them belongs to the
+turn and passes in order. So a held turn stands still whole, and of a dropped one nothing arrives.
+TLS passes as any other bytes do.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from harness.protocols.tcp.steps import STEPS, Exchange
+from harness.wire.protocol import Between, Frame, Immovable, Insight, UnableError
+from harness.wire.rules import Direction
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from harness.model.identity import Identity
+    from harness.wire.protocol import Data, Fed, Line, Move
+
+VERSION: Final = 0
+"""Nobody knows of which version the bytes are."""
+
+
+@dataclass(slots=True, eq=False)
+class Turn(Frame):
+    """The beginning of a turn. ``way``: its direction."""
+
+    way: Direction = Direction.REQUEST
+
+
+class Tcp:
+    """Turns, as the wire reads them."""
+
+    name = "tcp"
+    steps = STEPS
+
+    def learn(self, names: Mapping[str, str]) -> None:
+        """Do nothing: there are no topics."""
+
+    def ledger(self, key: str, identity: Identity | None) -> None:
+        """Return nothing: there is nothing to keep of a cell."""
+
+    def session(self, conn: int, *, limit: int) -> TcpSession:  # noqa: ARG002 - no frame is read
+        """Return the state of a new connection."""
+        return TcpSession(conn)
+
+
+class TcpSession:
+    """The state of one connection: whose turn it is."""
+
+    def __init__(self, conn: int) -> None:
+        self._conn = conn
+        self._speaks: Direction | None = None
+        """Whose turn it is; ``None``: nobody has spoken yet."""
+        self._asked = 0
+        """How many turns the client has begun, ..."""
+        self._sent = 0
+        """... and the last of them that has gone to the server."""
+        self._heard: dict[Direction, Fed] = {}
+        """What was fed and not taken."""
+
+    def feed(self, way: Direction, data: Data) -> Fed:
+        """Return the beginning of a turn, or bytes that go on with it."""
+        if way not in self._heard:
+            size = len(data)
+            self._heard[way] = Between(size) if way is self._speaks else self._turn(way, size)
+        return self._heard[way]
+
+    def taken(self, way: Direction, size: int) -> None:  # noqa: ARG002 - all that was fed
+        """Take note that bytes have left the buffer."""
+        self._heard.pop(way, None)
+
+    def _turn(self, way: Direction, size: int) -> Turn:
+        if way is Direction.REQUEST:
+            self._asked += 1
+            facts = {"version": VERSION, "corr": self._asked}
+            return Turn(str(Exchange.TURN), size, id=self._asked, facts=facts, way=way)
+        answers = (self._sent,) if self._sent else ()  # a server that speaks first answers nobody
+        facts = {"version": VERSION, "corr": self._sent}
+        return Turn(str(Exchange.TURN), size, answers=answers, facts=facts, way=way)
+
+    def read(self, frame: Frame, data: bytes | None, ledger: Any) -> Insight:  # noqa: ARG002 - nobody can
+        """Return nothing: nobody knows what a turn is about."""
+        return Insight()
+
+    def sending(self, frame: Frame) -> None:
+        """Take note whose turn it is from now on."""
+        assert isinstance(frame, Turn)  # noqa: S101 - sessions get their own frames back
+        self._speaks = frame.way
+        if isinstance(frame.id, int):
+            self._sent = frame.id
+
+    def settled(self, frame: Frame, ledger: Any, *, reached: bool) -> Iterable[Line]:  # noqa: ARG002 - as above
+        """Return no line: a turn names no record."""
+        return ()
+
+    def refuse(self, frame: Frame, data: bytes, error: str) -> bytes:  # noqa: ARG002 - none of them can
+        """Raise UnableError: nobody knows how the server refuses.
+
+        Raises:
+            UnableError: always.
+        """
+        raise UnableError(f"a {frame.step} cannot be refused by {error}")
+
+    def move(self, frame: Frame, data: bytes) -> Move | Immovable:  # noqa: ARG002 - none of them is
+        """Return that the bytes belong to their connection: nobody knows what must stand before
+        them.
+        """
+        return Immovable("belongs to its connection, of which nobody knows the protocol")
+
+    def owner(self) -> str:
+        """Return no name: a client gives none that could be read."""
+        return ""
+
+    def silence_s(self, way: Direction) -> None:
+        """Return ``None``: a connection may be silent."""
+
+    def ended(self, by: str, ledger: Any) -> Iterable[Line]:  # noqa: ARG002 - nobody's end is told
+        """Return no line."""
+        return ()
