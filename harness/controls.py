@@ -29,7 +29,8 @@ class OnWire:
     one before it). ``since`` is for frames that name no record, such as a heartbeat: they are
     counted after another trigger has fired. If ``since`` is a frame, counting starts with the next
     frame. If it is a failpoint, the process waits there until this trigger is armed. If both
-    triggers have the same role, they are about the same process.
+    triggers have the same role, they are about the same process. ``node``: only frames of
+    connections to this server count.
     """
 
     role: Role
@@ -38,6 +39,7 @@ class OnWire:
     offset: int = 0
     occurrence: int = 1
     since: Trigger | None = None
+    node: str | None = None
 
     @property
     def at_target(self) -> bool:

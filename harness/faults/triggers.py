@@ -25,6 +25,7 @@ def rule_at(at: OnWire, action: Action, name: str = "fault", **more: Any) -> Rul
         api=at.api,
         direction=at.direction,
         occurrence=at.occurrence,
+        node=at.node,
         granted=granted,
         **more,
     )

@@ -226,7 +226,8 @@ class Firing:
         """Return the process whose connection the trigger was hit on, where that was asked of the
         kernel.
         """
-        conns = {e.conn for e in self.hits if isinstance(e, kinds.Rule)} - {None}
+        rules = [e for e in self.hits if isinstance(e, kinds.Rule)]
+        conns = {e.conn for e in [e for e in rules if e.rule == "fault"] or rules} - {None}
         return next((e.pid for e in self.history.of(kinds.Owner) if e.conn in conns), None)
 
     def drained_before(self, event: kinds.Event) -> bool:

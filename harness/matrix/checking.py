@@ -16,6 +16,7 @@ from harness.model.history import HISTORY, HistoryError, read_history
 from harness.model.keep import Keep
 from harness.model.rhythm import UNSEEN, Rhythm
 from harness.model.scenario import NotApplicable, Role
+from harness.pipelines.at_services import AT_SERVICE, STEPS, Said, said_in
 from harness.pipelines.cells import NO_FAULT, aim, cells_of, failure_points, left_over
 from harness.pipelines.declaration import InputKind
 from harness.pipelines.dialects import Moment
@@ -78,6 +79,8 @@ class Seen:
     """The moments of a record that were seen, each with the step of the protocol."""
     share: Share = field(default_factory=Share)
     rhythm: Rhythm = UNSEEN
+    said: Mapping[str, Said] = field(default_factory=dict)
+    """What it said to each service."""
 
     @property
     def steps(self) -> frozenset[str]:
@@ -235,6 +238,7 @@ class Check:
             fetching,
             written,
             moments={role: one.moments for role, one in seen.items()} if seen else None,
+            said={role: one.said for role, one in seen.items()} if seen else None,
             sending=[role for role in self._reading() if self._may_send(role, seen, only)],
             rhythms={role: one.rhythm for role, one in seen.items()} if seen else None,
             attached=self.system.attached,
@@ -302,7 +306,7 @@ def seen_in(result: CellResult) -> dict[str, Seen]:
         history = read_history(result.directory / HISTORY)
     except HistoryError:
         return {}
-    both = list(history.of(kinds.Frame))
+    both = [event for event in history.of(kinds.Frame) if event.api not in STEPS]
     frames = [event for event in both if event.dir == Direction.REQUEST]
     of = {str(e.conn): str(e.role) for e in frames}
     about = list(history.of(kinds.Sent, kinds.Committed))
@@ -310,6 +314,7 @@ def seen_in(result: CellResult) -> dict[str, Seen]:
     seconds = (max(moments) - min(moments)) / 1e9 if moments else 0.0
     of_records = moments_in(history.of(*TOLD), both)
     shares, rhythms = shares_in(history, of), rhythms_in(history, of)
+    said = said_in(history, result.plan.target)
     owners = list(history.of(kinds.Owner))
     written = {
         e.role: Written(e.made, e.records, e.because, e.files) for e in history.of(kinds.Writes)
@@ -327,6 +332,7 @@ def seen_in(result: CellResult) -> dict[str, Seen]:
             of_records.get(role, {}),
             shares.get(role, Share()),
             rhythms.get(role, UNSEEN),
+            said.get(role, {}),
         )
         for role in sorted({str(e.role) for e in frames})
     }
@@ -439,8 +445,9 @@ def untried(pipeline: Pipeline, scenarios: Sequence[Scenario]) -> tuple[str, ...
     """Return a sentence for each stage that no scenario kills: its behaviour in a crash is
     untested.
 
-    Also for a reader that keeps its own position, if no scenario kills it at a durable write. Then
-    a crash between result and position is untested, and that is where such programs fail.
+    Also for a reader that keeps its own position, if no scenario kills it at a durable write, or at
+    what it says to a service. Then a crash between result and position is untested, and that is
+    where such programs fail.
     """
     found = []
     for stage in pipeline.stages:
@@ -456,11 +463,12 @@ def untried(pipeline: Pipeline, scenarios: Sequence[Scenario]) -> tuple[str, ...
             why = f" ({reasons[0]})" if reasons else ""
             found.append(f"The {stage.known} is not tried: no failure point kills it{why}.")
             continue
-        at_writes = [s.expect[pipeline.claims] for s in kills if s.failure_point == AT_WRITE]
+        between = [s for s in kills if s.failure_point in (AT_WRITE, AT_SERVICE)]
+        at_writes = [s.expect[pipeline.claims] for s in between if s.failure_point == AT_WRITE]
         if (
             stage.position == "elsewhere"
             and at_writes
-            and all(isinstance(each, NotApplicable) for each in at_writes)
+            and all(isinstance(s.expect[pipeline.claims], NotApplicable) for s in between)
         ):
             why = next(each.because for each in at_writes if isinstance(each, NotApplicable))
             found.append(
@@ -492,8 +500,7 @@ def explanation(
             )
         if told := _share(one.share):
             yield f"    {told}"
-        if one.written.made:
-            yield f"    durable writes behind the record: {_asked(one.written.counts)}"
+        yield from _behind_the_record(one)
     if short:
         yield (
             "  a fault may strike many records at once; a cell in which no other record moves "
@@ -509,6 +516,14 @@ def explanation(
         expectation = scenario.expect[pipeline.claims]
         if isinstance(expectation, NotApplicable):
             yield f"  not {scenario.id}: {expectation.because}"
+
+
+def _behind_the_record(one: Seen) -> Iterator[str]:
+    """Say what a stage has written and said to services since it was given the target."""
+    if one.written.made:
+        yield f"    durable writes behind the record: {_asked(one.written.counts)}"
+    for service, said in one.said.items():
+        yield f"    said to the {service} behind the record: {_asked(said.counts)}"
 
 
 def _share(share: Share) -> str:

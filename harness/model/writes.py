@@ -121,7 +121,7 @@ def chosen(made: Mapping[str, Sequence[int]], records: int) -> tuple[Point, ...]
     ]
     kept: list[Point] = []
     for found in (changes, flushes, plain):
-        kept += _thinned(found, MOST - len(kept))
+        kept += thinned(found, MOST - len(kept))
     return tuple(kept)
 
 
@@ -144,7 +144,7 @@ def _tried(made: Mapping[str, Sequence[int]], call: str, records: int) -> range:
     return range(1, min(unit, sure) + 1)
 
 
-def _thinned(found: Sequence[T], most: int) -> Sequence[T]:
+def thinned(found: Sequence[T], most: int) -> Sequence[T]:
     """Return at most ``most`` of the points, evenly spread, alternating between the two sides of a
     call.
     """

@@ -20,6 +20,7 @@ from harness.model.secrets import masked_settings
 from harness.model.semantics import Anomaly, Guarantee, forbids
 from harness.model.states import Hop
 from harness.pipelines.aggregates import Of, amounts, spread
+from harness.pipelines.at_services import is_spare, service_points
 from harness.pipelines.braces import fill
 from harness.pipelines.declaration import InputKind, OutputKind, RepeatedIdError
 from harness.pipelines.dialects import LINES, Moment
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
     from harness.model.record import Record
     from harness.model.rhythm import Rhythm
     from harness.model.scenario import Fault
+    from harness.pipelines.at_services import Said
     from harness.pipelines.declaration import Pipeline
     from harness.pipelines.dialects import Dialect
     from harness.pipelines.firsts import OfReader
@@ -237,6 +239,7 @@ def failure_points(
     writes: Mapping[str, Written] | None = None,
     *,
     moments: Mapping[str, Mapping[Moment, str]] | None = None,
+    said: Mapping[str, Mapping[str, Said]] | None = None,
     sending: Collection[str] = (),
     rhythms: Mapping[str, Rhythm] | None = None,
     attached: bool = False,
@@ -246,9 +249,10 @@ def failure_points(
 
     The dry run gives, for each role: ``requests``, the steps seen on its connections;
     ``processes``, how many of its processes fetched; ``writes``, its durable writes; ``moments``,
-    at which step each moment of a record was seen. Without them, only the pipeline's roles decide
-    what applies. ``sending``: the stages that sent records; a consumer among them, which sets
-    records aside, has the points of a processor, too. ``rhythms``: how they saved their positions.
+    at which step each moment of a record was seen; ``said``, what it said to each service. Without
+    them, only the pipeline's roles decide what applies. ``sending``: the stages that sent records;
+    a consumer among them, which sets records aside, has the points of a processor, too.
+    ``rhythms``: how they saved their positions.
     ``attached``: lostack did not start the broker, and so must not kill it.
     """
     found, dialect = [_without_fault(pipeline)], pipeline.dialect
@@ -297,6 +301,13 @@ def failure_points(
     found += [
         each for service in pipeline.services for each in _of_service(pipeline, service, requests)
     ]
+    found += [
+        replace(
+            _scenario(pipeline, each.name, each.fault, each.because, each.reason),
+            failure_point=each.point,
+        )
+        for each in service_points(pipeline, said)
+    ]
     reading = [stage.known for stage in pipeline.stages if stage.reads]
     learnt = None if rhythms is None else learnt_of(requests, moments, writes, rhythms)
     return (
@@ -332,13 +343,13 @@ def _of_reader(
 
 
 def left_over(pipeline: Pipeline, point: Scenario) -> bool:
-    """Return whether a point is a spare name for durable writes that the dry run did not need. A
-    stage's first is no spare.
+    """Return whether a point is a spare name, for durable writes or for what is said to services,
+    that the dry run did not need. A stage's first is no spare.
     """
-    unused = point.failure_point == AT_WRITE and isinstance(
-        point.expect[pipeline.claims], NotApplicable
+    spare = point.failure_point == AT_WRITE and not point.id.endswith("-1")
+    return isinstance(point.expect[pipeline.claims], NotApplicable) and (
+        spare or is_spare(point.failure_point, point.id)
     )
-    return unused and not point.id.endswith("-1")
 
 
 def cells_of(

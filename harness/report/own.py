@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from harness.model import events as kinds
 from harness.model.events import Direction
+from harness.pipelines.at_services import STEPS
 from harness.report.reading import lines_of
 from harness.report.summary import is_own
 
@@ -58,7 +59,11 @@ def clients_of(result: CellResult) -> dict[str, tuple[str, ...]]:
         for stage in result.plan.settings.get("stages", ())
         if isinstance(stage, dict)
     ]
-    frames = [event for event in lines_of(result, kinds.Frame) if event.dir == Direction.REQUEST]
+    frames = [
+        event
+        for event in lines_of(result, kinds.Frame)
+        if event.dir == Direction.REQUEST and event.api not in STEPS
+    ]
     found = {}
     for role in roles:
         mine = [frame for frame in frames if frame.role == role]

@@ -48,7 +48,7 @@ class Carried:
     @property
     def header(self) -> Header:
         """The frame's header, by which rules select first."""
-        return Header(self.role, self.client, self.frame.step, self.direction)
+        return Header(self.role, self.client, self.frame.step, self.direction, self.node)
 
     def fields(self) -> dict[str, Any]:
         """Return the fields of its history line."""

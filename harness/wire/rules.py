@@ -112,7 +112,7 @@ class How(StrEnum):
 
 CONTENT = ("record", "topic", "transactional_id")
 """Selectors of a rule that need the frame's content, not only its header."""
-_TEXT: Final = ("api", "role", "client", *CONTENT, "error", "since")
+_TEXT: Final = ("api", "role", "node", "client", *CONTENT, "error", "since")
 _PLAIN: Final[Mapping[str, Any]] = {
     "id": str,
     **dict.fromkeys(_TEXT, (str, NoneType)),
@@ -148,6 +148,7 @@ class Rule:
     api: str | None = None
     direction: Direction = Direction.REQUEST
     role: str | None = None
+    node: str | None = None
     client: str | None = None
     record: str | None = None
     topic: str | None = None
@@ -289,6 +290,7 @@ class Header:
     client: str
     api: str
     direction: Direction
+    node: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -322,6 +324,7 @@ class ArmedRule:
             rule.direction is header.direction
             and (rule.api is None or rule.api == header.api)
             and (rule.role is None or rule.role == header.role)
+            and (rule.node is None or rule.node == header.node)
             and (
                 rule.client is None
                 or is_prefix(rule.client.replace("{key}", self.key), header.client)

@@ -118,6 +118,7 @@ class Scenes:
             learnt=Learnt(),
         )
         self._ends.callback(scene.lease.close)
+        self._ends.callback(scene.ways.close)
         tell(scene.history_folder, *events)
         return scene
 

@@ -16,7 +16,7 @@ from tests.contract.protocols import Ear
 from tests.wire import test_postgres as pg
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from harness.wire.protocol import Protocol
 
@@ -220,7 +220,7 @@ def _some(chance: random.Random) -> bytes:
     return chance.randbytes(chance.randrange(1, 40))
 
 
-_WORDS: Sequence = (
+_WORDS: Sequence[Callable[[random.Random], bytes]] = (
     _some,
     lambda _: pg.startup("a"),
     lambda _: SSL,

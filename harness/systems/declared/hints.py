@@ -37,7 +37,8 @@ class Hints:
         """
         if why := self._why_not_let_in():
             return why
-        if any(e.role == self._role for e in self._scene.so_far.of(kinds.Conn)):
+        conns = self._scene.so_far.of(kinds.Conn)
+        if any(e.role == self._role and e.node not in self._services for e in conns):
             return self._why_connected()
         at = f"it sent no request to {self._scene.brokers.bootstrap(self._role)}"
         if self._has_ended():
@@ -46,6 +47,10 @@ class Hints:
             f"{at}: pass {{bootstrap}} to it as an argument or in its environment; if it only "
             "takes long to start, set ready_within_s"
         )
+
+    @property
+    def _services(self) -> set[str]:
+        return {service.name for service in self._scene.pipeline.services}
 
     def unread(self) -> bool:
         """Say whether the wire has given up reading a connection of the stage. That voids the cell,

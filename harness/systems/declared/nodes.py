@@ -283,7 +283,10 @@ class CommandNode:
         return None if pid is None else (pid, command_of(pid) if pid else "")
 
     def _ports(self) -> set[int]:
-        return {int(at.rpartition(":")[2]) for at in str(self.values["bootstrap"]).split(",") if at}
+        """Return the ports at which the wire listens for this stage."""
+        brokers = (at.rpartition(":")[2] for at in str(self.values["bootstrap"]).split(",") if at)
+        services = (at for name, at in self.values.items() if name.endswith(".port"))
+        return {int(str(port)) for port in (*brokers, *services)}
 
     def trace(self, log: Path, point: Point | FirstWrites | None = None) -> None:
         """Log the durable writes of this incarnation from now on; stop a thread at a point if one

@@ -213,7 +213,7 @@ class Place:
     def open(self) -> None:
         """Open the cell on the wire."""
         scene, cell = self._scene, self._scene.cell
-        routes = scene.brokers.routes(*map(str, scene.roles))
+        routes = (*scene.brokers.routes(*map(str, scene.roles)), *scene.ways.names)
         scene.brokers.wire.open_cell(
             cell.id,
             cell.key,

@@ -14,6 +14,7 @@ from harness.model.identity import REGISTRY
 from harness.pipelines.braces import fill
 from harness.run.scene import CellScene
 from harness.runtimes.ports import PortLease
+from harness.systems.declared.by_wire import Ways
 from harness.systems.declared.leftovers import Leftovers
 from harness.systems.declared.outputs import Columns
 from harness.systems.declared.sighted import Sighted
@@ -89,6 +90,8 @@ class Scene(CellScene):
         self.of_services: dict[str, object] = {}
         """The values of the services' names in braces: ``NAME.port`` and ``NAME.dir``."""
         self.leftovers = Leftovers(lambda: self.queues)
+        self.ways = Ways(self.pipeline)
+        """The stages' own ports of the services, which are the wire's."""
 
     @property
     def faultless(self) -> bool:
@@ -166,9 +169,11 @@ class Scene(CellScene):
     def values(self, role: Role) -> Mapping[str, object]:
         """Return the values of the names in braces in a stage's part of the declaration."""
         stage = self.pipeline.stage(role)
-        return self.places(
-            self.brokers.bootstrap(role), in_image=stage is not None and bool(stage.image)
-        )
+        in_image = stage is not None and bool(stage.image)
+        return {
+            **self.places(self.brokers.bootstrap(role), in_image=in_image),
+            **self.ways.values(role),
+        }
 
     def places(self, bootstrap: str, *, in_image: bool) -> Mapping[str, object]:
         """Return the values of the names in braces for a program that is given these bootstrap

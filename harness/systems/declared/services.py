@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from harness.model.secrets import mask_file
 from harness.pipelines.programs import ONCE
 from harness.runtimes.ports import HOST, PortLease
+from harness.systems.declared.by_wire import Served
 from harness.systems.declared.nodes import CommandNode
 
 if TYPE_CHECKING:
@@ -137,7 +138,8 @@ class Services:
         return {each.service.known: lambda each=each: self._node(each) for each in self._placed}  # type: ignore[misc]
 
     def open(self) -> None:
-        """Start each service that is not up, and wait until it is ready.
+        """Start each service that is not up, and wait until it is ready; then let the wire listen
+        for the stages.
 
         Raises:
             StageError: a service ended, or is not ready in time.
@@ -150,10 +152,13 @@ class Services:
             each.node = self._make(each)
             each.node.start()
             each.node.await_ready()
+        ports = {each.service.name: each.lease.port for each in self._placed}
+        self._scene.ways.open(self._scene.brokers.wire, ports)
 
     def close(self) -> None:
         """Stop the services of this cell, even if stopping one of them fails."""
         with ExitStack() as ends:
+            ends.callback(self._scene.ways.close)
             for each in self._placed:
                 if each.service.anew != ONCE:
                     ends.callback(each.close)
@@ -161,7 +166,7 @@ class Services:
     def _node(self, each: Placed) -> Target:
         if each.node is None:
             raise RuntimeError(f"the service {each.service.name} was not started")
-        return each.node
+        return Served(each.node, self._scene.ways)
 
     def _go_on(self, node: CommandNode, history: HistoryWriter) -> None:
         """Let a service that is already up write its events to this cell's history."""
