@@ -129,7 +129,9 @@ def check(
             ):
                 progress.say(line)
             whole = [cell.scenario for cell in chain(*asked.plan(seen, ()))]
-            missed = untried(pipeline, whole)  # of all points: a choice leaves nothing untried
+            missed = untried(
+                pipeline, whole, seen
+            )  # of all points: a choice leaves nothing untried
             for line in missed:
                 progress.say(line)
             progress.say(at_once(rehearsed.jobs, rehearsed.because))

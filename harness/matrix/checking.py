@@ -16,7 +16,7 @@ from harness.model.history import HISTORY, HistoryError, read_history
 from harness.model.keep import Keep
 from harness.model.rhythm import UNSEEN, Rhythm
 from harness.model.scenario import NotApplicable, Role
-from harness.pipelines.at_services import AT_SERVICE, STEPS, Said, said_in
+from harness.pipelines.at_services import AT_SERVICE, STEPS, Said, said_in, unseen
 from harness.pipelines.cells import NO_FAULT, aim, cells_of, failure_points, left_over
 from harness.pipelines.declaration import InputKind
 from harness.pipelines.dialects import Moment
@@ -81,6 +81,8 @@ class Seen:
     rhythm: Rhythm = UNSEEN
     said: Mapping[str, Said] = field(default_factory=dict)
     """What it said to each service."""
+    elsewhere: tuple[str, ...] = ()
+    """The servers that it spoke to past the wire."""
 
     @property
     def steps(self) -> frozenset[str]:
@@ -315,6 +317,7 @@ def seen_in(result: CellResult) -> dict[str, Seen]:
     of_records = moments_in(history.of(*TOLD), both)
     shares, rhythms = shares_in(history, of), rhythms_in(history, of)
     said = said_in(history, result.plan.target)
+    elsewhere = {e.role: e.servers for e in history.of(kinds.Elsewhere)}
     owners = list(history.of(kinds.Owner))
     written = {
         e.role: Written(e.made, e.records, e.because, e.files) for e in history.of(kinds.Writes)
@@ -333,6 +336,7 @@ def seen_in(result: CellResult) -> dict[str, Seen]:
             shares.get(role, Share()),
             rhythms.get(role, UNSEEN),
             said.get(role, {}),
+            elsewhere.get(role, ()),
         )
         for role in sorted({str(e.role) for e in frames})
     }
@@ -441,15 +445,17 @@ def _counted(names: Iterator[str]) -> dict[str, int]:
     return found
 
 
-def untried(pipeline: Pipeline, scenarios: Sequence[Scenario]) -> tuple[str, ...]:
+def untried(
+    pipeline: Pipeline, scenarios: Sequence[Scenario], seen: Mapping[str, Seen] | None = None
+) -> tuple[str, ...]:
     """Return a sentence for each stage that no scenario kills: its behaviour in a crash is
     untested.
 
     Also for a reader that keeps its own position, if no scenario kills it at a durable write, or at
     what it says to a service. Then a crash between result and position is untested, and that is
-    where such programs fail.
+    where such programs fail. And for a stage that speaks to servers past the wire.
     """
-    found = []
+    found = [unseen(role, one.elsewhere) for role, one in (seen or {}).items() if one.elsewhere]
     for stage in pipeline.stages:
         kills = [
             scenario for scenario in scenarios if stage.known in scenario.fault.evidence().killed

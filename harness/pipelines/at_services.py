@@ -25,7 +25,7 @@ from harness.protocols.tcp.steps import Exchange
 from harness.wire.rules import Direction, How
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
 
     from harness.model.history import History
     from harness.model.scenario import Fault, Role
@@ -136,6 +136,21 @@ def said_in(history: History, target: str) -> dict[str, dict[str, Said]]:
     for (role, service), each in counts.items():
         found[role][service] = Said(dict(+each), len(came[role]))
     return dict(found)
+
+
+def unseen(role: str, servers: Sequence[str]) -> str:
+    """Say that nothing is tried of what a stage says to servers past the wire.
+
+    >>> unseen("consumer", ["127.0.0.1:3306", "unix:/run/redis.sock"])
+    'What the consumer says to 127.0.0.1:3306 and unix:/run/redis.sock is not tried: lostack tries
+    only servers that it starts ([[service]]) and whose port it gives to the stage ({NAME.port}).'
+    """
+    *others, last = servers
+    names = f"{', '.join(others)} and {last}" if others else last
+    return (
+        f"What the {role} says to {names} is not tried: lostack tries only servers that it starts "
+        "([[service]]) and whose port it gives to the stage ({NAME.port})."
+    )
 
 
 def _came(

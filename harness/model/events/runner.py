@@ -197,6 +197,14 @@ class Work(Event, frozen=True, kw_only=True):
     """Of ``released``: for how long what was awaited did not come."""
 
 
+class Elsewhere(Event, frozen=True, kw_only=True):
+    """The servers that a stage spoke to past the wire in a run without a fault."""
+
+    role: str
+    servers: tuple[str, ...]
+    """TCP addresses, and ``unix:`` with the path of a Unix socket."""
+
+
 class Stranger(Event, frozen=True, kw_only=True):
     """A connection on a stage's route belongs to a process that is not part of the stage. Voids the
     cell, because the stage did not send or receive what passed there.

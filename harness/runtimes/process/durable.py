@@ -55,6 +55,8 @@ if TYPE_CHECKING:
     from harness.runtimes.process.node import ProcessNode
 
 STRACE: Final = "strace"
+CONNECTS: Final = ("connect", "accept", "accept4")
+"""The calls that show which servers a program speaks to, and where it is one itself."""
 LONG: Final = "3600s"
 """The delay for strace, longer than any hold."""
 TRIED_S: Final = 10.0
@@ -143,8 +145,9 @@ def attached(
     """Return a tracer's command that logs the durable writes of running processes and, if given,
     holds one at ``point``, or each thread at its first.
 
-    ``plain``: log every other write into a file, too. Tracing stops the processes shortly at each
-    of their calls.
+    ``plain``: log every other write into a file, too, and which servers they connect to
+    (:mod:`harness.runtimes.process.peers`). Tracing stops the processes shortly at each of their
+    calls.
     """
     return (
         STRACE,
@@ -259,7 +262,7 @@ def _options(log: Path, point: Point | FirstWrites | None, *, plain: bool) -> tu
         hold = ("-e", f"inject={point.call}:delay_{place}={LONG}:when={point.occurrence}")
     return (
         "-f",
-        "-y",
+        "-yy" if plain else "-y",
         "-ttt",
         "-qq",
         "-a",
@@ -284,7 +287,7 @@ def _meant(
         return (CALLS + WRITES if point.files else CALLS), point.files
     if point is not None and point.call in WRITES:
         return WRITES, point.files
-    return (CALLS + WRITES if plain else CALLS), ()
+    return (CALLS + WRITES + CONNECTS if plain else CALLS), ()
 
 
 # --- whether it can be done -----------------------------------------------------------------------

@@ -44,7 +44,7 @@ def owner_of(pids: Iterable[int], local: int, remotes: Collection[int] = ()) -> 
     given), or ``None``.
     """
     sockets = _sockets(local, remotes)
-    return next((pid for pid in pids if sockets & _held(pid)), None) if sockets else None
+    return next((pid for pid in pids if sockets & held_by(pid)), None) if sockets else None
 
 
 def stranger_at(
@@ -59,7 +59,7 @@ def stranger_at(
     invisible process.
     """
     sockets = _sockets(local, remotes)
-    holders = [pid for pid in look() if sockets & _held(pid)] if sockets else []
+    holders = [pid for pid in look() if sockets & held_by(pid)] if sockets else []
     if not holders:  # whoever dies loses sight of what it has open a moment before that is closed
         with contextlib.suppress(WaitTimeoutError):
             wait_until(
@@ -68,13 +68,13 @@ def stranger_at(
                 because="it to be closed",
             )
             return None
-        holders = [pid for pid in look() if sockets & _held(pid)] or [0]
+        holders = [pid for pid in look() if sockets & held_by(pid)] or [0]
     known = members()
     if any(pid in known or _is_harness(pid) for pid in holders) or not sockets & _sockets(
         local, remotes
     ):
         return None
-    return next((pid for pid in holders if pid == 0 or sockets & _held(pid)), None)
+    return next((pid for pid in holders if pid == 0 or sockets & held_by(pid)), None)
 
 
 def _sockets(local: int, remotes: Collection[int]) -> set[int]:
@@ -98,7 +98,7 @@ def _port(address: bytes) -> int:
     return int(address.rpartition(b":")[2], 16)
 
 
-def _held(pid: int) -> set[int]:
+def held_by(pid: int) -> set[int]:
     """Return the inodes of a process's open sockets; none if it is gone, or another user's."""
     found = set()
     try:

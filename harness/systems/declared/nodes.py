@@ -268,7 +268,7 @@ class CommandNode:
         """Return the id of this stage's process that has the connection from a port; ``None`` if
         none has.
         """
-        return owner_of(self.members(), port, self._ports())
+        return owner_of(self.members(), port, self.ports)
 
     def stranger(self, port: int) -> tuple[int, str] | None:
         """Return the process outside this stage that has the connection from a port; ``None`` if
@@ -279,10 +279,11 @@ class CommandNode:
         """
         if self.stage.image:
             return None
-        pid = stranger_at(port, self._ports(), self.members)
+        pid = stranger_at(port, self.ports, self.members)
         return None if pid is None else (pid, command_of(pid) if pid else "")
 
-    def _ports(self) -> set[int]:
+    @property
+    def ports(self) -> set[int]:
         """Return the ports at which the wire listens for this stage."""
         brokers = (at.rpartition(":")[2] for at in str(self.values["bootstrap"]).split(",") if at)
         services = (at for name, at in self.values.items() if name.endswith(".port"))

@@ -43,6 +43,7 @@ from harness.systems.declared.abilities import (
 from harness.systems.declared.advance import Advance
 from harness.systems.declared.authorities import Authorities
 from harness.systems.declared.draining import PatientDrain
+from harness.systems.declared.elsewhere import Elsewhere
 from harness.systems.declared.feed import DeclaredFeed
 from harness.systems.declared.found import Found
 from harness.systems.declared.hints import Hints
@@ -120,6 +121,8 @@ def parts_of(
     nodes = DeclaredNodes(scene, nodes_by_role, servers, owners, between.members)
     feed = DeclaredFeed(scene, nodes_by_role, owners, lambda: controls.has_fired)
     advance = Advance(scene, found, between.unanswered)
+    reading = Reading(scene, nodes_by_role, owners)
+    elsewhere = Elsewhere(scene, nodes_by_role, reading.traced)
     standing = Standing(
         scene,
         nodes_by_role,
@@ -130,6 +133,7 @@ def parts_of(
         workers=workers,
         advance=advance,
         services=services,
+        look=elsewhere.look,
     )
     watching = Watching(
         progress=lambda: (scene.sighted.last, found.results.size() if found.results else None),
@@ -164,7 +168,6 @@ def parts_of(
     abilities[DurableWrites] = TracedWrites(scene, controls, nodes)
     abilities[SavedMarks] = MarksInSource(scene, controls, nodes, feed)
     abilities[HeldWork] = WorkOnItsWay(scene, controls, nodes, feed, owners.attribute)
-    reading = Reading(scene, nodes_by_role, owners)
     abilities[Beginning] = reading
     return Parts(
         ground=(
@@ -188,7 +191,7 @@ def parts_of(
         stages=reading,
         controls=controls,
         drain=lambda: PatientDrain(standing, feed.loaded_at),
-        authorities=(between.observe, reading.tell_writes),
+        authorities=(between.observe, reading.tell_writes, elsewhere.tell),
         freed=(feed.release,),
         where=advance.told,
     )
@@ -298,6 +301,10 @@ class Reading(Beginning):
         if self._watch is not None:
             scene = self._scene
             self._watch.tell(scene.history, scene.so_far.of(kinds.Conn, kinds.Fetched), scene.load)
+
+    def traced(self, node: CommandNode) -> Path | None:
+        """Return where the calls of a stage are logged; ``None``: they are not."""
+        return None if self._watch is None else self._watch.traced(node)
 
     def close(self) -> None:
         """Stop every stage. An error is raised only after all stages were stopped."""

@@ -13,7 +13,7 @@ from harness.systems.declared.nodes import StageError
 from harness.systems.declared.workers import REPLACED_S
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from harness.systems.declared.advance import Advance
     from harness.systems.declared.between import Between
@@ -41,7 +41,9 @@ class Standing:
         workers: Workers,
         advance: Advance,
         services: Services | None = None,
+        look: Callable[[], None] = lambda: None,
     ) -> None:
+        """``look``: called whenever the owners of connections are looked for."""
         self.scene = scene
         self._advance = advance
         self.between = between
@@ -51,6 +53,7 @@ class Standing:
         self._owners = owners
         self._workers = workers
         self._services = services
+        self._look = look
 
     @property
     def offered(self) -> set[str]:
@@ -70,6 +73,7 @@ class Standing:
     def attribute(self) -> None:
         """Find the processes behind new connections."""
         self._owners.attribute()
+        self._look()
 
     def size(self) -> Any:
         """Return a value that changes while results arrive."""

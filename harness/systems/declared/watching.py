@@ -25,10 +25,16 @@ class Watch:
 
     def __init__(self, nodes: Iterable[CommandNode], directory: Path) -> None:
         directory.mkdir(exist_ok=True)
-        self._why_not = {
-            node.name: _why_not(node, directory / f"{node.name}.txt") for node in nodes
-        }
+        self._directory = directory
+        self._why_not = {node.name: _why_not(node, self._log(node)) for node in nodes}
         self._nodes = tuple(nodes)
+
+    def _log(self, node: CommandNode) -> Path:
+        return self._directory / f"{node.name}.txt"
+
+    def traced(self, node: CommandNode) -> Path | None:
+        """Return where the calls of a stage are logged; ``None``: they are not."""
+        return None if self._why_not.get(node.name, "") is not None else self._log(node)
 
     def tell(self, history: HistoryWriter, seen: Sequence[Event], load: Load) -> None:
         """Write down what each stage has written since it was given the target; or, if it gets only

@@ -30,13 +30,13 @@ def book(database: psycopg.Connection, number: str) -> None:
     if APART:
         database.commit()
     if new:
-        database.execute("INSERT INTO bookings VALUES (%s)", (number,))
+        database.execute("INSERT INTO booked VALUES (%s)", (number,))
     database.commit()
 
 
 database = connected()
 database.execute("CREATE TABLE IF NOT EXISTS noted (number text PRIMARY KEY)")
-database.execute("CREATE TABLE IF NOT EXISTS bookings (number text)")
+database.execute("CREATE TABLE IF NOT EXISTS booked (number text)")
 database.commit()
 consumer = KafkaConsumer(
     "orders",
