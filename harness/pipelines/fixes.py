@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 from harness.model.scenario import Predicted, Role
 from harness.model.semantics import Anomaly, Semantic, forbids
 from harness.model.states import LastHop, State
+from harness.pipelines.at_services import ANSWER_LOST, AT_SERVICE
 from harness.pipelines.cells import NO_FAULT
 from harness.pipelines.declaration import OutputKind
 from harness.pipelines.points import INPUT_ENDS
@@ -30,7 +31,7 @@ class Advice(Enum):
     COMMIT_BEHIND_WORK = auto()
     """The reading side lost a record that the broker had."""
     ONE_TRANSACTION_OR_REPEATABLE = auto()
-    """A stage died between two durable writes."""
+    """A stage died between two durable writes, or between two steps at a service."""
     ACKNOWLEDGE_BEHIND_WORK = auto()
     LIVE_LONGER = auto()
     MORE_DELIVERIES = auto()
@@ -306,7 +307,7 @@ def fix_of(
     kind = OutputKind(plan.settings["output"]["kind"])
     roles = [stage["role"] for stage in plan.settings["stages"]]
     in_database = DELIVERED_TWICE[kind] is Advice.RECORD_ONCE_IN_DATABASE
-    at_write = plan.failure_point == AT_WRITE and in_database
+    at_write = plan.failure_point in {AT_WRITE, AT_SERVICE, ANSWER_LOST} and in_database
     advice: dict[Advice, None] = {}
     if forbids(plan.semantic, Anomaly.LOST):
         advice |= dict.fromkeys(_against_loss(judgement, at_write=at_write))
