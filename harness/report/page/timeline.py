@@ -561,7 +561,7 @@ class _Drawing:
             self.hit = t
         held = f" with {examples({*event.records}, BRIEF)}" if event.records else ""
         error = f" by the wire: {event.error}" if answered else ""
-        text = f"{phase}{error}: {event.api} {direction}{held}, {event.client}"
+        text = f"{phase}{error}: {event.api} {direction}{held}, {event.client or event.role}"
         self._mark("hit" if hit else "rule", self.lanes.lane(WIRE, _WIRE), t, text)
 
     def _conn(self, t: int, event: kinds.Conn) -> None:
