@@ -21,6 +21,7 @@ from harness.protocols.kafka.steps import Api
 from harness.protocols.postgres.steps import Database
 from harness.protocols.tcp.steps import Exchange
 from harness.systems.declared.by_wire import Served, Ways
+from harness.systems.declared.found import Found
 from harness.systems.declared.system import DeclaredSystem
 from harness.wire.rules import Direction, Header, Rule
 from tests.events import a_history
@@ -28,6 +29,7 @@ from tests.events import a_history
 if TYPE_CHECKING:
     from harness.model.history import History
     from harness.pipelines import Pipeline
+    from tests.pipelines.scenes import Scenes
 
 PROGRAMS = Path(__file__).parent / "programs"
 COMMITS, TURNS = str(Database.COMMIT), str(Exchange.TURN)
@@ -276,6 +278,16 @@ def test_each_stage_has_a_port_of_its_own(pipeline: Pipeline) -> None:
         ways.close()
     assert wire.told == [("remove_route", route.name)]
     assert not ways.names
+
+
+def test_results_are_read_past_the_wire(scenes: Scenes) -> None:
+    """Where a stage stands still before the service, lostack's own command must not."""
+    scene = scenes("outbox")
+    scene.of_services = {"db.port": 5432, "db.dir": Path("/db")}
+    assert scene.values(CONSUMER)["db.port"] != 5432
+    assert scene.values(CONSUMER)["db.dir"] == Path("/db")
+    assert scene.values_at_rest()["db.port"] == 5432
+    assert Found(scene).results is not None
 
 
 def test_while_a_service_is_dead_the_wire_refuses_connections(pipeline: Pipeline) -> None:

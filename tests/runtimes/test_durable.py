@@ -166,7 +166,10 @@ def test_only_writes_into_the_files_of_a_point_are_traced() -> None:
         next(w for w in durable.attached([7], log, plain=p) if w.startswith("trace="))
         for p in (True, False)
     )
-    assert plain == f"{durables},?write,?pwrite64,?writev,?pwritev,?pwritev2"
+    writes = "?write,?pwrite64,?writev,?pwritev,?pwritev2"
+    assert plain == f"{durables},{writes},?connect,?accept,?accept4"
+    assert "-yy" in durable.attached([7], log, plain=True), "it names a socket's other end"
+    assert "-yy" not in durable.attached([7], log)
     assert "-P" not in durable.attached([7], log, Point("fsync", 3, Side.AFTER, ("/w/a",)))
 
 

@@ -79,7 +79,7 @@ class Ends:
             OutputError: a query or command of an invariant cannot be run.
         """
         scene, pipeline = self._scene, self._scene.pipeline
-        values = scene.values(pipeline.stages[-1].known)
+        values = scene.values_at_rest()
         for invariant in pipeline.invariants:
             output = (
                 replace(pipeline.output, query=invariant.query)

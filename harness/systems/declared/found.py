@@ -100,7 +100,7 @@ class Found:
         last = pipeline.stages[-1].known
         return results_of(
             pipeline.output,
-            self._scene.values(last),
+            self._scene.values_at_rest(),
             pipeline.directory,
             self._scene.logs / f"{last}.log",
         )
@@ -300,7 +300,7 @@ class Found:
         what it holds instead.
         """
         output, rows = self._scene.pipeline.output, self.results.rows() if self.results else ()
-        values = self._scene.values(self._scene.pipeline.stages[-1].known)
+        values = self._scene.values_at_rest()
         where = output.topic or fill(output.file, values) or " ".join(output.command)
         held = (
             f"none of its {len(rows)} lines has an id; the last is {rows[-1][:120]!r}"
