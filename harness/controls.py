@@ -30,7 +30,8 @@ class OnWire:
     counted after another trigger has fired. If ``since`` is a frame, counting starts with the next
     frame. If it is a failpoint, the process waits there until this trigger is armed. If both
     triggers have the same role, they are about the same process. ``node``: only frames of
-    connections to this server count.
+    connections to this server count; ``since`` is then held until the program has said there what
+    it has to say about earlier records.
     """
 
     role: Role

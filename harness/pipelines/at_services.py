@@ -1,10 +1,10 @@
 """The failure points of what a stage says to a service: its commits to PostgreSQL, or its turns to
 any other server.
 
-The dry run shows how many of them one record takes. As at durable writes, consecutive ones are
-tried, from the first one after the target: nobody knows which of them belongs to which record. The
-names must be there before the dry run, so each stage has :data:`MOST` names at each service whose
-port it is given, and the dry run decides what each of them stands for.
+The dry run shows how many of them one record takes. Consecutive ones are tried, from the first one
+after the target's delivery, which the wire holds until the stage has said what it has to say about
+earlier records. The names must be there before the dry run, so each stage has :data:`MOST` names at
+each service whose port it is given, and the dry run decides what each of them stands for.
 """
 
 from __future__ import annotations

@@ -4,8 +4,9 @@ and ``fault`` events.
 
 from __future__ import annotations
 
+import time
 from collections import Counter
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
@@ -44,6 +45,10 @@ UNSETTLED_S = 25.0
 """How long nothing may move while a position is not saved yet: the program may be slow, or get no
 CPU.
 """
+CALM_S = 0.3
+"""How long a program must say nothing to a server before what it says there is counted."""
+CALM_WITHIN_S = 3.0
+"""A program that never stops, such as one that asks again and again, is not waited for longer."""
 HELD_PROGRAM = "failpoint "
 """The prefix of a hold's name if a program, and not a frame, is held."""
 
@@ -159,6 +164,9 @@ class WireControls:
             self._put(
                 trigger, replace(rule, role=str(trigger.role), client=self.nodes.selector(near))
             )
+        elif isinstance(trigger.since, OnWire) and trigger.node is not None:
+            self.arm(trigger.since, rule_at(trigger.since, Action.HOLD, f"before-{act.id}"))
+            self.approach(trigger, trigger.since, lambda _: self._arm_in_calm(trigger, rule))
         elif isinstance(trigger.since, OnWire):
             if trigger.since not in self._rule_of:
                 self.arm(trigger.since, rule_at(trigger.since, Action.MARK, f"before-{act.id}"))
@@ -316,6 +324,22 @@ class WireControls:
         failpoint.arm(
             self._failpoints, trigger.name, action=action, history=history, cell=self.cell.id, **of
         )
+
+    def _arm_in_calm(self, trigger: OnWire, rule: Rule) -> None:
+        """Arm a rule for what a program says to a server when it says nothing more about earlier
+        records, or after ``CALM_WITHIN_S``. Meanwhile the wire holds the frame that it counts from.
+        """
+
+        def calm() -> bool:
+            said = (e.t for e in self.so_far.of(kinds.Frame) if is_meant(e))
+            return time.monotonic_ns() - max(said, default=0) > CALM_S * 1e9
+
+        def is_meant(frame: kinds.Frame) -> bool:
+            return (frame.role, frame.node) == (trigger.role, trigger.node)
+
+        with suppress(WaitTimeoutError):
+            wait_until(calm, within_s=CALM_WITHIN_S, because=f"the {trigger.role} to be calm")
+        self._put(trigger, replace(rule, role=str(trigger.role)))
 
     def _put(self, trigger: OnWire, rule: Rule) -> None:
         self.wire.arm(self.cell.id, rule)

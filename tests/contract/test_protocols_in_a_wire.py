@@ -131,11 +131,9 @@ class Joint:
             for event, reached in told
         ]
 
-    def told(self, *reached: bool) -> bool:
-        """Say whether these are the lines about the record; of a protocol without records there are
-        none.
-        """
-        return self.lines() == (list(reached) if self.speaker.reads else [])
+    def expected(self, *reached: bool) -> list[bool]:
+        """Return the lines about the record that must be there: none, if it cannot be read."""
+        return list(reached) if self.speaker.reads else []
 
     def cut(self) -> int:
         """Cut its connection."""
@@ -182,7 +180,7 @@ def test_a_conversation_arrives_as_it_was_said(joint: Joint, piece: int) -> None
     answers = [event for event in joint.events(kinds.Frame) if event.dir == FROM]
     assert answers
     wait_until(
-        lambda: joint.told(True, True),
+        lambda: joint.lines() == joint.expected(True, True),
         within_s=WITHIN_S,
         because="the lines of what has arrived",
     )
@@ -277,7 +275,7 @@ def test_heart_beats_go_on_under_a_hold_and_are_no_steps(joint: Joint) -> None:
     assert read_exactly(joint.server, len(question + beat)) == question + beat
     assert len(joint.events(kinds.Frame)) == frames
     wait_until(
-        lambda: joint.told(True),
+        lambda: joint.lines() == joint.expected(True),
         within_s=WITHIN_S,
         because="the line of what was held",
     )
@@ -294,7 +292,7 @@ def test_what_is_dropped_has_not_reached(joint: Joint, direction: Direction) -> 
         joint.server.sendall(joint.speaker.answer)
     for sock in (joint.server, joint.client):
         assert ended(sock) == b""
-    assert joint.told(*([False] if direction is TO else [True, False]))
+    assert joint.lines() == joint.expected(*([False] if direction is TO else [True, False]))
 
 
 def ended(sock: socket.socket | TlsSocket) -> bytes:

@@ -587,6 +587,12 @@ PROTOCOL_CASES = cases_of(
                 in_a_wire.test_garbage_passes_and_voids, garbage=b"\xff" * 64
             ): "a line that voids",
         },
+        wrong_protocols.TakesEachPieceForATurn: {in_pieces(BYTES): "At index 2 diff"},
+        wrong_protocols.VoidsWhatItCannotRead: {
+            partial(
+                in_a_wire.test_garbage_passes_and_voids, garbage=b"\xff" * 64
+            ): r"Undecodable\(",
+        },
         wrong_protocols.FailsAtTheEnd: {
             in_a_wire.test_a_cut_in_the_middle_of_a_frame_leaves_a_part: "it has ended|its end"
         },

@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from harness.protocols.kafka import frames
 from harness.protocols.kafka.session import AT, Kafka, KafkaSession
 from harness.protocols.postgres.session import Postgres, PostgresSession
+from harness.protocols.service import Service, ServiceSession
 from harness.protocols.stomp.session import Stomp, StompFrame, StompSession
+from harness.protocols.tcp.session import Tcp, TcpSession
 from harness.wire.protocol import Between, Frame, Move, Need, Opaque, UnableError
 from harness.wire.rules import Direction
 from tests.wire import kafka_frames as kf
@@ -267,6 +269,38 @@ class WantsTheWholeFrame(WrongKafka):
     """However large it is."""
 
     sessions = _Keeps
+
+
+class _NewEachTime(TcpSession):
+    def sending(self, frame: Frame) -> None:
+        super().sending(frame)
+        self._speaks = None
+
+
+class TakesEachPieceForATurn(Tcp):
+    """Every piece of what one side says is a turn of its own."""
+
+    base = "tcp"
+
+    def session(self, conn: int, *, limit: int) -> TcpSession:
+        """Begin a connection."""
+        del limit
+        return _NewEachTime(conn)
+
+
+class _GivesUp(ServiceSession):
+    def feed(self, way: Direction, data: Data) -> Fed:
+        return self._postgres.feed(way, data)
+
+
+class VoidsWhatItCannotRead(Service):
+    """What is not PostgreSQL's at a service is opaque."""
+
+    base = "service"
+
+    def session(self, conn: int, *, limit: int) -> ServiceSession:
+        """Begin a connection."""
+        return _GivesUp(conn, limit)
 
 
 class _Movable(PostgresSession):

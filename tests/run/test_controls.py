@@ -20,9 +20,10 @@ from harness.model import events as kinds
 from harness.model.cell import Cell
 from harness.model.scenario import Role
 from harness.model.tail import SoFar
-from harness.model.waiting import WaitTimeoutError
+from harness.model.waiting import WaitTimeoutError, wait_until
 from harness.model.writes import Point, Side
 from harness.protocols.kafka.steps import Api
+from harness.protocols.tcp.steps import Exchange
 from harness.run import controls as run_controls
 from harness.run.controls import Watching, WireControls
 from harness.stages.settings import Settings
@@ -34,6 +35,7 @@ from tests.judge.scenes import CELL, Kept
 from tests.narrow import narrow
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
     from harness.wire.rules import Rule
@@ -255,6 +257,39 @@ def test_what_counts_from_a_frame_is_left_to_the_wire(controls: WireControls, wi
     hits(controls, "before-joins of consumer", record=LOAD.target.id, held=None)
     hits(controls, "joins of consumer", held=None)
     assert controls.await_fired(since) == Fired(None, "consumer-3", None)
+
+
+@pytest.mark.parametrize("node", ["store", "mail"])
+def test_what_is_said_to_a_server_counts_when_earlier_records_are_done(
+    controls: WireControls, wire: Wire, monkeypatch: pytest.MonkeyPatch, node: str
+) -> None:
+    """The frame that it counts from is held until the program says nothing more to that server, or
+    for the longest time; then the rule is armed, and the frame goes on.
+    """
+    calm: list[object] = []
+
+    def once(condition: Callable[[], object], **more: Any) -> object:
+        if more["because"] == "the consumer to be calm":
+            calm.append(condition())
+            more["within_s"] = 0.0
+        return wait_until(condition, **more)
+
+    monkeypatch.setattr(run_controls, "CALM_S", 60.0)
+    monkeypatch.setattr(run_controls, "wait_until", once)
+    says = replace(AT, api=Exchange.TURN, since=GIVEN, node="store", occurrence=2)
+    controls.arm(says, rule_at(says, Action.HOLD))
+    assert wire.does == ["arm before-fault of consumer"]
+    [(_, given)] = wire.armed
+    assert (given.action, given.record, given.node) == (Action.HOLD, LOAD.target.id, None)
+    hits(controls, "before-fault of consumer", record=LOAD.target.id)
+    said = {"event": kinds.FRAME, "role": "consumer", "node": node, "t": time.monotonic_ns()}
+    tell(controls.directory / "history", said)
+    with pytest.raises(NotFiredError):
+        controls.await_fired(says)
+    assert calm == [node == "mail"]
+    assert wire.does[1:] == ["arm fault of consumer", "release h1"]
+    rule = wire.armed[1][1]
+    assert (rule.node, rule.role, rule.occurrence, rule.since) == ("store", "consumer", 2, None)
 
 
 def test_programs_are_supervised_while_a_frame_is_awaited_behind_a_fault(
