@@ -50,15 +50,7 @@ pytestmark = [
 
 
 @pytest.fixture(scope="module")
-def system() -> Iterator[DeclaredSystem]:
-    """One broker for all of them."""
-    found = DeclaredSystem(keep=True)
-    yield found
-    found.close()
-
-
-@pytest.fixture
-def folder_of_all() -> Iterator[Path]:
+def open_folder() -> Iterator[Path]:
     """A folder that others may enter: pytest closes its own, and a server of root's is another
     user.
     """
@@ -66,6 +58,23 @@ def folder_of_all() -> Iterator[Path]:
         path = Path(folder)
         path.chmod(0o711)
         yield path
+
+
+@pytest.fixture(scope="module")
+def system(open_folder: Path) -> Iterator[DeclaredSystem]:
+    """One broker for all of them, which ends before its folder."""
+    del open_folder
+    found = DeclaredSystem(keep=True)
+    yield found
+    found.close()
+
+
+@pytest.fixture
+def folder_of_all(open_folder: Path) -> Path:
+    """One for each test."""
+    path = Path(tempfile.mkdtemp(dir=open_folder))
+    path.chmod(0o711)
+    return path
 
 
 def told(found: CellResult, kind: type[A]) -> list[A]:
