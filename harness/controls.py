@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias, TypeVar, runtime_checkable
+from typing import TYPE_CHECKING, Final, Protocol, TypeAlias, TypeVar, runtime_checkable
 
 from harness.model.scenario import Fault, Role
 
@@ -184,7 +184,7 @@ class Controls(Protocol):
     def target(self, role: Role, node: str | None = None) -> Target:
         """Return the node of a role. ``node``: its name, if the role has several."""
 
-    def say(self, phase: str, **fields: Any) -> None:
+    def say(self, phase: str, **fields: object) -> None:
         """Write a ``fault`` event with its phase (armed, fired, applied, forgot or healed) into the
         history.
         """

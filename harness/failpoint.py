@@ -76,7 +76,7 @@ def failpoint(name: str, record: str | None = None) -> bool:
 def _due(file: Path, name: str, record: str | None) -> dict[str, Any] | None:
     """Return the armed order if this call hits it, and claim it, so that no other process fires."""
     try:
-        order: dict[str, Any] = json.loads(file.read_text())
+        order = dict(json.loads(file.read_text()))
     except FileNotFoundError:
         return None
     if order["record"] is not None and order["record"] != record:

@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 import functools
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from harness.judge.proof import Knowledge
 from harness.model.failures import EnvironmentFailure
@@ -35,6 +35,8 @@ if TYPE_CHECKING:
     from harness.model.history import History
 
     Detail = Callable[[History], Mapping[str, Any] | None]
+
+Part = TypeVar("Part")
 
 PROOFS: Final = (
     Answered,
@@ -108,8 +110,8 @@ def _in_turn(parts: Iterable[Mapping[str, Detail]]) -> dict[str, Detail]:
     return {name: first(tells) for name, tells in told.items()}
 
 
-def _united(parts: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
-    united: dict[str, Any] = {}
+def _united(parts: Iterable[Mapping[str, Part]]) -> dict[str, Part]:
+    united: dict[str, Part] = {}
     for part in parts:
         for name, known in part.items():
             if united.setdefault(name, known) is not known:

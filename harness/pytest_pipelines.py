@@ -22,7 +22,7 @@ import sys
 import warnings
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import pytest
 
@@ -30,9 +30,12 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
     from harness.matrix.checking import Check, Seen
+    from harness.matrix.runner import Progress
     from harness.pipelines import Pipeline
     from harness.saved import CellResult, SavedRun
     from harness.systems.declared.system import DeclaredSystem
+
+T = TypeVar("T")
 
 MARK = "lostack_pipeline"
 FIXTURE = "lostack_delivery"
@@ -59,7 +62,7 @@ def generate(metafunc: pytest.Metafunc) -> None:
     metafunc.parametrize(FIXTURE, cases, indirect=True)
 
 
-def _declared(item: Any) -> Pipeline:
+def _declared(item: pytest.Item) -> Pipeline:
     from harness.pipelines import DeclarationError, Pipeline, read_pipeline  # noqa: PLC0415
     from harness.systems.declared.fetchable import check_declared  # noqa: PLC0415
 
@@ -139,7 +142,7 @@ class Deliveries:
             raise KeyboardInterrupt
         return saved.results[0]
 
-    def _played(self, act: Callable[[Any], Any]) -> Any:
+    def _played(self, act: Callable[[Progress], T]) -> T:
         from harness.matrix.progress import make_progress  # noqa: PLC0415
         from harness.model.exits import ExitCode  # noqa: PLC0415
         from harness.model.failures import EnvironmentFailure, traced  # noqa: PLC0415

@@ -18,7 +18,7 @@ import os
 import sys
 import warnings
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -163,7 +163,7 @@ def _baseline(config: pytest.Config) -> tuple[Known, ...]:
     return read_baseline(config.getoption("--lostack-baseline") or registry.baseline())
 
 
-def _param(cell: Cell) -> Any:
+def _param(cell: Cell) -> object:
     """Return the case of a cell. It has no time-out of its own: the first case waits for the whole
     run, which is bounded.
     """

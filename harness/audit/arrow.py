@@ -5,15 +5,21 @@ second of CPU.
 from __future__ import annotations
 
 import sys
-from typing import Any
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from types import ModuleType
 
 
 class _Nowhere:
     """An import finder that hides pandas."""
 
-    def find_spec(self, name: str, path: Any = None, target: Any = None) -> None:
+    def find_spec(
+        self, name: str, path: Sequence[str] | None, target: ModuleType | None = None
+    ) -> None:
         """Refuse to find pandas; leave every other module to other finders.
 
         Raises:
@@ -30,7 +36,7 @@ def leave_pandas() -> None:
     """
     if "pandas" in sys.modules:
         return
-    nowhere: Any = _Nowhere()
+    nowhere = _Nowhere()
     sys.meta_path.insert(0, nowhere)
     try:
         pa.scalar(0)

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from harness.audit.pages import Ints
 
-Bytes: TypeAlias = "np.ndarray[Any, np.dtype[np.uint8]]"
+Bytes: TypeAlias = "np.ndarray[tuple[int, ...], np.dtype[np.uint8]]"
 Octets: TypeAlias = "bytes | bytearray"
 
 HEADER: Final = struct.Struct(">qiibIhiqqqhii")

@@ -14,13 +14,16 @@ import signal
 import traceback
 from collections import deque
 from multiprocessing.connection import wait
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from harness.audit.failures import AuditError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
     from multiprocessing.connection import Connection
+    from multiprocessing.process import BaseProcess
+
+T = TypeVar("T")
 
 PR_SET_PDEATHSIG: Final = 1
 PIPE_BYTES: Final = 1 << 20
@@ -39,7 +42,7 @@ class Cores:
     def __init__(self, count: int | None = None) -> None:
         context = multiprocessing.get_context("fork")
         parent = os.getpid()
-        self._workers: list[tuple[Any, Connection, Connection]] = []
+        self._workers: list[tuple[BaseProcess, Connection, Connection]] = []
         for _ in range(count or len(os.sched_getaffinity(0))):
             theirs, orders = context.Pipe(duplex=False)
             results, said = context.Pipe(duplex=False)
@@ -64,8 +67,8 @@ class Cores:
         self._workers = []
 
     def done(
-        self, work: Callable[..., Iterable[Any]], tasks: Sequence[tuple[Any, ...]]
-    ) -> Iterator[tuple[int, Any]]:
+        self, work: Callable[..., Iterable[T]], tasks: Sequence[tuple[object, ...]]
+    ) -> Iterator[tuple[int, T]]:
         """Yield the items of ``work(*task)`` for each task, with the task's number, in the order of
         the tasks.
 
@@ -78,7 +81,7 @@ class Cores:
         waiting = deque(range(len(tasks)))
         idle = list(range(len(self._workers)))
         busy: dict[Connection, tuple[int, int]] = {}
-        kept: dict[int, deque[Any]] = {task: deque() for task in waiting}
+        kept: dict[int, deque[T]] = {task: deque() for task in waiting}
         ended: set[int] = set()
         for turn in range(len(tasks)):
             while True:

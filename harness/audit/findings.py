@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass, field
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
@@ -394,7 +394,7 @@ def _ranges_text(found: Findings) -> str:
     return f": {some}" + (f" and {rest} more ranges" if rest else "")
 
 
-def as_json(found: Findings) -> dict[str, Any]:
+def as_json(found: Findings) -> dict[str, object]:
     """Return the findings as a JSON object."""
     return {
         "offered": found.offered,

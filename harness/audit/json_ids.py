@@ -115,7 +115,7 @@ def _escapes_letters(text: bytes) -> bool:
     return b"\\" in text and ESCAPED_ASCII.search(text) is not None
 
 
-def _decoder(names: list[str], kind: Any) -> msgspec.json.Decoder[Any]:
+def _decoder(names: list[str], kind: object) -> msgspec.json.Decoder[Any]:
     """Return what decodes objects in objects, of each nothing but the field ``at``."""
     for name in reversed(names):
         kind = msgspec.defstruct("At", [("at", kind)], rename={"at": name})

@@ -7,7 +7,7 @@ from __future__ import annotations
 import glob
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from pyarrow.parquet import ParquetFile
 
     from harness.audit.findings import Findings, Gathering
-    from harness.audit.pages import Copies, Ints
+    from harness.audit.pages import Copies, Flags, Ints
 
 CHUNK_ROWS: Final = 1 << 19
 AT_REST_BYTES: Final = 400_000_000
@@ -148,7 +148,7 @@ def _tally(
     return tally, order, unreadable
 
 
-def usable(names: pa.Array | None, numbers: pa.Array, keys: Keys) -> tuple[Ints | int, Ints, Any]:
+def usable(names: pa.Array | None, numbers: pa.Array, keys: Keys) -> tuple[Ints | int, Ints, Flags]:
     """Return the key codes and numbers of the rows with a usable id, and a flag per row that says
     whether it has one.
     """
@@ -302,7 +302,7 @@ def _stands_in_order(side: Rows) -> bool:
     Raises:
         AuditError: the order column has nulls.
     """
-    last: Any = None
+    last: object = None
     for chunk in _chunks(replace(side, key=None, partition=None, offset=None)):
         order = chunk.order
         if order is None or order.null_count:

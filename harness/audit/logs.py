@@ -21,7 +21,7 @@ from harness.audit.partials import CHUNKS, CHUNKS_OF, PARTIAL, Beside, count_row
 from harness.audit.texts import as_bytes, plain_reader_of, reader_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from pyspark.sql import DataFrame, SparkSession
 
@@ -227,8 +227,8 @@ def _noting(
         yield batch
 
 
-_readers: dict[str, Any] = {}
-_plain_readers: dict[str, Any] = {}
+_readers: dict[str, Callable[[Records], Columns]] = {}
+_plain_readers: dict[str, Callable[[Records], pa.Array | None] | None] = {}
 
 
 def _ids(side: Rows, records: Records) -> tuple[pa.Array | None, pa.Array]:
@@ -243,9 +243,10 @@ def _ids(side: Rows, records: Records) -> tuple[pa.Array | None, pa.Array]:
 def _read(side: Rows, records: Records) -> Columns:
     """Read the ids; what reads them is made once in a process."""
     if side.text not in _readers:
-        _readers[side.text] = reader_of(side)
-    columns: Columns = _readers[side.text](records)
-    return columns
+        reading = reader_of(side)
+        assert reading is not None  # noqa: S101 - of other sides there is no log
+        _readers[side.text] = reading
+    return _readers[side.text](records)
 
 
 def _tasks(spark: SparkSession, count: int) -> DataFrame:

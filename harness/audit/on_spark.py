@@ -53,7 +53,7 @@ from harness.audit.topic import extent_of
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
-    from pyspark.sql import Column, DataFrame, SparkSession
+    from pyspark.sql import Column, DataFrame, Row, SparkSession
 
     from harness.audit.extents import Extent
     from harness.audit.pages import Ints
@@ -250,7 +250,7 @@ def _meet(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """
     at: tuple[str, int] | None = None
     parts: list[tuple[int, bytes, Beside]] = []
-    done: list[dict[str, Any]] = []
+    done: list[dict[str, object]] = []
     for batch in batches:
         for row in batch.to_pylist():
             if at is not None and at != (row["key"], row["page"]):
@@ -267,7 +267,7 @@ def _meet(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         yield pa.RecordBatch.from_pylist([_met(*at, parts)], schema=FOUND_ARROW)
 
 
-def _met(key: str, page: int, parts: list[tuple[int, bytes, Beside]]) -> dict[str, Any]:
+def _met(key: str, page: int, parts: list[tuple[int, bytes, Beside]]) -> dict[str, object]:
     """Compare what was counted of one page; or add up the summaries of a side; or pass on what
     stands where in a log.
     """
@@ -585,7 +585,7 @@ def _looked_at(
         some.unpersist()
 
 
-def _first(rows: DataFrame, count: int) -> list[Any]:
+def _first(rows: DataFrame, count: int) -> list[Row]:
     """Return the first rows: in order of partition and offset, or of file and row; of
     a table, any.
     """

@@ -9,7 +9,7 @@ bytes, one of random counts some 10 kB.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -17,9 +17,11 @@ import pyarrow as pa
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-Ints: TypeAlias = "np.ndarray[Any, np.dtype[np.int64]]"
-Flags: TypeAlias = "np.ndarray[Any, np.dtype[np.bool_]]"
-Copies: TypeAlias = "np.ndarray[Any, np.dtype[np.uint32]]"
+Ints: TypeAlias = "np.ndarray[tuple[int, ...], np.dtype[np.int64]]"
+Flags: TypeAlias = "np.ndarray[tuple[int, ...], np.dtype[np.bool_]]"
+Copies: TypeAlias = "np.ndarray[tuple[int, ...], np.dtype[np.uint32]]"
+Bytes: TypeAlias = "np.ndarray[tuple[int, ...], np.dtype[np.uint8]]"
+Counts: TypeAlias = "Bytes | Copies"
 """How many copies of each id of a page; shape (PAGE,)."""
 
 PAGE_BITS: Final = 15
@@ -49,7 +51,7 @@ class TooManyKeysError(Exception):
     """There are more different keys than the packing has room for."""
 
 
-def encode(copies: np.ndarray[Any, Any]) -> bytes:
+def encode(copies: Counts | Flags) -> bytes:
     """Compress the counts of a page: its item size, then the bytes.
 
     >>> decode(encode(np.arange(PAGE, dtype=np.uint32)))[-1]
@@ -64,10 +66,12 @@ def decode(data: bytes) -> Copies:
     return _decoded(data).astype(np.uint32)
 
 
-def _decoded(data: bytes) -> np.ndarray[Any, Any]:
+def _decoded(data: bytes) -> Counts:
     size = data[0]
     raw = pa.decompress(data[1:], decompressed_size=PAGE * size, codec=CODEC, asbytes=True)
-    return np.frombuffer(raw, dtype=np.uint8 if size == 1 else np.uint32)
+    if size == 1:
+        return np.frombuffer(raw, dtype=np.uint8)
+    return np.frombuffer(raw, dtype=np.uint32)
 
 
 def merge(parts: list[bytes]) -> Copies | None:
@@ -256,7 +260,7 @@ class Tally:
                 self._page(slot)[:] = np.minimum(decode(data), MANY)
         return np.array([self._live[page] for page in wanted], dtype=np.int64)
 
-    def _page(self, slot: int) -> np.ndarray[Any, np.dtype[np.uint8]]:
+    def _page(self, slot: int) -> Bytes:
         return self._state[slot * PAGE : (slot + 1) * PAGE]
 
     def _cool(self) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from harness.audit.extents import ANSWER_WITHIN_MS, extent_from
 from harness.audit.failures import AuditError
@@ -10,6 +10,7 @@ from harness.audit.session import one_line
 from harness.audit.spec import shown
 
 if TYPE_CHECKING:
+    from py4j.java_gateway import JavaObject, JVMView
     from pyspark.sql import SparkSession
 
     from harness.audit.extents import Extent
@@ -32,7 +33,7 @@ def extent_of(spark: SparkSession, side: Rows) -> Extent:
     Raises:
         AuditError: no broker answers, there is no such topic, or no permission.
     """
-    jvm: Any = spark._jvm  # noqa: SLF001 - PySpark's one way to Java
+    jvm: JVMView = spark._jvm  # noqa: SLF001 - PySpark's one way to Java
     properties = jvm.java.util.Properties()
     for name, value in side.more.items():
         properties.setProperty(name.removeprefix("kafka."), value)
@@ -57,7 +58,7 @@ def extent_of(spark: SparkSession, side: Rows) -> Extent:
             admin.close(jvm.java.time.Duration.ofSeconds(1))
 
 
-def _extent(jvm: Any, admin: Any, side: Rows) -> Extent:
+def _extent(jvm: JVMView, admin: JavaObject, side: Rows) -> Extent:
     names = jvm.java.util.ArrayList()
     names.add(side.topic)
     described = admin.describeTopics(names).allTopicNames().get().get(side.topic)
@@ -78,7 +79,13 @@ def _extent(jvm: Any, admin: Any, side: Rows) -> Extent:
 
 
 def _offsets(
-    jvm: Any, admin: Any, topic: str, partitions: list[int], *, kind: Any, isolation: str
+    jvm: JVMView,
+    admin: JavaObject,
+    topic: str,
+    partitions: list[int],
+    *,
+    kind: JavaObject,
+    isolation: str,
 ) -> dict[int, int]:
     wanted = jvm.java.util.HashMap()
     for partition in partitions:
@@ -95,7 +102,7 @@ def _offsets(
     }
 
 
-def _compacted(jvm: Any, admin: Any, topic: str) -> bool:
+def _compacted(jvm: JVMView, admin: JavaObject, topic: str) -> bool:
     """Whether old copies of a key may be removed; not known (False) where the configuration may not
     be read.
     """

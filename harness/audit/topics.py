@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from itertools import groupby
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import numpy as np
 
@@ -23,7 +23,7 @@ from harness.audit.spec import shown
 from harness.audit.texts import unread
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     import pyarrow as pa
 
@@ -31,6 +31,8 @@ if TYPE_CHECKING:
     from harness.audit.findings import Example, Findings, Gathering
     from harness.audit.pages import Ints
     from harness.audit.spec import Rows
+
+T = TypeVar("T")
 
 TASKS_A_CORE: Final = 8
 """How many parts a topic is cut into, so that no core is without work at the end."""
@@ -139,7 +141,9 @@ class Topic:
         rows = [row for _, batch in self._done(looked_at, tasks) for row in batch.to_pylist()]
         return sorted(rows, key=lambda row: (row["stands"]["partition"], row["stands"]["offset"]))
 
-    def _done(self, work: Any, tasks: list[tuple[Any, ...]]) -> Iterator[tuple[int, Any]]:
+    def _done(
+        self, work: Callable[..., Iterable[T]], tasks: Sequence[tuple[object, ...]]
+    ) -> Iterator[tuple[int, T]]:
         try:
             yield from self._cores.done(work, tasks)
         except UnreadableError as error:

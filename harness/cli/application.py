@@ -8,7 +8,7 @@ import sys
 import threading
 from contextlib import contextmanager
 from importlib.metadata import PackageNotFoundError, version
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
@@ -159,10 +159,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return failed[0] if failed and code != ExitCode.INTERRUPTED else code
 
 
-def _run(words: list[str]) -> Any:
+def _run(words: list[str]) -> int | None:
     give_account()
     app = application(_asked_for(words))
-    return app(args=words, prog_name="lostack", standalone_mode=False)
+    code: int | None = app(args=words, prog_name="lostack", standalone_mode=False)
+    return code
 
 
 def _asked_for(words: Sequence[str]) -> str | None:
@@ -172,7 +173,7 @@ def _asked_for(words: Sequence[str]) -> str | None:
     return words[0] if words and words[0] in COMMANDS else None
 
 
-def _code_of(act: Callable[[], Any]) -> int:
+def _code_of(act: Callable[[], int | None]) -> int:
     """Run a command and return its exit code. If it raises, say why in one line."""
     try:
         return int(act() or ExitCode.KEPT)

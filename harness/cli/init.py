@@ -9,7 +9,7 @@ import sys
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -524,7 +524,7 @@ def _output(
     question = f"Where do results land? ({', '.join(OutputKind)})"
     kind = asker.answer(given["--output"], "--output", question, str(likely), OutputKind)
     column = last.column or "*"
-    guesses: dict[str, Any] = {
+    guesses: dict[str, str] = {
         "query": f"SELECT {column} FROM {last.table} ORDER BY rowid" if last.table else "",  # noqa: S608 - a guess, shown to who asks
         "topic": topics[-1],
     }

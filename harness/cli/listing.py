@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -57,10 +57,10 @@ def _cells(
     return cells
 
 
-def _listed(cell: Cell) -> dict[str, Any]:
+def _listed(cell: Cell) -> dict[str, object]:
     """Return a cell as ``list --json`` shows it; what does not apply has no prediction."""
     expectation, unable = cell.expectation, registry.inapplicable(cell)
-    row = {
+    row: dict[str, object] = {
         "id": cell.id,
         "scenario": cell.scenario.id,
         "failure_point": cell.scenario.failure_point,

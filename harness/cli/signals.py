@@ -9,13 +9,15 @@ from __future__ import annotations
 
 import contextlib
 import signal
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
     from types import FrameType
 
-_HEARD: Final[Mapping[signal.Signals, Callable[[int, FrameType | None], Any] | signal.Handlers]] = {
+_HEARD: Final[
+    Mapping[signal.Signals, Callable[[int, FrameType | None], object] | signal.Handlers]
+] = {
     signal.SIGINT: signal.default_int_handler,
     signal.SIGTERM: signal.SIG_DFL,
     signal.SIGCHLD: signal.SIG_DFL,  # where it is ignored, every child seems to end with 0

@@ -9,7 +9,7 @@ each such character is written as its number, and each value that is a secret as
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import typer
 
@@ -36,7 +36,7 @@ def tell_text(text: str) -> None:
     typer.echo(lines_shown(text.removesuffix("\n")))
 
 
-def tell_json(value: Any) -> None:
+def tell_json(value: object) -> None:
     """Print a value as JSON."""
     typer.echo(visible_json(json.dumps(masked_settings(value), indent=1)))
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias, TypedDict
 
 from harness.model import events as kinds
 from harness.model import safe_files
@@ -33,7 +33,15 @@ SHA-256.
 """
 
 
-def counted(files: Files) -> dict[str, Any]:
+class Counted(TypedDict):
+    """What the runner says of a file."""
+
+    lines: int
+    bytes: int
+    sha256: str
+
+
+def counted(files: Files) -> dict[str, Counted]:
     """Return what the runner says of files before it writes its last line."""
     return {name: _counted(content) for name, content in files}
 
@@ -75,9 +83,9 @@ def end_anew(original: Path, copy: Path) -> None:
     safe_files.write_whole(copy, RUNNER, content + line)
 
 
-def _parted(files: Files) -> tuple[dict[str, Any], bytes]:
+def _parted(files: Files) -> tuple[dict[str, Counted], bytes]:
     """Return what files hold, and the last line of the runner's, which does not count there."""
-    found: dict[str, Any] = {}
+    found: dict[str, Counted] = {}
     last = [b""]
     for name, content in files:
         found[name] = _counted(_before_last(content, last) if name == RUNNER else content)
@@ -97,7 +105,7 @@ def _before_last(content: Iterable[bytes], last: list[bytes]) -> Iterator[bytes]
         last[0] = data[begins:]
 
 
-def _counted(content: Iterable[bytes]) -> dict[str, Any]:
+def _counted(content: Iterable[bytes]) -> Counted:
     lines, size, checksum = 0, 0, hashlib.sha256()
     for piece in content:
         lines, size = lines + piece.count(b"\n"), size + len(piece)

@@ -23,7 +23,7 @@ from dataclasses import dataclass, field
 from functools import cache
 from itertools import chain
 from pathlib import PurePath
-from typing import TYPE_CHECKING, Any, TypeVar, Union, overload
+from typing import TYPE_CHECKING, TypeVar, Union, overload
 
 import msgspec
 
@@ -269,7 +269,7 @@ def _decoder() -> msgspec.json.Decoder[Event]:
 
 
 @cache
-def _any_kind() -> Any:
+def _any_kind() -> object:
     return Union[tuple(CLASSES.values())]  # noqa: UP007 - as many as there are
 
 
@@ -303,7 +303,7 @@ def _loaded(line: bytes) -> Event | str:
         return f" ({told['event']}: {error})"
 
 
-def _plain(line: bytes) -> Any:
+def _plain(line: bytes) -> object:
     """Return the content of a line.
 
     Raises:
@@ -323,14 +323,14 @@ def _names(kind: type[Event]) -> frozenset[str]:
     return frozenset(("event", *kind.__struct_encode_fields__))
 
 
-def event_of(line: dict[str, Any]) -> Event:
+def event_of(line: dict[str, object]) -> Event:
     """Return the event of a line's content.
 
     Raises:
         ValueError: it is none (by ``msgspec.ValidationError``).
     """
     line = line_of_before(line)
-    if (kind := CLASSES.get(line["event"])) is not None:
+    if (kind := CLASSES.get(str(line["event"]))) is not None:
         if facts := line.keys() - _names(kind):
             line = {name: told for name, told in line.items() if name not in facts} | {
                 "facts": {name: line[name] for name in line if name in facts}
@@ -341,12 +341,12 @@ def event_of(line: dict[str, Any]) -> Event:
     return msgspec.convert({**known, "kind": line["event"], "fields": rest}, OfUnknownKind)
 
 
-def line_of(event: Event, *, defaults: bool = True) -> dict[str, Any]:
+def line_of(event: Event, *, defaults: bool = True) -> dict[str, object]:
     """Return the content of an event's line, which :func:`event_of` reads: each field that has a
     value, by its name in the line. ``defaults``: also flags and numbers that are as in a line
     without them.
     """
-    line: dict[str, Any] = {"event": event.event}
+    line: dict[str, object] = {"event": event.event}
     for told in _fields(type(event)):
         value = getattr(event, told.name)
         if told.name in _OTHERS:

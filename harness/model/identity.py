@@ -183,7 +183,7 @@ class Identity:
         )
         return tuple(dict.fromkeys(each for each in found if each is not None))
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, object]:
         """Return plain values."""
         return asdict(self)
 

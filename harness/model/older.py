@@ -39,7 +39,7 @@ def plan_of_before(data: dict[str, Any]) -> dict[str, Any]:
         evidence.pop("restarted", 0),
         {name: evidence.pop(name, False) for name in _FLAGS},
     )
-    proofs: dict[str, dict[str, Any]] = {}
+    proofs: dict[str, dict[str, object]] = {}
     if network is not None:
         proofs["network-bad"] = network
     if engine:
@@ -56,8 +56,10 @@ def plan_of_before(data: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _settings_of_before(consumer: dict[str, Any]) -> dict[str, Any]:
-    now = {name: value for name, value in consumer.items() if name not in _OF_ENGINES}
+def _settings_of_before(consumer: dict[str, object]) -> dict[str, object]:
+    now: dict[str, Any] = {
+        name: value for name, value in consumer.items() if name not in _OF_ENGINES
+    }
     for name in sorted(_OF_ENGINES.keys() & consumer.keys()):
         now.setdefault(_OF_ENGINES[name], {})[name] = consumer[name]
     return now
@@ -75,7 +77,7 @@ _FLAGS: Final = {
 }
 
 
-def line_of_before(line: dict[str, Any]) -> dict[str, Any]:
+def line_of_before(line: dict[str, object]) -> dict[str, object]:
     """Return the content of a line of a history. Earlier histories have ``deleted`` for a copy that
     retention removed.
     """

@@ -12,7 +12,7 @@ When the system is at rest, its observer decides what each copy *waits* for.
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import Any, Final
+from typing import Final
 
 NOWHERE: Final = -1
 """Stands for a missing offset or epoch."""
@@ -68,7 +68,7 @@ def in_log(partition: int | None, epoch: int | None, offset: int | None) -> str 
     return f"{partition}:{NOWHERE if epoch is None else epoch}:{offset}"
 
 
-def log_fields(partition: int, epoch: int, offset: int) -> dict[str, Any]:
+def log_fields(partition: int, epoch: int, offset: int) -> dict[str, object]:
     """Return the fields that give a copy's position in a log, for a history line about it.
 
     >>> log_fields(2, 0, 17)

@@ -258,7 +258,7 @@ class Plan:
             ) from error
 
 
-def seal_of(plain: Mapping[str, Any]) -> str:
+def seal_of(plain: Mapping[str, object]) -> str:
     """Return the checksum over a plan's content. Neither the order nor the layout of its fields
     matters.
 
@@ -290,7 +290,7 @@ _PREDICTIONS: dict[str, type[Prediction]] = {
 }
 
 
-def _prediction_to_json(prediction: Prediction) -> dict[str, Any]:
+def _prediction_to_json(prediction: Prediction) -> dict[str, object]:
     words = {
         name: value for name, value in dataclasses.asdict(prediction).items() if value is not None
     }
@@ -353,13 +353,13 @@ def plan_of(cell: Cell) -> Plan:
     )
 
 
-def proofs_to_json(proofs: Iterable[Any]) -> dict[str, dict[str, Any]]:
+def proofs_to_json(proofs: Iterable[Any]) -> dict[str, dict[str, object]]:
     """Return proofs as a plan saves them: by name, each proof's fields as plain JSON.
 
     Raises:
         ValueError: two proofs have the same name.
     """
-    found: dict[str, dict[str, Any]] = {}
+    found: dict[str, dict[str, object]] = {}
     for proof in proofs:
         if proof.name in found:
             raise ValueError(f"a fault declares the proof {proof.name} twice")

@@ -27,10 +27,13 @@ import tomllib
 from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path, PurePath
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
+
+Text = TypeVar("Text")
+Value = TypeVar("Value")
 
 MOST_BYTES: Final = 128 << 20
 """The largest file that is read whole, in bytes."""
@@ -324,13 +327,12 @@ def parse_toml(text: str) -> dict[str, Any]:
     ``tomllib.TOMLDecodeError``, a ``ValueError``. TOML has ``nan`` and ``inf``; what may not be
     one of them is for the reader of the field to say.
     """
-    found: dict[str, Any] = _checked(tomllib.loads, text, partial(excessive, finite=False))
-    return found
+    return _checked(tomllib.loads, text, partial(excessive, finite=False))
 
 
 def _checked(
-    parse: Callable[[Any], Any], text: str | bytes, wrong_in: Callable[[object], str | None]
-) -> Any:
+    parse: Callable[[Text], Value], text: Text, wrong_in: Callable[[object], str | None]
+) -> Value:
     try:
         value = parse(text)
     except RecursionError:

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, ClassVar, Protocol, TypeAlias, TypeVar
 
 from packaging.requirements import Requirement
 
@@ -106,7 +106,7 @@ class Evidence:
     """
     write: str = ""
     """The :class:`~harness.model.writes.Point` at which a thread must have been held, as text."""
-    proofs: tuple[Any, ...] = ()
+    proofs: tuple[object, ...] = ()
     """Further :class:`~harness.judge.proof.Proof` objects, at most one of each class. A plan saves
     them by their names.
     """

@@ -161,7 +161,7 @@ def masked_value(name: str, value: str) -> str:
     return masked(value)
 
 
-def masked_settings(value: Any, name: str = "") -> Any:
+def masked_settings(value: object, name: str = "") -> Any:
     """Return settings, as plain data, with their secrets masked. ``name``: the field that holds
     them.
     """
@@ -182,7 +182,7 @@ def masked_settings(value: Any, name: str = "") -> Any:
     return masked(value) if isinstance(value, str) else value
 
 
-def _is_number_of(name: str, value: Any) -> bool:
+def _is_number_of(name: str, value: object) -> bool:
     """Say whether a secret is written as a number, as a PIN is."""
     return is_secret(name) and isinstance(value, int | float) and not isinstance(value, bool)
 

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 
-def misfit(value: Any, hint: Any, name: str = "") -> str | None:
+def misfit(value: object, hint: Any, name: str = "") -> str | None:
     """Say where ``value`` does not have the type ``hint``, or return ``None``.
 
     ``name`` is the field's name in the message. An int is accepted as a float; a bool is not
@@ -29,7 +29,7 @@ def misfit(value: Any, hint: Any, name: str = "") -> str | None:
     return _inside(value, inner, name) if _is(value, origin or hint) else _said(value, name)
 
 
-def _inside(value: Any, inner: tuple[Any, ...], name: str) -> str | None:
+def _inside(value: object, inner: tuple[object, ...], name: str) -> str | None:
     """Look into what holds other values."""
     if dataclasses.is_dataclass(value):
         hints = get_type_hints(type(value))

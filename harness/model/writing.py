@@ -10,7 +10,7 @@ import json
 import os
 import threading
 import time
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Self
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -60,7 +60,7 @@ class HistoryWriter:
             msg = f"cannot write the history {path}: {error.strerror}"
             raise HistoryError(msg) from error
 
-    def write(self, event: str, **fields: Any) -> None:
+    def write(self, event: str, **fields: object) -> None:
         """Append one event of kind ``event`` (see :mod:`harness.model.events`) with its fields.
 
         Raises:
@@ -68,7 +68,7 @@ class HistoryWriter:
         """
         self.write_all(((event, fields),))
 
-    def write_all(self, events: Iterable[tuple[str, Mapping[str, Any]]]) -> None:
+    def write_all(self, events: Iterable[tuple[str, Mapping[str, object]]]) -> None:
         """Append events, each a kind and its fields, with the same time, by one ``write(2)``.
 
         Raises:

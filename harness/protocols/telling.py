@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from harness.model import kinds
 from harness.model.record import ATTEMPT_HEADER
@@ -53,7 +53,7 @@ def line(
     """Return the history line of a record for a frame, or for its answer (``answered``; ``error``:
     the reason of a refusal).
     """
-    fields: dict[str, Any] = {"record": record, "request": f"{about.conn}:{about.number}"}
+    fields: dict[str, object] = {"record": record, "request": f"{about.conn}:{about.number}"}
     outcome = None if not answered else "refused" if error else "taken"
     match about.act:
         case Act.SEND if answered:

@@ -22,7 +22,7 @@ import sysconfig
 import tarfile
 import tempfile
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from docker.errors import APIError, DockerException, ImageNotFound
 
@@ -45,6 +45,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
     import docker
+    from docker.models.containers import Container
+    from docker.models.images import Image as DockerImage
 
 PARTS: Final = Path(__file__).with_name("image")
 POSTGRES: Final = "17.6"
@@ -245,21 +247,21 @@ def build_stand_in(client: docker.DockerClient, name: str, say: Callable[[str], 
         return Image(name, reference, str(found.id), stands_for)
 
 
-def _forget(client: docker.DockerClient, image: Any) -> None:
+def _forget(client: docker.DockerClient, image: DockerImage | None) -> None:
     """Remove an image whose name a new build has taken, unless containers still use it."""
     if image is not None:
         with contextlib.suppress(APIError):
             client.images.remove(image.id)
 
 
-def _present(client: docker.DockerClient, reference: str) -> Any:
+def _present(client: docker.DockerClient, reference: str) -> DockerImage | None:
     try:
         return client.images.get(reference)
     except ImageNotFound:
         return None
 
 
-def _pull(client: docker.DockerClient, reference: str, say: Callable[[str], None]) -> Any:
+def _pull(client: docker.DockerClient, reference: str, say: Callable[[str], None]) -> DockerImage:
     if os.environ.get(PULL_VARIABLE) == "never":
         raise DockerException(f"{PULL_VARIABLE}=never")
     say(f"pulling {reference}")
@@ -345,7 +347,7 @@ def _archive(
         client.api.remove_image(old.id, force=True)
 
 
-def _listens(container: Any) -> bool:
+def _listens(container: Container) -> bool:
     """Return whether the broker listens on port 9092 (0x2384), by the kernel's tables inside the
     container.
     """

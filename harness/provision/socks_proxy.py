@@ -32,7 +32,7 @@ class _ThroughByTls(HTTPSConnection, _Through):
 
 
 def _connection(
-    kind: type[_Through], proxy: Mapping[str, Any], host: str, **options: Any
+    kind: type[_Through], proxy: Mapping[str, object], host: str, **options: Any
 ) -> _Through:
     made = kind(host, **options)
     made.proxy = proxy
@@ -71,7 +71,7 @@ SOCKS: Final = {"http": SocksHttp, "https": SocksHttps}
 """Which handler opens addresses of a scheme."""
 
 
-def _told(proxy: Proxy) -> dict[str, Any]:
+def _told(proxy: Proxy) -> dict[str, object]:
     """Return what PySocks is told of a proxy."""
     return {
         "proxy_type": socks.SOCKS4 if proxy.is_socks4 else socks.SOCKS5,

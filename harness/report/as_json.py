@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from harness.report.costs import costs
 from harness.report.coverage import coverage
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from harness.saved import CellResult, SavedRun
 
 
-def report_of(run: SavedRun) -> dict[str, Any]:
+def report_of(run: SavedRun) -> dict[str, object]:
     """Return the report as plain data."""
     info = run.info
     return {
@@ -47,7 +47,7 @@ def report_of(run: SavedRun) -> dict[str, Any]:
     }
 
 
-def cell_row(result: CellResult) -> dict[str, Any]:
+def cell_row(result: CellResult) -> dict[str, object]:
     """Return one cell as plain data."""
     return result.row() | {
         "outcome": str(outcome(result.verdict)),

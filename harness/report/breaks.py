@@ -23,7 +23,7 @@ import re
 from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from harness.model import safe_files
 from harness.model.exits import ExitCode
@@ -124,7 +124,7 @@ def read_baseline(file: Path) -> tuple[Known, ...]:
         raise BaselineError(f"{file} is no baseline: {why_damaged(error)}") from error
 
 
-def _known(file: Path, entry: dict[str, Any]) -> Known:
+def _known(file: Path, entry: dict[str, object]) -> Known:
     if missing := sorted({"cell", "outcome", "because"} ^ (set(entry) - {"reason"})):
         raise BaselineError(
             f"{file}: a known break needs cell, outcome and because, and may have reason: "
@@ -148,7 +148,7 @@ def _known(file: Path, entry: dict[str, Any]) -> Known:
         ) from error
     return Known(
         str(entry["cell"]),
-        Outcome(entry["outcome"]),
+        Outcome(str(entry["outcome"])),
         str(entry["because"]),
         str(entry.get("reason", "")),
     )

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import statistics
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 from harness.judge.verdict import Kind
 from harness.model import events as kinds
@@ -81,7 +81,7 @@ class Cost:
         """What the line is about."""
         return f"{self.table.title}: {TEXTS[self.figure]} (n = {self.n})"
 
-    def rows(self) -> Iterator[dict[str, Any]]:
+    def rows(self) -> Iterator[dict[str, object]]:
         """Flat rows for ``report.json``, one for each semantic."""
         for semantic, figure in self.figures.items():
             yield {

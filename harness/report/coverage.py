@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from harness.judge.rows import Rows
 from harness.judge.signs import common_signs
@@ -56,7 +56,7 @@ class Goal:
     words: str
     cells: tuple[str, ...] = ()
 
-    def row(self) -> dict[str, Any]:
+    def row(self) -> dict[str, object]:
         """Return the goal as a row of ``report.json``."""
         return {
             "group": str(self.group),

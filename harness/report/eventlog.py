@@ -5,7 +5,7 @@ the protocol's own names.
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from harness.model import events as kinds
 from harness.model.events import Direction, RulePhase
@@ -191,6 +191,6 @@ def _more(event: Event, known: set[str] | frozenset[str]) -> str:
     return f"  {words}" if words else ""
 
 
-def _listed(value: Any) -> Any:
+def _listed(value: object) -> object:
     """Return a value of a field as JSON has it, where lists are lists."""
     return [_listed(each) for each in value] if isinstance(value, tuple) else value

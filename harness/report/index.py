@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 from urllib.parse import quote
 
 from harness.model import safe_files
@@ -78,7 +78,7 @@ def _listed(info: RunInfo, directory: Path) -> Listed:
         return Listed(info, link, None, None)
 
 
-def _sentence(summary: dict[str, Any]) -> str:
+def _sentence(summary: dict[str, object]) -> str:
     names = ("kept", "broken", "convicted", "not_convicted", "void", "stuck")
     said = ", ".join(f"{summary[name]} {name.replace('_', ' ')}" for name in names if summary[name])
     ran = (

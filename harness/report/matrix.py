@@ -5,7 +5,7 @@ semantic share a spot.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from harness.judge.verdict import Kind
 from harness.model.semantics import Semantic
@@ -191,7 +191,7 @@ def _place(named: Plan | NotRun, spot: Spot) -> _Placed:
     )
 
 
-def matrix_rows(run: SavedRun) -> list[dict[str, Any]]:
+def matrix_rows(run: SavedRun) -> list[dict[str, object]]:
     """Return the matrix as flat rows for ``report.json``; spots without runs are left out."""
     return [
         {

@@ -94,7 +94,7 @@ class Watching:
     ``unanswered``: the exceptions that they raise if a broker does not answer.
     """
 
-    progress: Callable[[], Any]
+    progress: Callable[[], object]
     """A value that changes while the cell makes progress."""
     settled: Callable[[], bool]
     """Whether everything acknowledged is recorded, and its position saved."""
@@ -234,7 +234,7 @@ class WireControls:
         """Return the node of a role."""
         return self.nodes.target(role, node)
 
-    def say(self, phase: str, **fields: Any) -> None:
+    def say(self, phase: str, **fields: object) -> None:
         """Write a ``fault`` event."""
         self.has_fired |= phase == FaultPhase.FIRED
         self.history.write(kinds.FAULT, phase=phase, fault=self.cell.scenario.fault.id, **fields)

@@ -5,7 +5,7 @@ is remembered.
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from harness.model.scenario import Predicted
 from harness.model.waiting import WaitTimeoutError, wait_until
@@ -101,7 +101,7 @@ class Idle:
 
     def __init__(
         self,
-        progress: Callable[[], Any],
+        progress: Callable[[], object],
         exhausted: Callable[[], bool],
         idle_s: float,
         stood: Callable[[float, bool], None] = lambda _still_s, _moved: None,
@@ -110,7 +110,7 @@ class Idle:
         self._exhausted = exhausted
         self._idle_s = idle_s
         self._stood = stood
-        self._last: Any = None
+        self._last: object = None
         self._since = time.monotonic()
         self._looked = -GLANCE_S
 
@@ -137,7 +137,7 @@ class Idle:
 
 
 def stillness(
-    cell: Cell, progress: Callable[[], Any], exhausted: Callable[[], bool]
+    cell: Cell, progress: Callable[[], object], exhausted: Callable[[], bool]
 ) -> Idle | None:
     """Return what tells whether a cell stands still for good; ``None``: only the drain's deadline
     tells.
@@ -165,15 +165,15 @@ class QuietSink:
     def __init__(
         self,
         checks: Checks,
-        size: Callable[[], Any],
+        size: Callable[[], object],
         still: Idle | None = None,
-        more: Callable[[], Mapping[str, Any]] = dict,
+        more: Callable[[], Mapping[str, object]] = dict,
     ) -> None:
         self._checks = checks
         self._sink_size = size
         self._still = still
         self._more = more
-        self._size: Any = None
+        self._size: object = None
         self._rests = False
 
     def wait(self) -> Drained:

@@ -253,7 +253,7 @@ class StageNode:
             raise RuntimeError(f"{self.name} was never started")
         return self.node
 
-    def _say(self, phase: str, **fields: Any) -> None:
+    def _say(self, phase: str, **fields: object) -> None:
         self.history.write(
             kinds.NODE,
             node=self.name,
@@ -311,7 +311,7 @@ class ServerNode:
         self._say(NodePhase.STARTED, pid=self.process().pid)
         self._say(NodePhase.READY, pid=self.process().pid)
 
-    def _say(self, phase: str, **fields: Any) -> None:
+    def _say(self, phase: str, **fields: object) -> None:
         self.history.write(
             kinds.NODE, node=self.name, role=self.role, incarnation=0, phase=phase, **fields
         )

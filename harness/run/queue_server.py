@@ -10,7 +10,7 @@ from __future__ import annotations
 import copy
 import shutil
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from harness.model.failures import EnvironmentFailure
 from harness.model.scenario import Role
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from harness.provision.server import Install, Recipe
+    from harness.run.queue_journal import Entry
     from harness.run.runtimes import Runtimes
     from harness.runtimes.interface import NodeSpec
 
@@ -49,7 +50,7 @@ class Product:
 
     title: str
     recipe: Recipe
-    messages: Callable[[Iterable[dict[str, Any]], str, str], tuple[Message, ...]]
+    messages: Callable[[Iterable[Entry], str, str], tuple[Message, ...]]
     """Returns the copies that a queue has had, from the journal's entries about it and its dead
     letters. May raise OSError.
     """
@@ -228,7 +229,7 @@ class QueueServer(ServedBroker):
         """
         self.ask("refuse", queue.removeprefix(PREFIX))
 
-    def ask(self, *words: str) -> list[dict[str, Any]]:
+    def ask(self, *words: str) -> list[Entry]:
         """Send a command to the broker's control port; return the objects in its answer.
 
         Raises:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from harness.model import events as kinds
 from harness.model.cell import client_name
@@ -290,7 +290,7 @@ def tell_message(
     *,
     record: str | None,
     waiting: Waiting | None,
-    **more: Any,
+    **more: object,
 ) -> None:
     """Write the history lines of one message of a queue: its record, what it waits for, and what
     became of it.

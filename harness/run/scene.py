@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from harness.model import events as kinds
 from harness.model.history import HISTORY, LOGS
@@ -54,7 +54,7 @@ class CellScene:
         """Create the outbox with all records."""
         Outbox.create(self.outbox, self.load.records)
 
-    def progress(self) -> Any:
+    def progress(self) -> object:
         """Return a value that changes while programs write history lines."""
         return {by: count for by, count in self.so_far.lines().items() if by != "wire"}
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from harness.model import events as kinds
 from harness.model.places import log_fields
@@ -27,7 +27,7 @@ class SinkPart(Protocol):
     def close(self) -> None:
         """Disconnect."""
 
-    def size(self) -> Any:
+    def size(self) -> object:
         """Return a value that changes while results arrive."""
 
     def observe(self) -> None:
@@ -138,7 +138,7 @@ class Database:
         if self._open is not None:
             self._open.close()
 
-    def size(self) -> Any:
+    def size(self) -> object:
         """Return the numbers of results and of absorbed copies."""
         return self.sink.size()
 

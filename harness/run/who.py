@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from harness.controls import Fired, InProgram
 from harness.model import events as kinds
@@ -97,7 +97,7 @@ class CellNodes:
         )
         return None if victim is None else Fired(self.scene.load.target.id, victim.name, None)
 
-    def arm(self, trigger: InProgram, stop: Stop) -> tuple[str, Mapping[str, Any]]:
+    def arm(self, trigger: InProgram, stop: Stop) -> tuple[str, Mapping[str, object]]:
         """Return ``stop`` unchanged: lostack's own programs can stop themselves in every way."""
         del trigger
         return stop, {}

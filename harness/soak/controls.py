@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from harness import failpoint
 from harness.controls import Fired, InProgram, NotFiredError, OnWire, Stop
@@ -144,7 +144,7 @@ class StreamControls:
         del node
         return self.broker() if role is Role.BROKER else self.stages[role]
 
-    def say(self, phase: str, **fields: Any) -> None:
+    def say(self, phase: str, **fields: object) -> None:
         """Write a ``fault`` event."""
         self.history.write(kinds.FAULT, phase=phase, fault=self.drawn.scenario.fault.id, **fields)
 

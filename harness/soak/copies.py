@@ -15,7 +15,7 @@ from harness.audit.pages import PAGE, PAGE_BITS, decode, encode
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    Page = np.ndarray[Any, np.dtype[np.uint32]]
+    Page = np.ndarray[tuple[int, ...], np.dtype[np.uint32]]
     Counted = tuple[int, int, int]
 
 LIVE: Final = 64

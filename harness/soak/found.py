@@ -174,6 +174,6 @@ def read_lines(file: Path) -> list[dict[str, Any]]:
     return found
 
 
-def append_line(file: Path, line: dict[str, Any]) -> None:
+def append_line(file: Path, line: dict[str, object]) -> None:
     """Append a line and write it through to the disk, so that a crash does not lose it."""
     safe_files.append_line(file.parent, file.name, json.dumps(line).encode(), durable=True)

@@ -92,7 +92,7 @@ class Stream:
     """Of which faults the folder stays: of all, or of those that are not kept."""
 
     @property
-    def asked(self) -> dict[str, Any]:
+    def asked(self) -> dict[str, object]:
         """The settings that must be the same when the stream continues."""
         return {
             "kind": "stream",
@@ -211,7 +211,7 @@ class Streaming:
         """How many values of earlier legs were no records, or damaged."""
         self._marks: Marks | None = None
         self._file = asked.folder / WAVES_FILE
-        self._moved: tuple[Any, float] = (None, 0.0)
+        self._moved: tuple[object, float] = (None, 0.0)
         self._said = 0.0
 
     # -- the run -----------------------------------------------------------------------------------

@@ -109,7 +109,7 @@ class Soak:
         return replace(drawn, seed=self.seed * 1_000_000 + number, records=records)
 
     @property
-    def asked(self) -> dict[str, Any]:
+    def asked(self) -> dict[str, object]:
         """The settings that must be the same when the soak continues."""
         return {
             "faults": sorted(cell.id.rpartition("/")[0] for cell in self.cells),
@@ -322,7 +322,7 @@ def _read_wave(plain: Any) -> Wave:
     return wave
 
 
-def begun(folder: Path, asked: Mapping[str, Any]) -> bool:
+def begun(folder: Path, asked: Mapping[str, object]) -> bool:
     """Begin a soak in its folder; return whether it had begun before.
 
     Raises:

@@ -8,7 +8,6 @@ from __future__ import annotations
 import json
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,9 +53,9 @@ class Access:
             {"jaas": jaas(self.mechanism, self.username, self.password)} if self.mechanism else {}
         )
 
-    def for_kafka_python(self) -> dict[str, Any]:
+    def for_kafka_python(self) -> dict[str, object]:
         """Return the settings for kafka-python."""
-        found: dict[str, Any] = {"security_protocol": self.protocol}
+        found: dict[str, object] = {"security_protocol": self.protocol}
         if self.protocol.endswith("SSL") and self.authority:
             found["ssl_cafile"] = self.authority
         if self.mechanism:
@@ -67,7 +66,7 @@ class Access:
             }
         return found
 
-    def for_librdkafka(self) -> dict[str, Any]:
+    def for_librdkafka(self) -> dict[str, str]:
         """Return the settings for librdkafka."""
         found = {"security.protocol": self.protocol}
         if self.protocol.endswith("SSL") and self.authority:
@@ -80,7 +79,7 @@ class Access:
             }
         return found
 
-    def for_java(self) -> dict[str, Any]:
+    def for_java(self) -> dict[str, str]:
         """Return the settings for Kafka's Java client."""
         found = {"security.protocol": self.protocol}
         if self.protocol.endswith("SSL") and self.authority:

@@ -5,7 +5,7 @@ written down.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from harness.model import kinds
 from harness.model.record import ATTEMPT_HEADER
@@ -142,6 +142,6 @@ class Sender:
             self._say(kinds.ACKED, message, attempt, **where)
         return True
 
-    def _say(self, kind: str, message: Message, attempt: str, **fields: Any) -> None:
+    def _say(self, kind: str, message: Message, attempt: str, **fields: object) -> None:
         if message.record is not None:
             self.ledger.write(kind, record=message.record, attempt=attempt, hop=self.hop, **fields)

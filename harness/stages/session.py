@@ -13,7 +13,7 @@ import json
 import sys
 from contextlib import closing
 from threading import Thread
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from pyspark.sql import SparkSession
 
@@ -22,6 +22,8 @@ from harness.stages.stage import Stage, conduct
 from harness.stages.streaming import Query
 
 if TYPE_CHECKING:
+    from pyspark.sql.streaming.query import StreamingQuery
+
     from harness.model.writing import HistoryWriter
 
 STOPPED = "it was stopped"
@@ -34,9 +36,9 @@ is known here.
 class Queries:
     """The queries of one session, by the client ids of their stages."""
 
-    def __init__(self, spark: Any) -> None:
+    def __init__(self, spark: SparkSession) -> None:
         self._spark = spark
-        self._running: dict[str, Any] = {}
+        self._running: dict[str, StreamingQuery] = {}
 
     def start(self, stage: Stage) -> None:
         """Run a stage in its own thread."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as f
@@ -34,6 +34,10 @@ from harness.stages.sinks.opening import open_sink
 from harness.stages.stage import TURN, Stage, run_stage
 
 if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, Row
+    from pyspark.sql.streaming.query import StreamingQuery
+    from pyspark.sql.streaming.readwriter import DataStreamWriter
+
     from harness.model.writing import HistoryWriter
     from harness.stages.sinks.interface import Sink
 
@@ -46,7 +50,7 @@ UNKNOWN_EPOCH = -1
 class Query:
     """The streaming query of the stage."""
 
-    def __init__(self, stage: Stage, ledger: HistoryWriter, spark: Any) -> None:
+    def __init__(self, stage: Stage, ledger: HistoryWriter, spark: SparkSession) -> None:
         self._stage = stage
         self._ledger = ledger
         self._spark = spark
@@ -61,7 +65,7 @@ class Query:
             else None
         )
 
-    def start(self) -> Any:
+    def start(self) -> StreamingQuery:
         """Start the query at its saved position."""
         begins = self._begun = self._begins()
         for partition, position in begins.items():
@@ -98,8 +102,10 @@ class Query:
             else "",
             "begins": begins,
         }
+        jvm = self._spark._jvm  # noqa: SLF001 - PySpark's own way in
+        assert jvm is not None  # noqa: S101 - a session that runs has one
         for name, value in marks.items():
-            self._spark._jvm.System.setProperty(f"lostack.{name}:{self._folder}", value)  # noqa: SLF001 - PySpark's own way in
+            jvm.System.setProperty(f"lostack.{name}:{self._folder}", value)
 
     def _begins(self) -> dict[int, int]:
         partitions = range(self._stage.settings.topic.partitions)
@@ -108,13 +114,13 @@ class Query:
         )
         return {partition: kept.get(partition, 0) for partition in partitions}
 
-    def _source(self, begins: dict[int, int]) -> Any:
+    def _source(self, begins: dict[int, int]) -> DataFrame:
         start = (
             json.dumps({self._stage.topic_in: {str(p): o for p, o in begins.items()}})
             if self._outside
             else "earliest"
         )
-        options = {
+        options: dict[str, str | int] = {
             **_client(self._stage),
             "kafka.isolation.level": self._settings.isolation,
             **self._partitions(),
@@ -136,7 +142,7 @@ class Query:
             }
         return {"subscribe": topic}
 
-    def _to_sink(self, rows: Any) -> Any:
+    def _to_sink(self, rows: DataFrame) -> DataStreamWriter:
         origin = "concat(partition, '.', -1, '.', offset)"
         match self._stage.pipeline:
             case STREAM_TO_DATABASE.name | STREAM_TO_POSTGRES.name:
@@ -169,7 +175,7 @@ class Query:
 
     # --- foreachBatch -----------------------------------------------------------------------------
 
-    def _batch(self, frame: Any, number: int) -> None:
+    def _batch(self, frame: DataFrame, number: int) -> None:
         rows = sorted(frame.collect(), key=_place)
         self._take(rows)
         if self._settings.query.per_batch:
@@ -177,7 +183,7 @@ class Query:
         else:
             self._record_each(rows)
 
-    def _states(self, frame: Any, number: int) -> None:
+    def _states(self, frame: DataFrame, number: int) -> None:
         """Record the state of each key in the batch: every copy that the key ever had, including
         those of this batch.
 
@@ -213,7 +219,7 @@ class Query:
         else:
             self._record_each(news)
 
-    def _take(self, rows: list[Any]) -> None:
+    def _take(self, rows: list[Row]) -> None:
         """Write deliveries into the ledger. If the position is kept outside the checkpoint, save it
         first.
         """
@@ -236,7 +242,7 @@ class Query:
                 )
         _pass("before-processing", rows)
 
-    def _record_each(self, rows: list[Any]) -> None:
+    def _record_each(self, rows: list[Row]) -> None:
         """Record row by row, as an append does: recorded rows stay, even if the batch
         fails later.
         """
@@ -250,7 +256,7 @@ class Query:
             sink.commit()
             failpoint("after-recording", record)
 
-    def _replace(self, states: list[tuple[str, list[Any]]]) -> None:
+    def _replace(self, states: list[tuple[str, list[Row]]]) -> None:
         """Replace each key's earlier state, key by key."""
         sink = self._database()
         for key, rows in states:
@@ -262,7 +268,7 @@ class Query:
             sink.commit()
             _pass("after-recording", rows)
 
-    def _record_together(self, rows: list[Any], number: int) -> None:
+    def _record_together(self, rows: list[Row], number: int) -> None:
         """Record the whole batch and its number in one transaction, unless the batch is recorded
         already.
         """
@@ -296,16 +302,16 @@ def _client(stage: Stage) -> dict[str, str]:
     }
 
 
-def _pass(name: str, rows: list[Any]) -> None:
+def _pass(name: str, rows: list[Row]) -> None:
     for row in rows:
         failpoint(name, decode_id(bytes(row.value)))
 
 
-def _place(row: Any) -> tuple[int, int]:
+def _place(row: Row) -> tuple[int, int]:
     return row.partition, row.offset
 
 
-def _copy(row: Any) -> Copy:
+def _copy(row: Row) -> Copy:
     return Copy(row.partition, UNKNOWN_EPOCH, row.offset)
 
 

@@ -77,7 +77,7 @@ class Asked:
         for name in (DRY, POINTS, BESIDE, FOUND, ASIDE):
             safe_files.check_plain(directory, name)
         try:
-            plain: dict[str, Any] = safe_files.read_json(directory, SWEEP_FILE)
+            plain = safe_files.read_json(directory, SWEEP_FILE)
             if plain["schema"] > SCHEMA:
                 raise UsageError(
                     f"{file} was written by a newer lostack (schema {plain['schema']}); upgrade "

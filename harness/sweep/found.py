@@ -176,7 +176,7 @@ class Found:
             raise ValueError(
                 f"the field {unknown[0]} is unknown; the known ones: {', '.join(sorted(known))}"
             )
-        happenings: dict[str, Any] = {
+        happenings: dict[str, Happening] = {
             table: _happening(plain[table]) for table in ("fault", "then") if table in plain
         }
         found = Found(

@@ -32,7 +32,7 @@ from harness.wire.protocol import Step as Known
 from harness.wire.rules import Direction, How, StepName
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from harness.controls import Trigger
     from harness.model import events as kinds
@@ -128,7 +128,12 @@ class Happening:
             return Late(at, self.into, kill=self.act == LATE_NEXT_KILL)
         if self.act == HOLD and at.direction == RESPONSE:
             return Hold(at, self.into or Until.EXHAUSTED)
-        plain: dict[str, Any] = {LOSE: Drop, PAUSE: Pause, TERMINATE: Terminate, SILENT: Silent}
+        plain: dict[str, Callable[[OnWire], object]] = {
+            LOSE: Drop,
+            PAUSE: Pause,
+            TERMINATE: Terminate,
+            SILENT: Silent,
+        }
         if self.act not in plain:
             raise ValueError(f"the act {self.act} is not possible at this frame")
         return plain[self.act](at)

@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from harness.sweep.classes import Why
 
@@ -66,7 +66,7 @@ class Reached:
         of_steps = ", ".join(f"{steps[each]} {each}" for each in Reach if each is not Reach.SAMPLED)
         return f"of {len(self.points)} points {of_points}; of {len(self.steps)} steps {of_steps}"
 
-    def row(self) -> dict[str, Any]:
+    def row(self) -> dict[str, object]:
         """Return the numbers as plain data."""
         points, steps = Counter(self.points.values()), Counter(self.steps.values())
         tried = sum(self.classes.values())

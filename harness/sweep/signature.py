@@ -58,7 +58,7 @@ class Signature:
             self, errors=tuple(each for each in self.errors if each not in errors)
         )
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, object]:
         """Return plain data."""
         return dataclasses.asdict(self)
 

@@ -8,7 +8,7 @@ import os
 import shlex
 from collections import Counter
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from harness.judge.verdict import Kind
 from harness.matrix.checking import at_once
@@ -184,7 +184,7 @@ def as_json_text(sweep: Sweep, planned: Planned, outcomes: Outcomes, told: Told)
     return json.dumps(plain_of(sweep, planned, outcomes, told), indent=1) + "\n"
 
 
-def plain_of(sweep: Sweep, planned: Planned, outcomes: Outcomes, told: Told) -> dict[str, Any]:
+def plain_of(sweep: Sweep, planned: Planned, outcomes: Outcomes, told: Told) -> dict[str, object]:
     """Return the outcomes of a sweep as plain data."""
     steps, far = planned.steps, _reached(planned, outcomes)
     return {
@@ -217,7 +217,7 @@ def plain_of(sweep: Sweep, planned: Planned, outcomes: Outcomes, told: Told) -> 
     }
 
 
-def _finding(sweep: Sweep, finding: Finding) -> dict[str, Any]:
+def _finding(sweep: Sweep, finding: Finding) -> dict[str, object]:
     return {
         "signature": finding.signature.to_json(),
         "because": finding.first.point.because,
@@ -233,7 +233,7 @@ def _scenario(sweep: Sweep, finding: Finding) -> str | None:
     return name if safe_files.exists(sweep.directory, name) else None
 
 
-def _outcome(directory: Path, one: Outcome) -> dict[str, Any]:
+def _outcome(directory: Path, one: Outcome) -> dict[str, object]:
     return {
         "point": one.point.id,
         "why": str(one.why),

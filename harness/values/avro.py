@@ -6,13 +6,14 @@ from __future__ import annotations
 
 import io
 import json
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from harness.values.framing import unframed
 from harness.values.missing import SchemaError, library
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
+    from types import ModuleType
 
     from harness.model.identity import ValueSchema
 
@@ -48,7 +49,7 @@ def whole_reader(text: str, references: Sequence[str] = ()) -> Callable[[bytes],
         SchemaError: ``text`` or a reference is not an Avro schema.
     """
     fastavro = library("fastavro", "avro")
-    named: dict[str, Any] = {}
+    named: dict[str, object] = {}
     parsed = [_parsed(fastavro, each, named) for each in (*references, text)][-1]
 
     def read(data: bytes) -> str | None:
@@ -62,7 +63,7 @@ def whole_reader(text: str, references: Sequence[str] = ()) -> Callable[[bytes],
     return read
 
 
-def _parsed(fastavro: Any, text: str, named: dict[str, Any]) -> Any:
+def _parsed(fastavro: ModuleType, text: str, named: dict[str, object]) -> object:
     try:
         schema = json.loads(text)
     except ValueError as error:
@@ -94,5 +95,5 @@ def _parsed(fastavro: Any, text: str, named: dict[str, Any]) -> Any:
         raise SchemaError(f"avro: this is not an Avro schema: {told}") from error
 
 
-def _text(value: Any) -> str:
+def _text(value: object) -> str:
     return value.decode("utf-8", "replace") if isinstance(value, bytes) else str(value)

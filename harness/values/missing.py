@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import importlib
-from typing import Any
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from types import ModuleType
 
 
 class SchemaError(ValueError):
     """A schema cannot be used to read values. The message is one line."""
 
 
-def library(name: str, what: str) -> Any:
+def library(name: str, what: str) -> ModuleType:
     """Import the library ``name`` for the format ``what`` and return it.
 
     Raises:

@@ -5,7 +5,7 @@ clients.
 from __future__ import annotations
 
 import base64
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from harness.values.framing import unframed, without_indexes
 from harness.values.missing import SchemaError, library
@@ -52,7 +52,7 @@ class Messages:
         Raises:
             SchemaError: there is no such message.
         """
-        found: Any = next(each for each in self._set.file if each.name == file)
+        found = next(each for each in self._set.file if each.name == file)
         name, inside = found.package, found.message_type
         for index in at:
             if not 0 <= index < len(inside):

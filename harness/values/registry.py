@@ -199,7 +199,7 @@ class _Fetching:
             raise UnreadValueError(f"{told}; correct registry in [id]")
         return answer
 
-    def _get(self, path: str, what: str) -> Any:
+    def _get(self, path: str, what: str) -> object:
         asked = urllib.request.Request(f"{self.url}{path}", headers={"Accept": ACCEPT})  # noqa: S310 - the declaration says http(s)
         if self.username:
             login = base64.b64encode(f"{self.username}:{self.password}".encode()).decode()
@@ -248,7 +248,7 @@ class _Fetching:
             "check registry_username, and the password that registry_password_from in [id] names"
         )
 
-    def _body(self, answer: Any) -> bytes:
+    def _body(self, answer: http.client.HTTPResponse) -> bytes:
         found = b""
         while piece := answer.read1(65536):
             found += piece

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from harness.model import events as kinds
 from harness.wire.messages import WireError
@@ -40,7 +40,7 @@ class Carried:
     """The name of the client's process."""
     direction: Direction
     cell: WireCell | None = None
-    ledger: Any = None
+    ledger: object = None
     """The cell's ledger for the protocol; None if the frame belongs to no cell."""
     payload: bytes | None = None
     insight: Insight = NOTHING
@@ -50,7 +50,7 @@ class Carried:
         """The frame's header, by which rules select first."""
         return Header(self.role, self.client, self.frame.step, self.direction, self.node)
 
-    def fields(self) -> dict[str, Any]:
+    def fields(self) -> dict[str, object]:
         """Return the fields of its history line."""
         return {
             "conn": self.conn,
@@ -90,7 +90,7 @@ class WireCell:
         """Whether more than the headers of frames is read: what they carry, and what
         is answered.
         """
-        self._ledgers: dict[str, Any] = {}
+        self._ledgers: dict[str, object] = {}
         self.rules: dict[str, ArmedRule] = {}
         self._fired: dict[str, Carried] = {}
         """Rule to the frame at which it has fired first."""
@@ -100,9 +100,9 @@ class WireCell:
         self.frames = 0
         self.open = True
         self._writer = writer
-        self._blind: set[tuple[str, Any, str]] = set()
+        self._blind: set[tuple[str, object, str]] = set()
 
-    def ledger(self, protocol: Protocol) -> Any:
+    def ledger(self, protocol: Protocol) -> object:
         """Return the cell's bookkeeping for a protocol."""
         if protocol.name not in self._ledgers:
             self._ledgers[protocol.name] = protocol.ledger(self.key, self._identity)
@@ -254,7 +254,7 @@ class WireCell:
     def phase(self, rule: Rule, phase: str, carried: Carried, **more: object) -> None:
         """Write what became of a rule at a frame."""
         records = sorted(carried.insight.subject.records)
-        about: dict[str, Any] = {"records": records} if records else {}
+        about: dict[str, object] = {"records": records} if records else {}
         if rule.record is not None:
             about["record"] = rule.record
         self.write(kinds.RULE, rule=rule.id, phase=phase, **carried.fields(), **about, **more)
@@ -264,10 +264,10 @@ class WireCell:
         self.write_all(carried.session.settled(carried.frame, carried.ledger, reached=reached))
 
 
-def _spelled(rule: Rule) -> dict[str, Any]:
+def _spelled(rule: Rule) -> dict[str, object]:
     """Return the selectors that a rule sets. A rule without a limit says so."""
 
-    def pairs() -> Iterator[tuple[str, Any]]:
+    def pairs() -> Iterator[tuple[str, object]]:
         for name, value in rule.to_json().items():
             if name != "id" and (value is not None or name == "limit"):
                 yield name, value

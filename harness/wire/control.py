@@ -12,7 +12,10 @@ import socket
 import sys
 import threading
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Any, Self
+from types import NoneType
+from typing import TYPE_CHECKING, Self, TypedDict, TypeVar
+
+import msgspec
 
 from harness.wire.door import connect, greeting
 from harness.wire.messages import (
@@ -38,6 +41,18 @@ if TYPE_CHECKING:
 REPLY_WITHIN_S = 15.0
 RESOLVE_WITHIN_S = 10.0
 
+T = TypeVar("T")
+
+
+class Reply(TypedDict, total=False):
+    """What the wire says: the reply to a call (``id``), or what it says unasked (``push``)."""
+
+    id: int
+    ok: object
+    error: str
+    push: str
+    because: str
+
 
 def argv(
     history: Path, run: Path, *, decode_limit: int | None = None, python: str = sys.executable
@@ -62,7 +77,7 @@ class WireControl:
         self._condition = threading.Condition()
         self._sending = threading.Lock()
         self._number = 0
-        self._replies: dict[int, dict[str, Any]] = {}
+        self._replies: dict[int, Reply] = {}
         self._waiting: set[int] = set()
         self._lost: str | None = None
         self._reader = threading.Thread(target=self._read, name="wire-control", daemon=True)
@@ -112,27 +127,27 @@ class WireControl:
 
     def add_route(self, route: Route) -> RouteState:
         """Listen for one (node, role); the reply names the port."""
-        return RouteState(**self._call("add_route", asdict(route)))
+        return self._call("add_route", asdict(route), RouteState)
 
     def admit(self, run: Path) -> None:
         """Let the wire read and write below the folder of another run, which goes on with it."""
-        self._call("admit", {"run": str(run)})
+        self._call("admit", {"run": str(run)}, object)
 
     def open_route(self, name: str) -> RouteState:
         """Listen again on the same port."""
-        return RouteState(**self._call("open_route", {"name": name}))
+        return self._call("open_route", {"name": name}, RouteState)
 
     def close_route(self, name: str) -> RouteState:
         """Refuse new connections and cut those there are."""
-        return RouteState(**self._call("close_route", {"name": name}))
+        return self._call("close_route", {"name": name}, RouteState)
 
     def remove_route(self, name: str) -> None:
         """Close a route and forget it."""
-        self._call("remove_route", {"name": name})
+        self._call("remove_route", {"name": name}, NoneType)
 
     def routes(self) -> tuple[RouteState, ...]:
         """Return all routes."""
-        return tuple(RouteState(**each) for each in self._call("routes", {}))
+        return self._call("routes", {}, tuple[RouteState, ...])
 
     # -- cells and rules ---------------------------------------------------------------------------
 
@@ -155,33 +170,37 @@ class WireControl:
         it ``reads``, only headers are recorded: a line for each frame, none for a record, and no
         rule can select by what a frame carries.
         """
-        args: dict[str, Any] = {"cell_id": cell_id, "key": key, "history_path": str(history_path)}
+        args: dict[str, object] = {
+            "cell_id": cell_id,
+            "key": key,
+            "history_path": str(history_path),
+        }
         args["identity"] = None if identity is None else identity.to_json()
         self._call(
             "open_cell",
             {**args, "topics": dict(topics or {}), "routes": sorted(routes), "reads": reads},
+            NoneType,
         )
 
     def learn(self, topics: Mapping[str, str]) -> None:
         """Tell the wire the ids of topics (name to id)."""
-        self._call("learn", {"topics": dict(topics)})
+        self._call("learn", {"topics": dict(topics)}, NoneType)
 
     def close_cell(self, cell_id: str) -> CellSummary:
         """End a cell: holds discarded, rules disarmed, history closed."""
-        reply = self._call("close_cell", {"cell_id": cell_id})
-        return CellSummary(reply["cell"], reply["frames"], tuple(reply["discarded"]))
+        return self._call("close_cell", {"cell_id": cell_id}, CellSummary)
 
     def arm(self, cell_id: str, rule: Rule) -> None:
         """Arm a rule."""
-        self._call("arm", {"cell_id": cell_id, "rule": rule.to_json()})
+        self._call("arm", {"cell_id": cell_id, "rule": rule.to_json()}, NoneType)
 
     def disarm(self, cell_id: str, rule_id: str) -> RuleCounts:
         """Take a rule away; return its last counts."""
-        return RuleCounts(**self._call("disarm", {"cell_id": cell_id, "rule_id": rule_id}))
+        return self._call("disarm", {"cell_id": cell_id, "rule_id": rule_id}, RuleCounts)
 
     def counts(self, cell_id: str, rule_id: str) -> RuleCounts:
         """Return how many frames a rule has seen, matched and acted on so far."""
-        return RuleCounts(**self._call("counts", {"cell_id": cell_id, "rule_id": rule_id}))
+        return self._call("counts", {"cell_id": cell_id, "rule_id": rule_id}, RuleCounts)
 
     def detour(
         self, cell_id: str, route: str, upstream_port: int | None, upstream_host: str = LOOPBACK
@@ -195,30 +214,28 @@ class WireControl:
             "upstream_port": upstream_port,
             "upstream_host": upstream_host,
         }
-        self._call("detour", args)
+        self._call("detour", args, NoneType)
 
     def traffic(self, cell_id: str, role: str, *, restart: bool = False) -> Traffic:
         """Return what has passed between wire and broker for one role of a cell since the last
         ``restart``.
         """
-        return Traffic(
-            **self._call("traffic", {"cell_id": cell_id, "role": role, "restart": restart})
+        return self._call(
+            "traffic", {"cell_id": cell_id, "role": role, "restart": restart}, Traffic
         )
 
     # -- holds -------------------------------------------------------------------------------------
 
     def holds(self) -> tuple[Held, ...]:
         """Return the frames that are still held."""
-        return tuple(
-            Held(**{**each, "records": tuple(each["records"])}) for each in self._call("holds", {})
-        )
+        return self._call("holds", {}, tuple[Held, ...])
 
     def resolve(
         self, held: str, how: How, *, cut: bool = True, within_s: float = RESOLVE_WITHIN_S
     ) -> Resolved:
         """Release, discard or deliver a held frame. ``cut`` is only for ``release-later``."""
         args = {"held": held, "how": how, "cut": cut, "within_s": within_s}
-        return Resolved(**self._call("resolve", args, REPLY_WITHIN_S + 2 * within_s))
+        return self._call("resolve", args, Resolved, REPLY_WITHIN_S + 2 * within_s)
 
     def resolve_all(
         self, how: How = How.RELEASE, *, within_s: float = RESOLVE_WITHIN_S
@@ -227,26 +244,25 @@ class WireControl:
         released.
         """
         bound = REPLY_WITHIN_S + 2 * within_s * max(1, len(self.holds()))
-        return tuple(
-            Resolved(**each)
-            for each in self._call("resolve_all", {"how": how, "within_s": within_s}, bound)
+        return self._call(
+            "resolve_all", {"how": how, "within_s": within_s}, tuple[Resolved, ...], bound
         )
 
     # -- direct verbs ------------------------------------------------------------------------------
 
     def freeze(self, scope: FreezeScope, target: str) -> Frozen:
         """Stop the connections of a client incarnation, or to a node."""
-        return Frozen(**self._call("freeze", {"scope": scope, "target": target}))
+        return self._call("freeze", {"scope": scope, "target": target}, Frozen)
 
     def thaw(self, freeze: str) -> Frozen:
         """End a freeze."""
-        return Frozen(**self._call("thaw", {"freeze": freeze}))
+        return self._call("thaw", {"freeze": freeze}, Frozen)
 
     def cut(
         self, *, client: str | None = None, role: str | None = None, node: str | None = None
     ) -> int:
         """End connections, chosen by client prefix, role, node; return how many."""
-        return int(self._call("cut", {"client": client, "role": role, "node": node}))
+        return self._call("cut", {"client": client, "role": role, "node": node}, int)
 
     def black_hole(
         self,
@@ -261,7 +277,7 @@ class WireControl:
         cuts those that lost bytes.
         """
         args = {"direction": direction, "on": on, "client": client, "role": role, "node": node}
-        return int(self._call("black_hole", args))
+        return self._call("black_hole", args, int)
 
     def delay(
         self,
@@ -280,11 +296,18 @@ class WireControl:
             "role": role,
             "node": node,
         }
-        self._call("delay", args)
+        self._call("delay", args, NoneType)
 
     # -- the connection ----------------------------------------------------------------------------
 
-    def _call(self, verb: str, args: Mapping[str, Any], within_s: float = REPLY_WITHIN_S) -> Any:
+    def _call(
+        self,
+        verb: str,
+        args: Mapping[str, object],
+        answer: type[T],
+        within_s: float = REPLY_WITHIN_S,
+    ) -> T:
+        """Call a verb, and return what it answered, which is an ``answer``."""
         with self._condition:
             self._check()
             self._number += 1
@@ -296,9 +319,9 @@ class WireControl:
                 self._sock.sendall(line)
         except OSError as error:
             raise WireError(f"the wire is gone: {error.strerror}") from error
-        return self._await(number, verb, within_s)
+        return msgspec.convert(self._await(number, verb, within_s), answer)
 
-    def _await(self, number: int, verb: str, within_s: float) -> Any:
+    def _await(self, number: int, verb: str, within_s: float) -> object:
         with self._condition:
             in_time = self._condition.wait_for(
                 lambda: number in self._replies or self._lost, within_s
@@ -330,7 +353,7 @@ class WireControl:
             self._lost = self._lost or because
             self._condition.notify_all()
 
-    def _take(self, message: dict[str, Any]) -> None:
+    def _take(self, message: Reply) -> None:
         with self._condition:
             match message.pop("push", None):
                 case "failed":

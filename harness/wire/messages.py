@@ -10,7 +10,9 @@ what it sees, such as hits of rules, only into the histories of its cells (see
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+import msgspec
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -65,10 +67,9 @@ class Route:
         return tuple(filter(None, (*tls, self.users)))
 
     @staticmethod
-    def from_json(fields: Mapping[str, Any]) -> Route:
+    def from_json(fields: Mapping[str, object]) -> Route:
         """Build a route from the fields that ``dataclasses.asdict`` returned."""
-        tls = fields.get("tls")
-        return Route(**{**fields, "tls": None if tls is None else Tls(**tls)})
+        return msgspec.convert(fields, Route)
 
 
 @dataclass(frozen=True, slots=True)

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from harness.wire.rules import Direction
 
 Data: TypeAlias = bytes | bytearray | memoryview
-Line: TypeAlias = tuple[str, dict[str, Any]]
+Line: TypeAlias = "tuple[str, Mapping[str, object]]"
 """A line of the history: kind and fields."""
 Id: TypeAlias = int | str
 
@@ -147,7 +147,7 @@ class Insight:
         return Insight(self.subject, because=self.because)
 
 
-def insight_of(session: Session, frame: Frame, data: bytes | None, ledger: Any) -> Insight:
+def insight_of(session: Session, frame: Frame, data: bytes | None, ledger: object) -> Insight:
     """Return what a frame is about. If the schema of its value cannot be obtained, return why,
     which voids the cell.
     """
@@ -244,7 +244,7 @@ class Session(Interface):
     def taken(self, way: Direction, size: int) -> None:
         """Take note that the wire has removed ``size`` bytes from the beginning of the buffer."""
 
-    def read(self, frame: Frame, data: bytes | None, ledger: Any) -> Insight:
+    def read(self, frame: Frame, data: bytes | None, ledger: object) -> Insight:
         """Return what a frame is about. ``data``: the whole frame; None: it is larger than the
         limit.
         """
@@ -252,7 +252,7 @@ class Session(Interface):
     def sending(self, frame: Frame) -> None:
         """Take note that a frame is about to go to its destination."""
 
-    def settled(self, frame: Frame, ledger: Any, *, reached: bool) -> Iterable[Line]:
+    def settled(self, frame: Frame, ledger: object, *, reached: bool) -> Iterable[Line]:
         """Return the history lines of a frame whose fate is known. ``reached``: whether it arrived
         whole at its destination.
         """
@@ -280,7 +280,7 @@ class Session(Interface):
         None: never.
         """
 
-    def ended(self, by: str, ledger: Any) -> Iterable[Line]:
+    def ended(self, by: str, ledger: object) -> Iterable[Line]:
         """Return the history lines that follow from the connection's end. ``by``: who ended it:
         client, broker or wire.
         """
@@ -313,7 +313,7 @@ class Protocol(Interface):
             ValueError: a name is not valid; one line.
         """
 
-    def ledger(self, key: str, identity: Identity | None) -> Any:
+    def ledger(self, key: str, identity: Identity | None) -> object:
         """Return new bookkeeping for one cell. ``key``: the cell's key. ``identity``: where foreign
         records carry their ids.
         """

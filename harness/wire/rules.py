@@ -113,7 +113,7 @@ class How(StrEnum):
 CONTENT = ("record", "topic", "transactional_id")
 """Selectors of a rule that need the frame's content, not only its header."""
 _TEXT: Final = ("api", "role", "node", "client", *CONTENT, "error", "since")
-_PLAIN: Final[Mapping[str, Any]] = {
+_PLAIN: Final[Mapping[str, type | tuple[type, ...]]] = {
     "id": str,
     **dict.fromkeys(_TEXT, (str, NoneType)),
     "occurrence": int,
@@ -236,7 +236,7 @@ class Rule:
         """The fields by which it selects and that no header has."""
         return frozenset(name for name in CONTENT if getattr(self, name) is not None)
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, object]:
         """Return plain values, as they go over the control connection."""
         return asdict(self)
 
@@ -263,7 +263,7 @@ class Rule:
             raise RuleError(f"not a rule: {error}") from error
 
 
-def _check_types(values: Mapping[str, Any]) -> None:
+def _check_types(values: Mapping[str, object]) -> None:
     for name, value in values.items():
         if not isinstance(value, _PLAIN.get(name, object)):
             raise TypeError(f"{name} is no {value!r}")

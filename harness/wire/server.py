@@ -11,7 +11,9 @@ import socket
 import sys
 import traceback
 from dataclasses import asdict, is_dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, TypeVar
+
+import msgspec
 
 import harness.values  # noqa: F401 - what an identity reads Avro and Protobuf by
 from harness.model.history import HistoryError
@@ -28,6 +30,8 @@ if TYPE_CHECKING:
 
 MAX_LINE_BYTES = 16 << 20
 CLOSE_WITHIN_S = 2.0
+T = TypeVar("T")
+
 GREETED_WITHIN_S = 10.0
 """How many seconds a connection has to say the secret."""
 
@@ -62,7 +66,7 @@ class ControlServer:
         if self._serving:
             await asyncio.wait(self._serving, timeout=CLOSE_WITHIN_S)
 
-    def _push(self, message: dict[str, Any]) -> None:
+    def _push(self, message: dict[str, object]) -> None:
         for writer in self._known:
             _send(writer, message)
 
@@ -99,14 +103,14 @@ class ControlServer:
             task.add_done_callback(self._serving.discard)
 
     async def _answer(self, line: bytes, writer: asyncio.StreamWriter) -> None:
-        number: Any = None
+        number: object = None
         try:
             call = json.loads(line)
             number = call["id"]
             verb = VERBS.get(call["verb"])
             if verb is None:
                 raise WireError(f"the wire knows no verb {call['verb']!r}")  # noqa: TRY301 - one path to the reply
-            reply: dict[str, Any] = {
+            reply: dict[str, object] = {
                 "id": number,
                 "ok": _plain(await verb(self.wire, call.get("args", {}))),
             }
@@ -128,7 +132,7 @@ class ControlServer:
             await writer.drain()
 
 
-def _send(writer: asyncio.StreamWriter, message: dict[str, Any]) -> None:
+def _send(writer: asyncio.StreamWriter, message: dict[str, object]) -> None:
     if not writer.is_closing():
         writer.write(json.dumps(message, separators=(",", ":")).encode() + b"\n")
 
@@ -141,117 +145,146 @@ def _plain(value: object) -> object:
     return value
 
 
-async def _add_route(wire: Wire, args: dict[str, Any]) -> object:
+async def _add_route(wire: Wire, args: dict[str, object]) -> object:
     return await wire.add_route(Route.from_json(args))
 
 
-async def _admit(wire: Wire, args: dict[str, Any]) -> object:
-    wire.inside.admit(args["run"])
+async def _admit(wire: Wire, args: dict[str, object]) -> object:
+    wire.inside.admit(_arg(args, "run", str))
     return {}
 
 
-async def _open_route(wire: Wire, args: dict[str, Any]) -> object:
-    return await wire.open_route(args["name"])
+async def _open_route(wire: Wire, args: dict[str, object]) -> object:
+    return await wire.open_route(_arg(args, "name", str))
 
 
-async def _close_route(wire: Wire, args: dict[str, Any]) -> object:
-    return await wire.close_route(args["name"])
+async def _close_route(wire: Wire, args: dict[str, object]) -> object:
+    return await wire.close_route(_arg(args, "name", str))
 
 
-async def _remove_route(wire: Wire, args: dict[str, Any]) -> None:
-    await wire.remove_route(args["name"])
+async def _remove_route(wire: Wire, args: dict[str, object]) -> None:
+    await wire.remove_route(_arg(args, "name", str))
 
 
-async def _routes(wire: Wire, _args: dict[str, Any]) -> object:
+async def _routes(wire: Wire, _args: dict[str, object]) -> object:
     return wire.routes()
 
 
-async def _open_cell(wire: Wire, args: dict[str, Any]) -> None:
-    path = wire.inside.path(args["history_path"])
-    found = args.get("identity")
-    identity = None if found is None else Identity.from_json(found)
+async def _open_cell(wire: Wire, args: dict[str, object]) -> None:
+    args = {"identity": None, "topics": {}, "routes": [], "reads": True, **args}
+    path = wire.inside.path(_arg(args, "history_path", str))
+    identity = (
+        None
+        if args["identity"] is None
+        else Identity.from_json(_arg(args, "identity", dict[str, object]))
+    )
     wire.open_cell(
-        args["cell_id"],
-        args["key"],
+        _arg(args, "cell_id", str),
+        _arg(args, "key", str),
         path,
-        args.get("topics", {}),
-        routes=args.get("routes", ()),
+        _arg(args, "topics", dict[str, str]),
+        routes=_arg(args, "routes", list[str]),
         identity=identity,
-        reads=args.get("reads", True),
+        reads=_arg(args, "reads", bool),
     )
 
 
-async def _learn(wire: Wire, args: dict[str, Any]) -> None:
-    wire.learn(args["topics"])
+async def _learn(wire: Wire, args: dict[str, object]) -> None:
+    wire.learn(_arg(args, "topics", dict[str, str]))
 
 
-async def _close_cell(wire: Wire, args: dict[str, Any]) -> object:
-    return await wire.close_cell(args["cell_id"])
+async def _close_cell(wire: Wire, args: dict[str, object]) -> object:
+    return await wire.close_cell(_arg(args, "cell_id", str))
 
 
-async def _arm(wire: Wire, args: dict[str, Any]) -> None:
-    wire.arm(args["cell_id"], Rule.from_json(args["rule"]))
+async def _arm(wire: Wire, args: dict[str, object]) -> None:
+    wire.arm(_arg(args, "cell_id", str), Rule.from_json(_arg(args, "rule", dict[str, object])))
 
 
-async def _disarm(wire: Wire, args: dict[str, Any]) -> object:
-    return wire.disarm(args["cell_id"], args["rule_id"])
+async def _disarm(wire: Wire, args: dict[str, object]) -> object:
+    return wire.disarm(_arg(args, "cell_id", str), _arg(args, "rule_id", str))
 
 
-async def _counts(wire: Wire, args: dict[str, Any]) -> object:
-    return wire.counts(args["cell_id"], args["rule_id"])
+async def _counts(wire: Wire, args: dict[str, object]) -> object:
+    return wire.counts(_arg(args, "cell_id", str), _arg(args, "rule_id", str))
 
 
-async def _detour(wire: Wire, args: dict[str, Any]) -> None:
+async def _detour(wire: Wire, args: dict[str, object]) -> None:
+    args = {"upstream_host": LOOPBACK, **args}
     wire.detour(
-        args["cell_id"], args["route"], args["upstream_port"], args.get("upstream_host", LOOPBACK)
+        _arg(args, "cell_id", str),
+        _arg(args, "route", str),
+        None if args["upstream_port"] is None else _arg(args, "upstream_port", int),
+        _arg(args, "upstream_host", str),
     )
 
 
-async def _traffic(wire: Wire, args: dict[str, Any]) -> object:
-    return wire.traffic(args["cell_id"], args["role"], restart=args["restart"])
+async def _traffic(wire: Wire, args: dict[str, object]) -> object:
+    return wire.traffic(
+        _arg(args, "cell_id", str), _arg(args, "role", str), restart=_arg(args, "restart", bool)
+    )
 
 
-async def _holds(wire: Wire, _args: dict[str, Any]) -> object:
+async def _holds(wire: Wire, _args: dict[str, object]) -> object:
     return wire.holding.told()
 
 
-async def _resolve(wire: Wire, args: dict[str, Any]) -> object:
+async def _resolve(wire: Wire, args: dict[str, object]) -> object:
     return await wire.holding.resolve(
-        args["held"], How(args["how"]), cut=args["cut"], within_s=args["within_s"]
+        _arg(args, "held", str),
+        _arg(args, "how", How),
+        cut=_arg(args, "cut", bool),
+        within_s=_arg(args, "within_s", float),
     )
 
 
-async def _resolve_all(wire: Wire, args: dict[str, Any]) -> object:
-    return await wire.holding.resolve_all(How(args["how"]), within_s=args["within_s"])
+async def _resolve_all(wire: Wire, args: dict[str, object]) -> object:
+    return await wire.holding.resolve_all(
+        _arg(args, "how", How), within_s=_arg(args, "within_s", float)
+    )
 
 
-async def _freeze(wire: Wire, args: dict[str, Any]) -> object:
-    return wire.freeze(FreezeScope(args["scope"]), args["target"])
+async def _freeze(wire: Wire, args: dict[str, object]) -> object:
+    return wire.freeze(_arg(args, "scope", FreezeScope), _arg(args, "target", str))
 
 
-async def _thaw(wire: Wire, args: dict[str, Any]) -> object:
-    return wire.conns.thaw(args["freeze"])
+async def _thaw(wire: Wire, args: dict[str, object]) -> object:
+    return wire.conns.thaw(_arg(args, "freeze", str))
 
 
-async def _cut(wire: Wire, args: dict[str, Any]) -> object:
+async def _cut(wire: Wire, args: dict[str, object]) -> object:
     return await wire.conns.cut(_selection(args))
 
 
-async def _black_hole(wire: Wire, args: dict[str, Any]) -> object:
+async def _black_hole(wire: Wire, args: dict[str, object]) -> object:
     return await wire.conns.black_hole(
-        _selection(args), Direction(args["direction"]), on=args["on"]
+        _selection(args), _arg(args, "direction", Direction), on=_arg(args, "on", bool)
     )
 
 
-async def _delay(wire: Wire, args: dict[str, Any]) -> None:
-    wire.conns.delay(_selection(args), Direction(args["direction"]), args["seconds"])
+async def _delay(wire: Wire, args: dict[str, object]) -> None:
+    wire.conns.delay(
+        _selection(args), _arg(args, "direction", Direction), _arg(args, "seconds", float)
+    )
 
 
-def _selection(args: dict[str, Any]) -> Selection:
-    return Selection(args.get("client"), args.get("role"), args.get("node"))
+def _arg(args: dict[str, object], name: str, kind: type[T]) -> T:
+    """Return one argument of a call.
+
+    Raises:
+        ValueError: it is no ``kind``.
+        KeyError: it is missing.
+    """
+    return msgspec.convert(args[name], kind)
 
 
-VERBS: dict[str, Callable[[Wire, dict[str, Any]], Awaitable[object]]] = {
+def _selection(args: dict[str, object]) -> Selection:
+    return msgspec.convert(
+        {name: args.get(name) for name in ("client", "role", "node")}, Selection, strict=True
+    )
+
+
+VERBS: dict[str, Callable[[Wire, dict[str, object]], Awaitable[object]]] = {
     "add_route": _add_route,
     "admit": _admit,
     "open_route": _open_route,

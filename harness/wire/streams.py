@@ -12,7 +12,7 @@ import contextlib
 import socket
 import ssl
 import struct
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, TypeVar
 
 from harness.wire.tls import is_torn, why_not_let_in, why_not_served
 
@@ -20,6 +20,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from harness.wire.tls import Ends
+
+Taken = TypeVar("Taken", bytes, int)
+
 CHUNK_BYTES = 1 << 16
 BLOCK_BYTES = 1 << 18
 """How many bytes TLS encrypts before it sends them."""
@@ -43,9 +46,9 @@ class Stream:
         self._back = b""
         self._tls: _Tls | None = None
         self._why: Callable[[Exception], str] = str
-        self._waiter: asyncio.Future[Any] | None = None
-        self._take: Callable[[], Any] = bytes
-        """The function that reads bytes for the task that waits."""
+        self._waiter: asyncio.Future[bytes] | asyncio.Future[int] | None = None
+        self._take: Callable[[], None] = self._look_away
+        """Reads bytes for the task that waits, and hands them over."""
         self._watched = False
         self._empty = False
         """Whether the last read emptied the socket; the next one waits until the kernel reports
@@ -86,7 +89,7 @@ class Stream:
             return count
         return await self._read(view)
 
-    async def _taken(self, take: Callable[[], Any]) -> Any:
+    async def _taken(self, take: Callable[[], Taken]) -> Taken:
         """Read bytes as soon as there are any.
 
         The event loop watches the socket from one wait to the next: to begin and end that costs as
@@ -97,12 +100,13 @@ class Stream:
                 return take()
             except (BlockingIOError, InterruptedError):
                 pass
-        self._take, self._waiter = take, self._loop.create_future()
+        waiter: asyncio.Future[Taken] = self._loop.create_future()
+        self._take, self._waiter = lambda: waiter.set_result(take()), waiter
         if not self._watched:
             self._loop.add_reader(self.sock, self._ready)
             self._watched = True
         try:
-            return await self._waiter
+            return await waiter
         finally:
             self._waiter = None
 
@@ -115,13 +119,11 @@ class Stream:
             self._look_away()
             return
         try:
-            taken = self._take()
+            self._take()
         except (BlockingIOError, InterruptedError):
             return
         except OSError as error:
             waiter.set_exception(error)
-        else:
-            waiter.set_result(taken)
 
     def _look_away(self) -> None:
         if self._watched:

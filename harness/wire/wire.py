@@ -13,7 +13,7 @@ import sys
 import traceback
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from harness.model import events as kinds
 from harness.model.history import HistoryError, HistoryWriter
@@ -94,7 +94,7 @@ class Wire:
         directory: Path,
         run: Path,
         *,
-        push: Callable[[dict[str, Any]], None],
+        push: Callable[[dict[str, object]], None],
         decode_limit: int = DEFAULT_DECODE_LIMIT,
     ) -> None:
         self.decode_limit = decode_limit

@@ -74,7 +74,7 @@ class Heard:
 
     def told(self, kind: str) -> list[dict[str, Any]]:
         """Return the lines of a kind."""
-        return [fields for each, fields in self.lines if each == kind]
+        return [dict(fields) for each, fields in self.lines if each == kind]
 
     def of(self, api: Api, way: Direction) -> Any:
         """Return what the first frame of a step is about."""

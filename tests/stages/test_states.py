@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar, cast
+from unittest.mock import Mock
 
 import pytest
 
@@ -94,7 +95,7 @@ class Played:
         self.ledger = HistoryWriter(
             folder / "history" / "driver-1.jsonl", cell="cell", by="driver-1"
         )
-        self.query = Query(stage, self.ledger, None)
+        self.query = Query(stage, self.ledger, Mock())
 
     def batch(self, number: int, end: int, frame: Frame) -> None:
         """Hand it a batch that ends at an offset of partition 0."""

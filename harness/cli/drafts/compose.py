@@ -112,7 +112,7 @@ def _service(name: str, told: Mapping[str, Any], project: str) -> Composed:
     )
 
 
-def _target(port: Any) -> Any:
+def _target(port: object) -> object:
     return port.get("target") if isinstance(port, dict) else port
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from typing import Any
 
 import msgspec
 
@@ -39,7 +38,7 @@ class Event(
     cell: str = ""
     by: str = ""
     """The writer."""
-    facts: dict[str, Any] | None = None
+    facts: dict[str, object] | None = None
     """The other fields of the line, by their names: what a fault or a protocol of somebody else's
     says besides. :func:`harness.model.history.event_of` puts them here.
     """
@@ -57,7 +56,7 @@ class OfUnknownKind(Event, frozen=True, kw_only=True):
     """
 
     kind: str
-    fields: dict[str, Any]
+    fields: dict[str, object]
     """All that the line has besides what every event has."""
 
     @property

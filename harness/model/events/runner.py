@@ -86,7 +86,7 @@ class Cell(Event, frozen=True, kw_only=True):
     phase: CellPhase
     seal: str | None = None
     """Of ``begun``: the seal of the plan."""
-    files: dict[str, dict[str, Any]] | None = None
+    files: dict[str, dict[str, object]] | None = None
     """Of ``ended``, which is the last line: the files of the history, see
     :mod:`harness.model.ending`.
     """
@@ -308,7 +308,7 @@ class Network(Event, frozen=True, kw_only=True):
     phase: NetworkPhase
     role: str
     node: str
-    toxics: tuple[dict[str, Any] | str, ...] = ()
+    toxics: tuple[dict[str, object] | str, ...] = ()
     seconds: float | None = None
     sent: Count | None = None
     received: Count | None = None

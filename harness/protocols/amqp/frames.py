@@ -104,7 +104,7 @@ class Message:
     """
 
     content: bytes = b""
-    properties: Mapping[str, Any] = field(default_factory=dict)
+    properties: Mapping[str, object] = field(default_factory=dict)
     said: Described | None = None
     deliveries: int = 0
 
@@ -116,7 +116,7 @@ def message(data: Data) -> Message:
         NotAFrameError: they cannot be read.
     """
     content: Any = b""
-    named: Mapping[str, Any] = {}
+    named: Mapping[str, object] = {}
     said, deliveries, at = None, 0, 0
     while at < len(data):
         try:

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from harness.model.record import decode_id
 from harness.protocols.acts import Act
@@ -280,13 +280,14 @@ class AmqpSession:
         frame.answers = tuple(each.id for each in frame.about if each.id is not None)
         frame.transaction = self._named(body.field(4))
         if isinstance(state, Described) and state.what not in (frames.ACCEPTED, frames.DECLARED):
-            frame.error = _REFUSALS.get(state.what, f"{state.what}")
+            known = _REFUSALS.get(state.what) if isinstance(state.what, int) else None
+            frame.error = known or f"{state.what}"
         if frame.about:
             frame.address = frame.about[0].address
             if any(each.step == Performative.DISCHARGE for each in frame.about):
                 frame.step = Performative.DISCHARGED
 
-    def _named(self, state: Any) -> str | None:
+    def _named(self, state: object) -> str | None:
         """Return the transaction that a state is in."""
         if (
             isinstance(state, Described)
@@ -301,7 +302,7 @@ class AmqpSession:
 
     # -- what they are about -----------------------------------------------------------------------
 
-    def read(self, frame: Frame, data: bytes | None, ledger: Any) -> Insight:
+    def read(self, frame: Frame, data: bytes | None, ledger: object) -> Insight:
         """Say which records a frame carries, settles or commits."""
         assert isinstance(frame, AmqpFrame)  # noqa: S101 - sessions get their own frames back
         if frame.step == Performative.TRANSFER:
@@ -324,7 +325,7 @@ class AmqpSession:
             frame.subject, frame.error if frame.about and frame.way is Direction.RESPONSE else None
         )
 
-    def _content(self, frame: AmqpFrame, data: bytes | None, ledger: Any) -> Insight:
+    def _content(self, frame: AmqpFrame, data: bytes | None, ledger: object) -> Insight:
         if data is None:
             return Insight(
                 because=f"{frame.size} bytes are above the limit of {self._limit}", voids=True
@@ -335,6 +336,7 @@ class AmqpSession:
             message = frames.message(data[frame.body.end :])
         except frames.NotAFrameError as error:
             return Insight(because=str(error), voids=True)
+        assert isinstance(ledger, Ledger)  # noqa: S101 - sessions get their own ledger back
         record = ledger.record(message)
         frame.attempt, frame.redelivered = attempt_in(message.properties), message.deliveries > 0
         frame.subject = _subject(frame, () if record is None else (record,), frame.address)
@@ -359,7 +361,7 @@ class AmqpSession:
             if len(there) > MAX_REMEMBERED:
                 there.popitem(last=False)
 
-    def settled(self, frame: Frame, ledger: Any, *, reached: bool) -> Iterable[Line]:
+    def settled(self, frame: Frame, ledger: object, *, reached: bool) -> Iterable[Line]:
         """Return what the frame carried, now that its fate is known."""
         assert isinstance(frame, AmqpFrame)  # noqa: S101 - sessions get their own frames back
         if reached:
@@ -411,7 +413,7 @@ class AmqpSession:
         """
         return self._silences.get(way)
 
-    def ended(self, by: str, ledger: Any) -> Iterable[Line]:  # noqa: ARG002 - nobody's end is told
+    def ended(self, by: str, ledger: object) -> Iterable[Line]:  # noqa: ARG002 - nobody's end is told
         """Return no line: the broker delivers unacknowledged messages to another consumer, on whose
         connection that is seen.
         """
@@ -422,7 +424,7 @@ def _other(way: Direction) -> Direction:
     return Direction.RESPONSE if way is Direction.REQUEST else Direction.REQUEST
 
 
-def _outcome(state: Any) -> Any:
+def _outcome(state: object) -> object:
     """Return the outcome within a transaction's state."""
     return (
         state.field(1)

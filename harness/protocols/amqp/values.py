@@ -35,7 +35,7 @@ class ShortError(NotAValueError):
 class Described:
     """A value with its descriptor (a number or a name)."""
 
-    what: Any
+    what: object
     value: Any
 
     def field(self, number: int) -> Any:
@@ -83,7 +83,9 @@ def value(data: Data, at: int, *, within: int = 0) -> tuple[Any, int]:
     return _compound(kind, content, size, within), end
 
 
-def _compound(kind: int, content: bytes, size: int, within: int) -> Any:
+def _compound(
+    kind: int, content: bytes, size: int, within: int
+) -> list[object] | dict[str, object]:
     if len(content) < size:
         raise NotAValueError("a list that is shorter than its count")
     count, at = int.from_bytes(content[:size]), size
@@ -111,8 +113,14 @@ def _part(data: Data, at: int, end: int) -> bytes:
     return bytes(data[at:end])
 
 
-_SINGLE: Final[Mapping[int, Any]] = {0x40: None, 0x41: True, 0x42: False, 0x43: 0, 0x44: 0}
-_READ: Final[Mapping[int, Callable[[bytes], Any]]] = {
+_SINGLE: Final[Mapping[int, bool | int | None]] = {
+    0x40: None,
+    0x41: True,
+    0x42: False,
+    0x43: 0,
+    0x44: 0,
+}
+_READ: Final[Mapping[int, Callable[[bytes], bool | int | float]]] = {
     0x56: lambda raw: raw != b"\0",
     0x72: lambda raw: struct.unpack(">f", raw)[0],
     0x82: lambda raw: struct.unpack(">d", raw)[0],
@@ -123,7 +131,7 @@ _READ: Final[Mapping[int, Callable[[bytes], Any]]] = {
 }
 
 
-def _fixed(kind: int, raw: bytes) -> Any:
+def _fixed(kind: int, raw: bytes) -> object:
     if not raw:
         if kind == 0x45:  # noqa: PLR2004 - a list of nothing
             return []

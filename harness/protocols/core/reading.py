@@ -65,7 +65,7 @@ class Reader:
         """
         return getattr(self, kind)() if self.one(">b") else None
 
-    def properties(self) -> dict[str, Any]:
+    def properties(self) -> dict[str, object]:
         """Read the properties of a message."""
         if not self.one(">b"):
             return {}
@@ -75,7 +75,7 @@ class Reader:
             found[name] = self._value(self.one(">b"))
         return found
 
-    def _value(self, kind: int) -> Any:
+    def _value(self, kind: int) -> object:
         if kind == _NULL:
             return None
         if kind == _BYTES:
@@ -94,7 +94,7 @@ class Message:
     number: int
     address: str | None
     body: bytes
-    properties: dict[str, Any] = field(default_factory=dict)
+    properties: dict[str, object] = field(default_factory=dict)
 
 
 def message(data: Data) -> Message:

@@ -7,7 +7,7 @@ from __future__ import annotations
 import struct
 from collections import OrderedDict, defaultdict
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from harness.model.record import decode_id
 from harness.protocols.acts import Act
@@ -43,6 +43,8 @@ if TYPE_CHECKING:
 
 GREETING: Final = b"ARTEMIS"
 """The bytes that a client sends before its first packet; old clients do not send them."""
+Name = TypeVar("Name", int, str)
+
 MAX_REMEMBERED: Final = 10_000
 """Packets that wait for an answer, and messages of a consumer that wait for an acknowledgement."""
 LENGTH: Final = 4
@@ -360,7 +362,7 @@ class CoreSession:
 
     # -- what they are about -----------------------------------------------------------------------
 
-    def read(self, frame: Frame, data: bytes | None, ledger: Any) -> Insight:
+    def read(self, frame: Frame, data: bytes | None, ledger: object) -> Insight:
         """Say which records a packet carries, acknowledges or commits."""
         assert isinstance(frame, CoreFrame)  # noqa: S101 - sessions get their own frames back
         if frame.step in (Packet.SEND, Packet.RECEIVE):
@@ -369,6 +371,7 @@ class CoreSession:
                     because=f"{frame.size} bytes are above the limit of {self._limit}", voids=True
                 )
             found = reading.message(data)
+            assert isinstance(ledger, Ledger)  # noqa: S101 - sessions get their own ledger back
             record = ledger.record(found)
             frame.attempt = attempt_in(found.properties)
             frame.subject = _subject(frame, () if record is None else (record,), frame.topic)
@@ -401,7 +404,7 @@ class CoreSession:
             _remember(self._given[_consumer(frame)], frame.message, frame)
             self._returned[_consumer(frame)].pop(frame.message, None)
 
-    def settled(self, frame: Frame, ledger: Any, *, reached: bool) -> Iterable[Line]:
+    def settled(self, frame: Frame, ledger: object, *, reached: bool) -> Iterable[Line]:
         """Return what the packet carried, now that its fate is known."""
         assert isinstance(frame, CoreFrame)  # noqa: S101 - sessions get their own frames back
         if reached and frame.way is Direction.REQUEST:
@@ -487,7 +490,7 @@ class CoreSession:
         """
         return self._ttl_s if way is Direction.REQUEST or self._ttl_s is None else self._ttl_s / 2
 
-    def ended(self, by: str, ledger: Any) -> Iterable[Line]:  # noqa: ARG002 - nobody's end is told
+    def ended(self, by: str, ledger: object) -> Iterable[Line]:  # noqa: ARG002 - nobody's end is told
         """Return no line: the broker delivers unacknowledged messages to another consumer, on whose
         connection that is seen.
         """
@@ -534,7 +537,7 @@ def _subject(frame: CoreFrame, records: Iterable[str], *topics: str | None) -> S
     return Subject(frozenset(records), frozenset(each for each in topics if each is not None), ids)
 
 
-def _remember(where: OrderedDict[Any, CoreFrame], name: int | str, frame: CoreFrame) -> None:
+def _remember(where: OrderedDict[Name, CoreFrame], name: Name, frame: CoreFrame) -> None:
     where.pop(name, None)
     where[name] = frame
     if len(where) > MAX_REMEMBERED:

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import struct
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from kafka.record.memory_records import MemoryRecords
 
@@ -14,7 +14,10 @@ from harness.model.record import ATTEMPT_HEADER
 from harness.protocols.kafka.inflating import Room
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
+
+    from kafka.record.default_records import DefaultRecord, DefaultRecordBatch
+    from kafka.record.legacy_records import LegacyRecord, LegacyRecordBatch
 
 HEADER: Final = struct.Struct(">qiibIhiqqqhii")
 """Base offset, length, leader epoch, magic, CRC, attributes, last offset's delta, two timestamps,
@@ -61,7 +64,7 @@ class Batch:
     items: tuple[Item, ...]
 
 
-def read_batches(data: Any, room: Room | None = None) -> tuple[Batch, ...]:
+def read_batches(data: bytes | memoryview | None, room: Room | None = None) -> tuple[Batch, ...]:
     """Read the record batches of one partition.
 
     A batch that is cut off at the end is left out, as consumers do. ``room``: how many decompressed
@@ -225,7 +228,7 @@ def _more(data: bytes, number: int, at: int) -> tuple[int, int]:
             raise IndexError("a number without an end")
 
 
-def _other(batch: Any) -> Batch:
+def _other(batch: DefaultRecordBatch | LegacyRecordBatch) -> Batch:
     """Return a batch as kafka-python reads it."""
     items = tuple(batch)
     new = batch.magic >= MAGIC
@@ -245,13 +248,13 @@ def _other(batch: Any) -> Batch:
     )
 
 
-def _item(item: Any) -> Item:
+def _item(item: DefaultRecord | LegacyRecord) -> Item:
     return Item(
         item.offset, item.value, attempt_of(item.headers), item.key, tuple(item.headers or ())
     )
 
 
-def attempt_of(headers: Any) -> str | None:
+def attempt_of(headers: Iterable[tuple[str, bytes | None]] | None) -> str | None:
     """Return the name of the attempt from a record's headers; ``None`` if there is none."""
     for key, value in headers or ():
         if key == ATTEMPT_HEADER and value is not None:

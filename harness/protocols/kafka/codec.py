@@ -11,7 +11,7 @@ from __future__ import annotations
 import base64
 import uuid
 from dataclasses import dataclass
-from typing import Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 from kafka.protocol.consumer.fetch import FetchRequest, FetchResponse
 from kafka.protocol.consumer.group import OffsetCommitRequest, OffsetCommitResponse
@@ -34,6 +34,12 @@ from harness.protocols.kafka.inflating import Room
 from harness.protocols.kafka.messages import TxnOffsetCommitRequest, TxnOffsetCommitResponse
 from harness.protocols.kafka.steps import Api
 from harness.wire.rules import Direction
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from kafka.protocol.api_message import ApiMessage
+    from kafka.protocol.data_container import DataContainer
 
 _ID_PREFIX: Final = "id:"
 BY_ID: Final = {Api.PRODUCE: 13, Api.FETCH: 13, Api.OFFSET_COMMIT: 10, Api.TXN_OFFSET_COMMIT: 6}
@@ -243,11 +249,11 @@ def is_unresolved(topic: str) -> bool:
     return topic.startswith(_ID_PREFIX)
 
 
-def _topic(entry: Any, *, by_id: bool, attribute: str = "name") -> str:
+def _topic(entry: DataContainer, *, by_id: bool, attribute: str = "name") -> str:
     return topic_id_name(entry.topic_id) if by_id else str(getattr(entry, attribute))
 
 
-def _read_produce(message: Any, version: int) -> Produce:
+def _read_produce(message: ApiMessage, version: int) -> Produce:
     by_id = version >= BY_ID[Api.PRODUCE]
     room = Room()
     return Produce(
@@ -261,7 +267,7 @@ def _read_produce(message: Any, version: int) -> Produce:
     )
 
 
-def _read_produce_answer(message: Any, version: int) -> ProduceAnswer:
+def _read_produce_answer(message: ApiMessage, version: int) -> ProduceAnswer:
     by_id = version >= BY_ID[Api.PRODUCE]
     return ProduceAnswer(
         tuple(
@@ -272,7 +278,7 @@ def _read_produce_answer(message: Any, version: int) -> ProduceAnswer:
     )
 
 
-def _read_fetch(message: Any, version: int) -> Fetch:
+def _read_fetch(message: ApiMessage, version: int) -> Fetch:
     by_id = version >= BY_ID[Api.FETCH]
     forgotten = message.forgotten_topics_data if version >= 7 else ()  # noqa: PLR2004 - KIP-227
     state = message.replica_state if version >= 15 else None  # noqa: PLR2004 - KIP-903
@@ -293,7 +299,7 @@ def _read_fetch(message: Any, version: int) -> Fetch:
     )
 
 
-def _read_fetch_answer(message: Any, version: int) -> FetchAnswer:
+def _read_fetch_answer(message: ApiMessage, version: int) -> FetchAnswer:
     by_id = version >= BY_ID[Api.FETCH]
     room = Room()
     return FetchAnswer(
@@ -315,12 +321,12 @@ def _read_fetch_answer(message: Any, version: int) -> FetchAnswer:
     )
 
 
-def _read_commit(message: Any, version: int) -> Commit:
+def _read_commit(message: ApiMessage, version: int) -> Commit:
     by_id = version >= BY_ID[Api.OFFSET_COMMIT]
     return Commit(message.group_id, None, -1, -1, _offsets(message, by_id=by_id))
 
 
-def _read_txn_commit(message: Any, version: int) -> Commit:
+def _read_txn_commit(message: ApiMessage, version: int) -> Commit:
     offsets = _offsets(message, by_id=version >= BY_ID[Api.TXN_OFFSET_COMMIT])
     return Commit(
         message.group_id,
@@ -331,7 +337,7 @@ def _read_txn_commit(message: Any, version: int) -> Commit:
     )
 
 
-def _offsets(message: Any, *, by_id: bool) -> tuple[tuple[str, int, int], ...]:
+def _offsets(message: ApiMessage, *, by_id: bool) -> tuple[tuple[str, int, int], ...]:
     return tuple(
         (_topic(topic, by_id=by_id), part.partition_index, part.committed_offset)
         for topic in message.topics
@@ -339,7 +345,7 @@ def _offsets(message: Any, *, by_id: bool) -> tuple[tuple[str, int, int], ...]:
     )
 
 
-def _read_commit_answer(message: Any, version: int) -> CommitAnswer:
+def _read_commit_answer(message: ApiMessage, version: int) -> CommitAnswer:
     is_plain = Api.OFFSET_COMMIT.number == message.API_KEY
     by_id = version >= BY_ID[Api.OFFSET_COMMIT if is_plain else Api.TXN_OFFSET_COMMIT]
     return CommitAnswer(
@@ -351,24 +357,24 @@ def _read_commit_answer(message: Any, version: int) -> CommitAnswer:
     )
 
 
-def _read_end_txn(message: Any, _version: int) -> EndTxn:
+def _read_end_txn(message: ApiMessage, _version: int) -> EndTxn:
     return EndTxn(
         message.transactional_id, message.producer_id, message.producer_epoch, message.committed
     )
 
 
-def _read_end_txn_answer(message: Any, _version: int) -> EndTxnAnswer:
+def _read_end_txn_answer(message: ApiMessage, _version: int) -> EndTxnAnswer:
     return EndTxnAnswer(message.error_code)
 
 
-def _read_init(message: Any, _version: int) -> Init:
+def _read_init(message: ApiMessage, _version: int) -> Init:
     return Init(
         (message.transactional_id,) if message.transactional_id else (),
         message.transaction_timeout_ms,
     )
 
 
-def _read_add_partitions(message: Any, version: int) -> Transactional:
+def _read_add_partitions(message: ApiMessage, version: int) -> Transactional:
     if version < 4:  # noqa: PLR2004 - KIP-890: a batch of transactions, from broker to broker
         what = tuple(
             f"{topic.name}/{part}"
@@ -385,7 +391,7 @@ def _read_add_partitions(message: Any, version: int) -> Transactional:
     return Transactional(tuple(each.transactional_id for each in message.transactions))
 
 
-def _read_add_offsets(message: Any, _version: int) -> Joining:
+def _read_add_offsets(message: ApiMessage, _version: int) -> Joining:
     return Joining(
         (message.transactional_id,),
         Api.ADD_OFFSETS_TO_TXN,
@@ -395,7 +401,7 @@ def _read_add_offsets(message: Any, _version: int) -> Joining:
     )
 
 
-def _read_add_partitions_answer(message: Any, version: int) -> JoiningAnswer:
+def _read_add_partitions_answer(message: ApiMessage, version: int) -> JoiningAnswer:
     if version >= 4:  # noqa: PLR2004 - KIP-890: from broker to broker
         return JoiningAnswer()
     told = {
@@ -407,11 +413,11 @@ def _read_add_partitions_answer(message: Any, version: int) -> JoiningAnswer:
     return JoiningAnswer(next(iter(refused.values()), 0), tuple(refused))
 
 
-def _read_add_offsets_answer(message: Any, _version: int) -> JoiningAnswer:
+def _read_add_offsets_answer(message: ApiMessage, _version: int) -> JoiningAnswer:
     return JoiningAnswer(error=message.error_code)
 
 
-def _read_markers(message: Any, _version: int) -> Markers:
+def _read_markers(message: ApiMessage, _version: int) -> Markers:
     return Markers(
         tuple(
             (marker.producer_id, marker.producer_epoch, f"{topic.name}/{part}")
@@ -422,7 +428,7 @@ def _read_markers(message: Any, _version: int) -> Markers:
     )
 
 
-def _read_names(message: Any, version: int) -> Names:
+def _read_names(message: ApiMessage, version: int) -> Names:
     if version < 10:  # noqa: PLR2004 - KIP-516
         return Names({})
     return Names(
@@ -430,11 +436,13 @@ def _read_names(message: Any, version: int) -> Names:
     )
 
 
-def _read_log_in_answer(message: Any, _version: int) -> LogInAnswer:
+def _read_log_in_answer(message: ApiMessage, _version: int) -> LogInAnswer:
     return LogInAnswer(message.error_code)
 
 
-READERS: Final[dict[tuple[str, Direction], tuple[Any, Any]]] = {
+READERS: Final[
+    dict[tuple[str, Direction], tuple[type[ApiMessage], Callable[[ApiMessage, int], Content]]]
+] = {
     (Api.PRODUCE, Direction.REQUEST): (ProduceRequest, _read_produce),
     (Api.PRODUCE, Direction.RESPONSE): (ProduceResponse, _read_produce_answer),
     (Api.FETCH, Direction.REQUEST): (FetchRequest, _read_fetch),

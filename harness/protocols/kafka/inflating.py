@@ -10,7 +10,7 @@ from __future__ import annotations
 import gzip
 import io
 import struct
-from typing import TYPE_CHECKING, Any, Final
+from typing import IO, TYPE_CHECKING, Final
 
 import lz4.frame
 import zstandard
@@ -83,7 +83,7 @@ def _compressed(data: memoryview) -> Iterator[tuple[int, bytes]]:
         at = end
 
 
-def _pieces(stream: Any) -> Iterator[int]:
+def _pieces(stream: IO[bytes] | gzip.GzipFile) -> Iterator[int]:
     while piece := stream.read(PIECE_BYTES):
         yield len(piece)
 

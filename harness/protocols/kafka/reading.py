@@ -27,7 +27,7 @@ def decode(api: str, direction: Direction, version: int, payload: bytes | bytear
     if not first <= version <= last:
         raise codec.UndecodableError(f"version {version} is outside {first} to {last}")
     try:
-        return read(schema.decode(payload, version=version, header=True), version)  # type: ignore[no-any-return]
+        return read(schema.decode(payload, version=version, header=True), version)
     except Exception as error:  # the library raises whatever the bytes lead it to
         raise codec.UndecodableError(f"{type(error).__name__}: {error}".splitlines()[0]) from error
 

@@ -5,7 +5,7 @@ request's version.
 from __future__ import annotations
 
 from collections import defaultdict
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from kafka.protocol.consumer.fetch import FetchRequest, FetchResponse
 from kafka.protocol.consumer.group import (
@@ -38,6 +38,9 @@ from harness.wire.protocol import UnableError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
+
+    from kafka.protocol.api_message import ApiMessage
+    from kafka.protocol.data_container import DataContainer
 
 BATCHES: Final = 4
 """From which version on AddPartitionsToTxn is about several transactions, from broker to broker."""
@@ -98,7 +101,7 @@ def refusal(  # noqa: PLR0917 - what stands in a frame, in its order
         ) from wrong
 
 
-def _check_right(api: str, asked: Any, error: str) -> None:
+def _check_right(api: str, asked: ApiMessage, error: str) -> None:
     """Raise UnableError if a broker gives this error about a right, but not to such a request,
     which does not need the right.
     """
@@ -115,7 +118,9 @@ def _check_right(api: str, asked: Any, error: str) -> None:
         raise UnableError(f"a {api} for a key of type {asked.key_type} is never refused by {error}")
 
 
-def _named(topic: Any, api: Api, version: int, *, name: str = "name") -> dict[str, Any]:
+def _named(
+    topic: DataContainer, api: Api, version: int, *, name: str = "name"
+) -> dict[str, object]:
     """Return a topic's name, or its id, as its answer has it."""
     return (
         {"topic_id": topic.topic_id}
@@ -124,7 +129,7 @@ def _named(topic: Any, api: Api, version: int, *, name: str = "name") -> dict[st
     )
 
 
-def _produce(asked: Any, version: int, error: int) -> Any:
+def _produce(asked: ApiMessage, version: int, error: int) -> ApiMessage:
     topics = ProduceResponse.TopicProduceResponse
     parts = topics.PartitionProduceResponse
     return ProduceResponse(
@@ -149,7 +154,7 @@ def _produce(asked: Any, version: int, error: int) -> Any:
     )
 
 
-def _fetch(fetched: Collection[tuple[str, int]], version: int, error: int) -> Any:
+def _fetch(fetched: Collection[tuple[str, int]], version: int, error: int) -> ApiMessage:
     topics = FetchResponse.FetchableTopicResponse
     parts = topics.PartitionData
     named: defaultdict[str, list[int]] = defaultdict(list)
@@ -179,11 +184,11 @@ def _fetch(fetched: Collection[tuple[str, int]], version: int, error: int) -> An
     )
 
 
-def _fetched(topic: str, version: int) -> dict[str, Any]:
+def _fetched(topic: str, version: int) -> dict[str, object]:
     return {"topic_id": topic_id(topic)} if version >= BY_ID[Api.FETCH] else {"topic": topic}
 
 
-def _session(asked: Any, version: int, error: int) -> Any:
+def _session(asked: ApiMessage, version: int, error: int) -> ApiMessage:
     """Return the refusal of a whole fetch session. A request without a session is refused for each
     partition.
     """
@@ -196,7 +201,7 @@ def _session(asked: Any, version: int, error: int) -> Any:
     )
 
 
-def _find(asked: Any, version: int, error: int) -> Any:
+def _find(asked: ApiMessage, version: int, error: int) -> ApiMessage:
     if version < SEVERAL:
         return FindCoordinatorResponse(
             version=version, error_code=error, error_message=None, node_id=-1, host="", port=-1
@@ -219,8 +224,8 @@ def _find(asked: Any, version: int, error: int) -> Any:
     )
 
 
-def _offsets(answers: Any, api: Api) -> Callable[[Any, int, int], Any]:
-    def make(asked: Any, version: int, error: int) -> Any:
+def _offsets(answers: type[ApiMessage], api: Api) -> Callable[[ApiMessage, int, int], ApiMessage]:
+    def make(asked: ApiMessage, version: int, error: int) -> ApiMessage:
         topics = getattr(answers, f"{answers.__name__}Topic")
         parts = getattr(topics, f"{answers.__name__}Partition")
         return answers(
@@ -243,7 +248,7 @@ def _offsets(answers: Any, api: Api) -> Callable[[Any, int, int], Any]:
     return make
 
 
-def _add_partitions(asked: Any, version: int, error: int) -> Any:
+def _add_partitions(asked: ApiMessage, version: int, error: int) -> ApiMessage:
     if version >= BATCHES:
         return AddPartitionsToTxnResponse(
             version=version, error_code=error, results_by_transaction=[]
@@ -272,7 +277,7 @@ an empty one.
 """
 
 
-def _join(asked: Any, version: int, error: int) -> Any:
+def _join(asked: ApiMessage, version: int, error: int) -> ApiMessage:
     return JoinGroupResponse(
         version=version,
         error_code=error,
@@ -286,24 +291,28 @@ def _join(asked: Any, version: int, error: int) -> Any:
     )
 
 
-def _sync(_asked: Any, version: int, error: int) -> Any:
+def _sync(_asked: ApiMessage, version: int, error: int) -> ApiMessage:
     return SyncGroupResponse(
         version=version, error_code=error, protocol_type=None, protocol_name=None, assignment=b""
     )
 
 
-def _init(_asked: Any, version: int, error: int) -> Any:
+def _init(_asked: ApiMessage, version: int, error: int) -> ApiMessage:
     return InitProducerIdResponse(
         version=version, error_code=error, producer_id=-1, producer_epoch=-1
     )
 
 
-def _alone(answers: Any) -> Callable[[Any, int, int], Any]:
+def _alone(answers: type[ApiMessage]) -> Callable[[ApiMessage, int, int], ApiMessage]:
     """An answer that has nothing but its error."""
     return lambda _asked, version, error: answers(version=version, error_code=error)
 
 
-_KNOWN: Final[dict[str, tuple[Any, Any, Callable[[Any, int, int], Any]]]] = {
+_KNOWN: Final[
+    dict[
+        str, tuple[type[ApiMessage], type[ApiMessage], Callable[[ApiMessage, int, int], ApiMessage]]
+    ]
+] = {
     Api.PRODUCE: (ProduceRequest, ProduceResponse, _produce),
     Api.FETCH: (FetchRequest, FetchResponse, _session),
     Api.FIND_COORDINATOR: (FindCoordinatorRequest, FindCoordinatorResponse, _find),

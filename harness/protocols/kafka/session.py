@@ -241,13 +241,13 @@ class KafkaSession:
 
     # -- what they are about -----------------------------------------------------------------------
 
-    def read(self, frame: Frame, data: bytes | None, ledger: Any) -> Insight:
+    def read(self, frame: Frame, data: bytes | None, ledger: object) -> Insight:
         """Decode a frame, and say what it is about."""
         assert isinstance(frame, KafkaFrame)  # noqa: S101 - sessions get their own frames back
         frame.insight = self._look(frame, data, ledger)
         return frame.insight
 
-    def _look(self, frame: KafkaFrame, data: bytes | None, tracker: Tracker) -> Insight:
+    def _look(self, frame: KafkaFrame, data: bytes | None, tracker: object) -> Insight:
         asked = frame.asked.insight if frame.asked else NOTHING
         if not reading.decodable(frame.step, frame.way):
             return Insight(asked.subject, because=asked.because)
@@ -266,6 +266,7 @@ class KafkaSession:
             return Insight(error=content.error or None)
         if isinstance(content, codec.Fetch) and content.follower < 0:
             frame.facts["committed_only"] = content.read_committed
+        assert isinstance(tracker, Tracker)  # noqa: S101 - sessions get their own ledger back
         asks, name = frame.way is Direction.REQUEST, f"{self._conn}:{frame.corr}"
         if isinstance(content, sharing.Content):
             insight = (
@@ -294,16 +295,15 @@ class KafkaSession:
         elif isinstance(frame, KafkaFrame) and frame.tokens:
             self._tokens = dict.fromkeys(Direction, frame.tokens)
 
-    def settled(self, frame: Frame, ledger: Any, *, reached: bool) -> Iterable[Line]:
+    def settled(self, frame: Frame, ledger: object, *, reached: bool) -> Iterable[Line]:
         """Return what the frame carried, now that its fate is known."""
         assert isinstance(frame, KafkaFrame)  # noqa: S101 - sessions get their own frames back
         if frame.asked is not None and self._asked.get(frame.corr) is frame.asked:
             del self._asked[frame.corr]
-        return (
-            ()
-            if ledger is None or frame.insight is NOTHING
-            else ledger.settle(frame.insight, reached=reached)
-        )
+        if ledger is None or frame.insight is NOTHING:
+            return ()
+        assert isinstance(ledger, Tracker)  # noqa: S101 - sessions get their own ledger back
+        return ledger.settle(frame.insight, reached=reached)
 
     # -- what can be done to it --------------------------------------------------------------------
 
@@ -366,7 +366,7 @@ class KafkaSession:
         producers only.
         """
 
-    def ended(self, by: str, ledger: Any) -> Iterable[Line]:  # noqa: ARG002 - whoever ended it
+    def ended(self, by: str, ledger: object) -> Iterable[Line]:  # noqa: ARG002 - whoever ended it
         """Return no line: a broker's state belongs to group members and producers, and not to
         connections.
         """

@@ -4,7 +4,7 @@ with their state.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from harness.model import kinds
 from harness.protocols.kafka import sharing
@@ -145,8 +145,10 @@ class Shares:
 
 def _outcomes(asked: Insight, refused: Callable[[str], bool]) -> tuple[Line, ...]:
     """Return what became of each record that a request was about."""
-
-    def told(fields: dict[str, Any]) -> dict[str, Any]:
-        return {**fields, "outcome": REFUSED if refused(fields["record"]) else TAKEN}
-
-    return tuple(Line(line.kind, told(line.fields)) for line in asked.lines)
+    return tuple(
+        Line(
+            line.kind,
+            line.fields | {"outcome": REFUSED if refused(line.fields["record"]) else TAKEN},
+        )
+        for line in asked.lines
+    )

@@ -8,7 +8,7 @@ Like :mod:`harness.protocols.kafka.codec`; the definitions are in
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 from harness.protocols.kafka import messages
 from harness.protocols.kafka.batches import Batch, read_batches
@@ -16,6 +16,11 @@ from harness.protocols.kafka.codec import topic_id_name
 from harness.protocols.kafka.inflating import Room
 from harness.protocols.kafka.steps import Api
 from harness.wire.rules import Direction
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from kafka.protocol.api_message import ApiMessage
 
 GAP, ACCEPT, RELEASE, REJECT, RENEW = range(5)
 """How an offset is acknowledged; ``GAP``: there is no record for a reader there."""
@@ -143,7 +148,7 @@ Content: TypeAlias = (
 )
 
 
-def _ranges(message: Any) -> tuple[Range, ...]:
+def _ranges(message: ApiMessage) -> tuple[Range, ...]:
     return tuple(
         Range(
             topic_id_name(topic.topic_id),
@@ -158,7 +163,7 @@ def _ranges(message: Any) -> tuple[Range, ...]:
     )
 
 
-def _read_acknowledging(message: Any, _version: int) -> Acknowledging:
+def _read_acknowledging(message: ApiMessage, _version: int) -> Acknowledging:
     return Acknowledging(
         message.group_id or "",
         message.member_id or "",
@@ -173,7 +178,7 @@ def _answered(error: int, found: list[tuple[str, int, int]]) -> AcknowledgingAns
     )
 
 
-def _read_acknowledging_answer(message: Any, _version: int) -> AcknowledgingAnswer:
+def _read_acknowledging_answer(message: ApiMessage, _version: int) -> AcknowledgingAnswer:
     return _answered(
         message.error_code,
         [
@@ -184,7 +189,7 @@ def _read_acknowledging_answer(message: Any, _version: int) -> AcknowledgingAnsw
     )
 
 
-def _read_share_fetch_answer(message: Any, _version: int) -> ShareFetchAnswer:
+def _read_share_fetch_answer(message: ApiMessage, _version: int) -> ShareFetchAnswer:
     room = Room()
     parts = [
         (topic_id_name(topic.topic_id), part)
@@ -217,7 +222,7 @@ def _read_share_fetch_answer(message: Any, _version: int) -> ShareFetchAnswer:
     return ShareFetchAnswer(message.error_code, shared, told)
 
 
-def _read_state(message: Any, _version: int) -> ShareState:
+def _read_state(message: ApiMessage, _version: int) -> ShareState:
     parts = [
         (topic_id_name(topic.topic_id), part)
         for topic in message.topics
@@ -240,7 +245,7 @@ def _read_state(message: Any, _version: int) -> ShareState:
     )
 
 
-def _read_state_answer(message: Any, _version: int) -> StateAnswer:
+def _read_state_answer(message: ApiMessage, _version: int) -> StateAnswer:
     return StateAnswer(
         next(
             (
@@ -254,19 +259,19 @@ def _read_state_answer(message: Any, _version: int) -> StateAnswer:
     )
 
 
-def _read_describing(message: Any, _version: int) -> Described:
+def _read_describing(message: ApiMessage, _version: int) -> Described:
     return Described(tuple(message.group_ids))
 
 
-def _read_described(message: Any, _version: int) -> StateAnswer:
+def _read_described(message: ApiMessage, _version: int) -> StateAnswer:
     return StateAnswer(next((group.error_code for group in message.groups if group.error_code), 0))
 
 
-def _read_member(message: Any, _version: int) -> Member:
+def _read_member(message: ApiMessage, _version: int) -> Member:
     return Member(message.group_id, message.member_id, message.member_epoch)
 
 
-def _read_member_answer(message: Any, _version: int) -> MemberAnswer:
+def _read_member_answer(message: ApiMessage, _version: int) -> MemberAnswer:
     assigned = (
         None
         if message.assignment is None
@@ -280,7 +285,9 @@ def _read_member_answer(message: Any, _version: int) -> MemberAnswer:
 
 
 _REQ, _RES = Direction.REQUEST, Direction.RESPONSE
-READERS: Final[dict[tuple[str, Direction], tuple[Any, Any]]] = {
+READERS: Final[
+    dict[tuple[str, Direction], tuple[type[ApiMessage], Callable[[ApiMessage, int], Content]]]
+] = {
     (Api.SHARE_FETCH, _REQ): (messages.ShareFetchRequest, _read_acknowledging),
     (Api.SHARE_FETCH, _RES): (messages.ShareFetchResponse, _read_share_fetch_answer),
     (Api.SHARE_ACKNOWLEDGE, _REQ): (messages.ShareAcknowledgeRequest, _read_acknowledging),

@@ -10,7 +10,7 @@ from __future__ import annotations
 from bisect import bisect_left, insort
 from collections import Counter, OrderedDict
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from harness.model import kinds
 from harness.model.record import decode_id
@@ -429,7 +429,7 @@ class Tracker:
 
     # -- settling ----------------------------------------------------------------------------------
 
-    def settle(self, insight: Insight, *, reached: bool) -> Iterator[tuple[str, dict[str, Any]]]:
+    def settle(self, insight: Insight, *, reached: bool) -> Iterator[tuple[str, dict[str, object]]]:
         """Yield the history lines (kind and fields) of a frame, now that it is known whether it
         arrived (``reached``).
         """

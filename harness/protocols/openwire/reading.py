@@ -116,7 +116,7 @@ class Reader:
         return _OBJECTS[what](self, within + 1)
 
 
-def _name(*parts: Any) -> str:
+def _name(*parts: object) -> str:
     return ":".join(str(part) for part in parts)
 
 
@@ -153,7 +153,7 @@ def _text(reader: Reader, _within: int) -> str | None:
     return reader.text()
 
 
-_OBJECTS: Final[Mapping[int, Callable[[Reader, int], Any]]] = {
+_OBJECTS: Final[Mapping[int, Callable[[Reader, int], object]]] = {
     **dict.fromkeys((100, 101, 102, 103), _text),  # destinations
     110: _message_name,
     111: _local,
@@ -286,7 +286,7 @@ class Content:
     """
 
     body: bytes
-    properties: Mapping[str, Any]
+    properties: Mapping[str, object]
     compressed: bool
     deliveries: int
 
@@ -328,14 +328,14 @@ def content(data: Data) -> Content:
     )
 
 
-def properties(data: bytes | None) -> dict[str, Any]:
+def properties(data: bytes | None) -> dict[str, object]:
     """Read named values. Reading ends at the first map or list, which is left out with all values
     after it.
     """
     if data is None:
         return {}
     reader = Reader(data)
-    found: dict[str, Any] = {}
+    found: dict[str, object] = {}
     for _ in range(reader.number()):
         name, kind = reader.word(), reader.byte()
         if kind not in _VALUES:
@@ -344,7 +344,7 @@ def properties(data: bytes | None) -> dict[str, Any]:
     return found
 
 
-_VALUES: Final[Mapping[int, Callable[[Reader], Any]]] = {
+_VALUES: Final[Mapping[int, Callable[[Reader], object]]] = {
     0: lambda _: None,
     1: Reader.flag,
     2: Reader.byte,

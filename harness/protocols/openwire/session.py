@@ -7,7 +7,7 @@ from __future__ import annotations
 import struct
 from collections import OrderedDict, defaultdict
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from harness.model.record import decode_id
 from harness.protocols.acts import Act
@@ -32,6 +32,8 @@ if TYPE_CHECKING:
     from harness.model.identity import Identity
     from harness.protocols.openwire.reading import Said
     from harness.wire.protocol import Data, Fed, Line
+
+Name = TypeVar("Name", int, str)
 
 MAX_REMEMBERED: Final = 10_000
 """Commands that wait for an answer, and messages of a consumer that wait for an acknowledgement."""
@@ -241,7 +243,7 @@ class OpenWireSession:
 
     # -- what they are about -----------------------------------------------------------------------
 
-    def read(self, frame: Frame, data: bytes | None, ledger: Any) -> Insight:
+    def read(self, frame: Frame, data: bytes | None, ledger: object) -> Insight:
         """Say which records a command carries, acknowledges or commits."""
         assert isinstance(frame, OpenWireFrame)  # noqa: S101 - sessions get their own frames back
         said = frame.said
@@ -261,7 +263,7 @@ class OpenWireSession:
             )
         return Insight(frame.subject)
 
-    def _content(self, frame: OpenWireFrame, data: bytes | None, ledger: Any) -> Insight:
+    def _content(self, frame: OpenWireFrame, data: bytes | None, ledger: object) -> Insight:
         if data is None:
             return Insight(
                 because=f"{frame.size} bytes are above the limit of {self._limit}", voids=True
@@ -274,6 +276,7 @@ class OpenWireSession:
             return Insight(because=f"a message that cannot be read: {error}", voids=True)
         if content.compressed:
             return Insight(because="a compressed message is not read", voids=True)
+        assert isinstance(ledger, Ledger)  # noqa: S101 - sessions get their own ledger back
         record = ledger.record(content)
         frame.attempt, frame.redelivered = attempt_in(content.properties), content.deliveries > 0
         frame.subject = _subject(frame, () if record is None else (record,), frame.said.destination)
@@ -289,7 +292,7 @@ class OpenWireSession:
         elif frame.step == Command.MESSAGE_DISPATCH and frame.said.message is not None:
             _remember(self._given[frame.said.consumer or ""], frame.said.message, frame)
 
-    def settled(self, frame: Frame, ledger: Any, *, reached: bool) -> Iterable[Line]:
+    def settled(self, frame: Frame, ledger: object, *, reached: bool) -> Iterable[Line]:
         """Return what the command carried, now that its fate is known."""
         assert isinstance(frame, OpenWireFrame)  # noqa: S101 - sessions get their own frames back
         if reached:
@@ -355,7 +358,7 @@ class OpenWireSession:
         told = [format_.get("MaxInactivityDuration", 0) for format_ in self._formats.values()]
         return min(told) / 1000 if len(told) == len(Direction) and min(told) > 0 else None
 
-    def ended(self, by: str, ledger: Any) -> Iterable[Line]:  # noqa: ARG002 - nobody's end is told
+    def ended(self, by: str, ledger: object) -> Iterable[Line]:  # noqa: ARG002 - nobody's end is told
         """Return no line: the broker delivers unacknowledged messages to another consumer, on whose
         connection that is seen.
         """
@@ -392,9 +395,7 @@ def _subject(frame: OpenWireFrame, records: Iterable[str], *topics: str | None) 
     return Subject(frozenset(records), frozenset(each for each in topics if each is not None), ids)
 
 
-def _remember(
-    where: OrderedDict[Any, OpenWireFrame], name: int | str, frame: OpenWireFrame
-) -> None:
+def _remember(where: OrderedDict[Name, OpenWireFrame], name: Name, frame: OpenWireFrame) -> None:
     where.pop(name, None)
     where[name] = frame
     if len(where) > MAX_REMEMBERED:

@@ -186,8 +186,11 @@ class PostgresSession:
             case "E":
                 return self._execute(body.partition(b"\0")[0], size)
             case "C":
-                of: dict[bytes, Any] = self._statements if body[:1] == b"S" else self._portals
-                of.pop(body[1:].partition(b"\0")[0], None)
+                closed = body[1:].partition(b"\0")[0]
+                if body[:1] == b"S":
+                    self._statements.pop(closed, None)
+                else:
+                    self._portals.pop(closed, None)
             case "S":
                 return self._sync(size)
             case "F":
@@ -300,7 +303,11 @@ class PostgresSession:
 
     def _commit(self, size: int, number: int, records: frozenset[Key], **more: Any) -> Commit:
         # its size in the history is what stands behind the first four bytes
-        facts = {"version": VERSION, "corr": number, "size": size - _LENGTH_BYTES}
+        facts: dict[str, object] = {
+            "version": VERSION,
+            "corr": number,
+            "size": size - _LENGTH_BYTES,
+        }
         return Commit(
             Database.COMMIT,
             size,
@@ -314,21 +321,23 @@ class PostgresSession:
 
     # -- what they are about -----------------------------------------------------------------------
 
-    def read(self, frame: Frame, data: bytes | None, ledger: Any) -> Insight:  # noqa: ARG002 - it was heard
+    def read(self, frame: Frame, data: bytes | None, ledger: object) -> Insight:  # noqa: ARG002 - it was heard
         """Say whose records a COMMIT commits; of an answer, also what else than that has become of
         them.
         """
         assert isinstance(frame, Commit)  # noqa: S101 - sessions get their own frames back
+        assert isinstance(ledger, Ledger)  # noqa: S101 - sessions get their own ledger back
         failed = None if frame.outcome == COMMITTED else frame.outcome
         return Insight(Subject(_of(frame, ledger)), error=failed)
 
     def sending(self, frame: Frame) -> None:
         """Do nothing: the frame was heard, and nothing is heard behind it before it goes."""
 
-    def settled(self, frame: Frame, ledger: Any, *, reached: bool) -> Iterable[Line]:
+    def settled(self, frame: Frame, ledger: object, *, reached: bool) -> Iterable[Line]:
         """Return one line for each record."""
         if ledger is None or not isinstance(frame, Commit):
             return ()
+        assert isinstance(ledger, Ledger)  # noqa: S101 - sessions get their own ledger back
         told = {"request": frame.request, "outcome": frame.outcome, "reached": reached}
         return [
             (kinds.DATABASE_COMMIT, {"record": record, **told})
@@ -359,7 +368,7 @@ class PostgresSession:
     def silence_s(self, way: Direction) -> None:
         """Return ``None``: a connection may be silent."""
 
-    def ended(self, by: str, ledger: Any) -> Iterable[Line]:  # noqa: ARG002 - nobody's end is told
+    def ended(self, by: str, ledger: object) -> Iterable[Line]:  # noqa: ARG002 - nobody's end is told
         """Return no line: the server rolls the open transaction back, as every transaction without
         a commit.
         """

@@ -9,7 +9,7 @@ of a message again may start with a part that the broker has.
 from __future__ import annotations
 
 from collections import OrderedDict
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from harness.protocols.pulsar import payload
 
@@ -26,9 +26,9 @@ class Pieces:
     """
 
     def __init__(self) -> None:
-        self._came: OrderedDict[tuple[Any, ...], list[bytes]] = OrderedDict()
+        self._came: OrderedDict[tuple[object, ...], list[bytes]] = OrderedDict()
 
-    def whole(self, name: tuple[Any, ...], metadata: Message, part: bytes) -> bytes | None:
+    def whole(self, name: tuple[object, ...], metadata: Message, part: bytes) -> bytes | None:
         """Return the whole message if this part completes it; ``None`` if parts are still missing.
 
         Raises:
@@ -53,7 +53,7 @@ class Pieces:
             raise payload.NotReadError(f"a message in parts that says {said} bytes, and is {size}")
         return b"".join((*before, part))
 
-    def take(self, name: tuple[Any, ...], metadata: Message, part: bytes) -> None:
+    def take(self, name: tuple[object, ...], metadata: Message, part: bytes) -> None:
         """Keep a part that has come. If an earlier part is missing, the message is never whole; a
         repeated part is skipped.
         """
@@ -66,12 +66,12 @@ class Pieces:
         elif number >= len(self._came.get(name, ())):
             self._came.pop(name, None)
 
-    def forget(self, holder: Any) -> None:
+    def forget(self, holder: object) -> None:
         """Forget the incomplete messages of a holder."""
         for name in [name for name in self._came if name[0] == holder]:
             del self._came[name]
 
-    def _before(self, name: tuple[Any, ...], metadata: Message) -> list[bytes] | None:
+    def _before(self, name: tuple[object, ...], metadata: Message) -> list[bytes] | None:
         """Return the parts before one, where it is the next one, or the first."""
         number = metadata.number(payload.CHUNK)
         came = self._came.get(name, [])

@@ -7,7 +7,7 @@ from __future__ import annotations
 import re
 from collections import OrderedDict, defaultdict, deque
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from harness.model.record import ATTEMPT_HEADER, decode_id
 from harness.protocols.pulsar import frames, payload
@@ -112,6 +112,7 @@ _ERROR_FIELD: Final[Mapping[Command, int]] = {
 _OVER: Final = frozenset({Command.CLOSE_CONSUMER, Command.SUBSCRIBE})
 """Behind these a consumer of this number has nothing that it was given before."""
 T = TypeVar("T")
+Name = TypeVar("Name")
 _NAMES: Final = {number: name for name, number in ERRORS.items()}
 Carried = tuple[tuple[str | None, str | None], ...]
 """Record and attempt of each message of a frame."""
@@ -334,10 +335,11 @@ class PulsarSession:
 
     # -- what they are about -----------------------------------------------------------------------
 
-    def read(self, frame: Frame, data: bytes | None, ledger: Any) -> Insight:
+    def read(self, frame: Frame, data: bytes | None, ledger: object) -> Insight:
         """Say which records a frame carries, acknowledges or commits."""
         assert isinstance(frame, PulsarFrame)  # noqa: S101 - sessions get their own frames back
         if frame.message is not None:
+            assert isinstance(ledger, Ledger)  # noqa: S101 - sessions get their own ledger back
             return self._read_message(frame, data, frame.message, ledger)
         error = _error(frame)
         if frame.asked is not None:
@@ -345,6 +347,7 @@ class PulsarSession:
             ids = subject.transactional_ids | ({frame.transaction} if frame.transaction else set())
             frame.subject = Subject(subject.records, subject.topics, frozenset(ids))
         elif frame.step == Command.END_TXN:
+            assert isinstance(ledger, Ledger)  # noqa: S101 - sessions get their own ledger back
             transaction = ledger.transactions.get(frame.transaction or "", _Transaction())
             frame.subject = self._subject(frame, transaction.records, transaction.topics)
         else:
@@ -407,7 +410,7 @@ class PulsarSession:
 
     def _pieces_of(
         self, frame: PulsarFrame, metadata: Message, ledger: Ledger
-    ) -> tuple[Pieces, tuple[Any, ...]]:
+    ) -> tuple[Pieces, tuple[object, ...]]:
         """Return where the other parts of a message are, and its name there."""
         holder = None if frame.way is Direction.REQUEST else frame.said.number(1)
         return (ledger.pieces if holder is None else self._pieces), (
@@ -449,10 +452,11 @@ class PulsarSession:
         elif frame.way is Direction.REQUEST and frame.id is not None:
             _remember(self._asked, str(frame.id), frame)
 
-    def settled(self, frame: Frame, ledger: Any, *, reached: bool) -> Iterable[Line]:
+    def settled(self, frame: Frame, ledger: object, *, reached: bool) -> Iterable[Line]:
         """Return what the frame carried, now that its fate is known."""
         assert isinstance(frame, PulsarFrame)  # noqa: S101 - sessions get their own frames back
         if reached:
+            assert ledger is None or isinstance(ledger, Ledger)  # noqa: S101 - it is their own
             self._went(frame, ledger)
         if frame.step in _OVER and (
             reached or frame.way is Direction.RESPONSE
@@ -542,19 +546,19 @@ class PulsarSession:
         """Return the default time-out of both sides, which the protocol does not transmit."""
         return SILENCE_S
 
-    def ended(self, by: str, ledger: Any) -> Iterable[Line]:  # noqa: ARG002 - nobody's end is told
+    def ended(self, by: str, ledger: object) -> Iterable[Line]:  # noqa: ARG002 - nobody's end is told
         """Return no line: the broker delivers unacknowledged messages to another consumer, on whose
         connection that is seen.
         """
         return ()
 
 
-def _facts(frame: PulsarFrame) -> dict[str, Any]:
+def _facts(frame: PulsarFrame) -> dict[str, object]:
     """Return what a command says of itself: what rules select by, and what its line in the history
     has.
     """
     said, command = frame.said, frame.step
-    facts: dict[str, Any] = {"topic": frame.topic, "transaction": frame.transaction}
+    facts: dict[str, object] = {"topic": frame.topic, "transaction": frame.transaction}
     if command in (Command.SEND, Command.SEND_RECEIPT, Command.SEND_ERROR):
         facts |= {"producer": said.number(1), "sequence": said.number(2)}
     if frame.message is not None and payload.is_chunk(frame.message.metadata):
@@ -644,7 +648,7 @@ def _error(frame: PulsarFrame) -> int | str | None:
     return _NAMES.get(code, f"ServerError {code}")
 
 
-def _remember(where: OrderedDict[Any, T], name: object, what: T) -> None:
+def _remember(where: OrderedDict[Name, T], name: Name, what: T) -> None:
     where[name] = what
     if len(where) > MAX_REMEMBERED:
         where.popitem(last=False)

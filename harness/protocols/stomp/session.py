@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections import OrderedDict, defaultdict
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from harness.model.record import ATTEMPT_HEADER, decode_id
 from harness.protocols.acts import Act
@@ -279,7 +279,7 @@ class StompSession:
 
     # -- what they are about -----------------------------------------------------------------------
 
-    def read(self, frame: Frame, data: bytes | None, ledger: Any) -> Insight:
+    def read(self, frame: Frame, data: bytes | None, ledger: object) -> Insight:
         """Say which records a frame carries, acknowledges or commits."""
         assert isinstance(frame, StompFrame)  # noqa: S101 - sessions get their own frames back
         error = _error(frame)
@@ -288,6 +288,7 @@ class StompSession:
                 return Insight(
                     because=f"{frame.size} bytes are above the limit of {self._limit}", voids=True
                 )
+            assert isinstance(ledger, Ledger)  # noqa: S101 - sessions get their own ledger back
             record = ledger.record(data[slice(*frame.body)], frame.headers)
             frame.subject = self._subject(
                 frame, () if record is None else (record,), frame.headers.get("destination")
@@ -324,7 +325,7 @@ class StompSession:
         else:
             _remember(self._given[_subscription(frame.headers)], str(frame.id), frame)
 
-    def settled(self, frame: Frame, ledger: Any, *, reached: bool) -> Iterable[Line]:
+    def settled(self, frame: Frame, ledger: object, *, reached: bool) -> Iterable[Line]:
         """Return what the frame carried, now that its fate is known."""
         assert isinstance(frame, StompFrame)  # noqa: S101 - sessions get their own frames back
         if reached:
@@ -408,7 +409,7 @@ class StompSession:
         """Return the heartbeat time-out on which both sides have agreed."""
         return self._beats.get(way)
 
-    def ended(self, by: str, ledger: Any) -> Iterable[Line]:  # noqa: ARG002 - nobody's end is told
+    def ended(self, by: str, ledger: object) -> Iterable[Line]:  # noqa: ARG002 - nobody's end is told
         """Return no line: the broker delivers unacknowledged messages to another consumer, on whose
         connection that is seen.
         """

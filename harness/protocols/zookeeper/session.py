@@ -236,7 +236,7 @@ class KeeperSession:
 
     # -- what they are about -----------------------------------------------------------------------
 
-    def read(self, frame: Frame, data: bytes | None, ledger: Any) -> Insight:
+    def read(self, frame: Frame, data: bytes | None, ledger: object) -> Insight:
         """Say which paths a frame is about, and which records are in their data."""
         assert isinstance(frame, KeeperFrame)  # noqa: S101 - sessions get their own frames back
         if data is None:
@@ -267,7 +267,7 @@ class KeeperSession:
             if len(self._asked) > MAX_REMEMBERED:
                 self._asked.popitem(last=False)
 
-    def settled(self, frame: Frame, ledger: Any, *, reached: bool) -> Iterable[Line]:
+    def settled(self, frame: Frame, ledger: object, *, reached: bool) -> Iterable[Line]:
         """Return what the frame carried, now that its fate is known."""
         assert isinstance(frame, KeeperFrame)  # noqa: S101 - sessions get their own frames back
         of = frame.asked or frame
@@ -303,7 +303,7 @@ class KeeperSession:
             return None
         return self._timeout_s * (1 if way is Direction.REQUEST else READS_WITHIN)
 
-    def ended(self, by: str, ledger: Any) -> Iterable[Line]:  # noqa: ARG002 - nobody's end is told
+    def ended(self, by: str, ledger: object) -> Iterable[Line]:  # noqa: ARG002 - nobody's end is told
         """Return no line: a session outlives its connection."""
         return ()
 
@@ -316,11 +316,16 @@ def _operations(frame: KeeperFrame, data: bytes) -> Iterable[Operation]:
     return (operation(Cursor(data, _REQUEST.size), Op(frame.step)),)
 
 
-def _subject(found: Iterable[Operation], ledger: Any) -> Subject:
+def _subject(found: Iterable[Operation], ledger: object) -> Subject:
     records = (
-        {ledger.record(each.data) for each in found if each.data} if ledger is not None else set()
+        {ledger.record(each.data) for each in found if each.data}
+        if isinstance(ledger, Ledger)
+        else set()
     )
-    return Subject(frozenset(records - {None}), frozenset(each.path for each in found))
+    return Subject(
+        frozenset(each for each in records if each is not None),
+        frozenset(each.path for each in found),
+    )
 
 
 def _error(frame: KeeperFrame, data: bytes) -> int | None:

@@ -19,9 +19,8 @@ from harness.report.page.usual import MARKED
 from harness.report.summary import DECLARED, rerun_line
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from harness.model.history import History
+    from harness.report.page.lines import Row
     from harness.report.page.paths import Hop, RecordPath
     from harness.report.page.ribbons import Ribbon
     from harness.report.page.timeline import Timeline
@@ -38,7 +37,7 @@ class Shared:
 
     def __init__(self) -> None:
         self._paths = PATHS_PER_PAGE
-        self._tables: dict[str, dict[Any, int]] = {"texts": {}, "settings": {}, "kinds": {}}
+        self._tables: dict[str, dict[object, int]] = {"texts": {}, "settings": {}, "kinds": {}}
 
     def take(self, wanted: int) -> int:
         """Return how many paths one more cell may show."""
@@ -46,12 +45,12 @@ class Shared:
         self._paths -= granted
         return granted
 
-    def number(self, table: str, value: Any) -> int:
+    def number(self, table: str, value: object) -> int:
         """Return the place of a value in a table of the page."""
         known = self._tables[table]
         return known.setdefault(value, len(known))
 
-    def tables(self) -> dict[str, list[Any]]:
+    def tables(self) -> dict[str, list[object]]:
         """Return the tables, each value at its place."""
         return {name: list(values) for name, values in self._tables.items()}
 
@@ -64,12 +63,12 @@ def history_of(result: CellResult) -> History | None:
         return None
 
 
-def rows_of(result: CellResult) -> list[dict[str, Any]]:
+def rows_of(result: CellResult) -> list[Row]:
     """Return the account's record table as plain rows."""
     return [dict(row) for row in result.judgement.account.rows]
 
 
-def broken_rows(result: CellResult) -> list[Mapping[str, Any]]:
+def broken_rows(result: CellResult) -> list[Row]:
     """Return the rows of the records that broke a cell's promise, in the order of the source; none
     of a cell that is not broken.
     """
@@ -178,7 +177,7 @@ def detail_of(result: CellResult, shared: Shared) -> tuple[dict[str, Any], Timel
         }, None
 
 
-def _told(result: CellResult, shared: Shared) -> tuple[dict[str, Any], Timeline | None]:
+def _told(result: CellResult, shared: Shared) -> tuple[dict[str, object], Timeline | None]:
     """Return what the history tells."""
     plan = result.plan
     history = history_of(result)
@@ -199,18 +198,24 @@ def _told(result: CellResult, shared: Shared) -> tuple[dict[str, Any], Timeline 
     }, timeline_of(events, plan.target)
 
 
-def drawn(timeline: Timeline, shared: Shared) -> dict[str, Any]:
+def drawn(timeline: Timeline, shared: Shared) -> dict[str, object]:
     """Write a timeline in few bytes.
 
     ``messages``: time since the message before, number of the kind (from, to, api, direction),
     note, fate, whether it carried the target; what is empty at the end is left out.
     """
     number = {lane.name: place for place, lane in enumerate(timeline.lanes)}
-    messages: list[list[Any]] = []
+    messages: list[list[object]] = []
     before = 0
     for message in timeline.messages:
         kind = shared.number("kinds", (message.start, message.end, message.api, message.direction))
-        row: list[Any] = [message.t - before, kind, message.note, message.fate, int(message.target)]
+        row: list[object] = [
+            message.t - before,
+            kind,
+            message.note,
+            message.fate,
+            int(message.target),
+        ]
         while not row[-1] and len(row) > 2:  # noqa: PLR2004 - time and kind stand in each
             row.pop()
         messages.append(row)
@@ -229,12 +234,12 @@ def drawn(timeline: Timeline, shared: Shared) -> dict[str, Any]:
     }
 
 
-def _ribbon(ribbon: Ribbon) -> list[Any]:
+def _ribbon(ribbon: Ribbon) -> list[object]:
     stretches = [[stretch.kind, stretch.start, stretch.end] for stretch in ribbon.stretches]
     return [ribbon.name, ribbon.start, ribbon.end, stretches, ribbon.flushed, ribbon.cut]
 
 
-def _rollback(result: CellResult) -> list[Any] | None:
+def _rollback(result: CellResult) -> list[object] | None:
     """Return three rows (moment, what it is called, partitions with offsets, keys with their
     counts), then the torn keys.
     """
@@ -257,7 +262,7 @@ def _batches(last: int) -> str:
     return "no batch" if last < 0 else f"batches 0 to {last}"
 
 
-def _path(path: RecordPath) -> list[Any]:
+def _path(path: RecordPath) -> list[object]:
     return [
         path.record,
         path.key,
@@ -269,7 +274,7 @@ def _path(path: RecordPath) -> list[Any]:
     ]
 
 
-def _hop(hop: Hop) -> list[Any]:
+def _hop(hop: Hop) -> list[object]:
     return [hop.ms, hop.by, hop.text, hop.copy, int(hop.bad)]
 
 
@@ -291,7 +296,7 @@ def path_rows(result: CellResult) -> list[dict[str, Any]]:
         ]
 
 
-def _told_at_length(path: RecordPath) -> dict[str, Any]:
+def _told_at_length(path: RecordPath) -> dict[str, object]:
     """Return a path as a dictionary. A hop's empty fields are left out."""
     hops = [
         {name: value for name, value in dataclasses.asdict(hop).items() if value or name == "ms"}

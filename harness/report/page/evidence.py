@@ -5,7 +5,7 @@ sign, and what to do next.
 from __future__ import annotations
 
 import dataclasses
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from harness.judge.course import how_ended
 from harness.knowledge import knowledge
@@ -63,7 +63,7 @@ def settings_of(plan: Plan) -> tuple[list[tuple[str, str, str]], dict[str, str]]
     ], here
 
 
-def _flat(settings: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, str]]:
+def _flat(settings: Mapping[str, object], prefix: str = "") -> Iterator[tuple[str, str]]:
     for name, value in settings.items():
         if isinstance(value, dict):
             yield from _flat(value, f"{prefix}{name}.")

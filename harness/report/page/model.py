@@ -12,7 +12,7 @@ import re
 import zlib
 from collections import Counter
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, cast
 
 from harness.model.semantics import Anomaly, Semantic, forbids
 from harness.report.escaping import visible
@@ -106,7 +106,7 @@ def page_of(run: SavedRun) -> Page:
     return Page(tuple(_sheets(run, places, names)), tuple(names), embedded(index), folded)
 
 
-def _detail(result: CellResult, most: int, shared: Shared) -> dict[str, Any]:
+def _detail(result: CellResult, most: int, shared: Shared) -> dict[str, object]:
     words, timeline = detail_of(result, shared)
     return words | {"timeline": drawn(timeline.limited(most), shared) if timeline else None}
 
@@ -120,7 +120,7 @@ def messages_each(cells: int) -> int:
     return max(LEAST_MESSAGES, min(MOST_MESSAGES, MESSAGES_PER_PAGE // max(cells, 1)))
 
 
-def fold(details: list[dict[str, Any]]) -> str:
+def fold(details: list[dict[str, object]]) -> str:
     r"""Return details in few letters: JSON, deflated, as base64. The page unfolds them when a cell
     is opened.
 
@@ -130,9 +130,9 @@ def fold(details: list[dict[str, Any]]) -> str:
     return base64.b64encode(zlib.compress(embedded(details).encode(), 9)).decode()
 
 
-def unfold(text: str) -> list[dict[str, Any]]:
+def unfold(text: str) -> list[dict[str, object]]:
     """Return what :func:`fold` has folded."""
-    return cast("list[dict[str, Any]]", json.loads(zlib.decompress(base64.b64decode(text))))
+    return cast("list[dict[str, object]]", json.loads(zlib.decompress(base64.b64decode(text))))
 
 
 def anchors(ids: list[str]) -> list[str]:
@@ -152,7 +152,7 @@ def anchors(ids: list[str]) -> list[str]:
     return list(found)
 
 
-def embedded(data: Any) -> str:
+def embedded(data: object) -> str:
     r"""Return data as JSON that can stand inside a page: no character of it ends the element, or
     moves the cursor.
 
@@ -163,7 +163,7 @@ def embedded(data: Any) -> str:
     return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
 
 
-def _shown(data: Any) -> Any:
+def _shown(data: object) -> object:
     if isinstance(data, str):
         return visible(data)
     if isinstance(data, dict):
@@ -173,7 +173,7 @@ def _shown(data: Any) -> Any:
     return data
 
 
-def _row(result: CellResult, anchor: str, label: str) -> list[Any]:
+def _row(result: CellResult, anchor: str, label: str) -> list[object]:
     plan, counts = result.plan, result.judgement.account.counts
     known = bool(counts["offered"])
     return [

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from harness.model.history import Event
+    from harness.report.page.lines import Row
 
 OfPlace: TypeAlias = (
     kinds.Stored | kinds.Removed | kinds.Recorded | kinds.Absorbed | kinds.Fetched | kinds.Delivered
@@ -64,7 +65,7 @@ class RecordPath:
     usually: str = ""
 
 
-def anomalous(rows: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+def anomalous(rows: Sequence[Row]) -> list[Row]:
     """Return the rows of the record table that were lost, set aside or recorded more than once, in
     the order of the source.
     """
@@ -87,7 +88,7 @@ class Paths:
                 self._transactions.setdefault(event.transaction, []).append(event)
         self._restarted = bool(self.lines.restarts(str(Role.PRODUCER)))
 
-    def of(self, row: Mapping[str, Any]) -> RecordPath:
+    def of(self, row: Row) -> RecordPath:
         """Return the path of a record, given its row in the account's record table."""
         events = self.lines.about(str(row["record"]))
         letters = _letters(events)
@@ -238,7 +239,7 @@ def _letter(number: int) -> str:
     return chr(ord("A") + number) if number < 26 else str(number + 1)  # noqa: PLR2004 - the alphabet
 
 
-def _fate(row: Mapping[str, Any]) -> tuple[str, str]:
+def _fate(row: Row) -> tuple[str, str]:
     if row["state"] == State.LOST:
         return "lost", f"lost: {row['last_hop']}{f', {DOUBT}' if row.get('in_doubt') else ''}"
     if row["recordings"] > 1:

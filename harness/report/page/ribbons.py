@@ -5,7 +5,7 @@ scattered losses look different.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 from harness.model import events as kinds
 from harness.model.states import Hop, State
@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from harness.model.history import Event
+    from harness.report.page.lines import Row
 
 _Log: TypeAlias = tuple[str, str, int]
 """Hop, topic and partition."""
@@ -46,7 +47,7 @@ class Ribbon:
     """The number of stretches left out."""
 
 
-def ribbons_of(events: Sequence[Event], rows: Sequence[Mapping[str, Any]]) -> tuple[Ribbon, ...]:
+def ribbons_of(events: Sequence[Event], rows: Sequence[Row]) -> tuple[Ribbon, ...]:
     """Return the source's ribbon, then one per partition of every log, from a cell's events and its
     record table.
 
@@ -87,14 +88,17 @@ def _log(event: kinds.Log | kinds.Stored) -> _Log:
     return str(event.hop), str(event.topic), event.partition or 0
 
 
-def _fate(row: Mapping[str, Any]) -> str:
+def _fate(row: Row) -> str:
     if row["state"] == State.RECORDED:
         return "duplicated" if row["recordings"] > 1 else "recorded"
     return "lost" if row["state"] == State.LOST else "left"
 
 
 def _copy_fate(
-    event: kinds.Stored, fates: Mapping[Any, str], stable: int, seen: set[tuple[Hop, str | None]]
+    event: kinds.Stored,
+    fates: Mapping[str | None, str],
+    stable: int,
+    seen: set[tuple[Hop, str | None]],
 ) -> str:
     """Return the fate of a record's copy in a log. A second copy is ``again``, recorded or
     absorbed.

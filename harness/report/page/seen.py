@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from harness.model.history import Event
-    from harness.report.page.lines import Lines, Move, Saved
+    from harness.report.page.lines import Lines, Move, Row, Saved
 
 MOST: Final = 3
 """Maximum number of times, or places, that a sentence lists."""
@@ -43,7 +43,7 @@ DELIVERIES: Final[Moves] = (kinds.Fetched, kinds.Delivered)
 FAULT: Final = "lostack's fault"
 
 
-def seen_of(row: Mapping[str, Any], lines: Lines) -> str:
+def seen_of(row: Row, lines: Lines) -> str:
     """Say in one sentence what the history shows of a record; empty if nothing went wrong."""
     told = lines.about(str(row["record"]))
     if row["state"] in (State.LOST, State.SET_ASIDE):
@@ -318,7 +318,7 @@ _GIVEN: Final[_Words] = {
 """What lines tell of a record that is given to readers, by their kind."""
 
 
-def _at_rest(row: Mapping[str, Any], told: Sequence[Event]) -> Iterator[str]:
+def _at_rest(row: Row, told: Sequence[Event]) -> Iterator[str]:
     """Yield what the final queries found of a record."""
     copies = [e for e in told if isinstance(e, kinds.Stored) and e.hop == Hop.TOPIC]
     for visible, words in ((True, "stored"), (False, "stored where no committed reader sees it,")):

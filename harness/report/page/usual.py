@@ -4,12 +4,14 @@ did, so this always stands apart from the sentence of :mod:`harness.report.page.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from harness.model.states import LastHop, State
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+    from harness.report.page.lines import Row
 
 MARKED: Final = "what usually does this (no line of the history shows that it did here): {}"
 """How :func:`usually` is shown."""
@@ -47,7 +49,7 @@ _LOST: Final[Mapping[str, str]] = {
 }
 
 
-def usually(row: Mapping[str, Any], *, restarted: bool) -> str:
+def usually(row: Row, *, restarted: bool) -> str:
     """Say what usually does this to a record; empty if nothing went wrong, or if it is unknown.
 
     ``restarted``: the producer was started again.

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
+    from docker.models.containers import Container
     from testcontainers.core.network import Network
 
     from harness.runtimes.docker.engine import Image
@@ -33,7 +34,7 @@ def create(
     network: Network,
     disk: str | None,
     accounts: Path,
-) -> Any:
+) -> Container:
     """Create and start a container; return the engine's object for it.
 
     ``network``: the run's network, in which the container is reached by its spec's name and by

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from typing import TYPE_CHECKING, Any, Literal, Protocol
+from typing import TYPE_CHECKING, Literal, Protocol
 
 from harness.model.waiting import wait_until
 from harness.runtimes.docker.engine import EngineError, telling
@@ -12,6 +12,8 @@ from harness.runtimes.interface import ContainerSpec, NodeSpec, NodeStateError, 
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+    from docker.models.containers import Container
 
     from harness.runtimes.interface import Node
 
@@ -25,7 +27,7 @@ class Holder(Protocol):
     """A container that keeps a disk mounted."""
 
     @property
-    def container(self) -> Any:
+    def container(self) -> Container:
         """The engine's object for the container."""
 
 

@@ -10,7 +10,7 @@ import platform
 import socket
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import docker
 import psutil
@@ -21,6 +21,10 @@ from harness.model.failures import EnvironmentFailure
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    from docker.models.containers import Container
+    from docker.models.networks import Network
+    from docker.models.volumes import Volume
 
 RUN: Final = "lostack.run"
 """The label that names the runtime and run to which something belongs."""
@@ -166,7 +170,7 @@ def remove(client: docker.DockerClient, label: str) -> int:
     return len(containers)
 
 
-def _everything(client: docker.DockerClient, label: str) -> list[Any]:
+def _everything(client: docker.DockerClient, label: str) -> list[Container | Network | Volume]:
     chosen = {"label": label}
     return [
         *client.containers.list(all=True, filters=chosen, ignore_removed=True),
@@ -175,7 +179,7 @@ def _everything(client: docker.DockerClient, label: str) -> list[Any]:
     ]
 
 
-def _label(thing: Any, name: str) -> str:
+def _label(thing: Container | Network | Volume, name: str) -> str:
     labels = thing.attrs.get("Labels") or thing.attrs.get("Config", {}).get("Labels") or {}
     return str(labels.get(name, ""))
 

@@ -20,6 +20,8 @@ from harness.runtimes.process.processes import command_of, group_members
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from docker.models.containers import Container
+
     from harness.runtimes.docker.disks import Disks
 
 GONE_WITHIN_S: Final = 30.0
@@ -60,7 +62,7 @@ class DockerNode(NodeLife):
 
     def __init__(self, runtime: Host, spec: NodeSpec, *, log_path: Path, incarnation: int) -> None:
         super().__init__(spec, runtime.check, log_path=log_path, incarnation=incarnation)
-        self.container: Any = None
+        self.container: Container = None
         self._runtime = runtime
         self.oom_killed = False
         """Whether the kernel killed it for lack of memory, by the engine's report."""

@@ -32,7 +32,7 @@ from pathlib import Path
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
+    from harness.runtimes.process.messages import Answer, Request
 
 PR_SET_PDEATHSIG = 1
 PR_SET_NAME = 15
@@ -45,7 +45,7 @@ than a millisecond.
 CHUNK = 1 << 16
 
 
-def serve(guardian: socket.socket, guardian_pid: int) -> dict[str, Any] | None:
+def serve(guardian: socket.socket, guardian_pid: int) -> Request | None:
     """Fork programs until the guardian is gone. In each program this returns the program's request;
     in the server ``None``.
     """
@@ -58,7 +58,7 @@ def serve(guardian: socket.socket, guardian_pid: int) -> dict[str, Any] | None:
         buffer, fds = buffer + data, fds + more
         if not buffer.endswith(b"\n"):
             continue
-        message: dict[str, Any] = json.loads(buffer)
+        message: Request = json.loads(buffer)
         if fork_twice(guardian_pid):
             become(message, *fds)
             return message
@@ -90,7 +90,7 @@ def fork_twice(guardian_pid: int) -> bool:
     return True
 
 
-def become(message: dict[str, Any], stdin: int, report: int) -> None:
+def become(message: Request, stdin: int, report: int) -> None:
     """Give this process the program's own environment, folder and descriptors; report success, or
     report why not and end.
     """
@@ -109,7 +109,7 @@ def become(message: dict[str, Any], stdin: int, report: int) -> None:
         os.environ.clear()
         os.environ.update(message["env"])
         ctypes.CDLL(None).prctl(PR_SET_NAME, message["module"].rpartition(".")[2].encode(), 0, 0, 0)
-        told: dict[str, Any] = {"pid": os.getpid()}
+        told: Answer = {"pid": os.getpid()}
     except OSError as error:
         told = {"error": error.strerror, "stage": stage}
     os.write(report, json.dumps(told).encode())

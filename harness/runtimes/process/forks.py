@@ -17,9 +17,9 @@ import time
 TYPE_CHECKING = False  # ``typing`` would cost a tenth of the start-up
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from typing import Any
 
     from harness.runtimes.process.members import Members, kill_group
+    from harness.runtimes.process.messages import Answer, Request
     from harness.runtimes.process.second import Second
     from harness.runtimes.process.spawning import read_all, spawn
 else:
@@ -29,6 +29,8 @@ else:
 PRELOADED_WITHIN_S = 10.0
 """How many seconds a program waits for the fork server before it is started without it."""
 CHUNK = 1 << 16
+FORKED = ("module", "words", "env", "cwd", "log")
+"""What the fork server needs of a request."""
 
 
 class ForkServer:
@@ -41,7 +43,7 @@ class ForkServer:
         self.socket = ours
         self.ready = False
         self.deadline = time.monotonic() + PRELOADED_WITHIN_S
-        self.waiting: list[tuple[dict[str, Any], int]] = []
+        self.waiting: list[tuple[Request, int]] = []
 
 
 class Forks:
@@ -53,13 +55,13 @@ class Forks:
         self,
         selector: selectors.BaseSelector,
         second: Second,
-        start: Callable[[dict[str, Any], int], None],
+        start: Callable[[Request, int], None],
     ) -> None:
         """Begin without a server. ``start`` starts a program that has waited."""
         self.selector = selector
         self.second = second
         self.start_program = start
-        self.preload: dict[str, Any] | None = None
+        self.preload: Request | None = None
         self.server: ForkServer | None = None
         self.leaving = False
 
@@ -73,7 +75,7 @@ class Forks:
         """Whether programs wait for the server to be ready."""
         return bool(self.server and self.server.waiting)
 
-    def expect(self, message: dict[str, Any]) -> None:
+    def expect(self, message: Request) -> None:
         """Start the server with the modules that it must import."""
         self.preload = message
         self.start()
@@ -92,7 +94,7 @@ class Forks:
         self.server = ForkServer(told["pid"], ours)
         self.selector.register(ours, selectors.EVENT_READ, self.read)
 
-    def keep(self, message: dict[str, Any], stdin: int) -> bool:
+    def keep(self, message: Request, stdin: int) -> bool:
         """Keep a program until the server is ready; return false if it need not wait."""
         if self.server is None:  # it was killed
             self.start()
@@ -147,14 +149,14 @@ class Forks:
         for message, stdin in waiting:
             self.start_program(message, stdin)
 
-    def fork(self, message: dict[str, Any], stdin: int) -> dict[str, Any] | None:
+    def fork(self, message: Request, stdin: int) -> Answer | None:
         """Let the fork server fork a node. Return its answer; ``None`` if no program
         was started.
         """
         if self.server is None or not self.server.ready:
             return None
         read, write = os.pipe()
-        request = {name: message[name] for name in ("module", "words", "env", "cwd", "log")}
+        request = {name: value for name, value in message.items() if name in FORKED}
         with contextlib.suppress(OSError):  # it has just died: the pipe will tell nothing
             socket.send_fds(
                 self.server.socket, [json.dumps(request).encode() + b"\n"], [stdin, write]
@@ -163,5 +165,5 @@ class Forks:
         if not select.select([read], [], [], PRELOADED_WITHIN_S)[0]:
             self.drop()  # then the pipe ends: by its death, or by a program's, or as one that runs
         said = read_all(read)
-        told: dict[str, Any] | None = json.loads(said) if said else None
+        told: Answer | None = json.loads(said) if said else None
         return told

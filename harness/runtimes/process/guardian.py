@@ -53,12 +53,11 @@ import time
 
 TYPE_CHECKING = False  # ``typing`` would cost a tenth of the start-up
 if TYPE_CHECKING:
-    from typing import Any
-
     from harness.runtimes.process import cgroups, members
     from harness.runtimes.process.forks import Forks
     from harness.runtimes.process.lives import Life, Lives
     from harness.runtimes.process.members import Members, kill_group
+    from harness.runtimes.process.messages import Answer, Request
     from harness.runtimes.process.second import Second, remove_temporary
     from harness.runtimes.process.spawning import PR_SET_CHILD_SUBREAPER, prctl, spawn
 else:
@@ -130,7 +129,7 @@ class Guardian:
 
     # --- talking to the harness -------------------------------------------------------------------
 
-    def send(self, message: dict[str, Any]) -> None:
+    def send(self, message: Answer) -> None:
         """Send one line to the harness. If it cannot be reached, it is taken for dead."""
         try:
             self.harness.sendall(json.dumps(message).encode() + b"\n")
@@ -153,7 +152,7 @@ class Guardian:
         for line in lines:
             self.do(json.loads(line))
 
-    def do(self, message: dict[str, Any]) -> None:
+    def do(self, message: Request) -> None:
         """Carry out one request."""
         if message["do"] == "start":
             self.start(message)
@@ -169,7 +168,7 @@ class Guardian:
         else:
             self.treat(life, message)
 
-    def treat(self, life: Life, message: dict[str, Any]) -> None:
+    def treat(self, life: Life, message: Request) -> None:
         """Carry out a request for a node that has not ended."""
         match message["do"]:
             case "signal":
@@ -188,25 +187,22 @@ class Guardian:
 
     # --- spawning ---------------------------------------------------------------------------------
 
-    def start(self, message: dict[str, Any]) -> None:
+    def start(self, message: Request) -> None:
         """Start a node: by the fork server as soon as that is ready, or directly."""
         stdin = self.fds.pop(0) if message["stdin"] else os.open(os.devnull, os.O_RDONLY)
         if "module" not in message or not self.forks.keep(message, stdin):
             self.start_now(message, stdin)
 
-    def start_now(self, message: dict[str, Any], stdin: int) -> None:
+    def start_now(self, message: Request, stdin: int) -> None:
         """Start a node, and answer when its program runs or could not be started."""
         told = self.forks.fork(message, stdin) if "module" in message else None
+        cgroup = ""
         if told is None:
-            message["cgroup"] = self.make_cgroup() if message["cgroup"] else ""
-            told = spawn(message, stdin, self.second)
+            cgroup = self.make_cgroup() if message["cgroup"] else ""
+            told = spawn(message, stdin, self.second, cgroup)
         os.close(stdin)
         if "pid" in told:
-            node = Members(
-                told["pid"],
-                message["env"].get(members.VARIABLE, ""),
-                cgroup=message["cgroup"] or "",
-            )
+            node = Members(told["pid"], message["env"].get(members.VARIABLE, ""), cgroup=cgroup)
             self.lives.all[node.leader] = Life(message["node"], node, foreign=message["foreign"])
             self.second.tell(b"+", node)
             told = {"pid": told["pid"], "since": node.since, "cgroup": node.cgroup}

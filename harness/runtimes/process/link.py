@@ -12,13 +12,15 @@ import subprocess
 import sys
 import threading
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from harness.model.failures import EnvironmentFailure
 from harness.runtimes.interface import StartError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    from harness.runtimes.process.messages import Answer, Request
 
 GUARDIAN: Final = Path(__file__).with_name("guardian.py")
 ANSWER_WITHIN_S: Final = 20.0
@@ -40,12 +42,10 @@ class GuardianDiedError(EnvironmentFailure):
 class _Request:
     """A request to the guardian, and its answer, which stays ``None`` if the guardian dies."""
 
-    def __init__(
-        self, message: dict[str, Any], on_answer: Callable[[dict[str, Any]], None]
-    ) -> None:
+    def __init__(self, message: Request, on_answer: Callable[[Answer], None]) -> None:
         self.message = message
         self.on_answer = on_answer
-        self.answer: dict[str, Any] | None = None
+        self.answer: Answer | None = None
         self.answered = threading.Event()
 
 
@@ -61,7 +61,7 @@ class Link:
         self,
         directory: Path,
         temporary: Path,
-        exited: Callable[[dict[str, Any]], None],
+        exited: Callable[[Answer], None],
         gone: Callable[[], None],
     ) -> None:
         self.directory = directory
@@ -135,10 +135,10 @@ class Link:
 
     def ask(
         self,
-        message: dict[str, Any],
-        on_answer: Callable[[dict[str, Any]], None],
+        message: Request,
+        on_answer: Callable[[Answer], None],
         fds: tuple[int, ...] = (),
-    ) -> dict[str, Any]:
+    ) -> Answer:
         """Send a request and wait for the answer. ``on_answer`` has been called by then."""
         with self._lock:
             self._next_id += 1
@@ -160,7 +160,7 @@ class Link:
             raise self.failure
         return request.answer
 
-    def _send(self, message: dict[str, Any], fds: tuple[int, ...]) -> None:
+    def _send(self, message: Request, fds: tuple[int, ...]) -> None:
         data = json.dumps(message).encode() + b"\n"
         sent = socket.send_fds(self._socket, [data], fds) if fds else 0
         self._socket.sendall(data[sent:])
@@ -175,7 +175,7 @@ class Link:
                 pass
         self._guardian_gone()
 
-    def _handle(self, message: dict[str, Any]) -> None:
+    def _handle(self, message: Answer) -> None:
         if "id" in message:
             request = self._requests.pop(message["id"])
             request.on_answer(message)

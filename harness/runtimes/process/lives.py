@@ -12,11 +12,11 @@ import time
 TYPE_CHECKING = False  # ``typing`` would cost a tenth of the start-up
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Mapping
-    from typing import Any
 
     from harness.runtimes.process import cgroups, members
     from harness.runtimes.process.forks import Forks
     from harness.runtimes.process.members import Members, Process, kill_group
+    from harness.runtimes.process.messages import Answer
     from harness.runtimes.process.second import Second
 else:
     import cgroups
@@ -56,9 +56,7 @@ class Life:
 class Lives:
     """All lives that have not ended, by the process id of their node."""
 
-    def __init__(
-        self, second: Second, forks: Forks, send: Callable[[dict[str, Any]], None]
-    ) -> None:
+    def __init__(self, second: Second, forks: Forks, send: Callable[[Answer], None]) -> None:
         """Begin without nodes. ``send`` sends a message to the harness."""
         self.all: dict[int, Life] = {}
         self.pid = os.getpid()
@@ -95,7 +93,7 @@ class Lives:
 
     def pause(self, life: Life, asked: int) -> Generator[float, None, None]:
         """Stop all members, and answer."""
-        answer: dict[str, Any] = {"error": "it has ended", "stage": "signal"}
+        answer: Answer = {"error": "it has ended", "stage": "signal"}
         try:
             found = yield from members.hold(lambda: self.members_of(life), STILL_WITHIN_S)
             answer = {"pid": life.pid, "members": [one.told() for one in found]}
@@ -109,7 +107,7 @@ class Lives:
 
     def resume(self, life: Life, asked: int) -> Generator[float, None, None]:
         """Resume all members, and answer when none is stopped."""
-        answer: dict[str, Any] = {"error": "it has ended", "stage": "signal"}
+        answer: Answer = {"error": "it has ended", "stage": "signal"}
         deadline = time.monotonic() + STILL_WITHIN_S
         try:
             found = self.members_of(life)

@@ -93,9 +93,9 @@ class Member:
         self.how = how
         self.command = command_of(pid)
 
-    def told(self) -> list[object]:
+    def told(self) -> tuple[int, str, str]:
         """Return its fields for a message to the harness."""
-        return [self.pid, self.how, self.command]
+        return self.pid, self.how, self.command
 
 
 class Members:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import threading
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import psutil
 
@@ -16,6 +16,8 @@ from harness.runtimes.process.link import ANSWER_WITHIN_S, GONE_WITHIN_S
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from harness.runtimes.process.messages import Answer
 
 
 class Host(Protocol):
@@ -28,7 +30,7 @@ class Host(Protocol):
     def start(self, spec: NodeSpec) -> ProcessNode:
         """Start a node."""
 
-    def treat(self, node: ProcessNode, what: str, number: signal.Signals) -> dict[str, Any]:
+    def treat(self, node: ProcessNode, what: str, number: signal.Signals) -> Answer:
         """Let the guardian act on a node (``what``); return its answer."""
 
     def signal(self, node: ProcessNode, number: signal.Signals) -> bool:

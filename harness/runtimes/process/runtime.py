@@ -12,7 +12,7 @@ import sys
 import threading
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Self
+from typing import TYPE_CHECKING, Final, Self
 
 from harness.model.failures import EnvironmentFailure
 from harness.runtimes.interface import Exit, Member, NodeStateError, StartError
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from types import TracebackType
 
     from harness.runtimes.interface import NodeSpec
+    from harness.runtimes.process.messages import Answer, Request
 
 FORK_SERVER: Final = Path(__file__).with_name("fork_server.py")
 ONE_THREAD: Final = {"OPENBLAS_NUM_THREADS": "1"}
@@ -116,7 +117,7 @@ class ProcessRuntime:
         ]
         log = str(self.directory.absolute() / "guardian.log")
         env = {**os.environ, **ONE_THREAD, "TMPDIR": str(self._scratch.path)}
-        message = {
+        message: Request = {
             "do": "preload",
             "argv": command,
             "env": env,
@@ -138,13 +139,13 @@ class ProcessRuntime:
         read, write = _stdin_pipe() if spec.stdin_pipe else (None, None)
         node = self._admit(spec, write)
 
-        def started(answer: dict[str, Any]) -> None:
+        def started(answer: Answer) -> None:
             if "pid" in answer:
                 node.pid, node.since = answer["pid"], answer["since"]
                 node.cgroup = answer["cgroup"]
                 self._by_pid[node.pid] = node
 
-        message = {
+        message: Request = {
             "do": "start",
             "node": spec.name,
             "argv": list(spec.argv),
@@ -169,7 +170,7 @@ class ProcessRuntime:
             raise StartError(_why(spec, node.log_path, answer))
         return node
 
-    def treat(self, node: ProcessNode, what: str, number: signal.Signals) -> dict[str, Any]:
+    def treat(self, node: ProcessNode, what: str, number: signal.Signals) -> Answer:
         """Let the guardian ``signal`` a node's group, or ``kill``, ``pause`` or ``resume`` all its
         members; return its answer.
         """
@@ -229,7 +230,7 @@ class ProcessRuntime:
             if value is None:
                 raise
 
-    def _forked(self, spec: NodeSpec) -> dict[str, Any]:
+    def _forked(self, spec: NodeSpec) -> Request:
         """Return the fields by which the fork server forks a program, if it has imported the
         program's modules in its folder.
         """
@@ -278,7 +279,7 @@ class ProcessRuntime:
                 del self._nodes[node.name]
                 self._incarnations[node.name] -= 1
 
-    def _exited(self, message: dict[str, Any]) -> None:
+    def _exited(self, message: Answer) -> None:
         """Record the end of a node that the guardian has reported."""
         node = self._by_pid.pop(message["pid"])
         node.end(
@@ -335,7 +336,7 @@ def _check_spec(spec: NodeSpec) -> None:
         )
 
 
-def _why(spec: NodeSpec, log: Path, answer: dict[str, Any]) -> str:
+def _why(spec: NodeSpec, log: Path, answer: Answer) -> str:
     """Say in one line why a node did not start."""
     what = STAGES[answer["stage"]].format(log=log, cwd=spec.cwd, program=spec.argv[0])
     return f"cannot start node {spec.name}: {what}: {answer['error']}"

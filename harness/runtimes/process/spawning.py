@@ -9,10 +9,11 @@ import signal
 
 TYPE_CHECKING = False  # ``typing`` would cost a tenth of the start-up
 if TYPE_CHECKING:
-    from typing import Any, NoReturn
+    from typing import NoReturn
 
     from harness.runtimes.process import cgroups, members
     from harness.runtimes.process.members import Members
+    from harness.runtimes.process.messages import Answer, Request
     from harness.runtimes.process.second import Second
 else:
     import cgroups
@@ -45,7 +46,7 @@ def prctl(option: int, value: int) -> None:
         raise OSError(ctypes.get_errno(), "prctl")
 
 
-def spawn(message: dict[str, Any], stdin: int, second: Second) -> dict[str, Any]:
+def spawn(message: Request, stdin: int, second: Second, cgroup: str = "") -> Answer:
     """Fork and exec. Return ``pid`` when the program runs, else ``error`` and ``stage``."""
     guardian = os.getpid()
     read, write = os.pipe()
@@ -56,19 +57,19 @@ def spawn(message: dict[str, Any], stdin: int, second: Second) -> dict[str, Any]
             os.close(fd)
         return {"error": error.strerror, "stage": "fork"}
     if pid == 0:
-        become(message, stdin, write, guardian, second)
+        become(message, stdin, write, guardian, second, cgroup)
     os.close(write)
     failure = read_all(read)
     if failure:
         os.waitpid(pid, 0)
         second.tell(b"-", Members(pid))
-        told: dict[str, Any] = json.loads(failure)
+        told: Answer = json.loads(failure)
         return told
     return {"pid": pid}
 
 
-def become(
-    message: dict[str, Any], stdin: int, report: int, guardian: int, second: Second
+def become(  # noqa: PLR0917 - what a child takes over, in its order
+    message: Request, stdin: int, report: int, guardian: int, second: Second, cgroup: str
 ) -> NoReturn:
     """Turn the forked child into the node's program, or report why that failed."""
     stage = "fork"
@@ -77,7 +78,6 @@ def become(
         if os.getppid() != guardian:  # the guardian died before the line above
             os._exit(127)
         os.setsid()
-        cgroup = message.get("cgroup") or ""
         if cgroup:
             cgroups.enter(cgroup)
         second.tell(

@@ -40,27 +40,27 @@ class _Api(APIConsumer):  # type: ignore[misc]
     """
 
     @classmethod
-    def get(cls, url: str, params: Any = None, **kwargs: Any) -> requests.Response:
-        return _ask("GET", url, params=params, **kwargs)
+    def get(cls, url: str) -> requests.Response:
+        return _ask("GET", url)
 
     @classmethod
-    def post(cls, url: str, data: Any = None, json: Any = None, **kwargs: Any) -> requests.Response:
-        return _ask("POST", url, data=data, json=json, **kwargs)
+    def post(cls, url: str, json: object = None) -> requests.Response:
+        return _ask("POST", url, json)
 
     @classmethod
-    def delete(cls, url: str, **kwargs: Any) -> requests.Response:
-        return _ask("DELETE", url, **kwargs)
+    def delete(cls, url: str) -> requests.Response:
+        return _ask("DELETE", url)
 
 
 # its modules look their transport up by this name
 toxiproxy.proxy.APIConsumer = toxiproxy.server.APIConsumer = _Api
 
 
-def _ask(method: str, url: str, **kwargs: Any) -> requests.Response:
+def _ask(method: str, url: str, json: Any = None) -> requests.Response:
     with requests.Session() as session:
         session.trust_env = False
         answer = session.request(
-            method, f"http://{_address.get()}{url}", timeout=ANSWER_WITHIN_S, **kwargs
+            method, f"http://{_address.get()}{url}", timeout=ANSWER_WITHIN_S, json=json
         )
     if not answer.ok:
         raise ToxiproxyError(f"Toxiproxy refused {method} {url}: {_told(answer)}")
@@ -180,7 +180,7 @@ class Toxiproxy:
         if found != want:
             raise ToxiproxyError(f"Toxiproxy was asked for {want} and has {found}")
 
-    def _proxy(self, name: str) -> Any:
+    def _proxy(self, name: str) -> toxiproxy.Proxy:
         found = self._server.get_proxy(name)
         if found is None:
             raise ToxiproxyError(f"Toxiproxy has no proxy {name}")

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from confluent_kafka import OFFSET_BEGINNING, KafkaError, KafkaException, TopicPartition
 from confluent_kafka import Consumer as RdConsumer
@@ -51,7 +51,7 @@ class BulkConsumer:
         self._ledger = ledger
         self._marks = Marks(Path(stage.marks))
         self._results = Results(Path(stage.results))
-        self._consumer: Any = self._make()
+        self._consumer = self._make()
         self._first = True
 
     def run(self) -> None:
@@ -125,7 +125,7 @@ class BulkConsumer:
             else:
                 return
 
-    def _make(self) -> Any:
+    def _make(self) -> RdConsumer:
         stage = self._stage
         return RdConsumer(
             {
@@ -153,8 +153,17 @@ class BulkConsumer:
         )
 
 
+class Saving(Protocol):
+    """Who knows the saved positions of a group: its consumer."""
+
+    def committed(
+        self, partitions: list[TopicPartition], /, timeout: float
+    ) -> list[TopicPartition]:
+        """Ask the broker for them."""
+
+
 def saved_position(
-    consumer: Any, topic: str, partition: int, within_s: float = ASK_S
+    consumer: Saving, topic: str, partition: int, within_s: float = ASK_S
 ) -> TopicPartition:
     """Return the saved position of a consumer's group in a partition; the partition's beginning if
     none is saved.

@@ -6,7 +6,7 @@ The record itself is the cursor, so both are in one transaction.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from confluent_kafka import Consumer as RdConsumer
 from confluent_kafka import KafkaError as Code
@@ -67,7 +67,7 @@ def last_cursor(stage: BulkStage) -> int:
         consumer.close()
 
 
-def _ends(consumer: Any, where: TopicPartition) -> tuple[int, int] | None:
+def _ends(consumer: RdConsumer, where: TopicPartition) -> tuple[int, int] | None:
     try:
         low, high = consumer.get_watermark_offsets(where, timeout=1.0)
     except KafkaException:
@@ -75,16 +75,16 @@ def _ends(consumer: Any, where: TopicPartition) -> tuple[int, int] | None:
     return int(low), int(high)
 
 
-def _values(consumer: Any, begin: TopicPartition) -> list[bytes]:
+def _values(consumer: RdConsumer, begin: TopicPartition) -> list[bytes]:
     """Return the committed values, starting at an offset."""
     values: list[bytes] = []
 
     def at_end() -> bool:
         for message in consumer.consume(10_000, 0.05):
-            error = message.error()
-            if error is None:
-                values.append(message.value())
-            elif error.code() == Code._PARTITION_EOF:  # noqa: SLF001 - the binding's own spelling
+            error, value = message.error(), message.value()
+            if error is None and value is not None:
+                values.append(value)
+            elif error is not None and error.code() == Code._PARTITION_EOF:  # noqa: SLF001 - the binding's own spelling
                 return True
         return False
 

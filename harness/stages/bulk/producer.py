@@ -5,7 +5,7 @@ the semantic requires it.
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from confluent_kafka import KafkaException
 from confluent_kafka import Producer as RdProducer
@@ -21,6 +21,8 @@ from harness.stages.stage import run_stage
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    from confluent_kafka import KafkaError, Message
 
     from harness.model.writing import HistoryWriter
 
@@ -43,7 +45,7 @@ class BulkProducer:
         self._stage = stage
         self._ledger = ledger
         self._marks = Marks(Path(stage.marks))
-        self._failed: list[Any] = []
+        self._failed: list[KafkaError] = []
         self._transactional = stage.semantic is Semantic.EXACTLY_ONCE
         self._producer = self._make()
 
@@ -113,7 +115,7 @@ class BulkProducer:
                 f"{left} records not acknowledged, {len(self._failed)} failed: {self._failed[:1]}"
             )
 
-    def _told(self, error: Any, _: Any) -> None:
+    def _told(self, error: KafkaError | None, _: Message) -> None:
         if error is not None:
             self._failed.append(error)
 
@@ -152,9 +154,9 @@ class BulkProducer:
         )
         return cursor
 
-    def _make(self) -> Any:
+    def _make(self) -> RdProducer:
         stage = self._stage
-        config: dict[str, Any] = {
+        config: dict[str, object] = {
             "bootstrap.servers": stage.bootstrap,
             "client.id": stage.client_id,
             "log_level": 4,

@@ -12,14 +12,15 @@ value of a partition has the kind ``END`` and is not a record.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
 import numpy as np
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-Ints: TypeAlias = "np.ndarray[Any, np.dtype[np.int64]]"
+Ints: TypeAlias = "np.ndarray[tuple[int, ...], np.dtype[np.int64]]"
+Words: TypeAlias = "np.ndarray[tuple[int, ...], np.dtype[np.uint64]]"
 
 RECORD, END = 1, 2
 HEAD: Final = np.dtype(
@@ -89,7 +90,7 @@ def runs(positions: Ints) -> list[tuple[int, int]]:
     return list(zip(positions[starts].tolist(), counts.tolist(), strict=True))
 
 
-def _check(heads: Any) -> Any:
+def _check(heads: np.ndarray[tuple[int, ...], np.dtype[np.void]]) -> Words:
     words = heads["key"].astype("S8").view(">u8").astype(np.uint64)
     for name in ("position", "partition", "kind"):
         words = (words ^ heads[name].astype(np.int64).view(np.uint64)) * _MIX[0]

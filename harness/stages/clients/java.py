@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import cache
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from harness.model.waiting import wait_until
 from harness.stages.access import Access
@@ -65,7 +65,7 @@ def make_producer(stage: Stage, *, transactional_id: str) -> Producer:
         SettingsRefusedError: the client refuses the settings.
     """
     settings = stage.settings.producer
-    config: dict[str, Any] = {
+    config: dict[str, object] = {
         **_common(stage),
         "key.serializer": f"{_BYTES}Serializer",
         "value.serializer": f"{_BYTES}Serializer",
@@ -98,7 +98,7 @@ def make_consumer(stage: Stage) -> Consumer:
     """Return a consumer of the stage's group, not subscribed yet."""
     settings = stage.settings.consumer
     most_bytes = 1 if settings.unit == 1 else 1 << 20
-    config: dict[str, Any] = {
+    config: dict[str, object] = {
         **_consuming(stage),
         "group.id": stage.group,
         "enable.auto.commit": settings.position is SavePosition.AUTO,
@@ -130,7 +130,7 @@ def make_consumer(stage: Stage) -> Consumer:
 def make_sharer(stage: Stage) -> Sharer:
     """Return a reader of the stage's share group, not subscribed yet."""
     settings = stage.settings.consumer
-    config: dict[str, Any] = {
+    config: dict[str, object] = {
         **_consuming(stage),
         "group.id": stage.group,
         "share.acknowledgement.mode": "implicit" if settings.share.implicit else "explicit",
@@ -296,7 +296,7 @@ class Sharer:
         _bridge().call("commit", self._number, milliseconds(within_s))
 
 
-def _common(stage: Stage) -> dict[str, Any]:
+def _common(stage: Stage) -> dict[str, object]:
     return {
         **_PATIENCE,
         "bootstrap.servers": stage.bootstrap,
@@ -305,12 +305,12 @@ def _common(stage: Stage) -> dict[str, Any]:
     }
 
 
-def _let_in(stage: Stage) -> dict[str, Any]:
+def _let_in(stage: Stage) -> dict[str, str]:
     access = Access.read(stage.access)
     return access.for_java() if access else {}
 
 
-def _consuming(stage: Stage) -> dict[str, Any]:
+def _consuming(stage: Stage) -> dict[str, object]:
     return {
         **_common(stage),
         "key.deserializer": f"{_BYTES}Deserializer",
@@ -319,7 +319,7 @@ def _consuming(stage: Stage) -> dict[str, Any]:
     }
 
 
-def _words(config: Mapping[str, Any]) -> list[str]:
+def _words(config: Mapping[str, object]) -> list[str]:
     return [
         f"{name}={str(value).lower() if isinstance(value, bool) else value}"
         for name, value in config.items()

@@ -5,7 +5,7 @@ its connection factory.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 from urllib.parse import urlencode
 
 from harness.stages.clients import AMQP, CORE, OPENWIRE
@@ -56,7 +56,7 @@ class Library:
 
 def _openwire(stage: Stage) -> str:
     producer, consumer = stage.settings.producer, stage.settings.consumer
-    options: dict[str, Any] = {
+    options: dict[str, object] = {
         "wireFormat.tightEncodingEnabled": False,
         "wireFormat.cacheEnabled": False,
         "jms.watchTopicAdvisories": False,
@@ -94,7 +94,7 @@ def _amqp(stage: Stage) -> str:
     wait for the settlement.
     """
     producer, consumer = stage.settings.producer, stage.settings.consumer
-    options: dict[str, Any] = {
+    options: dict[str, object] = {
         "jms.validatePropertyNames": False,
         "jms.connectTimeout": ANSWER_MS,
         "jms.requestTimeout": ANSWER_MS,
@@ -119,7 +119,7 @@ def _core(stage: Stage) -> str:
     time.
     """
     producer, consumer = stage.settings.producer, stage.settings.consumer
-    options: dict[str, Any] = {
+    options: dict[str, object] = {
         "blockOnDurableSend": producer.acks != 0,
         "blockOnAcknowledge": consumer.jms.blocking,
         "ackBatchSize": 0,
@@ -148,7 +148,7 @@ def listens(producer: ProducerSettings) -> bool:
     return producer.transactional and producer.in_flight > 1
 
 
-def _query(options: Mapping[str, Any]) -> str:
+def _query(options: Mapping[str, object]) -> str:
     return urlencode({name: str(value).lower() for name, value in options.items()})
 
 

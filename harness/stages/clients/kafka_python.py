@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from contextlib import contextmanager
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from kafka import ConsumerRebalanceListener, KafkaConsumer, KafkaProducer, TopicPartition
 from kafka import errors as Errors  # noqa: N812 - the client's own name for it
@@ -27,6 +27,9 @@ from harness.stages.stage import SettingsRefusedError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
+
+    from kafka.consumer.fetcher import ConsumerRecord
+    from kafka.producer.future import FutureRecordMetadata
 
     from harness.stages.stage import Stage
 
@@ -62,12 +65,12 @@ _NOBODY_THERE = (Errors.KafkaConnectionError, Errors.MetadataEmptyBrokerList)
 """No broker answers, or the one that does is not registered yet: it names no broker at all."""
 
 
-def _patience(kind: Any) -> dict[str, Any]:
+def _patience(kind: type[KafkaConsumer | KafkaProducer]) -> dict[str, object]:
     """Return the time-outs that this version of the client accepts as settings."""
     return {name: value for name, value in _PATIENCE.items() if name in kind.DEFAULT_CONFIG}
 
 
-def _let_in(stage: Stage) -> dict[str, Any]:
+def _let_in(stage: Stage) -> dict[str, object]:
     access = Access.read(stage.access)
     return access.for_kafka_python() if access else {}
 
@@ -90,7 +93,7 @@ def make_producer(stage: Stage, *, transactional_id: str) -> Producer:
         SettingsRefusedError: the client refuses the settings.
     """
     settings = stage.settings.producer
-    config: dict[str, Any] = {
+    config: dict[str, object] = {
         **_patience(KafkaProducer),
         **_let_in(stage),
         "bootstrap_servers": stage.bootstrap,
@@ -179,7 +182,7 @@ def last_committed(stage: Stage, topic: str) -> bytes | None:
         consumer.close(autocommit=False)
 
 
-def _outlive_unknown_leader(producer: Any) -> None:
+def _outlive_unknown_leader(producer: KafkaProducer) -> None:
     """Let the producer ask for metadata again when a partition's leader is not among the brokers.
 
     A broker reads leaders and brokers one after the other when it answers a metadata request. If
@@ -190,7 +193,7 @@ def _outlive_unknown_leader(producer: Any) -> None:
     client, metadata = producer._sender._client, producer._metadata  # noqa: SLF001 - no other way in
     connect = client.maybe_connect
 
-    def maybe_connect(node: int, **options: Any) -> None:
+    def maybe_connect(node: int, **options: object) -> None:
         try:
             connect(node, **options)
         except Errors.UnknownBrokerIdError:
@@ -202,7 +205,7 @@ def _outlive_unknown_leader(producer: Any) -> None:
 class Pending:
     """A record that is being sent: a future of kafka-python."""
 
-    def __init__(self, future: Any) -> None:
+    def __init__(self, future: FutureRecordMetadata) -> None:
         self._future = future
 
     def wait(self, within_s: float) -> Stored:
@@ -215,7 +218,7 @@ class Pending:
 class Producer:
     """A KafkaProducer."""
 
-    def __init__(self, producer: Any) -> None:
+    def __init__(self, producer: KafkaProducer) -> None:
         self._producer = producer
         _outlive_unknown_leader(producer)
 
@@ -260,7 +263,7 @@ class Producer:
 class Consumer:
     """A KafkaConsumer."""
 
-    def __init__(self, make: Callable[[], Any]) -> None:
+    def __init__(self, make: Callable[[], KafkaConsumer]) -> None:
         self._make = make
         self._consumer = make()
         self._again: Callable[[], None] = self._no_subscription
@@ -352,14 +355,16 @@ class Consumer:
 
 
 class _Listener(ConsumerRebalanceListener):  # type: ignore[misc]
-    def __init__(self, consumer: Any, assigned: Callable[[list[int]], Mapping[int, int]]) -> None:
+    def __init__(
+        self, consumer: KafkaConsumer, assigned: Callable[[list[int]], Mapping[int, int]]
+    ) -> None:
         self._consumer = consumer
         self._assigned = assigned
 
-    def on_partitions_revoked(self, revoked: Any) -> None:
+    def on_partitions_revoked(self, revoked: set[TopicPartition]) -> None:
         """Do nothing: positions are saved with their records, and not at a rebalance."""
 
-    def on_partitions_assigned(self, assigned: Any) -> None:
+    def on_partitions_assigned(self, assigned: set[TopicPartition]) -> None:
         """Report the assigned partitions to the program, and seek to the positions
         that it returns.
         """
@@ -371,7 +376,7 @@ class _Listener(ConsumerRebalanceListener):  # type: ignore[misc]
                 self._consumer.seek(partition, begins[partition.partition])
 
 
-def _delivered(record: Any) -> Delivered:
+def _delivered(record: ConsumerRecord) -> Delivered:
     return Delivered(
         record.topic,
         record.partition,
@@ -382,7 +387,7 @@ def _delivered(record: Any) -> Delivered:
     )
 
 
-def _offsets(topic: str, positions: Position) -> dict[Any, Any]:
+def _offsets(topic: str, positions: Position) -> dict[TopicPartition, OffsetAndMetadata]:
     return {
         TopicPartition(topic, p): OffsetAndMetadata(offset, "", -1)
         for p, offset in positions.items()

@@ -8,7 +8,7 @@ import struct
 import time
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from confluent_kafka import OFFSET_BEGINNING, KafkaException, TopicPartition
 from confluent_kafka import Consumer as RdConsumer
@@ -31,6 +31,8 @@ from harness.stages.stage import SettingsRefusedError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
+
+    from confluent_kafka import Message
 
     from harness.stages.stage import Stage
 
@@ -66,7 +68,7 @@ _GROUP_METADATA = struct.Struct("=7si")
 """The beginning of librdkafka's serialised group metadata: a magic word and the generation."""
 
 
-def _error(error: Any) -> ClientError:
+def _error(error: Code) -> ClientError:
     code = error.code()
     meaning = Meaning.UNKNOWN
     if code in _NEVER_APPENDED:
@@ -91,7 +93,7 @@ def _translated() -> Iterator[None]:
         raise ClientError("BufferError", raised, Meaning.NEVER_APPENDED) from raised
 
 
-def _common(stage: Stage, *, client_id: str | None = None) -> dict[str, Any]:
+def _common(stage: Stage, *, client_id: str | None = None) -> dict[str, object]:
     access = Access.read(stage.access)
     return {
         "bootstrap.servers": stage.bootstrap,
@@ -112,7 +114,7 @@ def make_producer(stage: Stage, *, transactional_id: str) -> Producer:
         SettingsRefusedError: the client refuses the settings.
     """
     settings = stage.settings.producer
-    config: dict[str, Any] = {
+    config: dict[str, object] = {
         **_common(stage),
         "acks": settings.acks,
         "enable.idempotence": settings.idempotence,
@@ -148,7 +150,7 @@ def make_producer(stage: Stage, *, transactional_id: str) -> Producer:
 def make_consumer(stage: Stage) -> Consumer:
     """Return a consumer of the stage's group, not subscribed yet."""
     settings = stage.settings.consumer
-    config: dict[str, Any] = {
+    config: dict[str, object] = {
         **_common(stage),
         "group.id": stage.group,
         "enable.auto.commit": settings.position is SavePosition.AUTO,
@@ -233,14 +235,21 @@ def last_committed(stage: Stage, topic: str) -> bytes | None:
     return values[-1] if values else None
 
 
+class Polled(Protocol):
+    """What reports on records when it is polled: a producer of librdkafka."""
+
+    def poll(self, timeout: float, /) -> int:
+        """Wait for reports, at most so many seconds."""
+
+
 class Pending:
     """A record that librdkafka reports on when it is polled."""
 
-    def __init__(self, producer: Any) -> None:
+    def __init__(self, producer: Polled) -> None:
         self._producer = producer
-        self._told: tuple[Any, Any] | None = None
+        self._told: tuple[Code | None, Message] | None = None
 
-    def told(self, error: Any, message: Any) -> None:
+    def told(self, error: Code | None, message: Message) -> None:
         """Take the delivery report."""
         self._told = (error, message)
 
@@ -259,13 +268,14 @@ class Pending:
         error, message = self._told
         if error is not None:
             raise _error(error)
-        return Stored(message.partition(), -1 if message.offset() is None else message.offset())
+        partition, offset = message.partition(), message.offset()
+        return Stored(-1 if partition is None else partition, -1 if offset is None else offset)
 
 
 class Producer:
     """A producer of librdkafka."""
 
-    def __init__(self, producer: Any) -> None:
+    def __init__(self, producer: RdProducer) -> None:
         self._producer = producer
 
     def init_transactions(self) -> None:
@@ -317,7 +327,7 @@ class Consumer:
     assignment.
     """
 
-    def __init__(self, consumer: Any, *, incremental: bool) -> None:
+    def __init__(self, consumer: RdConsumer, *, incremental: bool) -> None:
         self._consumer = consumer
         self._incremental = incremental
 
@@ -331,7 +341,7 @@ class Consumer:
                 return False
             return found is not None and found.error is None and bool(found.partitions)
 
-        def on_assign(consumer: Any, partitions: list[Any]) -> None:
+        def on_assign(consumer: RdConsumer, partitions: list[TopicPartition]) -> None:
             if partitions:
                 begins = assigned(sorted(partition.partition for partition in partitions))
                 for partition in partitions:
@@ -455,5 +465,5 @@ def _delivered(message: Any) -> Delivered:
     )
 
 
-def _offsets(topic: str, positions: Position) -> list[Any]:
+def _offsets(topic: str, positions: Position) -> list[TopicPartition]:
     return [TopicPartition(topic, partition, offset) for partition, offset in positions.items()]

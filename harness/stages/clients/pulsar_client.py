@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import threading
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import pulsar
 
@@ -40,7 +40,7 @@ _KINDS: Final = {
 }
 
 
-def _client(stage: Stage) -> Any:
+def _client(stage: Stage) -> pulsar.Client:
     """Return a client that logs in with its name as user. lostack's brokers need no log-in."""
     user = pulsar.AuthenticationBasic(stage.client_id, "none")
     return pulsar.Client(
@@ -63,9 +63,9 @@ class Sent:
     def __init__(self, *, silent: bool) -> None:
         self._silent = silent
         self._told = threading.Event()
-        self._result: Any = None
+        self._result: pulsar.Result | None = None
 
-    def told(self, result: Any, _place: Any) -> None:
+    def told(self, result: pulsar.Result, _place: pulsar.MessageId | None) -> None:
         """Take the result from the library, which calls this in its own thread."""
         self._result = result
         self._told.set()
@@ -98,7 +98,7 @@ class PulsarProducer:
                 "smaller"
             )
         self._client = _client(stage)
-        self._producers: dict[str, Any] = {}
+        self._producers: dict[str, pulsar.Producer] = {}
 
     def init_transactions(self) -> None:
         """Refuse the settings: the Python client has no transactions.
@@ -121,7 +121,7 @@ class PulsarProducer:
         in the source.
         """
         sent = Sent(silent=self._settings.acks == 0)
-        told: dict[str, Any] = {"properties": {name: text.decode() for name, text in headers}}
+        told: dict[str, object] = {"properties": {name: text.decode() for name, text in headers}}
         if key is not None:
             told["partition_key"] = key.decode()
         payload = decode(value) if self._settings.names_records else None
@@ -133,7 +133,7 @@ class PulsarProducer:
             raise _complaint(error) from error
         return sent
 
-    def _producer(self, topic: str) -> Any:
+    def _producer(self, topic: str) -> pulsar.Producer:
         if topic not in self._producers:
             several = self._settings.unit > 1
             self._producers[topic] = self._client.create_producer(
@@ -169,7 +169,7 @@ class PulsarConsumer:
                 "NotImplementedError: this client waits for no answer to an acknowledgement"
             )
         self._client = _client(stage)
-        self._consumer: Any = None
+        self._consumer: pulsar.Consumer
 
     def subscribe(self, queue: str) -> None:
         """Subscribe to the topic. The settings say how many messages may come at a time.
@@ -187,7 +187,7 @@ class PulsarConsumer:
         except WaitTimeoutError as error:
             raise ClientError("ConsumerBusy", error) from error
 
-    def _subscribed(self, topic: str) -> Any:
+    def _subscribed(self, topic: str) -> pulsar.Consumer:
         try:
             return self._client.subscribe(
                 topic,

@@ -12,7 +12,7 @@ import queue
 import threading
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import stomp
 from stomp.exception import StompException
@@ -25,6 +25,8 @@ from harness.stages.pushing import Acknowledge
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
+
+    from stomp.utils import Frame
 
     from harness.stages.clients.interface import Membership, Position
     from harness.stages.stage import Stage
@@ -66,7 +68,7 @@ class Connection(stomp.ConnectionListener):  # type: ignore[misc]  # the library
 
     def __init__(self, stage: Stage) -> None:
         host, _, port = stage.bootstrap.rpartition(":")
-        self.inbox: queue.SimpleQueue[Any] = queue.SimpleQueue()
+        self.inbox: queue.SimpleQueue[Frame | None] = queue.SimpleQueue()
         """The messages that were given; ``None`` marks the end."""
         self._stomp = stomp.Connection12(
             [(host, int(port))],
@@ -98,7 +100,7 @@ class Connection(stomp.ConnectionListener):  # type: ignore[misc]  # the library
         return self._over is not None
 
     def ask(
-        self, act: Callable[..., None], *words: Any, within_s: float | None, **named: Any
+        self, act: Callable[..., None], *words: object, within_s: float | None, **named: object
     ) -> None:
         """Send a frame, and wait for its receipt. If ``within_s`` is ``None``, no receipt is
         requested.
@@ -135,21 +137,21 @@ class Connection(stomp.ConnectionListener):  # type: ignore[misc]  # the library
 
     # -- told by the library's thread --------------------------------------------------------------
 
-    def on_connected(self, _frame: Any) -> None:
+    def on_connected(self, _frame: Frame) -> None:
         """Record that the connection is open (the library calls this)."""
         with self._changed:
             self._up = True
             self._changed.notify_all()
 
-    def on_message(self, frame: Any) -> None:
+    def on_message(self, frame: Frame) -> None:
         """Keep a message that arrived (the library calls this)."""
         self.inbox.put(frame)
 
-    def on_receipt(self, frame: Any) -> None:
+    def on_receipt(self, frame: Frame) -> None:
         """Record a receipt (the library calls this)."""
         self._answered(frame.headers.get("receipt-id"), None)
 
-    def on_error(self, frame: Any) -> None:
+    def on_error(self, frame: Frame) -> None:
         """Record a refusal (the library calls this). The broker closes the connection after it."""
         said = frame.headers.get("message", "ERROR")
         self._answered(frame.headers.get("receipt-id"), said)
@@ -318,7 +320,7 @@ class StompProducer:
         self._connected.close()
 
     def _ask(
-        self, act: Callable[..., None], *words: Any, within_s: float | None, **named: Any
+        self, act: Callable[..., None], *words: object, within_s: float | None, **named: object
     ) -> None:
         connection = self._connected.there()
         try:

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import re
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import psycopg
 
@@ -16,6 +16,8 @@ from harness.stages.sinks.interface import Copy, SinkLostError, place_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
+
+    from psycopg.rows import TupleRow
 
 _SCHEMA = """
 CREATE TABLE results (
@@ -166,22 +168,25 @@ class PostgresSink:
         """Return the numbers of results and of absorbed copies. They change as long as the sink is
         not quiet.
         """
-        row = self._ask(
+        [(results, absorbed)] = self._ask(
             "SELECT (SELECT count(*) FROM results), (SELECT count(*) FROM absorbed)"
-        ).fetchone()
-        return int(row[0]), int(row[1])
+        ).fetchall()
+        return int(results), int(absorbed)
 
     def unsettled(self) -> int:
         """Return how many transactions of other connections are open or prepared: their results may
         still appear.
         """
-        return int(self._ask(_UNSETTLED).fetchone()[0])
+        [(count,)] = self._ask(_UNSETTLED).fetchall()
+        return int(count)
 
     def close(self) -> None:
         """Close the connection; the open transaction is rolled back."""
         self._db.close()
 
-    def _ask(self, statement: str, values: Sequence[Any] | None = None) -> Any:
+    def _ask(
+        self, statement: str, values: Sequence[object] | None = None
+    ) -> psycopg.Cursor[TupleRow]:
         with self._told():
             return self._db.execute(statement, values)
 
@@ -195,7 +200,7 @@ class PostgresSink:
         except (psycopg.OperationalError, psycopg.InterfaceError) as error:
             raise SinkLostError(_line(error), in_doubt=in_doubt) from error
 
-    def _connect(self) -> psycopg.Connection[Any]:
+    def _connect(self) -> psycopg.Connection[TupleRow]:
         # statements are sent as they are called: BEGIN and COMMIT are this program's own
         db = psycopg.connect(
             self._address, autocommit=True, application_name=self._name, connect_timeout=CONNECT_S
@@ -204,7 +209,7 @@ class PostgresSink:
             db.execute("SET synchronous_commit = off")
         return db
 
-    def _connect_if_there(self) -> psycopg.Connection[Any] | None:
+    def _connect_if_there(self) -> psycopg.Connection[TupleRow] | None:
         try:
             return self._connect()
         except psycopg.OperationalError:

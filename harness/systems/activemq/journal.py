@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from base64 import b64decode
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from harness.model.places import Removal, Waiting
 from harness.protocols.amqp import frames as amqp
@@ -20,7 +20,7 @@ from harness.run.queues import Message
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
 
-    Entry = dict[str, Any]
+    from harness.run.queue_journal import Entry
 
 POISON, EXPIRED = 1, 6
 _WHY: Final = {POISON: Removal.DEAD_LETTER, EXPIRED: Removal.EXPIRY}

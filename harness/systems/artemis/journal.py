@@ -11,7 +11,7 @@ commit.
 from __future__ import annotations
 
 from base64 import b64decode
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from harness.model.places import Removal, Waiting
 from harness.run.queue_journal import StrangeJournalError, Transactions
@@ -20,7 +20,7 @@ from harness.run.queues import Message
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    Entry = dict[str, Any]
+    from harness.run.queue_journal import Entry
 
 
 def messages(entries: Iterable[Entry], queue: str, dead_letters: str) -> tuple[Message, ...]:

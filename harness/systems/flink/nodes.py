@@ -4,7 +4,7 @@ JobManager.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from harness.model import events as kinds
 from harness.systems.flink.roles import JOB_MANAGER, TASK_MANAGER
@@ -82,7 +82,7 @@ class TaskManager:
         """
         raise NotImplementedError("the JobManager restarts a job")
 
-    def _say(self, phase: str, **fields: Any) -> None:
+    def _say(self, phase: str, **fields: object) -> None:
         self._scene.history.write(
             kinds.NODE,
             node=self.name,
@@ -131,7 +131,7 @@ class JobManager:
         self._cluster.await_up()
         self._say("started")
 
-    def _say(self, phase: str, **fields: Any) -> None:
+    def _say(self, phase: str, **fields: object) -> None:
         self._scene.history.write(
             kinds.NODE,
             node=self.name,

@@ -25,7 +25,7 @@ class Rest:
     def __init__(self, port: int) -> None:
         self._port = port
 
-    def overview(self) -> dict[str, Any]:
+    def overview(self) -> dict[str, object]:
         """Return the numbers of TaskManagers, slots and jobs."""
         return self._ask("GET", "/overview")
 
@@ -46,7 +46,7 @@ class Rest:
         """Submit a job; return its id. ``restored_from``: the folder of a checkpoint
         to start from.
         """
-        plain: dict[str, Any] = {"entryClass": main, "programArgsList": list(words)}
+        plain: dict[str, object] = {"entryClass": main, "programArgsList": list(words)}
         if restored_from is not None:
             plain["savepointPath"] = restored_from
         return str(self._ask("POST", f"/jars/{jar}/run", json.dumps(plain).encode())["jobid"])

@@ -86,7 +86,7 @@ def rollback_detail(history: History) -> dict[str, Any] | None:
 
 def _row(
     moment: str, number: int, offsets: dict[int, int], state: State, said: str
-) -> dict[str, Any]:
+) -> dict[str, object]:
     return {
         "moment": moment,
         "batch": number,

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from kafka.partitioner.default import murmur2
 
@@ -138,7 +138,7 @@ class FlushedFiles(PowerLoss):
                 )
 
 
-def say_forgot(scene: Scene, **fields: Any) -> None:
+def say_forgot(scene: Scene, **fields: object) -> None:
     """Write to the history that something which was stored is gone."""
     scene.history.write(kinds.FAULT, phase="forgot", fault=scene.cell.scenario.fault.id, **fields)
 

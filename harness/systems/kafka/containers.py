@@ -7,7 +7,7 @@ from __future__ import annotations
 import shutil
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from harness.abilities import Containers, Harm
 from harness.model import events as kinds
@@ -177,7 +177,7 @@ class CellContainers(Containers):
             raise TypeError(f"{node.name} is not a container: run this fault with --runtime docker")
         return found
 
-    def _say(self, said: Said, node: str, **fields: Any) -> None:
+    def _say(self, said: Said, node: str, **fields: object) -> None:
         self.scene.history.write(kinds.ENGINE, said=said, node=node, **fields)
 
 

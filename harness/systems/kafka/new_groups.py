@@ -5,7 +5,7 @@ who is put out of a group, and unread offsets.
 from __future__ import annotations
 
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from kafka.admin import MemberToRemove
 from kafka.errors import GroupIdNotFoundError, UnknownMemberIdError, for_code
@@ -15,6 +15,10 @@ from harness.stages.settings import GroupProtocol
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+    from kafka.admin import KafkaAdminClient
+    from kafka.protocol.api_message import ApiMessage
+    from kafka.protocol.data_container import DataContainer
 
 _DESCRIBE = {
     GroupProtocol.CONSUMER: messages.ConsumerGroupDescribeRequest,
@@ -43,7 +47,7 @@ WITH_MEMBERS = frozenset(
 """The states of a group that has members, of any protocol."""
 
 
-def groups_of(admin: Any) -> dict[str, tuple[GroupProtocol, bool]]:
+def groups_of(admin: KafkaAdminClient) -> dict[str, tuple[GroupProtocol, bool]]:
     """Return the protocol of every group of a cluster, and whether it has members.
 
     Only brokers since 4.0 name a group's protocol; the groups of older ones are classic. Brokers
@@ -63,12 +67,12 @@ def groups_of(admin: Any) -> dict[str, tuple[GroupProtocol, bool]]:
 _PROTOCOLS = {str(each): each for each in GroupProtocol}
 
 
-def protocol_of(admin: Any, group: str) -> GroupProtocol:
+def protocol_of(admin: KafkaAdminClient, group: str) -> GroupProtocol:
     """Return the protocol of a group; classic if there is no such group."""
     return groups_of(admin).get(group, (GroupProtocol.CLASSIC, False))[0]
 
 
-def expel(admin: Any, group: str) -> int:
+def expel(admin: KafkaAdminClient, group: str) -> int:
     """Remove every member from a group; return how many there were.
 
     An administrator can remove members of a classic group. The other protocols have no such
@@ -84,13 +88,13 @@ def expel(admin: Any, group: str) -> int:
     return len(members)
 
 
-def _leave(admin: Any, group: str, member: str, protocol: GroupProtocol) -> None:
+def _leave(admin: KafkaAdminClient, group: str, member: str, protocol: GroupProtocol) -> None:
     request = _LEAVE[protocol](group_id=group, member_id=member, member_epoch=LEAVES)
     with suppress(UnknownMemberIdError, GroupIdNotFoundError):  # it has gone by itself meanwhile
         _raise(_ask(admin, group, request))
 
 
-def members_of(admin: Any, group: str, protocol: GroupProtocol) -> dict[str, str]:
+def members_of(admin: KafkaAdminClient, group: str, protocol: GroupProtocol) -> dict[str, str]:
     """Return the members of a group: member id → client id; nothing if there is no such group."""
     try:
         if protocol is GroupProtocol.CLASSIC:
@@ -106,7 +110,7 @@ def members_of(admin: Any, group: str, protocol: GroupProtocol) -> dict[str, str
     return {one.member_id: one.client_id for one in told.members}
 
 
-def left_to(admin: Any, group: str, topic: str) -> Mapping[int, int]:
+def left_to(admin: KafkaAdminClient, group: str, topic: str) -> Mapping[int, int]:
     """Return how many offsets of each partition a share group has not finished, by the broker's own
     count.
 
@@ -129,16 +133,16 @@ def left_to(admin: Any, group: str, topic: str) -> Mapping[int, int]:
     }
 
 
-def _ask(admin: Any, group: str, request: Any) -> Any:
+def _ask(admin: KafkaAdminClient, group: str, request: ApiMessage) -> ApiMessage:
     """Send a request to the coordinator of a group, and return the answer."""
 
-    async def asked() -> Any:
+    async def asked() -> ApiMessage:
         node = await admin._find_coordinator_id(group)  # noqa: SLF001 - there is no other way to a request of one's own
         return await admin._manager.send(request, node_id=node)  # noqa: SLF001 - see above
 
     return admin._manager.run(asked)  # noqa: SLF001 - see above
 
 
-def _raise(told: Any) -> None:
+def _raise(told: DataContainer) -> None:
     if told.error_code:
         raise for_code(told.error_code)(told.error_message)

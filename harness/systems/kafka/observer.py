@@ -11,7 +11,7 @@ import contextlib
 import functools
 import threading
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Concatenate, ParamSpec, TypeVar
 
 from kafka import KafkaConsumer, KafkaProducer, TopicPartition
 from kafka.admin import ConfigResource, ConfigResourceType, KafkaAdminClient
@@ -46,6 +46,8 @@ from harness.systems.kafka.new_groups import (
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
+
+    from kafka.consumer.fetcher import ConsumerRecord
 
     from harness.stages.access import Access
     from harness.stages.settings import GroupProtocol
@@ -126,7 +128,7 @@ class WholeLog:
             default=-1,
         )
 
-    def said_of(self, copy: LogCopy, saved: Mapping[int, int] | None = None) -> dict[str, Any]:
+    def said_of(self, copy: LogCopy, saved: Mapping[int, int] | None = None) -> dict[str, object]:
         """Return the fields of a copy's history line: its place, whether it is visible, and what it
         waits for.
 
@@ -211,8 +213,8 @@ class Observer:
         self._client = _CLIENT | (access.for_kafka_python() if access else {})
         self._check = check
         self._lock = threading.RLock()
-        self._admin: Any = None
-        self._readers: dict[str, Any] = {}
+        self._admin: KafkaAdminClient | None = None
+        self._readers: dict[str, KafkaConsumer] = {}
 
     def wait_ready(self) -> None:
         """Wait until the broker acknowledges a write, for a minute at most."""
@@ -235,10 +237,10 @@ class Observer:
         ``placement``: the brokers of each partition; without it ``replicas`` says how many copies
         there are (-1: the default).
         """
-        wanted: dict[str, dict[str, Any]] = {}
+        wanted: dict[str, dict[str, object]] = {}
         for name, (partitions, config) in topics.items():
             if placement is None:
-                where: dict[str, Any] = {
+                where: dict[str, object] = {
                     "num_partitions": partitions,
                     "replication_factor": replicas,
                 }
@@ -260,7 +262,7 @@ class Observer:
             because=f"{', '.join(wanted)} to be there",
         )
 
-    def _make(self, topics: Mapping[str, Mapping[str, Any]]) -> None:
+    def _make(self, topics: Mapping[str, Mapping[str, object]]) -> None:
         with self._lock:
             self._admin_client().create_topics(topics, wait_for_metadata=True)
 
@@ -431,7 +433,7 @@ class Observer:
         }
 
         def saved() -> (
-            dict[Any, Any] | None
+            dict[TopicPartition, type[KafkaError]] | None
         ):  # for the first group of a broker, the log of positions is still being created
             try:
                 with self._lock:
@@ -586,13 +588,13 @@ class Observer:
             ):  # a container's published port accepts connections before its broker is up
                 producer.close(timeout=1)
 
-    def _admin_client(self) -> Any:
+    def _admin_client(self) -> KafkaAdminClient:
         self._check()
         if self._admin is None:
             self._admin = KafkaAdminClient(**self._client, bootstrap_servers=self._bootstrap)
         return self._admin
 
-    def _reader(self, isolation: str) -> Any:
+    def _reader(self, isolation: str) -> KafkaConsumer:
         self._check()
         if isolation not in self._readers:
             self._readers[isolation] = KafkaConsumer(
@@ -608,7 +610,7 @@ class Observer:
 
     def _read(
         self, topic: str, isolation: str, since: Mapping[int, int] | None = None
-    ) -> list[Any]:
+    ) -> list[ConsumerRecord]:
         reader = self._reader(isolation)
         partitions = [
             TopicPartition(topic, p) for p in sorted(reader.partitions_for_topic(topic) or ())
@@ -620,7 +622,7 @@ class Observer:
             reader.seek(
                 partition, max(starts[partition], (since or {}).get(partition.partition, 0))
             )
-        found: list[Any] = []
+        found: list[ConsumerRecord] = []
 
         def done() -> bool:
             for records in reader.poll(timeout_ms=20).values():
@@ -635,7 +637,7 @@ class Observer:
         ]
 
 
-def _copy_of(record: Any, visible: bool) -> LogCopy:  # noqa: FBT001 - a plain fact of the copy
+def _copy_of(record: ConsumerRecord, visible: bool) -> LogCopy:  # noqa: FBT001 - a plain fact of the copy
     headers = {
         name: value.decode("ascii", "replace")
         for name, value in record.headers

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import io
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from harness.model import events as kinds
 from harness.model.places import Removal, Waiting, in_log
@@ -139,7 +139,7 @@ class ShareGroup:
             waiting = Waiting.OPEN if copy.offset >= log.ends[copy.partition].stable else None
         elif why is None:
             waiting = Waiting.READY
-        write: Any = self._scene.history.write
+        write: Callable[..., None] = self._scene.history.write
         intact = bool(payload and ours and payload.intact)
         write(
             kinds.STORED,

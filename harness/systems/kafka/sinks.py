@@ -4,7 +4,7 @@ of each key counts).
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from harness.model import events as kinds
 from harness.model.record import decode
@@ -30,7 +30,7 @@ class TopicSink:
     def close(self) -> None:
         """Do nothing: the topic stays."""
 
-    def size(self) -> Any:
+    def size(self) -> object:
         """Return the end offsets of its partitions."""
         return tuple(self._scene.observer.ends(self._scene.sink).items())
 

@@ -5,7 +5,7 @@ systems build on it.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, TypedDict
 
 from harness.model.scenario import Deployment
 from harness.run.wire import start_wire
@@ -33,9 +33,17 @@ if TYPE_CHECKING:
     from harness.runtimes.interface import Exit, Node
     from harness.systems.kafka.launcher import Ground
     from harness.wire.control import WireControl
+    from harness.wire.messages import Tls
 
 BESIDE = 2
 """How many ports the services beside the brokers need: Toxiproxy, a database."""
+
+
+class Guard(TypedDict, total=False):
+    """How a route ends TLS, and the file of the users that may log in."""
+
+    tls: Tls | None
+    users: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -221,7 +229,7 @@ class KafkaTransport:
         if self.secured is not None:
             self.secured.destroy()
 
-    def _secured(self, role: str, host: str) -> dict[str, Any]:
+    def _secured(self, role: str, host: str) -> Guard:
         """Return a route's TLS and login settings; none for routes between brokers."""
         if self.secured is None or role == INTER_BROKER:
             return {}

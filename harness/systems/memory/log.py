@@ -5,7 +5,7 @@ saves its position.
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from harness.model import events as kinds
 from harness.model.places import NOWHERE, Removal, log_fields, waits_in_log
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection
 
     from harness.model.record import Record
+    from harness.systems.memory.play import Where
 
 TOPIC = "topic"
 _HOPS = (
@@ -36,7 +37,7 @@ class LogRun(MemoryCellRun):
     """The simulated run of one cell with a log."""
 
     between: ClassVar[str] = TOPIC
-    nowhere: ClassVar[dict[str, Any]] = log_fields(NOWHERE, 0, NOWHERE)
+    nowhere: ClassVar[Where] = log_fields(NOWHERE, 0, NOWHERE)
     stalled: ClassVar[tuple[str, str]] = (
         "topic",
         "the last stable offset is below the high watermark",
@@ -62,7 +63,7 @@ class LogRun(MemoryCellRun):
     def _partition(self, record: Record) -> int:
         return record.position % len(self._partitions)
 
-    def aim(self, record: Record) -> dict[str, Any]:
+    def aim(self, record: Record) -> Where:
         """Return the record's partition, and a producer without an id."""
         return {
             "partition": self._partition(record),
@@ -182,7 +183,7 @@ class LogRun(MemoryCellRun):
                 )
 
     def recorded(
-        self, order: int, record: str | None, where: dict[str, Any], *, intact: bool = True
+        self, order: int, record: str | None, where: Where, *, intact: bool = True
     ) -> None:
         """Write one row of the sink; if the sink is a log, also its copy there."""
         super().recorded(order, record, where, intact=intact)

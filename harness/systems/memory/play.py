@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections import Counter
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
 from harness.judge.firing import SIGKILL
 from harness.judge.signs import (
@@ -36,6 +36,9 @@ if TYPE_CHECKING:
     from harness.model.record import Record
     from harness.model.sign import Sign
 
+Where: TypeAlias = dict[str, Any]
+"""The fields of a history line that say where a copy is, or where a record goes."""
+
 OUTBOX = "outbox"
 NOT_STORED = (LastHop.SENT, LastHop.ACKED)
 """The hops at which a sent record is lost without ever being stored."""
@@ -47,7 +50,7 @@ class Copy:
 
     record: str
     attempt: str | None
-    where: dict[str, Any]
+    where: Where
     """The fields of a history line that give its place."""
     visible: bool
     spare: bool
@@ -121,7 +124,7 @@ class MemoryCellRun(ABC):
 
     between: ClassVar[str]
     """The name of the topic or queue."""
-    nowhere: ClassVar[dict[str, Any]]
+    nowhere: ClassVar[Where]
     """The place fields of a result that names no copy."""
     stalled: ClassVar[tuple[str, str]]
     """The stage of the drain that fails for an open transaction, and its reason."""
@@ -220,7 +223,7 @@ class MemoryCellRun(ABC):
     # --- what differs between a log and a queue ---------------------------------------------------
 
     @abstractmethod
-    def aim(self, record: Record) -> dict[str, Any]:
+    def aim(self, record: Record) -> Where:
         """Return the fields of a request's line that say where a record goes, besides the topic's
         or queue's name.
         """
@@ -473,7 +476,7 @@ class MemoryCellRun(ABC):
             )
 
     def recorded(
-        self, order: int, record: str | None, where: dict[str, Any], *, intact: bool = True
+        self, order: int, record: str | None, where: Where, *, intact: bool = True
     ) -> None:
         """Write one row of the sink."""
         self.observed(

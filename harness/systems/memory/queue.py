@@ -7,7 +7,7 @@ The broker's journal, which the observer reads, keeps everything, and the broker
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from harness.model import events as kinds
 from harness.model.places import Removal, Waiting
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection
 
     from harness.model.record import Record
+    from harness.systems.memory.play import Where
 
 QUEUE = "queue"
 DEAD_LETTERS = "dead letters"
@@ -44,12 +45,12 @@ class QueueRun(MemoryCellRun):
     """The simulated run of one cell with a queue."""
 
     between: ClassVar[str] = QUEUE
-    nowhere: ClassVar[dict[str, Any]] = {"place": None}
+    nowhere: ClassVar[Where] = {"place": None}
     stalled: ClassVar[tuple[str, str]] = (QUEUE, "a prepared transaction was never ended")
     unread: ClassVar[tuple[str, str]] = (QUEUE, "messages are ready, and no consumer takes them")
     loses_at: ClassVar[Collection[LastHop]] = (*_LOST_BY, LastHop.MOVED)
 
-    def aim(self, record: Record) -> dict[str, Any]:
+    def aim(self, record: Record) -> Where:
         """Return nothing: the queue's name is enough."""
         del record
         return {}

@@ -36,7 +36,7 @@ class Admin:
     def __exit__(self, *_: object) -> None:
         self._http.close()
 
-    def ask(self, method: str, path: str, said: Any = None) -> tuple[Mapping[str, str], bytes]:
+    def ask(self, method: str, path: str, said: object = None) -> tuple[Mapping[str, str], bytes]:
         """Send a request; return the headers (names in lower case) and the body of the answer.
 
         Raises:
@@ -82,8 +82,7 @@ class Admin:
             if error.status == _NOT_FOUND:
                 return None
             raise
-        said: dict[str, Any] = json.loads(found)
-        return said
+        return dict(json.loads(found))
 
     def entry(self, topic: str, ledger: int, entry: int) -> tuple[Mapping[str, str], bytes]:
         """Return the headers that describe one entry of a topic's ledgers, and its decompressed

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import re
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from harness.model.places import Removal, Waiting
 from harness.model.record import ATTEMPT_HEADER, ORIGIN_HEADER
@@ -19,6 +19,8 @@ from harness.run.queues import Message
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
+
+Said = TypeVar("Said")
 
 Position = tuple[int, int]
 """Ledger and entry."""
@@ -99,7 +101,7 @@ class Done:
     ranges: tuple[tuple[Position, Position], ...]
 
     @classmethod
-    def of(cls, cursor: Mapping[str, Any]) -> Done:
+    def of(cls, cursor: Mapping[str, object]) -> Done:
         """Parse a cursor of ``internalStats``.
 
         >>> Done.of({"markDeletePosition": "3:1", "individuallyDeletedMessages": "[(3:2..3:4]]"})
@@ -107,10 +109,10 @@ class Done:
         """
         numbers = (
             tuple(map(int, found))
-            for found in _RANGE.findall(cursor["individuallyDeletedMessages"])
+            for found in _RANGE.findall(str(cursor["individuallyDeletedMessages"]))
         )
         return cls(
-            position(cursor["markDeletePosition"]),
+            position(str(cursor["markDeletePosition"])),
             tuple(((a, b), (c, d)) for a, b, c, d in numbers),
         )
 
@@ -118,7 +120,7 @@ class Done:
         return at <= self.upto or any(first < at <= last for first, last in self.ranges)
 
 
-def only(subscriptions: Mapping[str, Mapping[str, Any]]) -> Mapping[str, Any] | None:
+def only(subscriptions: Mapping[str, Said]) -> Said | None:
     """Return the statistics of a topic's only subscription; ``None`` if it has none. The broker's
     own ones do not count.
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from harness.model.places import Waiting
 from harness.model.record import decode
@@ -38,7 +38,7 @@ class TopicSink:
     def close(self) -> None:
         """Do nothing: the topic stays."""
 
-    def size(self) -> Any:
+    def size(self) -> object:
         """Return the number of copies, and the number of visible copies."""
         found = self._copies()
         return len(found), sum(message.visible for message in found)

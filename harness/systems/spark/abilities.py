@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from harness.abilities import Checkpoint as CheckpointAbility
 from harness.abilities import Retention, Succession
@@ -105,7 +105,7 @@ class NextDriver(Succession):
             self.query.last,
         )
 
-        def done() -> Any:
+        def done() -> object:
             reached = (
                 alone.committed()
             )  # only with a checkpoint of its own; on a shared one it dies

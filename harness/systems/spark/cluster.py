@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import psutil
 
@@ -161,7 +161,7 @@ class Cluster:
                 continue
         return None
 
-    def _say(self, phase: str, **fields: Any) -> None:
+    def _say(self, phase: str, **fields: object) -> None:
         self.history.write(
             kinds.NODE,
             node=self.name,

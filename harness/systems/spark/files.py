@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pyarrow.parquet as pq
 
@@ -28,7 +28,7 @@ class FileSink:
     def close(self) -> None:
         """Do nothing: the files stay."""
 
-    def size(self) -> Any:
+    def size(self) -> object:
         """Return the names of the files."""
         return tuple(sorted(str(path) for path in self._files()))
 

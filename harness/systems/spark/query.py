@@ -7,7 +7,7 @@ from __future__ import annotations
 import shutil
 from contextlib import ExitStack
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from harness.model.record import decode_id
 from harness.model.scenario import Role
@@ -230,7 +230,7 @@ class SparkNodes:
         """Return the stage that waits at its failpoint; ``None`` before that."""
         return self.kafka.standing(trigger)
 
-    def arm(self, trigger: InProgram, stop: Stop) -> tuple[str, Mapping[str, Any]]:
+    def arm(self, trigger: InProgram, stop: Stop) -> tuple[str, Mapping[str, object]]:
         """Return how the failpoint is armed: it holds the program at the target's
         place in the log.
         """

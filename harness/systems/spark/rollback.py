@@ -42,7 +42,7 @@ class Snapshot:
     offsets: dict[int, int]
     state: State
 
-    def row(self) -> dict[str, Any]:
+    def row(self) -> dict[str, object]:
         """Return the snapshot as plain data, with the number of records in each key's state."""
         return {
             "moment": str(self.moment),
@@ -63,7 +63,7 @@ class Rollback:
     snapshots: tuple[Snapshot, Snapshot, Snapshot]
     torn: tuple[str, ...]
 
-    def row(self) -> dict[str, Any]:
+    def row(self) -> dict[str, object]:
         """Return the rollback as plain data."""
         return {
             "snapshots": [snapshot.row() for snapshot in self.snapshots],

@@ -12,7 +12,7 @@ import threading
 from dataclasses import dataclass, field
 from functools import cached_property
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import psutil
 
@@ -350,7 +350,7 @@ class Cluster:
             if child.name() == "java"
         )
 
-    def _conf(self) -> dict[str, Any]:
+    def _conf(self) -> dict[str, object]:
         keeper, nimbus, supervisor, _, *slots = self._lease.ports
         here, host = self.directory.absolute(), self.runtime.bind
         jvm = " ".join(

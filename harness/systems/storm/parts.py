@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from harness.controls import Fired, InProgram, Stop
 from harness.model import events as kinds
@@ -59,7 +59,7 @@ class TopologyNodes(CellNodes):
         hits = (hit for hit in self.scene.so_far.of(kinds.Failpoint) if hit.name == trigger.name)
         return next((Fired(hit.record, self.target(trigger.role).name, None) for hit in hits), None)
 
-    def arm(self, trigger: InProgram, stop: Stop) -> tuple[str, Mapping[str, Any]]:
+    def arm(self, trigger: InProgram, stop: Stop) -> tuple[str, Mapping[str, object]]:
         """Return how a failpoint is armed: it holds the thread, or fails; the fault then acts on
         the worker.
         """

@@ -4,7 +4,7 @@ beside its value.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import psycopg
 
@@ -15,6 +15,8 @@ from harness.run.sinks import NO_ORIGIN, Row, recorded
 from harness.systems.kafka.sinks import folded
 
 if TYPE_CHECKING:
+    from psycopg.rows import TupleRow
+
     from harness.run.sinks import Database
     from harness.systems.kafka.scene import Scene
 
@@ -36,7 +38,7 @@ class StateTable:
     def __init__(self, scene: Scene, database: Database) -> None:
         self._scene = scene
         self._database = database
-        self._open: psycopg.Connection[Any] | None = None
+        self._open: psycopg.Connection[TupleRow] | None = None
 
     def open(self) -> None:
         """Create the table, over a connection that is not on the wire.
@@ -59,7 +61,7 @@ class StateTable:
         if self._open is not None:
             self._open.close()
 
-    def size(self) -> Any:
+    def size(self) -> object:
         """Return a value that changes with each update of the table."""
         return self._ask(SIZE)[0]
 
@@ -82,7 +84,7 @@ class StateTable:
                 )
         self._database.observe_settled()
 
-    def _ask(self, query: str) -> list[Any]:
+    def _ask(self, query: str) -> list[TupleRow]:
         if self._open is None:
             raise RuntimeError("the table is not open")
         return self._open.execute(query).fetchall()

@@ -8,7 +8,7 @@ import os
 import signal
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import psutil
 
@@ -104,7 +104,7 @@ class Worker:
         """Say whether its process exists."""
         return Path(f"/proc/{self._pid}").exists()
 
-    def _say(self, phase: str, **fields: Any) -> None:
+    def _say(self, phase: str, **fields: object) -> None:
         self._scene.history.write(
             kinds.NODE,
             node=self.name,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from contextlib import ExitStack
 from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from harness.abilities import Supervision, needs_of
 from harness.model.scenario import Role
@@ -73,6 +73,6 @@ class InstanceNodes(CellNodes):
     fault then acts.
     """
 
-    def arm(self, trigger: InProgram, stop: Stop) -> tuple[str, Mapping[str, Any]]:
+    def arm(self, trigger: InProgram, stop: Stop) -> tuple[str, Mapping[str, object]]:
         """Return how a failpoint is armed: it holds an instance; the producer stops itself."""
         return ("hold", {}) if trigger.role == Role.PROCESSOR else super().arm(trigger, stop)

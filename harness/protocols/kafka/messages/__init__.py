@@ -10,13 +10,13 @@ read.
 from __future__ import annotations
 
 from types import new_class
-from typing import Any, Final
+from typing import Final
 
 from kafka.protocol.api_data import ApiData
 from kafka.protocol.api_message import ApiMessage
 
 
-def _message(name: str, base: Any = ApiMessage) -> Any:
+def _message(name: str, base: type[ApiData] = ApiMessage) -> type[ApiMessage]:
     """Return the class of a message, by the file beside this one that is called after it."""
     return new_class(name, (base,), {"load_json": __name__})
 
