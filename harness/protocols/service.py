@@ -7,7 +7,7 @@ PostgreSQL's protocol, such as TLS, passes as turns from there on.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from harness.protocols.postgres import messages
 from harness.protocols.postgres.session import Commit, Ledger, PostgresSession
@@ -101,7 +101,7 @@ class ServiceSession:
         """Take note that bytes have left the buffer."""
         self._fed.pop(way, self._postgres).taken(way, size)
 
-    def read(self, frame: Frame, data: bytes | None, ledger: Any) -> Insight:
+    def read(self, frame: Frame, data: bytes | None, ledger: object) -> Insight:
         """Say what has become of a commit."""
         return self._of(frame).read(frame, data, ledger)
 
@@ -109,7 +109,7 @@ class ServiceSession:
         """Take note that a frame is about to go."""
         self._of(frame).sending(frame)
 
-    def settled(self, frame: Frame, ledger: Any, *, reached: bool) -> Iterable[Line]:
+    def settled(self, frame: Frame, ledger: object, *, reached: bool) -> Iterable[Line]:
         """Return the lines of a frame whose fate is known."""
         return self._of(frame).settled(frame, ledger, reached=reached)
 
@@ -129,7 +129,7 @@ class ServiceSession:
     def silence_s(self, way: Direction) -> None:
         """Return ``None``: a connection may be silent."""
 
-    def ended(self, by: str, ledger: Any) -> Iterable[Line]:  # noqa: ARG002 - nobody's end is told
+    def ended(self, by: str, ledger: object) -> Iterable[Line]:  # noqa: ARG002 - nobody's end is told
         """Return no line."""
         return ()
 

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 HARNESS: Final = Path(__file__).parents[2] / "harness"
-MOST: Final = 205
+MOST: Final = 199
 """How many there may be in the harness. The number only falls: who removes some lowers it."""
 WORD: Final = re.compile(r"\bAny\b")
 

@@ -10,7 +10,7 @@ TLS passes as any other bytes do.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from harness.protocols.tcp.steps import STEPS, Exchange
 from harness.wire.protocol import Between, Frame, Immovable, Insight, UnableError
@@ -84,7 +84,7 @@ class TcpSession:
         facts = {"version": VERSION, "corr": self._sent}
         return Turn(str(Exchange.TURN), size, answers=answers, facts=facts, way=way)
 
-    def read(self, frame: Frame, data: bytes | None, ledger: Any) -> Insight:  # noqa: ARG002 - nobody can
+    def read(self, frame: Frame, data: bytes | None, ledger: object) -> Insight:  # noqa: ARG002 - nobody can
         """Return nothing: nobody knows what a turn is about."""
         return Insight()
 
@@ -95,7 +95,7 @@ class TcpSession:
         if isinstance(frame.id, int):
             self._sent = frame.id
 
-    def settled(self, frame: Frame, ledger: Any, *, reached: bool) -> Iterable[Line]:  # noqa: ARG002 - as above
+    def settled(self, frame: Frame, ledger: object, *, reached: bool) -> Iterable[Line]:  # noqa: ARG002 - as above
         """Return no line: a turn names no record."""
         return ()
 
@@ -120,6 +120,6 @@ class TcpSession:
     def silence_s(self, way: Direction) -> None:
         """Return ``None``: a connection may be silent."""
 
-    def ended(self, by: str, ledger: Any) -> Iterable[Line]:  # noqa: ARG002 - nobody's end is told
+    def ended(self, by: str, ledger: object) -> Iterable[Line]:  # noqa: ARG002 - nobody's end is told
         """Return no line."""
         return ()
