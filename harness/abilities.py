@@ -328,6 +328,9 @@ class Stage(Target, Protocol):
         orchestrator.
         """
 
+    def ended(self) -> object:
+        """Return how it ended; something false while it runs."""
+
 
 class Termination(Protocol):
     """Stop a stage by SIGTERM, as orchestrators do."""

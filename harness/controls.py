@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Final, Protocol, TypeAlias, TypeVar, runtime_c
 from harness.model.scenario import Fault, Role
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from harness.model.cell import Load
     from harness.model.writes import FirstWrites, Point
     from harness.wire.rules import Direction, How, Rule, StepName
@@ -169,11 +171,16 @@ class Controls(Protocol):
         Client and record of the rule are filled in from the trigger.
         """
 
-    def await_fired(self, trigger: Trigger | AtWrite) -> Fired:
+    def await_fired(
+        self, trigger: Trigger | AtWrite, unless: Callable[[], object] | None = None
+    ) -> Fired:
         """Wait (bounded) until the trigger fires.
 
+        ``unless`` ends the wait as soon as it returns something true. Meanwhile no program that
+        has ended is started again.
+
         Raises:
-            NotFiredError: the trigger did not fire in time.
+            NotFiredError: the trigger did not fire in time, or ``unless`` came first.
         """
 
     def resolve(self, hold: str | None, how: How) -> bool:

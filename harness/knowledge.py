@@ -11,6 +11,7 @@ from harness.judge.proof import Knowledge
 from harness.model.failures import EnvironmentFailure
 from harness.plugins import load_brought
 from harness.proofs.answer import Answered, answer_signs
+from harness.proofs.cut_short import CutShort
 from harness.proofs.engine import EngineSaid
 from harness.proofs.forgotten import Forgot
 from harness.proofs.growth import Filled, Grown
@@ -40,6 +41,7 @@ Part = TypeVar("Part")
 
 PROOFS: Final = (
     Answered,
+    CutShort,
     EngineSaid,
     FellSilent,
     Filled,

@@ -22,6 +22,7 @@ from harness.faults.start_late import StartLate
 from harness.faults.terminate import Terminate
 from harness.faults.twice import Twice
 from harness.faults.unanswered import Unanswered
+from harness.faults.withheld import Withheld
 from harness.faults.work_fails import WorkFails
 
 _ALL = (
@@ -47,6 +48,7 @@ _ALL = (
     Silent,
     StartLate,
     PartitionFilled,
+    Withheld,
 )
 FAULTS = {fault.id: fault for fault in _ALL}
 """The registry: each class of faults by its id."""
@@ -76,5 +78,6 @@ __all__ = [
     "Twice",
     "Unanswered",
     "Until",
+    "Withheld",
     "WorkFails",
 ]

@@ -90,13 +90,8 @@ class Twice:
         begun: dict[str, Awaited] = {}
         ends = self.second.evidence()
         second = _Second(controls, begun, frozenset(ends.killed + ends.told))
-        self.first.inject(
-            _First(
-                controls,
-                begun,
-                applied=(lambda: self.second.arm(second)) if self._waits else lambda: None,
-            )
-        )
+        behind = (lambda: self.second.arm(second)) if self._waits else lambda: None
+        self.first.inject(_First(controls, begun, behind))
         self.second.inject(second)
         for successor in begun.values():
             successor.await_back()
@@ -104,10 +99,9 @@ class Twice:
 
     @property
     def _waits(self) -> bool:
-        """Whether the second fault is counted from a trigger that kills its process."""
-        return (
-            self.second.at.since is not None and self.second.at.role in self.first.evidence().killed
-        )
+        """Whether the second fault is counted from a trigger that ends its process."""
+        one = self.first.evidence()
+        return self.second.at.since is not None and self.second.at.role in one.killed + one.told
 
 
 class _Part:
@@ -132,9 +126,11 @@ class _Part:
         if phase not in {"armed", "healed"}:
             self._controls.say(phase, **fields)
 
-    def await_fired(self, trigger: Trigger | AtWrite) -> Fired:
+    def await_fired(
+        self, trigger: Trigger | AtWrite, unless: Callable[[], object] | None = None
+    ) -> Fired:
         """Wait for a trigger."""
-        return self._controls.await_fired(trigger)
+        return self._controls.await_fired(trigger, unless)
 
     def resolve(self, hold: str | None, how: How) -> bool:
         """Release, discard or deliver a held frame."""
@@ -166,27 +162,21 @@ class _Part:
 
 
 class _First(_Part):
-    """Whom it starts again is not waited for. ``applied``: what is done when its victims are dead,
-    before they start again.
+    """Whom it starts again is not waited for. ``behind``: what is done when its victims have ended,
+    once, before they start again.
     """
 
     def __init__(
-        self, controls: Controls, begun: dict[str, Awaited], applied: Callable[[], None]
+        self, controls: Controls, begun: dict[str, Awaited], behind: Callable[[], None]
     ) -> None:
         super().__init__(controls, begun)
-        self._applied = applied
-
-    def say(self, phase: str, **fields: Any) -> None:
-        """Pass it on; then arm what must be armed before the successors start."""
-        super().say(phase, **fields)
-        if phase == "applied":
-            self._applied()
+        self._behind: list[Callable[[], None]] = [behind]
 
     def met(self, node: Target) -> Target:
         """Return a node that is not waited for when it starts again, where that can be
         done later.
         """
-        return cast("Target", _Victim(node, self._begun)) if isinstance(node, Awaited) else node
+        return cast("Target", _Victim(node, self._begun, self._behind))
 
 
 class _Second(_Part):
@@ -206,8 +196,9 @@ class _Second(_Part):
 
     def arm(self, trigger: Trigger, act: Rule | Stop) -> None:
         """Arm a trigger."""
-        assert isinstance(act, Rule)  # noqa: S101 - it is on the wire
-        super().arm(trigger, dataclasses.replace(act, id=f"{BEHIND}{act.id}"))
+        if isinstance(act, Rule):
+            act = dataclasses.replace(act, id=f"{BEHIND}{act.id}")
+        super().arm(trigger, act)
 
     def met(self, node: Target) -> Target:
         """Return a node. If this fault ends it, only this fault waits for it from now on."""
@@ -218,21 +209,27 @@ class _Second(_Part):
 
 @dataclass(frozen=True, slots=True)
 class _Victim:
-    """A node whose restart does not wait until it is ready. Everything else is passed on to the
-    node.
+    """A node whose restart does not wait until it is ready. ``behind``: what is done before the
+    first restart. Everything else is passed on to the node.
     """
 
-    node: Awaited
+    node: Target
     begun: dict[str, Awaited]
+    behind: list[Callable[[], None]]
 
     def __getattr__(self, name: str) -> Any:
         """Return what is the node's own."""
         return getattr(self.node, name)
 
     def restart(self) -> None:
-        """Start the node again; do not wait until it is ready."""
-        self.begun[self.node.name] = self.node
-        self.node.begin_again()
+        """Start the node again; do not wait until it is ready, where that can be done later."""
+        while self.behind:
+            self.behind.pop()()
+        if isinstance(self.node, Awaited):
+            self.begun[self.node.name] = self.node
+            self.node.begin_again()
+        else:
+            self.node.restart()
 
 
 @dataclass(frozen=True, slots=True)

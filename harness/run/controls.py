@@ -177,8 +177,10 @@ class WireControls:
             self.arm(trigger.since, Stop.PAUSE)
             self.approach(trigger, trigger.since, lambda _: self.arm(trigger, act))
 
-    def await_fired(self, trigger: Trigger | AtWrite) -> Fired:
-        """Wait until the trigger fires.
+    def await_fired(
+        self, trigger: Trigger | AtWrite, unless: Callable[[], object] | None = None
+    ) -> Fired:
+        """Wait until the trigger fires, or until ``unless`` returns something true.
 
         The wait gives up when the load has come no further for ``FIRE_S`` seconds, or when nothing
         has moved for a while. A trigger that counts from another one, which has fired, may need
@@ -204,11 +206,13 @@ class WireControls:
         )
 
         def over() -> bool:
+            if unless is not None:
+                return bool(unless())
             return idle.over() and (idle.still_s > UNSETTLED_S or self._is_settled())
 
         try:
             fired = wait_until(
-                lambda: self._fired(trigger) or over(),
+                lambda: self._fired(trigger, alone=unless is not None) or over(),
                 within_s=self._fire_s,
                 because="the fault to fire",
                 advance=self.watching.advance,
@@ -366,7 +370,8 @@ class WireControls:
         except self.watching.unanswered:  # nobody can tell
             return False
 
-    def _fired(self, trigger: Trigger | AtWrite) -> Fired | None:
+    def _fired(self, trigger: Trigger | AtWrite, *, alone: bool = False) -> Fired | None:
+        """Return the trigger if it has fired. ``alone``: start no program again that has ended."""
         self.watching.look()
         if not isinstance(trigger, OnWire):
             found = self.nodes.standing(trigger)
@@ -375,7 +380,7 @@ class WireControls:
                 if found and isinstance(trigger, InProgram)
                 else found
             )
-        hit = self._beside(lambda: self._next_hit(trigger))()
+        hit = self._next_hit(trigger) if alone else self._beside(lambda: self._next_hit(trigger))()
         return None if hit is None else Fired(hit.record, self.nodes.hit(trigger, hit), hit.held)
 
     def _beside(self, look: Callable[[], A]) -> Callable[[], A]:

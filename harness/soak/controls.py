@@ -101,16 +101,22 @@ class StreamControls:
         )
         self._rules.append(act.id)
 
-    def await_fired(self, trigger: Trigger | AtWrite) -> Fired:
+    def await_fired(
+        self, trigger: Trigger | AtWrite, unless: Callable[[], object] | None = None
+    ) -> Fired:
         """Wait until the trigger fires: at most FIRE_S seconds, and only while some source has
-        records left.
+        records left, and ``unless`` returns nothing true.
 
         Raises:
             NotFiredError: the trigger did not fire.
         """
         try:
             fired = wait_until(
-                lambda: self._fired(trigger) or not self.goes_on(),
+                lambda: (
+                    self._fired(trigger)
+                    or not self.goes_on()
+                    or (unless is not None and bool(unless()))
+                ),
                 within_s=FIRE_S,
                 because="the fault to fire",
             )

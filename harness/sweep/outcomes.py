@@ -19,7 +19,7 @@ from harness.sweep.classes import Why, class_of, deviations, splits
 from harness.sweep.found import slug
 from harness.sweep.phases import name_of, phases
 from harness.sweep.points import REFUSE
-from harness.sweep.signature import Signature, signature_of
+from harness.sweep.signature import Signature, asked_again, signature_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -52,6 +52,10 @@ class Outcome:
     own: bool = False
     """Whether what the claim forbids happened to the record at which the fault struck, and not only
     to another one.
+    """
+    again: tuple[str, ...] = ()
+    """Which requests about records were made again, with which of them, and how often
+    (:func:`harness.sweep.signature.asked_again`).
     """
 
     @property
@@ -130,6 +134,7 @@ def outcome_of(
         result.seconds,
         ended,
         own,
+        () if history is None else asked_again(history, hit_of(history)),
     )
 
 

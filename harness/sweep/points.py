@@ -19,6 +19,7 @@ from harness.faults import (
     Silent,
     Terminate,
     Twice,
+    Withheld,
 )
 from harness.faults.network import Until
 from harness.model.scenario import Role
@@ -50,10 +51,11 @@ KILL, KILL_BROKER, LOSE, LATE, LATE_NEXT, LATE_NEXT_KILL = (
     "late-next",
     "late-next-kill",
 )
-HOLD, PAUSE, TERMINATE, REFUSE, REFUSE_DONE = "hold", "pause", "terminate", "refuse", "refuse-done"
 SILENT = "silent"
 LONG = (SILENT,)
 """Acts that wait for a time-out of a client's: they are tried only if they are named."""
+HOLD, PAUSE, REFUSE, REFUSE_DONE = "hold", "pause", "refuse", "refuse-done"
+TERMINATE, TERMINATE_KILL, WITHHOLD_KILL = "terminate", "terminate-kill", "withhold-kill"
 ACTS = (
     KILL,
     KILL_BROKER,
@@ -64,6 +66,8 @@ ACTS = (
     HOLD,
     PAUSE,
     TERMINATE,
+    TERMINATE_KILL,
+    WITHHOLD_KILL,
     REFUSE,
     REFUSE_DONE,
     SILENT,
@@ -90,8 +94,8 @@ def base_of(act: str) -> str:
 class Happening:
     """An act at a frame or a durable write, as a scenario file describes it.
 
-    ``into``: where a late request arrives, or at what an answer goes on that is held (null: when
-    the source is exhausted).
+    ``into``: where a late request arrives; at what an answer goes on that is held (null: when the
+    source is exhausted); or at which later step the program is killed.
     """
 
     act: str
@@ -126,6 +130,8 @@ class Happening:
             return Answer(at, self.act.removeprefix(f"{REFUSE}-"))
         if self.into is not None and self.act in {LATE, LATE_NEXT, LATE_NEXT_KILL}:
             return Late(at, self.into, kill=self.act == LATE_NEXT_KILL)
+        if self.into is not None and self.act in {TERMINATE_KILL, WITHHOLD_KILL}:
+            return (Terminate if self.act == TERMINATE_KILL else Withheld)(at, self.into)
         if self.act == HOLD and at.direction == RESPONSE:
             return Hold(at, self.into or Until.EXHAUSTED)
         plain: dict[str, Callable[[OnWire], object]] = {
@@ -281,8 +287,10 @@ def points(steps: Steps, load: Load, can: Can) -> Iterator[Point]:
             again=can.resends or step.role != Role.PRODUCER,
             reconnects=can.reconnects,
         )
+        behind = [passed for _, passed in steps.found[place + 1 :]]
         for happens, because in (
             *happenings(step, frame, trigger(step), can),
+            *cut_short(step, frame, behind, trigger(step), can),
             *after.happenings(step),
         ):
             yield Point(step, happens, place, because, illegal=_illegal(step, happens, frame))
@@ -433,6 +441,46 @@ def happenings(step: Step, passed: Passed, at: OnWire, can: Can) -> Iterator[tup
         )
     if can.terminate and step.anchor is None:
         yield Happening(TERMINATE, at), f"{_begin(whom)} is told to end (SIGTERM) at {frame}."
+
+
+def cut_short(
+    step: Step, passed: Passed, behind: Sequence[Passed], at: OnWire, can: Can
+) -> Iterator[tuple[Happening, str]]:
+    """Yield what ends by a kill at a later durable step of the same process: it is told to end, or
+    its request is withheld.
+
+    ``behind``: the frames after the step's, in the run that it is found in. They show which durable
+    requests the process makes next.
+    """
+    mine = [each for each in behind if each.process == passed.process and not each.line.error]
+    whom, frame = f"the {step.role}", words(step)
+    if can.terminate and step.anchor is None and (asks := _durable(mine, REQUEST)) is not None:
+        told = (
+            f"{_begin(whom)} is told to end (SIGTERM) at {frame}, and is killed at its next "
+            f"{asks.label} request, if it comes to one before it has ended."
+        )
+        yield Happening(TERMINATE_KILL, at, OnWire(at.role, asks, REQUEST, since=at)), told
+    if step.direction != REQUEST or not _known(step, REQUEST).durable:
+        return
+    elsewhere = [each for each in mine if each.line.conn != passed.line.conn]
+    if (done := _durable(elsewhere, RESPONSE)) is not None:
+        told = (
+            f"{_begin(frame)} is on its way while {whom} goes on; {whom} is killed when its next "
+            f"{done.label} is done. If that waits for the request, it arrives; else it never does."
+        )
+        yield Happening(WITHHOLD_KILL, at, OnWire(at.role, done, RESPONSE, since=at)), told
+
+
+def _durable(frames: Sequence[Passed], direction: Direction) -> StepName | None:
+    """Return the step of the first frame in a direction that asks for something durable, or answers
+    that it is done.
+    """
+    for frame in frames:
+        role, api, way = frame.kind
+        step = Step(role, api, way, 1, protocol=frame.protocol)
+        if way == direction and _asked(step).durable:
+            return step_named(frame.protocol, api)
+    return None
 
 
 def _asked(step: Step) -> Known:

@@ -1,9 +1,10 @@
 """Crashes during recovery: a second fault is placed in the run that a first fault has produced.
 
 The second fault goes only on steps that the dry runs do not have: repeated requests about a record,
-and requests that no program makes without a fault; and on the first step of each kind that a killed
-program's successor makes with a record. Recoveries with the same requests, after the same act at
-the same kind of step, count as one.
+and requests that no program makes without a fault; and on the first step of each kind that the
+successor of an ended program makes with a record. Recoveries count as one if they follow the same
+act (of a refusal: the same error) at the same kind of step, make the same requests, and make the
+same requests about records again, as often.
 """
 
 from __future__ import annotations
@@ -21,8 +22,10 @@ from harness.sweep.points import (
     KILL,
     KILL_BROKER,
     LOSE,
+    TERMINATE,
+    WITHHOLD_KILL,
     Point,
-    base_of,
+    cut_short,
     happenings,
     nameable,
     trigger,
@@ -40,28 +43,36 @@ if TYPE_CHECKING:
 
 Second: TypeAlias = "tuple[Point, str]"
 """A point of a recovery, and the phase that its second step passes in."""
-ACTS = frozenset({KILL, KILL_BROKER, LOSE})
+RecoveryKind: TypeAlias = "tuple[tuple[str, str, str], str, tuple[str, ...], tuple[str, ...]]"
+"""The kind of the first fault's step, its act, the requests that dry runs do not make, and the
+requests that are made again.
+"""
+ACTS = frozenset({KILL, KILL_BROKER, LOSE, TERMINATE, WITHHOLD_KILL})
 """The acts that a second fault may be."""
 
 
 def first_faults(outcomes: Iterable[Outcome]) -> tuple[Outcome, ...]:
-    """Return the first outcome of each kind of recovery: the same act at the same kind of step,
-    followed by the same requests.
-
-    The step counts, because what a program has to recover depends on where it died, even if its
-    requests are the same.
-    """
-    found: dict[tuple[tuple[str, str, str], str, tuple[str, ...]], Outcome] = {}
+    """Return the first outcome of each kind of recovery (:func:`kind_of`)."""
+    found: dict[RecoveryKind, Outcome] = {}
     for one in sorted(outcomes, key=lambda one: one.point.place):
         if (
             one.proved
             and one.point.second is None
             and one.point.step.direction not in {FAILPOINT, WRITE}
         ):
-            found.setdefault(
-                (one.point.step.kind, base_of(one.point.act), one.signature.recovery), one
-            )
+            found.setdefault(kind_of(one), one)
     return tuple(found.values())
+
+
+def kind_of(one: Outcome) -> RecoveryKind:
+    """Return what recoveries that count as one have in common.
+
+    The step counts, because what a program has to recover depends on where it was struck, even if
+    its requests are the same. The error of a refusal counts, because a client answers each in its
+    own way. What it asks again counts: a batch that is split and one that is sent again whole are
+    the same kind of request.
+    """
+    return one.point.step.kind, one.point.act, one.signature.recovery, one.again
 
 
 def seconds(
@@ -84,7 +95,11 @@ def seconds(
     for step, frame in _steps(first.point, frames[at:], before, known, usual):
         if not nameable(step) or not any(record.id == step.at for record in load.records):
             continue
-        for happens, because in happenings(step, frame, _at(step, first.point, load), can):
+        where, behind = _at(step, first.point, load), frames[frames.index(frame) + 1 :]
+        for happens, because in (
+            *happenings(step, frame, where, can),
+            *cut_short(step, frame, behind, where, can),
+        ):
             if happens.act in ACTS:
                 told = f"{first.point.because} Then: {because[:1].lower()}{because[1:]}"
                 yield (
@@ -121,17 +136,18 @@ def _steps(
     """Yield the steps behind a hit, ``frames[0]``, that the dry runs do not have; refused answers
     are none.
 
-    ``before``: the connections that were there by then. A killed program's successor has others: of
-    a program of somebody else's nothing else tells the two apart.
+    ``before``: the connections that were there by then. The successor of a program that was killed,
+    or told to end, has others: of a program of somebody else's nothing else tells the two apart.
     """
     if not frames:
         return
-    struck, killed = frames[0].process, set(map(str, point.fault.evidence().killed))
+    evidence = point.fault.evidence()
+    struck, ended = frames[0].process, {str(role) for role in evidence.killed + evidence.told}
     counts: Counter[tuple[str, str, str]] = Counter()
     taken: set[tuple[str, str, str]] = set()
     for frame in frames[1:]:
         role, api, way = frame.kind
-        succeeds = role in killed and role == point.step.role and frame.line.conn not in before
+        succeeds = role in ended and role == point.step.role and frame.line.conn not in before
         if frame.names:
             begins = succeeds and frame.kind not in taken
             name = next(
@@ -141,7 +157,7 @@ def _steps(
             taken |= {frame.kind} if succeeds else set()
         else:
             other = frame.process != struck
-            lives = other or succeeds if role in killed else role != point.step.role or not other
+            lives = other or succeeds if role in ended else role != point.step.role or not other
             name = None
             if lives and not frame.line.error and not frame.line.records:
                 counts[role, api, way] += 1

@@ -134,6 +134,47 @@ def _asks(frame: kinds.Frame) -> str:
     return f"{frame.role} {frame.api}"
 
 
+def asked_again(history: History, hit: kinds.Rule | None) -> tuple[str, ...]:
+    """Return the requests that name records which an earlier request of their kind named, from the
+    hit of a fault on: which of those records, and how often.
+
+    So a batch that is sent again whole differs from one that is sent again in two parts. The
+    records themselves are not named: they are others at each point. More than twice is *often*,
+    because how often a client tries depends on timing.
+    """
+    if hit is None:
+        return ()
+    last: dict[tuple[str, str], frozenset[str]] = {}
+    found: Counter[str] = Counter()
+    for frame in history.of(kinds.Frame):
+        if frame.dir != Direction.REQUEST or not frame.records:
+            continue
+        what, records = _asks(frame), frozenset(frame.records)
+        earlier = next((last[what, one] for one in sorted(records) if (what, one) in last), None)
+        if frame.t > hit.t and earlier is not None:
+            found[f"{what}: {_compared(records, earlier)}"] += 1
+        last |= dict.fromkeys(((what, one) for one in records), records)
+    return tuple(sorted(f"{what}, {OFTEN.get(times, 'often')}" for what, times in found.items()))
+
+
+OFTEN = {1: "once", 2: "twice"}
+
+
+def _compared(records: frozenset[str], earlier: frozenset[str]) -> str:
+    """Say which records of an earlier request a request names.
+
+    >>> _compared(frozenset("ab"), frozenset("abcd")), _compared(frozenset("ab"), frozenset("ab"))
+    ('a part', 'the same records')
+    >>> _compared(frozenset("abc"), frozenset("ab")), _compared(frozenset("bc"), frozenset("ab"))
+    ('the same records and others', 'a part and others')
+    """
+    if records == earlier:
+        return "the same records"
+    if records < earlier:
+        return "a part"
+    return "the same records and others" if records > earlier else "a part and others"
+
+
 def errors_of(history: History, since: int | None) -> set[str]:
     """Return the names, without the texts, of the errors that the programs recorded after the
     fault.

@@ -94,8 +94,10 @@ class Recording:
         """Write it down."""
         self.done.append(phase)
 
-    def await_fired(self, trigger: Trigger | AtWrite) -> Fired:
-        """Return the trigger that fired, where it does."""
+    def await_fired(
+        self, trigger: Trigger | AtWrite, unless: Callable[[], object] | None = None
+    ) -> Fired:
+        """Return the trigger that fired, where it does; ``unless`` never comes first."""
         if self.fires is not None and trigger not in self.fires:
             raise NotFiredError(trigger)
         held = (

@@ -4,6 +4,7 @@ applies when it does not.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
@@ -37,6 +38,7 @@ from harness.faults import (
     Twice,
     Unanswered,
     Until,
+    Withheld,
     WorkFails,
 )
 from harness.faults.triggers import stop_at
@@ -149,6 +151,8 @@ VARIANTS: list[Any] = [
         Drop(OnWire(Role.PRODUCER, Api.INIT_PRODUCER_ID, Direction.RESPONSE, since=SENDS)),
     ),
     Twice(Drop(SENDS), Terminate(ASKS)),
+    Terminate(ASKS, replace(ANSWER, since=ASKS)),
+    Withheld(ASKS, replace(ANSWER, since=ASKS)),
     Unanswered(ASKS, Api.OFFSET_FETCH),
     WorkFails(STANDS),
     LockExpired(STANDS),

@@ -89,10 +89,10 @@ class _Held(Recording):
         super().arm(trigger, act)
         self.holds |= trigger == self.fault.second.at
 
-    def await_fired(self, trigger: Any) -> Fired:
+    def await_fired(self, trigger: Any, unless: Any = None) -> Fired:
         """Let a frame fall that is not held."""
         self.holds &= not (trigger == self.fault.second.at and isinstance(self.fault.second, Drop))
-        return super().await_fired(trigger)
+        return super().await_fired(trigger, unless)
 
     def resolve(self, hold: str | None, how: How) -> bool:
         """Hold it no more."""
