@@ -14,7 +14,7 @@ from harness.model.cell import make_load
 from harness.protocols.kafka.steps import Api
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
 
     from harness.controls import AtWrite, InjectableOnWire, Trigger
     from harness.model.scenario import Role
