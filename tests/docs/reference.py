@@ -146,7 +146,7 @@ def _values_of(kind: Any) -> list[str]:
         many = args[-1] is Ellipsis
         return [f"list of {_many(args[0])}" if many else f"[{', '.join(map(said_of, args))}]"]
     if origin is dict:
-        return ["object" if args[1] is Any else f"object of {_many(args[1])}"]
+        return ["object" if args[1] in {Any, object} else f"object of {_many(args[1])}"]
     if inspect.isclass(kind) and issubclass(kind, Enum):
         return [f"`{each.value}`" for each in kind]
     return _WORDS[kind]
