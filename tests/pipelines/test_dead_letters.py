@@ -445,7 +445,7 @@ def test_what_a_stage_gets_is_learnt_from_the_dry_run(tmp_path: Path) -> None:
     sent = [{"event": "sent", "request": "1:7", "record": "k-2", "topic": "orders.retry"}]
     tell(tmp_path / HISTORY, *frames, *offered, *given, *sent, by="all")
     end(tmp_path / HISTORY)
-    result: Any = SimpleNamespace(directory=tmp_path)
+    result: Any = SimpleNamespace(directory=tmp_path, plan=SimpleNamespace(target="k-2"))
     shares = {role: one.share for role, one in seen_in(result).items()}
     assert shares == {
         "booking": Share(frozenset({1, 2, 3}), frozenset({2}), 3),
