@@ -115,7 +115,7 @@ def test_there_is_one_column_and_each_point_is_explained(browser: Chrome, page: 
         in rows[0].text
     )
     folded = one(browser, "details.idle")
-    assert folded.text == "6 do not apply"
+    assert folded.text == "9 do not apply"
     assert not every(browser, "#not-applicable")
     one(browser, "details.idle summary").click()
     assert "zombie-processor\nthe pipeline has no processor" in folded.text

@@ -107,7 +107,7 @@ def test_a_load_is_the_same_again_and_has_its_target(subject: Subject) -> None:
         assert cell.load() == load, cell.id
         assert len(set(ids)) == len(ids) == cell.records, cell.id
         at = ids.index(load.target.id)
-        edge = {Edge.FIRST: at == 0, Edge.LAST: at == len(ids) - 1}
+        edge: dict[Edge | None, bool] = {Edge.FIRST: at == 0, Edge.LAST: at == len(ids) - 1}
         assert edge.get(cell.scenario.edge, 0 < at < len(ids) - 1), cell.id
 
 
