@@ -1,6 +1,6 @@
 """Real consumers whose position passes a record before its work is done, each with its right twin.
 
-Each wrong one was kept at every other point, but for the first: its ticks found all work done.
+A commit by a clock finds all work done where the load pauses: the other points let it pass.
 """
 
 from __future__ import annotations

@@ -22,6 +22,7 @@ from harness.pipelines import DeclarationError, failure_points, read_pipeline
 from harness.pipelines.declaration import Input, InputKind, Output, OutputKind, Stage
 from harness.run.queues import Count, Message
 from harness.systems.declared.found import Found, Result
+from harness.systems.declared.leftovers import Leftovers
 from harness.systems.declared.nodes import StageError
 from harness.systems.declared.queue import Queue
 from harness.systems.declared.system import DeclaredSystem
@@ -252,6 +253,21 @@ def test_what_earlier_cells_have_left_is_not_of_this_one(scenes: Scenes) -> None
     queue.observe()
     assert kept.of(kinds.STORED, "place") == [("1:5",), ("1:6",)]
     assert kept.of(kinds.COUNTED, "ready") == [(0,), (1,)]
+
+
+def test_what_an_earlier_cell_left_is_taken_off_the_count_it_stands_in() -> None:
+    """A broker counts a scheduled message apart, and one of an open transaction nowhere."""
+    left = [
+        Message(f"1:{number}", f"1:{number}", b"", waiting=waiting)
+        for number, waiting in enumerate((*Waiting, None))
+    ]
+    journal: Any = Journal({"parcels": list(left)})
+    older = Leftovers(lambda: journal)
+    older.note("parcels")
+    journal.held["parcels"].append(Message("2:1", "2:1", b"", waiting=Waiting.READY))
+    journal.count = lambda _: Count(ready=2, in_flight=1, scheduled=1)
+    count = older.count("parcels")
+    assert (count.ready + count.in_flight, count.scheduled) == (1, 0)
 
 
 @pytest.fixture(scope="module")

@@ -4,8 +4,11 @@ its journal holds all that it ever held.
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import replace
 from typing import TYPE_CHECKING
+
+from harness.model.places import Waiting
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -35,9 +38,18 @@ class Leftovers:
         count = self._broker().count(queue)
         if not self._places.get(queue):
             return count
-        older = self._split(queue)[1]
-        waits = sum(message.counts for message in older if message.waiting is not None)
-        return replace(count, ready=count.ready - waits)
+        older: Counter[Waiting | None] = Counter()
+        for message in self._split(queue)[1]:
+            older[message.waiting] += message.counts
+        # nobody but the broker knows which of these two it calls a message that a consumer had
+        waits = older[Waiting.READY] + older[Waiting.IN_FLIGHT]
+        ready = max(count.ready - waits, 0)
+        return replace(
+            count,
+            ready=ready,
+            in_flight=count.in_flight - (waits - (count.ready - ready)),
+            scheduled=count.scheduled - older[Waiting.SCHEDULED],
+        )
 
     def _split(self, queue: str) -> tuple[list[Message], list[Message]]:
         """Return the copies of this cell, and the older ones."""

@@ -11,16 +11,20 @@ import psycopg
 from kafka import KafkaConsumer
 
 APART = sys.argv[1] == "apart"
+WITHIN_S = 60.0
 
 
 def connected() -> psycopg.Connection:
-    """Return a connection, as soon as the database is there."""
+    """Wait for the database, for a limited time, and return a connection to it."""
+    until = time.monotonic() + WITHIN_S
     while True:
         try:
             return psycopg.connect(os.environ["DATABASE"])
         except psycopg.OperationalError as error:
-            print("the database:", error, flush=True)
-            time.sleep(0.1)
+            if time.monotonic() > until:
+                raise
+            print("waiting for the database:", error, flush=True)
+            time.sleep(0.1)  # between two questions
 
 
 def book(database: psycopg.Connection, number: str) -> None:

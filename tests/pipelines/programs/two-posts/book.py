@@ -11,17 +11,22 @@ import time
 from kafka import KafkaConsumer
 
 PORT, APART = int(sys.argv[1]), sys.argv[2] == "apart"
+WITHIN_S = 60.0
 
 
 def post(path: str, number: str) -> bool:
-    """Post it until the store has answered; return whether it was new there."""
+    """Post it until the store answers, for a limited time; return whether it was new there."""
+    until = time.monotonic() + WITHIN_S
     while True:
         store = http.client.HTTPConnection("127.0.0.1", PORT, timeout=5)
         try:
             store.request("POST", path, number)
             return store.getresponse().status == 201
-        except (OSError, http.client.HTTPException):
-            time.sleep(0.1)
+        except (OSError, http.client.HTTPException) as error:
+            if time.monotonic() > until:
+                raise
+            print("waiting for the store:", error, flush=True)
+            time.sleep(0.1)  # between two questions
         finally:
             store.close()
 
