@@ -90,7 +90,7 @@ def check(
     check_declared(pipeline)
     system: DeclaredSystem = DeclaredSystem(keep=True)
     if attach is not None:
-        from harness.systems.declared.attached import AttachedKafka, Attachment  # noqa: PLC0415
+        from harness.systems.declared.brokers.attached import AttachedKafka, Attachment  # noqa: PLC0415
 
         attachment = Attachment(attach, pipeline, attach_remote)
         attachment.check()

@@ -15,16 +15,16 @@ from harness.model.scenario import Role
 from harness.pipelines import failure_points, read_pipeline
 from harness.pipelines.cells import cells_of
 from harness.protocols.kafka.steps import Api
-from harness.systems.declared.advance import Advance
-from harness.systems.declared.authorities import Authorities
-from harness.systems.declared.feed import DeclaredFeed
-from harness.systems.declared.found import Found
-from harness.systems.declared.log import Log
-from harness.systems.declared.owners import Owners
-from harness.systems.declared.positions import Positions
+from harness.systems.declared.drain.conditions import Standing
+from harness.systems.declared.drain.progress import Advance
+from harness.systems.declared.feed.feed import DeclaredFeed
+from harness.systems.declared.programs.owners import Owners
+from harness.systems.declared.programs.workers import Workers
+from harness.systems.declared.results.matcher import Found
 from harness.systems.declared.scene import Fetched, Learnt, Scene
-from harness.systems.declared.standing import Standing
-from harness.systems.declared.workers import Workers
+from harness.systems.declared.transport.authorities import Authorities
+from harness.systems.declared.transport.log import Log
+from harness.systems.declared.transport.positions import Positions
 from harness.wire.rules import Direction
 from tests.judge.growing import tell
 from tests.judge.scenes import Kept
@@ -32,7 +32,7 @@ from tests.judge.scenes import Kept
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from harness.systems.declared.nodes import CommandNode
+    from harness.systems.declared.programs.nodes import CommandNode
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 KILLS = Kill(OnWire(Role.CONSUMER, Api.FETCH, Direction.RESPONSE), (Role.CONSUMER,))

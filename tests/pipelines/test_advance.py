@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from harness.systems.declared import advance as advancing
-from harness.systems.declared.advance import LOOK_S, SHARE, Advance
+from harness.systems.declared.drain import progress as advancing
+from harness.systems.declared.drain.progress import LOOK_S, SHARE, Advance
 from harness.systems.declared.outputs import OutputError
 from tests.judge.growing import tell
 from tests.pipelines.scenes import Clock

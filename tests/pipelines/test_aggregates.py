@@ -16,10 +16,10 @@ from harness.model.record import Record
 from harness.pipelines.aggregates import BASE, DIGITS, Aggregate, Of, amounts, spread, total_of
 from harness.pipelines.declaration import Input, Output, OutputKind
 from harness.pipelines.refusing import DeclarationError
-from harness.systems.declared.authorities import Authorities
-from harness.systems.declared.found import Found
-from harness.systems.declared.nodes import StageError
-from harness.systems.declared.positions import Positions
+from harness.systems.declared.programs.nodes import StageError
+from harness.systems.declared.results.matcher import Found
+from harness.systems.declared.transport.authorities import Authorities
+from harness.systems.declared.transport.positions import Positions
 from harness.systems.kafka.observer import LogCopy, LogEnds, WholeLog
 from tests.events import account
 from tests.pipelines.scenes import nobody, told

@@ -20,9 +20,10 @@ from harness.pipelines.cells import left_over
 from harness.protocols.kafka.steps import Api
 from harness.protocols.postgres.steps import Database
 from harness.protocols.tcp.steps import Exchange
-from harness.systems.declared.by_wire import Served, Ways
-from harness.systems.declared.found import Found
+from harness.systems.declared.programs.services import Served
+from harness.systems.declared.results.matcher import Found
 from harness.systems.declared.system import DeclaredSystem
+from harness.systems.declared.wire.routes import Ways
 from harness.wire.rules import Direction, Header, Rule
 from tests.events import a_history
 

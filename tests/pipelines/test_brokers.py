@@ -22,11 +22,11 @@ from harness.protocols.core.steps import Packet
 from harness.protocols.openwire.steps import Command
 from harness.run.queue_server import SETTING, QueueServer
 from harness.systems.activemq.system import CLASSIC
-from harness.systems.declared.attached import Attachment
-from harness.systems.declared.brokers import create
+from harness.systems.declared.brokers.attached import Attachment
+from harness.systems.declared.brokers.kafka import create
 from harness.systems.declared.fetchable import check_declared
-from harness.systems.declared.hints import Hints
-from harness.systems.declared.nodes import StageError
+from harness.systems.declared.programs.hints import Hints
+from harness.systems.declared.programs.nodes import StageError
 from harness.systems.declared.system import DeclaredSystem, own
 from tests.events import events_of, typed
 from tests.narrow import narrow

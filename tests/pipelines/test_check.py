@@ -20,8 +20,8 @@ from harness.model.history import HISTORY, read_history
 from harness.model.prediction import Select
 from harness.pipelines import read_pipeline
 from harness.report.record import advice
-from harness.systems.declared.log import HELD_BACK_S
 from harness.systems.declared.system import DeclaredSystem
+from harness.systems.declared.transport.log import HELD_BACK_S
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -17,7 +17,7 @@ from harness.model.failures import CellFailure, EnvironmentFailure
 from harness.model.waiting import wait_until
 from harness.pipelines.cells import NO_FAULT, failure_points
 from harness.saved import load_run
-from harness.systems.declared.silence import Silences
+from harness.systems.declared.learnt.silence import Silences
 from tests.gate.saved import HERE, SUFFIX, unpack
 
 if TYPE_CHECKING:

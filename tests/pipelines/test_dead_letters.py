@@ -25,10 +25,10 @@ from harness.run.queue_server import DEAD_LETTERS
 from harness.run.queues import Count, Message
 from harness.sweep.cells import with_fault
 from harness.sweep.pipelines import declared_base
-from harness.systems.declared.authorities import Authorities
-from harness.systems.declared.found import Found
-from harness.systems.declared.positions import Positions
+from harness.systems.declared.results.matcher import Found
 from harness.systems.declared.system import DeclaredSystem
+from harness.systems.declared.transport.authorities import Authorities
+from harness.systems.declared.transport.positions import Positions
 from harness.systems.kafka.observer import LogCopy, LogEnds, WholeLog
 from tests.judge.growing import end, tell
 from tests.pipelines.scenes import KILLS, nobody, standing_of, told

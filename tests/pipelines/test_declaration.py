@@ -24,7 +24,7 @@ from harness.pipelines.invariants import Invariant
 from harness.pipelines.refusals import Refusal
 from harness.pipelines.writes import Written
 from harness.protocols.kafka.steps import Api
-from harness.systems.declared.feeding import acknowledged
+from harness.systems.declared.feed.feeders import acknowledged
 from harness.wire.rules import Direction
 from tests.judge.growing import so_far_of
 

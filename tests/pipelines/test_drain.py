@@ -18,12 +18,13 @@ from harness.pipelines import failure_points, read_pipeline
 from harness.pipelines.cells import DeclaredCell, cells_of
 from harness.protocols.kafka.steps import Api
 from harness.run.drain import Check
-from harness.systems.declared import draining, silence
-from harness.systems.declared.draining import Drain
+from harness.systems.declared.drain import drain as draining
+from harness.systems.declared.drain.drain import Drain
+from harness.systems.declared.learnt import silence
+from harness.systems.declared.learnt.silence import NOBODY, Silences, Why, longest_silence, pair_of
 from harness.systems.declared.outputs import OutputError
 from harness.systems.declared.scene import Learnt
-from harness.systems.declared.sighted import Sighted
-from harness.systems.declared.silence import NOBODY, Silences, Why, longest_silence, pair_of
+from harness.systems.declared.wire.view import Sighted
 from harness.wire.rules import Direction
 from tests.judge.growing import so_far_of, tell
 from tests.pipelines.scenes import Clock

@@ -11,11 +11,12 @@ import pytest
 
 from harness.model.waiting import WaitTimeoutError
 from harness.run.parts import Drained
-from harness.systems.declared import draining, silence
-from harness.systems.declared.draining import PatientDrain
-from harness.systems.declared.nodes import StageError
-from harness.systems.declared.silence import Why
-from harness.systems.declared.standing import Standing
+from harness.systems.declared.drain import drain as draining
+from harness.systems.declared.drain.conditions import Standing
+from harness.systems.declared.drain.drain import PatientDrain
+from harness.systems.declared.learnt import silence
+from harness.systems.declared.learnt.silence import Why
+from harness.systems.declared.programs.nodes import StageError
 from tests.pipelines.scenes import standing_of
 from tests.pipelines.test_drain import CELLS, ORDERS, PATIENCE_S, QUIET_S, Pipe
 

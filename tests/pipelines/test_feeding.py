@@ -13,8 +13,8 @@ from harness.model import events as kinds
 from harness.model.history import HistoryWriter, read_history
 from harness.pipelines.declaration import Resend
 from harness.runtimes.interface import NodeStateError
-from harness.systems.declared.feeding import FileFeeder, StdinFeeder
-from harness.systems.declared.waves import Waves
+from harness.systems.declared.feed.feeders import FileFeeder, StdinFeeder
+from harness.systems.declared.feed.waves import Waves
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -20,8 +20,8 @@ from harness.pipelines import failure_points, read_pipeline
 from harness.pipelines.overtaking import MARK_OVERTAKES, OVERTAKES, rhythms_in
 from harness.pipelines.writes import Written
 from harness.protocols.kafka.steps import Api
+from harness.systems.declared.feed.waves import Waves
 from harness.systems.declared.system import DeclaredSystem
-from harness.systems.declared.waves import Waves
 from harness.wire.rules import Direction
 from tests.events import a_history
 from tests.pipelines.test_declaration import GOOD, declared

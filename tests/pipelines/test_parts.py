@@ -21,11 +21,11 @@ from harness.protocols.kafka.steps import Api
 from harness.run.cell import CellRun
 from harness.run.controls import Watching, WireControls
 from harness.systems.declared.abilities import TracedWrites
-from harness.systems.declared.feed import DeclaredFeed
-from harness.systems.declared.found import Found
+from harness.systems.declared.feed.feed import DeclaredFeed
 from harness.systems.declared.parts import is_gathering, parts_of
-from harness.systems.declared.services import StandingBy
-from harness.systems.declared.who import DeclaredNodes
+from harness.systems.declared.programs.services import StandingBy
+from harness.systems.declared.programs.targets import DeclaredNodes
+from harness.systems.declared.results.matcher import Found
 from harness.wire.rules import Direction
 from tests.judge.growing import tell
 from tests.pipelines.scenes import EXAMPLES, KILLS, nobody

@@ -24,10 +24,10 @@ from harness.run.nodes import LIVES
 from harness.runtimes.interface import NodeSpec
 from harness.runtimes.process import ProcessNode, ProcessRuntime
 from harness.runtimes.process.processes import group_members, stopped
-from harness.systems.declared.nodes import CommandNode, OneProcess, StageError
-from harness.systems.declared.owners import Owners
+from harness.systems.declared.programs.nodes import CommandNode, OneProcess, StageError
+from harness.systems.declared.programs.owners import Owners
+from harness.systems.declared.programs.workers import REPLACED_S, Worker, Workers
 from harness.systems.declared.scene import Fetched
-from harness.systems.declared.workers import REPLACED_S, Worker, Workers
 from tests.judge.growing import tell
 from tests.pipelines.scenes import KILLS, standing_of
 from tests.runtimes.test_nodes import gone

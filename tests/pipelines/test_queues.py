@@ -21,11 +21,11 @@ from harness.model.scenario import Deployment, NotApplicable, Role
 from harness.pipelines import DeclarationError, failure_points, read_pipeline
 from harness.pipelines.declaration import Input, InputKind, Output, OutputKind, Stage
 from harness.run.queues import Count, Message
-from harness.systems.declared.found import Found, Result
-from harness.systems.declared.leftovers import Leftovers
-from harness.systems.declared.nodes import StageError
-from harness.systems.declared.queue import Queue
+from harness.systems.declared.brokers.leftovers import Leftovers
+from harness.systems.declared.programs.nodes import StageError
+from harness.systems.declared.results.matcher import Found, Result
 from harness.systems.declared.system import DeclaredSystem
+from harness.systems.declared.transport.queue import Queue
 from tests.judge.growing import tell
 from tests.judge.scenes import Kept
 from tests.pipelines.scenes import KILLS

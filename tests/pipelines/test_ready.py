@@ -9,8 +9,8 @@ import pytest
 
 from harness.model.scenario import Role
 from harness.stages.access import Access
-from harness.systems.declared.hints import Hints
 from harness.systems.declared.parts import begins_to_read
+from harness.systems.declared.programs.hints import Hints
 
 if TYPE_CHECKING:
     from harness.systems.declared.scene import Scene

@@ -22,20 +22,21 @@ from harness.pipelines.declaration import Output, OutputKind
 from harness.protocols.kafka.steps import Api
 from harness.run.cell import CellRun
 from harness.run.parts import Parts
-from harness.systems.declared import abilities, log, positions
-from harness.systems.declared import feed as feeding
+from harness.systems.declared import abilities
 from harness.systems.declared.abilities import ForeignMembership
-from harness.systems.declared.authorities import Authorities
-from harness.systems.declared.ends import Ends
-from harness.systems.declared.feed import DeclaredFeed
-from harness.systems.declared.found import Found, Result
-from harness.systems.declared.log import Log
-from harness.systems.declared.nodes import StageError
+from harness.systems.declared.feed import feed as feeding
+from harness.systems.declared.feed.feed import DeclaredFeed
+from harness.systems.declared.learnt.silence import name_of
 from harness.systems.declared.outputs import Row
 from harness.systems.declared.parts import StageMaker
-from harness.systems.declared.positions import Positions
-from harness.systems.declared.silence import name_of
-from harness.systems.declared.who import DeclaredNodes
+from harness.systems.declared.programs.nodes import StageError
+from harness.systems.declared.programs.targets import DeclaredNodes
+from harness.systems.declared.results.ends import Ends
+from harness.systems.declared.results.matcher import Found, Result
+from harness.systems.declared.transport import log, positions
+from harness.systems.declared.transport.authorities import Authorities
+from harness.systems.declared.transport.log import Log
+from harness.systems.declared.transport.positions import Positions
 from harness.systems.kafka.observer import LogCopy, LogEnds, WholeLog
 from harness.wire.rules import Direction
 from tests.pipelines.scenes import KILLS, Clock, nobody, standing_of, told

@@ -30,7 +30,7 @@ from harness.model.secrets import (
 from harness.pipelines import read_pipeline
 from harness.pipelines.cells import cells_of, failure_points
 from harness.sweep.exporting import _concealed
-from harness.systems.declared.services import StandingBy
+from harness.systems.declared.programs.services import StandingBy
 from harness.systems.declared.system import DeclaredDeployed
 
 if TYPE_CHECKING:
@@ -115,7 +115,7 @@ def test_a_plan_has_no_secret_and_is_whole(file: Path) -> None:
 
 def test_programs_get_the_real_values(file: Path) -> None:
     """What is started has them; only the look at them is masked."""
-    from harness.systems.declared.nodes import CommandNode  # noqa: PLC0415
+    from harness.systems.declared.programs.nodes import CommandNode  # noqa: PLC0415
 
     stage = read_pipeline(file).stages[1]
     given: list[Any] = []

@@ -18,7 +18,7 @@ from harness.model.scenario import Deployment
 from harness.pipelines import DeclarationError, read_pipeline
 from harness.provision.certificates import make_certificates
 from harness.stages.access import Access
-from harness.systems.declared.attached import Attachment, listeners_of, probe
+from harness.systems.declared.brokers.attached import Attachment, listeners_of, probe
 from harness.systems.declared.system import DeclaredSystem
 from tests.pipelines.scenes import EXAMPLES
 from tests.wire.tls import TlsSocket, serving

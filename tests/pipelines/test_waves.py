@@ -12,9 +12,10 @@ import pytest
 from harness.model.cell import make_load
 from harness.model.waiting import wait_until
 from harness.pipelines.declaration import Resend
-from harness.systems.declared import feeding, waves
-from harness.systems.declared.feeding import HttpFeeder, StdinFeeder
-from harness.systems.declared.waves import Waves
+from harness.systems.declared.feed import feeders as feeding
+from harness.systems.declared.feed import waves
+from harness.systems.declared.feed.feeders import HttpFeeder, StdinFeeder
+from harness.systems.declared.feed.waves import Waves
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -17,8 +17,8 @@ from harness.pipelines import failure_points, read_pipeline
 from harness.pipelines.cells import left_over
 from harness.pipelines.writes import AT_WRITE, Written
 from harness.runtimes.process.durable import TracingError
+from harness.systems.declared.programs.writes import Watch, given_at
 from harness.systems.declared.system import DeclaredSystem
-from harness.systems.declared.watching import Watch, given_at
 from tests.events import events_of
 from tests.pipelines.test_declaration import GOOD, declared
 

@@ -23,7 +23,7 @@ from harness.runtimes.interface import NodeSpec
 from harness.runtimes.process import durable
 from harness.runtimes.process.durable import Held, Tracing, held_in, made_since, writes_in
 from harness.runtimes.process.runtime import ProcessRuntime
-from harness.systems.declared.nodes import CommandNode
+from harness.systems.declared.programs.nodes import CommandNode
 from tests.runtimes.test_nodes import gone
 
 if TYPE_CHECKING:

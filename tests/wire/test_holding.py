@@ -19,9 +19,9 @@ from harness.model.tail import SoFar
 from harness.model.waiting import wait_until
 from harness.pipelines.declaration import InputKind
 from harness.protocols.kafka.steps import Api
-from harness.systems.declared import holding
-from harness.systems.declared.holding import Holding, is_held_back
-from harness.systems.declared.sighted import Sighted
+from harness.systems.declared.feed import holding
+from harness.systems.declared.feed.holding import Holding, is_held_back
+from harness.systems.declared.wire.view import Sighted
 from harness.wire.messages import WireError
 from harness.wire.rules import Direction
 from tests.wire import kafka_frames as kf

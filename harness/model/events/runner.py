@@ -373,7 +373,7 @@ class Drain(Event, frozen=True, kw_only=True):
     rest: float | None = None
     """How many seconds were required."""
     why: str | None = None
-    """See ``harness/systems/declared/silence.py``."""
+    """See ``harness/systems/declared/learnt/silence.py``."""
     gap: float | None = None
     """Seconds: the longest silence after which something about a record still happened."""
     missing: int | None = None

@@ -30,10 +30,10 @@ if TYPE_CHECKING:
     from harness.controls import AtWrite, Fired, Target
     from harness.model.scenario import Role
     from harness.run.controls import WireControls
-    from harness.systems.declared.feed import DeclaredFeed
-    from harness.systems.declared.nodes import CommandNode
+    from harness.systems.declared.feed.feed import DeclaredFeed
+    from harness.systems.declared.programs.nodes import CommandNode
+    from harness.systems.declared.programs.targets import DeclaredNodes
     from harness.systems.declared.scene import Scene
-    from harness.systems.declared.who import DeclaredNodes
 
 PUT_OUT_S = 75.0
 """Longer than the session time-out that clients have by themselves, 45 s."""

@@ -26,10 +26,10 @@ if TYPE_CHECKING:
     from harness.controls import InHand, OnWire
     from harness.run.controls import WireControls
     from harness.runtimes.process.durable import Standing
-    from harness.systems.declared.feed import DeclaredFeed
-    from harness.systems.declared.nodes import CommandNode
+    from harness.systems.declared.feed.feed import DeclaredFeed
+    from harness.systems.declared.programs.nodes import CommandNode
+    from harness.systems.declared.programs.targets import DeclaredNodes
     from harness.systems.declared.scene import Scene
-    from harness.systems.declared.who import DeclaredNodes
 
 RESTS_S: Final = 20.0
 """How long (seconds) a stage may take to have nothing in hand. The target is held that long, for

@@ -40,25 +40,25 @@ from harness.systems.declared.abilities import (
     StandardInput,
     TracedWrites,
 )
-from harness.systems.declared.advance import Advance
-from harness.systems.declared.authorities import Authorities
-from harness.systems.declared.draining import PatientDrain
-from harness.systems.declared.elsewhere import Elsewhere
-from harness.systems.declared.feed import DeclaredFeed
-from harness.systems.declared.found import Found
-from harness.systems.declared.hints import Hints
-from harness.systems.declared.log import Log
-from harness.systems.declared.nodes import CommandNode
+from harness.systems.declared.drain.conditions import Standing
+from harness.systems.declared.drain.drain import PatientDrain
+from harness.systems.declared.drain.progress import Advance
+from harness.systems.declared.feed.feed import DeclaredFeed
 from harness.systems.declared.overtaking import MarksInSource, WorkOnItsWay
-from harness.systems.declared.owners import Owners
-from harness.systems.declared.positions import Positions
-from harness.systems.declared.queue import Queue
+from harness.systems.declared.programs.elsewhere import Elsewhere
+from harness.systems.declared.programs.hints import Hints
+from harness.systems.declared.programs.nodes import CommandNode
+from harness.systems.declared.programs.owners import Owners
+from harness.systems.declared.programs.services import Services
+from harness.systems.declared.programs.targets import DeclaredNodes
+from harness.systems.declared.programs.workers import Workers
+from harness.systems.declared.programs.writes import Watch
+from harness.systems.declared.results.matcher import Found
 from harness.systems.declared.scene import Scene
-from harness.systems.declared.services import Services
-from harness.systems.declared.standing import Standing
-from harness.systems.declared.watching import Watch
-from harness.systems.declared.who import DeclaredNodes
-from harness.systems.declared.workers import Workers
+from harness.systems.declared.transport.authorities import Authorities
+from harness.systems.declared.transport.log import Log
+from harness.systems.declared.transport.positions import Positions
+from harness.systems.declared.transport.queue import Queue
 from harness.wire.rules import Direction
 
 if TYPE_CHECKING:
@@ -70,11 +70,11 @@ if TYPE_CHECKING:
     from harness.pipelines.declaration import Stage
     from harness.pipelines.programs import Program
     from harness.runtimes.interface import Runtime
-    from harness.systems.declared.between import Between
-    from harness.systems.declared.brokers import Brokers
+    from harness.systems.declared.brokers.kafka import Brokers
+    from harness.systems.declared.programs.services import StandingBy
     from harness.systems.declared.scene import Fetched, Learnt
-    from harness.systems.declared.services import StandingBy
-    from harness.systems.declared.sighted import Sighted
+    from harness.systems.declared.transport.interface import Between
+    from harness.systems.declared.wire.view import Sighted
 
 GATHERING = frozenset({Api.JOIN_GROUP.label, Api.SYNC_GROUP.label})
 """The requests to join a group, which the broker answers only when the other members have asked,

@@ -14,11 +14,11 @@ from harness.model.identity import REGISTRY
 from harness.pipelines.braces import fill
 from harness.run.scene import CellScene
 from harness.runtimes.ports import PortLease
-from harness.systems.declared.by_wire import Ways
-from harness.systems.declared.leftovers import Leftovers
+from harness.systems.declared.brokers.leftovers import Leftovers
+from harness.systems.declared.learnt.silence import Silences, place_of
 from harness.systems.declared.outputs import Columns
-from harness.systems.declared.sighted import Sighted
-from harness.systems.declared.silence import Silences, place_of
+from harness.systems.declared.wire.routes import Ways
+from harness.systems.declared.wire.view import Sighted
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -30,8 +30,8 @@ if TYPE_CHECKING:
     from harness.pipelines.cells import DeclaredCell
     from harness.run.queues import QueueBroker
     from harness.runtimes.docker.engine import Image
-    from harness.systems.declared.brokers import Brokers, KafkaBrokers
-    from harness.systems.declared.queue_brokers import QueueBrokers
+    from harness.systems.declared.brokers.kafka import Brokers, KafkaBrokers
+    from harness.systems.declared.brokers.queues import QueueBrokers
 
 IMAGES_PYTHON = "python3"
 """The value of ``{python}`` in the command of a container."""

@@ -22,12 +22,12 @@ from harness.provision.environments import ensure_client
 from harness.provision.jars import ensure_jars, read_jar_set
 from harness.provision.java import find_java
 from harness.run.cell import CellRun
-from harness.systems.declared.brokers import OBSERVER, OBSERVERS_CLIENT, OwnBrokers
+from harness.systems.declared.brokers.kafka import OBSERVER, OBSERVERS_CLIENT, OwnBrokers
+from harness.systems.declared.brokers.queues import OwnQueues
 from harness.systems.declared.fetchable import check_broker
 from harness.systems.declared.parts import parts_of
-from harness.systems.declared.queue_brokers import OwnQueues
+from harness.systems.declared.programs.services import StandingBy
 from harness.systems.declared.scene import Fetched, Learnt
-from harness.systems.declared.services import StandingBy
 from harness.systems.kafka.system import Prepared, started
 from harness.systems.listing import declaration
 from harness.wire.messages import WireError
@@ -43,8 +43,8 @@ if TYPE_CHECKING:
     from harness.pipelines.security import DeclaredSecurity
     from harness.runtimes.docker.runtime import DockerRuntime
     from harness.runtimes.interface import Runtime
-    from harness.systems.declared.brokers import Brokers
-    from harness.systems.declared.silence import Silences
+    from harness.systems.declared.brokers.kafka import Brokers
+    from harness.systems.declared.learnt.silence import Silences
 
 
 KAFKA: Final = "kafka"

@@ -11,14 +11,14 @@ from harness.model import events as kinds
 from harness.model.places import Removal, log_fields
 from harness.model.states import Hop
 from harness.pipelines.declaration import OutputKind
-from harness.systems.declared.ends import Ends
+from harness.systems.declared.results.ends import Ends
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from harness.systems.declared.found import Found
-    from harness.systems.declared.positions import Positions
+    from harness.systems.declared.results.matcher import Found
     from harness.systems.declared.scene import Scene
+    from harness.systems.declared.transport.positions import Positions
     from harness.systems.kafka.observer import LogCopy, WholeLog
 
 

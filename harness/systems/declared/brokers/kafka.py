@@ -1,5 +1,5 @@
 """The brokers of a declared pipeline: started by lostack, or attached
-(:mod:`harness.systems.declared.attached`).
+(:mod:`harness.systems.declared.brokers.attached`).
 """
 
 from __future__ import annotations

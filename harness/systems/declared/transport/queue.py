@@ -20,16 +20,16 @@ from harness.run.queues import (
     tell_message,
     what_waits,
 )
-from harness.systems.declared.ends import Ends
-from harness.systems.declared.nodes import StageError
 from harness.systems.declared.outputs import OutputError
+from harness.systems.declared.programs.nodes import StageError
+from harness.systems.declared.results.ends import Ends
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from harness.model.scenario import Role
     from harness.run.queues import Message, QueueBroker
-    from harness.systems.declared.found import Found, Result
+    from harness.systems.declared.results.matcher import Found, Result
     from harness.systems.declared.scene import Scene
 
 UNACKNOWLEDGED_S = 15.0
@@ -39,7 +39,9 @@ run without a fault.
 
 
 class Queue:
-    """A queue between stages. Implements :class:`harness.systems.declared.between.Between`."""
+    """A queue between stages. Implements
+    :class:`harness.systems.declared.transport.interface.Between`.
+    """
 
     unanswered: tuple[type[Exception], ...] = UNANSWERED
 

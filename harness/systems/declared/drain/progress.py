@@ -11,7 +11,7 @@ from harness.model.waiting import WaitTimeoutError
 from harness.systems.declared.outputs import OutputError
 
 if TYPE_CHECKING:
-    from harness.systems.declared.found import Found
+    from harness.systems.declared.results.matcher import Found
     from harness.systems.declared.scene import Scene
 
 LOOK_S: Final = 1.0

@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING
 from harness.model.secrets import mask_file
 from harness.pipelines.programs import ONCE
 from harness.runtimes.ports import HOST, PortLease
-from harness.systems.declared.by_wire import Served
-from harness.systems.declared.nodes import CommandNode
+from harness.systems.declared.programs.nodes import CommandNode
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -25,6 +24,7 @@ if TYPE_CHECKING:
     from harness.pipelines.programs import Program, Service
     from harness.runtimes.interface import Runtime
     from harness.systems.declared.scene import Scene
+    from harness.systems.declared.wire.routes import Ways
 
 OPEN_S = 1.0
 """How long (seconds) a port of this machine may take to answer."""
@@ -39,6 +39,44 @@ def is_open(port: int) -> bool:
             return True
     except OSError:
         return False
+
+
+@dataclass
+class Served:
+    """A service as a target of faults: while it is dead, the wire refuses connections to it.
+    Implements :class:`harness.controls.Target`.
+    """
+
+    node: CommandNode
+    ways: Ways
+
+    @property
+    def name(self) -> str:
+        """Its name."""
+        return self.node.name
+
+    @property
+    def role(self) -> Role:
+        """Its role in histories."""
+        return self.node.role
+
+    def kill(self) -> None:
+        """Send SIGKILL, and wait until it is reaped."""
+        self.node.kill()
+        self.ways.shut(self.name)
+
+    def pause(self) -> None:
+        """Send SIGSTOP."""
+        self.node.pause()
+
+    def resume(self) -> None:
+        """Send SIGCONT."""
+        self.node.resume()
+
+    def restart(self) -> None:
+        """Start it again and wait until it is ready."""
+        self.node.restart()
+        self.ways.reopen(self.name)
 
 
 @dataclass

@@ -73,7 +73,7 @@ class OwnQueues:
 
 class QueueBrokers:
     """One queue broker that lostack starts. Implements
-    :class:`harness.systems.declared.brokers.Brokers`.
+    :class:`harness.systems.declared.brokers.kafka.Brokers`.
     """
 
     access: Access | None = None

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
     from harness.model.scenario import Role
-    from harness.systems.declared.nodes import CommandNode
+    from harness.systems.declared.programs.nodes import CommandNode
 
 REPLACED_S = 10.0
 """How long (seconds) a stage may take to replace a worker that ended."""

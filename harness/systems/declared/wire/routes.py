@@ -5,7 +5,6 @@ its own.
 from __future__ import annotations
 
 from contextlib import ExitStack
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from harness.pipelines.at_services import pairs_of
@@ -17,7 +16,6 @@ if TYPE_CHECKING:
 
     from harness.model.scenario import Role
     from harness.pipelines.declaration import Pipeline
-    from harness.systems.declared.nodes import CommandNode
     from harness.wire.control import WireControl
 
 PROTOCOL: Final = "service"
@@ -80,41 +78,3 @@ class Ways:
 
 def _name(role: Role, service: str) -> str:
     return f"{role} to {service}"
-
-
-@dataclass
-class Served:
-    """A service as a target of faults: while it is dead, the wire refuses connections to it.
-    Implements :class:`harness.controls.Target`.
-    """
-
-    node: CommandNode
-    ways: Ways
-
-    @property
-    def name(self) -> str:
-        """Its name."""
-        return self.node.name
-
-    @property
-    def role(self) -> Role:
-        """Its role in histories."""
-        return self.node.role
-
-    def kill(self) -> None:
-        """Send SIGKILL, and wait until it is reaped."""
-        self.node.kill()
-        self.ways.shut(self.name)
-
-    def pause(self) -> None:
-        """Send SIGSTOP."""
-        self.node.pause()
-
-    def resume(self) -> None:
-        """Send SIGCONT."""
-        self.node.resume()
-
-    def restart(self) -> None:
-        """Start it again and wait until it is ready."""
-        self.node.restart()
-        self.ways.reopen(self.name)

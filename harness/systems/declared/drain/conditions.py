@@ -9,21 +9,21 @@ from harness.model.scenario import Role
 from harness.model.waiting import WaitTimeoutError
 from harness.pipelines.declaration import InputKind
 from harness.pipelines.dialects import Moment
-from harness.systems.declared.nodes import StageError
-from harness.systems.declared.workers import REPLACED_S
+from harness.systems.declared.programs.nodes import StageError
+from harness.systems.declared.programs.workers import REPLACED_S
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from harness.systems.declared.advance import Advance
-    from harness.systems.declared.between import Between
-    from harness.systems.declared.feed import DeclaredFeed
-    from harness.systems.declared.found import Found
-    from harness.systems.declared.nodes import CommandNode
-    from harness.systems.declared.owners import Owners
+    from harness.systems.declared.drain.progress import Advance
+    from harness.systems.declared.feed.feed import DeclaredFeed
+    from harness.systems.declared.programs.nodes import CommandNode
+    from harness.systems.declared.programs.owners import Owners
+    from harness.systems.declared.programs.services import Services
+    from harness.systems.declared.programs.workers import Workers
+    from harness.systems.declared.results.matcher import Found
     from harness.systems.declared.scene import Scene
-    from harness.systems.declared.services import Services
-    from harness.systems.declared.workers import Workers
+    from harness.systems.declared.transport.interface import Between
 
 
 class Standing:

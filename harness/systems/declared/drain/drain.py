@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Any
 from harness.model.waiting import WaitTimeoutError, wait_until
 from harness.run.drain import Check, Checks
 from harness.run.parts import Drained
-from harness.systems.declared.nodes import StageError
+from harness.systems.declared.learnt.silence import Rest, Why, longest_silence
 from harness.systems.declared.outputs import OutputError
-from harness.systems.declared.silence import Rest, Why, longest_silence
+from harness.systems.declared.programs.nodes import StageError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from harness.systems.declared.standing import Standing
+    from harness.systems.declared.drain.conditions import Standing
 
 UNREADABLE_S = 10.0
 """The drain ends when the output was unreadable for so long and everything else is at rest."""

@@ -13,17 +13,17 @@ from typing import TYPE_CHECKING, Any
 from harness.model import events as kinds
 from harness.model.states import Hop
 from harness.pipelines.declaration import Output, OutputKind
-from harness.systems.declared.found import MOST_SHOWN, unfilled
-from harness.systems.declared.nodes import StageError
+from harness.systems.declared.learnt.silence import name_of
 from harness.systems.declared.outputs import results_of
-from harness.systems.declared.silence import name_of
+from harness.systems.declared.programs.nodes import StageError
+from harness.systems.declared.results.matcher import MOST_SHOWN, unfilled
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from harness.systems.declared.found import Found, Result
+    from harness.systems.declared.results.matcher import Found, Result
+    from harness.systems.declared.results.totals import Totals
     from harness.systems.declared.scene import Scene
-    from harness.systems.declared.totals import Totals
 
 
 class Ends:

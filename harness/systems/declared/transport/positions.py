@@ -9,17 +9,17 @@ from typing import TYPE_CHECKING, Any
 
 from harness.model import events as kinds
 from harness.protocols.kafka.steps import Api
-from harness.systems.declared.nodes import StageError
 from harness.systems.declared.outputs import OutputError
-from harness.systems.declared.tail import is_recorded, was_given
+from harness.systems.declared.programs.nodes import StageError
+from harness.systems.declared.transport.tail import is_recorded, was_given
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from harness.model.scenario import Role
-    from harness.systems.declared.found import Found
-    from harness.systems.declared.nodes import CommandNode
-    from harness.systems.declared.owners import Owners
+    from harness.systems.declared.programs.nodes import CommandNode
+    from harness.systems.declared.programs.owners import Owners
+    from harness.systems.declared.results.matcher import Found
     from harness.systems.declared.scene import Scene
 
 ELSEWHERE_S = 45.0

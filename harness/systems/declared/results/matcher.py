@@ -15,11 +15,11 @@ from harness.model.identity import REGISTRY, UnreadValueError
 from harness.model.logs import NOTICE
 from harness.pipelines.braces import fill
 from harness.pipelines.declaration import InputKind, OutputKind
-from harness.systems.declared.dead_letters import DeadLetters, DeadMessages
-from harness.systems.declared.nodes import StageError
+from harness.systems.declared.learnt.silence import name_of
 from harness.systems.declared.outputs import OutputError, results_of
-from harness.systems.declared.silence import name_of
-from harness.systems.declared.totals import Totals
+from harness.systems.declared.programs.nodes import StageError
+from harness.systems.declared.results.dead_letters import DeadLetters, DeadMessages
+from harness.systems.declared.results.totals import Totals
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

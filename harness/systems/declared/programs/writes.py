@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from harness.model.cell import Load
     from harness.model.history import Event, HistoryWriter
-    from harness.systems.declared.nodes import CommandNode
+    from harness.systems.declared.programs.nodes import CommandNode
 
 
 class Watch:

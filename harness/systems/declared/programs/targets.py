@@ -15,7 +15,7 @@ from harness.model import events as kinds
 from harness.pipelines.programs import PROCESS
 from harness.run.who import SERVERS
 from harness.runtimes.process.processes import command_of
-from harness.systems.declared.nodes import CommandNode, StageError
+from harness.systems.declared.programs.nodes import CommandNode, StageError
 from harness.wire.rules import FreezeScope
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from harness.controls import InProgram, OnWire, Stop, Target
     from harness.model.scenario import Role
-    from harness.systems.declared.owners import Owners
+    from harness.systems.declared.programs.owners import Owners
     from harness.systems.declared.scene import Scene
     from harness.wire.rules import Rule
 

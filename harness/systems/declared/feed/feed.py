@@ -13,23 +13,23 @@ from harness.model.scenario import Edge, Role
 from harness.pipelines.braces import fill
 from harness.pipelines.declaration import InputKind
 from harness.pipelines.dialects import Moment
-from harness.systems.declared.feeding import (
+from harness.systems.declared.feed.feeders import (
     FileFeeder,
     HttpFeeder,
     OwnFeeder,
     StdinFeeder,
     TopicFeeder,
 )
-from harness.systems.declared.holding import Holding, is_held_back
-from harness.systems.declared.nodes import StageError
-from harness.systems.declared.waves import STILL_S, Waves
+from harness.systems.declared.feed.holding import Holding, is_held_back
+from harness.systems.declared.feed.waves import STILL_S, Waves
+from harness.systems.declared.programs.nodes import StageError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from harness.systems.declared.feeding import Feeder
-    from harness.systems.declared.nodes import CommandNode
-    from harness.systems.declared.owners import Owners
+    from harness.systems.declared.feed.feeders import Feeder
+    from harness.systems.declared.programs.nodes import CommandNode
+    from harness.systems.declared.programs.owners import Owners
     from harness.systems.declared.scene import Scene
 
 

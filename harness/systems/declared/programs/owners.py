@@ -14,9 +14,9 @@ from harness.runtimes.process.processes import command_of, is_alive
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from harness.systems.declared.nodes import CommandNode
+    from harness.systems.declared.programs.nodes import CommandNode
+    from harness.systems.declared.programs.workers import Workers
     from harness.systems.declared.scene import Scene
-    from harness.systems.declared.workers import Workers
 
 
 class Owners:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from harness.model.scenario import Role
-    from harness.systems.declared.nodes import CommandNode
+    from harness.systems.declared.programs.nodes import CommandNode
     from harness.systems.declared.scene import Scene
 
 LOOK_S: Final = 0.25

@@ -42,7 +42,7 @@ from harness.model.events import RulePhase
 from harness.model.scenario import Role
 from harness.pipelines.declaration import InputKind
 from harness.protocols.kafka.steps import Api
-from harness.systems.declared.silence import place_of
+from harness.systems.declared.learnt.silence import place_of
 from harness.wire.messages import WireError
 from harness.wire.rules import Action, How, Rule
 
@@ -51,7 +51,7 @@ if TYPE_CHECKING:
 
     from harness.model.cell import Load
     from harness.model.tail import SoFar
-    from harness.systems.declared.sighted import Sighted
+    from harness.systems.declared.wire.view import Sighted
     from harness.wire.control import WireControl
     from harness.wire.rules import StepName
 

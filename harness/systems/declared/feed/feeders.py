@@ -26,10 +26,10 @@ if TYPE_CHECKING:
 
     from harness.model.history import HistoryWriter
     from harness.model.tail import SoFar
-    from harness.systems.declared.brokers import KafkaBrokers
-    from harness.systems.declared.nodes import CommandNode
-    from harness.systems.declared.sighted import Sighted
-    from harness.systems.declared.waves import Waves
+    from harness.systems.declared.brokers.kafka import KafkaBrokers
+    from harness.systems.declared.feed.waves import Waves
+    from harness.systems.declared.programs.nodes import CommandNode
+    from harness.systems.declared.wire.view import Sighted
 
 
 WINDOW = 2
@@ -235,8 +235,8 @@ class FileFeeder:
     """Writes a file of all lines before the producer starts. The producer itself must remember how
     far it has read.
 
-    :mod:`harness.systems.declared.holding` paces what the producer sends, as it does for a producer
-    that makes its records.
+    :mod:`harness.systems.declared.feed.holding` paces what the producer sends, as it does for a
+    producer that makes its records.
     """
 
     offered = 0

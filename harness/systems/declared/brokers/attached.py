@@ -31,7 +31,7 @@ from harness.provision.certificates import make_certificates, private
 from harness.run.wire import start_wire
 from harness.runtimes.process.runtime import ProcessRuntime
 from harness.stages.access import Access
-from harness.systems.declared.brokers import OBSERVER, OBSERVERS_CLIENT, clean, create
+from harness.systems.declared.brokers.kafka import OBSERVER, OBSERVERS_CLIENT, clean, create
 from harness.systems.kafka.observer import Observer
 from harness.wire.messages import Route, Tls
 from harness.wire.tls import trusting, why_not_let_in
@@ -347,7 +347,7 @@ class AttachedKafka:
 
 class AttachedBrokers:
     """The wire in front of an attached cluster. Implements
-    :class:`harness.systems.declared.brokers.KafkaBrokers`.
+    :class:`harness.systems.declared.brokers.kafka.KafkaBrokers`.
     """
 
     def __init__(self, attachment: Attachment, directory: Path) -> None:

@@ -19,9 +19,9 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
 
     from harness.model.scenario import Role
-    from harness.systems.declared.authorities import Authorities
-    from harness.systems.declared.positions import Positions
     from harness.systems.declared.scene import Scene
+    from harness.systems.declared.transport.authorities import Authorities
+    from harness.systems.declared.transport.positions import Positions
 
 TOO_LARGE = (10, 18)
 """Errors of a broker that refuses a batch for its size: MESSAGE_TOO_LARGE,
@@ -40,7 +40,7 @@ HELD_BACK_BY = (
 
 class Log:
     """A Kafka topic between stages. Implements
-    :class:`harness.systems.declared.between.Between`.
+    :class:`harness.systems.declared.transport.interface.Between`.
     """
 
     unanswered: tuple[type[Exception], ...] = (KafkaError,)

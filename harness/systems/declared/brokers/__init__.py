@@ -1,0 +1,1 @@
+"""The brokers of a declared pipeline: started by lostack, attached, or of queues."""

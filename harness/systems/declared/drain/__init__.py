@@ -1,0 +1,1 @@
+"""When everything in a declared cell is at rest."""

@@ -1,0 +1,1 @@
+"""What earlier cells of a pipeline have shown of its programs."""

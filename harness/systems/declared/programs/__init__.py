@@ -1,0 +1,1 @@
+"""The programs of a declared pipeline as nodes, with all processes that they start."""

@@ -1,0 +1,1 @@
+"""What stands between the stages of a declared pipeline: a log, or a queue."""
