@@ -15,12 +15,12 @@ from harness.model.scenario import Role
 from harness.pipelines import failure_points, read_pipeline
 from harness.pipelines.cells import cells_of
 from harness.protocols.kafka.steps import Api
-from harness.systems.declared.drain.conditions import Standing
-from harness.systems.declared.drain.progress import Advance
+from harness.systems.declared.drain.conditions import DrainConditions
+from harness.systems.declared.drain.progress import Progress
 from harness.systems.declared.feed.feed import DeclaredFeed
 from harness.systems.declared.programs.owners import Owners
 from harness.systems.declared.programs.workers import Workers
-from harness.systems.declared.results.matcher import Found
+from harness.systems.declared.results.matcher import RecordMatcher
 from harness.systems.declared.scene import Fetched, Learnt, Scene
 from harness.systems.declared.transport.authorities import Authorities
 from harness.systems.declared.transport.log import Log
@@ -118,7 +118,7 @@ class Scenes:
             learnt=Learnt(),
         )
         self._ends.callback(scene.lease.close)
-        self._ends.callback(scene.ways.close)
+        self._ends.callback(scene.service_routes.close)
         tell(scene.history_folder, *events)
         return scene
 
@@ -139,25 +139,27 @@ def nobody(scene: Scene) -> Owners:
     return Owners(scene, {}, Workers({}, lambda _: False))
 
 
-def standing_of(scene: Scene, workers: Workers | None = None, **stages: CommandNode) -> Standing:
-    """Return where a cell stands that has these stages, by their roles."""
+def conditions_of(
+    scene: Scene, workers: Workers | None = None, **stages: CommandNode
+) -> DrainConditions:
+    """Return the conditions of the drain in a cell that has these stages, by their roles."""
     nodes = {Role(role): stage for role, stage in stages.items()}
     workers = workers or Workers(nodes, lambda _: False)
-    owners, found = Owners(scene, nodes, workers), Found(scene)
+    owners, matcher = Owners(scene, nodes, workers), RecordMatcher(scene)
     feed, positions = (
         DeclaredFeed(scene, nodes, owners, lambda: False),
-        Positions(scene, nodes, owners, found),
+        Positions(scene, nodes, owners, matcher),
     )
-    between = Log(scene, positions, Authorities(scene, positions, found))
-    return Standing(
+    transport = Log(scene, positions, Authorities(scene, positions, matcher))
+    return DrainConditions(
         scene,
         nodes,
         feed=feed,
-        found=found,
+        matcher=matcher,
         owners=owners,
-        between=between,
+        transport=transport,
         workers=workers,
-        advance=Advance(scene, found),
+        progress=Progress(scene, matcher),
     )
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from harness.systems.declared.drain import progress as advancing
-from harness.systems.declared.drain.progress import LOOK_S, SHARE, Advance
+from harness.systems.declared.drain.progress import LOOK_S, SHARE, Progress
 from harness.systems.declared.outputs import OutputError
 from tests.judge.growing import tell
 from tests.pipelines.scenes import Clock
@@ -52,7 +52,7 @@ class Load:
         monkeypatch.setattr(advancing, "time", self.clock)
         self.output = Output(self.clock)
         found: Any = self.output
-        self.advance = Advance(scene, found, (ConnectionError,))
+        self.advance = Progress(scene, found, (ConnectionError,))
         self.ids = [record.id for record in scene.load.records]
         self.says("conn", phase="open", conn=1, role="producer")
         self.says("conn", phase="open", conn=2, role="consumer")

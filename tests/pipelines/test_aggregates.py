@@ -17,7 +17,7 @@ from harness.pipelines.aggregates import BASE, DIGITS, Aggregate, Of, amounts, s
 from harness.pipelines.declaration import Input, Output, OutputKind
 from harness.pipelines.refusing import DeclarationError
 from harness.systems.declared.programs.nodes import StageError
-from harness.systems.declared.results.matcher import Found
+from harness.systems.declared.results.matcher import RecordMatcher
 from harness.systems.declared.transport.authorities import Authorities
 from harness.systems.declared.transport.positions import Positions
 from harness.systems.kafka.observer import LogCopy, LogEnds, WholeLog
@@ -54,7 +54,7 @@ def fill_in(scene: Scene, changed: dict[str, int]) -> None:
 
 def accounted(scene: Scene) -> Account:
     """Return the account of what the totals of a cell say."""
-    found, kept = Found(scene), scene.history
+    found, kept = RecordMatcher(scene), scene.history
     assert found.totals is not None
     found.totals.tell(found.rows())
     lines: Any = kept
@@ -87,7 +87,7 @@ def test_every_record_of_right_totals_is_counted_once(scenes: Scenes) -> None:
         0,
         0,
     )
-    assert sorted(filter(None, Found(scene).ids())) == sorted(scene.known)
+    assert sorted(filter(None, RecordMatcher(scene).ids())) == sorted(scene.known)
 
 
 @pytest.mark.parametrize(("lost", "doubled"), [(1, 0), (0, 1), (3, 0), (0, 3), (2, 2), (1, 3)])
@@ -106,7 +106,7 @@ def test_planted_losses_and_duplicates_are_named_to_the_record(
     found = accounted(scene)
     assert (found.lost, found.duplicated) == (gone, twice)
     assert found.counts["duplicated"] == sum(1 + number for number in range(len(twice)))
-    ids = Found(scene).ids()
+    ids = RecordMatcher(scene).ids()
     assert set(scene.known) - set(ids) == gone
     assert {record for record in twice if ids.count(record) > 1} == twice
 
@@ -129,7 +129,7 @@ def test_counts_and_sums_of_positions_say_how_many_at_the_least(
             len(scene.known) - (name == "lost"),
             0,
         )
-        assert (len(Found(scene).ids()) < len(scene.known)) is (name == "lost"), (
+        assert (len(RecordMatcher(scene).ids()) < len(scene.known)) is (name == "lost"), (
             "the drain waits for what is missing"
         )
 
@@ -149,7 +149,7 @@ def test_a_key_without_a_total_has_lost_all_of_its_records(scenes: Scenes) -> No
 def test_rows_that_are_no_totals_are_told(scenes: Scenes) -> None:
     """A query whose first column is no key would make everything lost."""
     scene = scenes("totals")
-    found = Found(scene)
+    found = RecordMatcher(scene)
     assert found.totals is not None
     with pytest.raises(
         StageError, match=r"no row of the output is a total of an offered key: .* 'x 5'.*pattern"
@@ -162,13 +162,13 @@ def test_totals_of_an_earlier_run_are_not_this_ones(scenes: Scenes) -> None:
     scene = scenes("totals")
     fill_in(scene, {})
     with pytest.raises(StageError, match="has records of this run before the run has begun"):
-        Found(scene).check_output_is_fresh()
+        RecordMatcher(scene).check_output_is_fresh()
 
 
 def test_the_last_row_of_a_key_counts(scenes: Scenes) -> None:
     """A log of versions has all of them."""
     scene = scenes("totals")
-    totals = Found(scene).totals
+    totals = RecordMatcher(scene).totals
     assert totals is not None
     rows = [
         f"{key} {total}"
@@ -182,7 +182,7 @@ def test_one_total_of_all_has_no_key(scenes: Scenes) -> None:
     """Then the pattern has no group for it."""
     one = Aggregate(of=Of.SUM, pattern=r"(?P<value>\d+)$")
     scene = scenes("totals", pipeline=BY_POSITION | {"aggregate": one})
-    totals, count = Found(scene).totals, len(scene.known)
+    totals, count = RecordMatcher(scene).totals, len(scene.known)
     assert totals is not None
     assert len(totals.ids([f"total {count * (count + 1) // 2}"])) == count
     assert len(totals.ids(["total 0"])) == 0
@@ -267,7 +267,7 @@ def asked_of(scene: Scene, copies: Sequence[LogCopy], output: Sequence[LogCopy] 
         {0: LogEnds(0, len(logs[topic]), len(logs[topic]))}, tuple(logs[topic])
     )
     observer.copies = lambda topic: logs[topic]
-    found = Found(scene)
+    found = RecordMatcher(scene)
     Authorities(scene, Positions(scene, {}, nobody(scene), found), found).observe()
     return told(scene)
 

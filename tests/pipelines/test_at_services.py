@@ -20,10 +20,10 @@ from harness.pipelines.cells import left_over
 from harness.protocols.kafka.steps import Api
 from harness.protocols.postgres.steps import Database
 from harness.protocols.tcp.steps import Exchange
-from harness.systems.declared.programs.services import Served
-from harness.systems.declared.results.matcher import Found
+from harness.systems.declared.programs.services import ServiceTarget
+from harness.systems.declared.results.matcher import RecordMatcher
 from harness.systems.declared.system import DeclaredSystem
-from harness.systems.declared.wire.routes import Ways
+from harness.systems.declared.wire.routes import ServiceRoutes
 from harness.wire.rules import Direction, Header, Rule
 from tests.events import a_history
 
@@ -265,7 +265,7 @@ def test_each_stage_has_a_port_of_its_own(pipeline: Pipeline) -> None:
     """Behind which the wire stands; to the output's command and to the service itself it is the
     service's.
     """
-    ways, wire = Ways(pipeline), Wire()
+    ways, wire = ServiceRoutes(pipeline), Wire()
     opened: Any = wire
     try:
         ways.open(opened, {"store": 5432})
@@ -288,12 +288,12 @@ def test_results_are_read_past_the_wire(scenes: Scenes) -> None:
     assert scene.values(CONSUMER)["db.port"] != 5432
     assert scene.values(CONSUMER)["db.dir"] == Path("/db")
     assert scene.values_at_rest()["db.port"] == 5432
-    assert Found(scene).results is not None
+    assert RecordMatcher(scene).results is not None
 
 
 def test_while_a_service_is_dead_the_wire_refuses_connections(pipeline: Pipeline) -> None:
     """As the service itself would; and no other's."""
-    ways, wire = Ways(pipeline), Wire()
+    ways, wire = ServiceRoutes(pipeline), Wire()
     opened: Any = wire
     did: list[str] = []
     node: Any = SimpleNamespace(
@@ -305,7 +305,7 @@ def test_while_a_service_is_dead_the_wire_refuses_connections(pipeline: Pipeline
     try:
         ways.open(opened, {"store": 5432})
         [name] = ways.names
-        served = Served(node, ways)
+        served = ServiceTarget(node, ways)
         served.kill()
         assert (did, wire.told) == (["kill"], [("close_route", name)])
         served.restart()

@@ -30,7 +30,7 @@ from harness.systems.declared.programs.nodes import StageError
 from harness.systems.declared.system import DeclaredSystem, own
 from tests.events import events_of, typed
 from tests.narrow import narrow
-from tests.pipelines.scenes import EXAMPLES, standing_of
+from tests.pipelines.scenes import EXAMPLES, conditions_of
 
 if TYPE_CHECKING:
     from harness.pipelines import Pipeline
@@ -410,4 +410,4 @@ def test_nobody_waits_for_a_stage_that_the_wire_does_not_read(scenes: Scenes) ->
 
     stage: Any = Unread()
     with pytest.raises(StageError, match="speaks what the wire does not read"):
-        standing_of(scenes("parcels"), consumer=stage).stage_trouble()
+        conditions_of(scenes("parcels"), consumer=stage).stage_trouble()

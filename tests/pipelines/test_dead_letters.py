@@ -25,13 +25,13 @@ from harness.run.queue_server import DEAD_LETTERS
 from harness.run.queues import Count, Message
 from harness.sweep.cells import with_fault
 from harness.sweep.pipelines import declared_base
-from harness.systems.declared.results.matcher import Found
+from harness.systems.declared.results.matcher import RecordMatcher
 from harness.systems.declared.system import DeclaredSystem
 from harness.systems.declared.transport.authorities import Authorities
 from harness.systems.declared.transport.positions import Positions
 from harness.systems.kafka.observer import LogCopy, LogEnds, WholeLog
 from tests.judge.growing import end, tell
-from tests.pipelines.scenes import KILLS, nobody, standing_of, told
+from tests.pipelines.scenes import KILLS, conditions_of, nobody, told
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -166,7 +166,7 @@ class Cell:
             for record in self.scene.load.records
             if record.position not in missing
         ]
-        self.found = Found(self.scene)
+        self.found = RecordMatcher(self.scene)
         self.found.results = SimpleNamespace(rows=lambda: self.rows, size=lambda: 0)
 
     def observed(self) -> list[tuple[Any, ...]]:
@@ -204,7 +204,7 @@ def test_the_drain_does_not_wait_for_what_is_set_aside(scenes: Scenes) -> None:
     """Unless nothing declares it, or a stage has taken it and has yet to do something about it."""
     for declared, taken, aside in ((DEAD, None, {12, 24}), ("", None, set()), (DEAD, 2, set())):
         cell = Cell(scenes, declared, 12, 24, taken=taken)
-        standing = standing_of(cell.scene)
+        standing = conditions_of(cell.scene)
         assert standing.set_aside() == set(cell.ids(*aside))
 
 
@@ -234,7 +234,7 @@ def test_dead_letters_of_a_queue_are_where_its_broker_puts_them(scenes: Scenes) 
             Message("1", "a", lines[0], waiting=Waiting.READY),
             Message("2", "b", lines[1]),
         ]
-        found = Found(scene)
+        found = RecordMatcher(scene)
         found.results = SimpleNamespace(rows=list, size=lambda: 0)
         found.size()
         assert asked == (["/queue/DLQ.parcels"] if counted else [])

@@ -12,12 +12,12 @@ import pytest
 from harness.model.waiting import WaitTimeoutError
 from harness.run.parts import Drained
 from harness.systems.declared.drain import drain as draining
-from harness.systems.declared.drain.conditions import Standing
+from harness.systems.declared.drain.conditions import DrainConditions
 from harness.systems.declared.drain.drain import PatientDrain
 from harness.systems.declared.learnt import silence
 from harness.systems.declared.learnt.silence import Why
 from harness.systems.declared.programs.nodes import StageError
-from tests.pipelines.scenes import standing_of
+from tests.pipelines.scenes import conditions_of
 from tests.pipelines.test_drain import CELLS, ORDERS, PATIENCE_S, QUIET_S, Pipe
 
 if TYPE_CHECKING:
@@ -75,9 +75,9 @@ class Drains(Pipe):
     def drained(self) -> Drained:
         """Return what its drain says."""
         began = self.clock.now
-        standing: Any = self
+        conditions: Any = self
         try:
-            return PatientDrain(standing, loaded_at=int(began * 1e9)).wait()
+            return PatientDrain(conditions, loaded_at=int(began * 1e9)).wait()
         finally:
             self.waited = self.clock.now - began
 
@@ -103,7 +103,7 @@ def test_a_tail_is_told_and_known_from_then_on(monkeypatch: pytest.MonkeyPatch) 
     """Whose last records are behind no position without a fault, leaves them there with one."""
     pipe = Drains(monkeypatch, "none")
     pipe.rows.append("b")
-    pipe.between.tail = True
+    pipe.transport.tail = True
     assert pipe.drained().more["tail"] is True
     assert pipe.silences.leaves_tails(CELLS["ack-lost"])
 
@@ -118,8 +118,8 @@ def test_how_long_the_first_step_takes_is_told_without_a_fault(
         began = pipe.clock.now
         pipe.seen.append(int((began + 12) * 1e9))
         pipe.clock.now += 12
-        standing: Any = pipe
-        PatientDrain(standing, loaded_at=int(began * 1e9)).wait()
+        conditions: Any = pipe
+        PatientDrain(conditions, loaded_at=int(began * 1e9)).wait()
         assert pipe.silences.still(CELLS["ack-lost"], 8.0) == still_s
 
 
@@ -274,9 +274,9 @@ def test_a_producer_that_has_not_sent_one_record_is_told_so(scenes: Scenes) -> N
         "dir": "request",
     }
     with pytest.raises(StageError, match=r"^the producer has sent nothing to orders in 5 s$"):
-        standing_of(scenes("orders"), producer=producer).check_anything_sent("in 5 s")
-    standing_of(scenes("orders", asked), producer=producer).check_anything_sent("in 5 s")
-    standing_of(scenes("orders")).check_anything_sent("in 5 s")
+        conditions_of(scenes("orders"), producer=producer).check_anything_sent("in 5 s")
+    conditions_of(scenes("orders", asked), producer=producer).check_anything_sent("in 5 s")
+    conditions_of(scenes("orders")).check_anything_sent("in 5 s")
 
 
 def test_behind_a_fault_all_stages_are_started_again_that_can_be() -> None:
@@ -292,6 +292,6 @@ def test_behind_a_fault_all_stages_are_started_again_that_can_be() -> None:
         "processor": SimpleNamespace(supervise=fails),
         "consumer": SimpleNamespace(supervise=lambda: begun.append("consumer")),
     }
-    standing: Any = SimpleNamespace(_stages=stages, between=SimpleNamespace(unanswered=()))
-    Standing.supervise(standing)
+    conditions: Any = SimpleNamespace(_stages=stages, transport=SimpleNamespace(unanswered=()))
+    DrainConditions.supervise(conditions)
     assert begun == ["consumer"]

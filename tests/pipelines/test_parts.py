@@ -23,9 +23,9 @@ from harness.run.controls import Watching, WireControls
 from harness.systems.declared.abilities import TracedWrites
 from harness.systems.declared.feed.feed import DeclaredFeed
 from harness.systems.declared.parts import is_gathering, parts_of
-from harness.systems.declared.programs.services import StandingBy
-from harness.systems.declared.programs.targets import DeclaredNodes
-from harness.systems.declared.results.matcher import Found
+from harness.systems.declared.programs.services import SharedServices
+from harness.systems.declared.programs.targets import FaultTargets
+from harness.systems.declared.results.matcher import RecordMatcher
 from harness.wire.rules import Direction
 from tests.judge.growing import tell
 from tests.pipelines.scenes import EXAMPLES, KILLS, nobody
@@ -50,7 +50,7 @@ def parts_for(scene: Scene) -> Parts:
         fetched=scene.fetched,
         learnt=scene.learnt,
         runtime_of=lambda _: nowhere,
-        standing_by=StandingBy(scene.directory / "services"),
+        shared_services=SharedServices(scene.directory / "services"),
     )
 
 
@@ -179,7 +179,7 @@ def test_a_stage_is_traced_while_its_record_waits_until_the_fault_is_disarmed(
         list[str](),
     )
     stage: Any = Traced(done)
-    nodes = DeclaredNodes(scene, {Role.CONSUMER: stage}, {}, nobody(scene), lambda: 0)
+    nodes = FaultTargets(scene, {Role.CONSUMER: stage}, {}, nobody(scene), lambda: 0)
     watching = Watching(progress=lambda: len(done), settled=lambda: True, exhausted=lambda: False)
     wire: Any = NotedWire(scene, done)
     controls = WireControls(
@@ -228,8 +228,8 @@ def test_the_output_is_not_read_while_records_flow(
 ) -> None:
     """Reading it may lock a user's database. Waits for the fault go by what the wire saw alone."""
     reads: list[str] = []
-    monkeypatch.setattr(Found, "ids", lambda _: reads.append("ids"))
-    monkeypatch.setattr(Found, "size", lambda _: reads.append("size"))
+    monkeypatch.setattr(RecordMatcher, "ids", lambda _: reads.append("ids"))
+    monkeypatch.setattr(RecordMatcher, "size", lambda _: reads.append("size"))
     scene = scenes("orders")
     controls = parts_for(scene).controls
     assert isinstance(controls, WireControls)

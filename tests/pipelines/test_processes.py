@@ -29,7 +29,7 @@ from harness.systems.declared.programs.owners import Owners
 from harness.systems.declared.programs.workers import REPLACED_S, Worker, Workers
 from harness.systems.declared.scene import Fetched
 from tests.judge.growing import tell
-from tests.pipelines.scenes import KILLS, standing_of
+from tests.pipelines.scenes import KILLS, conditions_of
 from tests.runtimes.test_nodes import gone
 
 if TYPE_CHECKING:
@@ -193,7 +193,7 @@ def test_a_worker_that_ends_by_itself_is_told_at_once(
         scene = scenes(
             "orders", *opened, *asked, history=stage.history, fetched=Fetched(say=told.append)
         )
-        stands = standing_of(scene, workers, consumer=stage)
+        stands = conditions_of(scene, workers, consumer=stage)
         stands.attribute()
         first, second = (stage.owner(peer) or 0 for peer in peers)
         os.kill(first, signal.SIGKILL)
@@ -220,7 +220,7 @@ def test_a_worker_that_ends_by_itself_is_told_at_once(
             ),
         ):
             stands.stage_trouble()
-        after = standing_of(
+        after = conditions_of(
             scenes("orders", fault=KILLS, history=stage.history), workers, consumer=stage
         )
         assert after.stage_trouble() is None, "after a fault its siblings may do its work"

@@ -23,7 +23,7 @@ from harness.pipelines.declaration import Input, InputKind, Output, OutputKind, 
 from harness.run.queues import Count, Message
 from harness.systems.declared.brokers.leftovers import Leftovers
 from harness.systems.declared.programs.nodes import StageError
-from harness.systems.declared.results.matcher import Found, Result
+from harness.systems.declared.results.matcher import RecordMatcher, Result
 from harness.systems.declared.system import DeclaredSystem
 from harness.systems.declared.transport.queue import Queue
 from tests.judge.growing import tell
@@ -149,7 +149,10 @@ def test_what_the_journal_never_had_was_not_persistent(scenes: Scenes) -> None:
     nothing to tell.
     """
     scene = scenes("parcels")
-    queue, [one, two, *_] = Queue(scene, Found(scene)), [record.id for record in scene.load.records]
+    queue, [one, two, *_] = (
+        Queue(scene, RecordMatcher(scene)),
+        [record.id for record in scene.load.records],
+    )
     found = [Result((one,), 1, one), Result(("x",), 2, "x"), Result((two,), 3, two)]
     queue.check_kept(found, {one: [{}], two: [{}]})
     with pytest.raises(
@@ -243,7 +246,7 @@ def test_what_earlier_cells_have_left_is_not_of_this_one(scenes: Scenes) -> None
         "parcels": [copy("1:1", "theirs"), copy("1:2", one)],
         "DLQ.parcels": [copy("1:3", "theirs", Waiting.READY), copy("1:4", one, Waiting.READY)],
     }
-    found = Found(scene)
+    found = RecordMatcher(scene)
     found.rows = lambda: ()  # type: ignore[method-assign]
     queue = Queue(scene, found)
     queue.begin()

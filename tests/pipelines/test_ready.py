@@ -31,7 +31,7 @@ def ready(scene: Scene, position: str, since: int = 0) -> bool:
     """Say whether the consumer counts as ready."""
     stage = scene.pipeline.stage(Role.CONSUMER)
     assert stage is not None
-    return begins_to_read(scene.sighted, dataclasses.replace(stage, position=position), since)
+    return begins_to_read(scene.view, dataclasses.replace(stage, position=position), since)
 
 
 @pytest.mark.parametrize(
@@ -65,7 +65,7 @@ def test_what_the_life_before_was_told_does_not_count(scenes: Scenes) -> None:
     """A stage that was started again asks again."""
     scene = scenes("orders", *ENDS)
     assert ready(scene, "elsewhere")
-    assert not ready(scene, "elsewhere", since=scene.sighted.told_ends("consumer"))
+    assert not ready(scene, "elsewhere", since=scene.view.told_ends("consumer"))
 
 
 @pytest.mark.parametrize(

@@ -30,16 +30,16 @@ from harness.systems.declared.learnt.silence import name_of
 from harness.systems.declared.outputs import Row
 from harness.systems.declared.parts import StageMaker
 from harness.systems.declared.programs.nodes import StageError
-from harness.systems.declared.programs.targets import DeclaredNodes
-from harness.systems.declared.results.ends import Ends
-from harness.systems.declared.results.matcher import Found, Result
+from harness.systems.declared.programs.targets import FaultTargets
+from harness.systems.declared.results.ends import SourceAndOutput
+from harness.systems.declared.results.matcher import RecordMatcher, Result
 from harness.systems.declared.transport import log, positions
 from harness.systems.declared.transport.authorities import Authorities
 from harness.systems.declared.transport.log import Log
 from harness.systems.declared.transport.positions import Positions
 from harness.systems.kafka.observer import LogCopy, LogEnds, WholeLog
 from harness.wire.rules import Direction
-from tests.pipelines.scenes import KILLS, Clock, nobody, standing_of, told
+from tests.pipelines.scenes import KILLS, Clock, conditions_of, nobody, told
 
 if TYPE_CHECKING:
     from harness.systems.declared.scene import Scene
@@ -48,20 +48,20 @@ if TYPE_CHECKING:
 
 def authorities_of(scene: Scene) -> Authorities:
     """Return what is asked at the end."""
-    found = Found(scene)
+    found = RecordMatcher(scene)
     return Authorities(scene, Positions(scene, {}, nobody(scene), found), found)
 
 
-def results_of(scene: Scene) -> Ends:
+def results_of(scene: Scene) -> SourceAndOutput:
     """Return who writes down what is in the output."""
-    return Ends(scene, Found(scene))
+    return SourceAndOutput(scene, RecordMatcher(scene))
 
 
 def log_of(scene: Scene) -> Log:
     """Return what stands between the stages of a cell."""
-    between: Any = standing_of(scene).between
-    assert isinstance(between, Log)
-    return between
+    transport: Any = conditions_of(scene).transport
+    assert isinstance(transport, Log)
+    return transport
 
 
 @pytest.mark.parametrize(
@@ -87,7 +87,7 @@ def test_an_input_that_is_not_what_was_declared(
     scenes: Scenes, example: str, ids: list[str | None], said: str | None
 ) -> None:
     """Of what a producer makes itself, the topic tells; what lostack has offered, it knows."""
-    found = Found(scenes(example))
+    found = RecordMatcher(scenes(example))
     if said is None:
         found.check_input(ids)
         return
@@ -100,7 +100,7 @@ def test_results_of_an_earlier_run_are_not_this_ones(scenes: Scenes) -> None:
     nobody's business.
     """
     rows: list[Any] = ["something else"]
-    found = Found(scenes("readings"))
+    found = RecordMatcher(scenes("readings"))
     found.results = SimpleNamespace(rows=lambda: rows, size=lambda: len(rows))
     found.check_output_is_fresh()
     rows.append("r-7 21")
@@ -232,7 +232,7 @@ def test_a_record_that_is_too_large_is_told_at_once(
         }
         for record in ids
     ]
-    stands = standing_of(scenes("orders", *sent, *answers))
+    stands = conditions_of(scenes("orders", *sent, *answers))
     if not said:
         assert stands.stage_trouble() is None
         return
@@ -241,7 +241,7 @@ def test_a_record_that_is_too_large_is_told_at_once(
     ) as error_told:
         stands.stage_trouble()
     assert error_told.value.stage == "topic"
-    assert standing_of(scenes("orders", *sent, *answers, fault=KILLS)).stage_trouble() is None
+    assert conditions_of(scenes("orders", *sent, *answers, fault=KILLS)).stage_trouble() is None
 
 
 @pytest.mark.parametrize("kind", ["stdout", "sqlite"])
@@ -269,7 +269,7 @@ def test_when_it_prints_is_its_own_where_that_is_the_output(scenes: Scenes, kind
 def test_nothing_printed_may_stand_in_a_buffer(scenes: Scenes) -> None:
     """That is told where nothing came of a program whose output is what it prints."""
     for changes in ({}, {"output": Output(kind=OutputKind.STDOUT)}):
-        found = Found(scenes("orders", pipeline=changes))
+        found = RecordMatcher(scenes("orders", pipeline=changes))
         found.results = SimpleNamespace(rows=list, size=lambda: 0)
         buffer = "it is empty (a program buffers what it prints into a pipe or a file"
         assert (buffer in found.nothing_arrived()) is bool(changes)
@@ -308,7 +308,7 @@ def test_a_header_or_a_footer_is_no_result_and_no_phantom(scenes: Scenes, exampl
     and the first, is told.
     """
     scene = scenes(example, fault=KILLS)
-    found, asked, first = Found(scene), authorities_of(scene), scene.load.records[0]
+    found, asked, first = RecordMatcher(scene), authorities_of(scene), scene.load.records[0]
     rows = ["reading value", scene.cell.line(first), "TOTAL 48"]
     results_of(scene).observe_results(found.results_in(rows), {}, {})
     asked.observe_log(
@@ -359,7 +359,7 @@ def test_a_declared_cell_is_asked_for_its_log_last(scenes: Scenes) -> None:
 
     observer = SimpleNamespace(positions=partial(said, "positions"), log=partial(said, "log"))
     scene = scenes("orders", fault=KILLS, observer=observer, named=("billing",))
-    found = Found(scene)
+    found = RecordMatcher(scene)
     found.results = SimpleNamespace(rows=partial(said, "output"), size=lambda: 0)
     stages = {Role.CONSUMER: Reader.stage_of(scene)}
     Authorities(scene, Positions(scene, stages, nobody(scene), found), found).observe()
@@ -393,7 +393,7 @@ def test_a_row_that_was_begun_and_not_filled_in_is_no_result(
     none: for drain and verdict.
     """
     scene = scenes("readings", fault=KILLS)
-    found, columns = Found(scene), scene.learnt.columns
+    found, columns = RecordMatcher(scene), scene.learnt.columns
     found.results = SimpleNamespace(
         rows=lambda: [Row.of(row) for row in rows], size=lambda: len(rows)
     )
@@ -425,7 +425,7 @@ def test_what_holds_the_ids_of_several_records_is_refused(
     """A row is one result, and a record of a topic one copy: the first of several ids would hide
     the others.
     """
-    found = Found(scenes("readings"))
+    found = RecordMatcher(scenes("readings"))
     results = found.results_in(["r-3 20", row])
     assert results[1].record == row[:3]
     if held == 1:
@@ -472,7 +472,7 @@ class Reader:
         at = [event | {"t": self.clock.monotonic_ns()} for event in seen]
         self.scene = scenes("orders", *at, fault=fault, observer=observer, named=("billing",))
         self.size, self.rows = 1, list[str]()
-        found = Found(self.scene)
+        found = RecordMatcher(self.scene)
         found.results = SimpleNamespace(size=lambda: self.size, rows=lambda: self.rows)
         self.positions = Positions(
             self.scene, {Role.CONSUMER: self.stage_of(self.scene)}, nobody(self.scene), found
@@ -722,7 +722,7 @@ def test_the_step_that_the_second_wave_waits_for(
 ) -> None:
     """The one that the fault is at, wherever that is."""
     scene, asked = scenes("orders", fault=fault), list[tuple[str, str]]()
-    scene.sighted = SimpleNamespace(stepped=lambda *step: asked.append(step))  # type: ignore[assignment]
+    scene.view = SimpleNamespace(stepped=lambda *step: asked.append(step))  # type: ignore[assignment]
     scene.has_stepped()
     assert asked == [step]
 
@@ -763,7 +763,7 @@ def test_a_woken_process_is_told_over_its_own_connection(
     scene = scenes(
         "orders", *opened, {"event": "conn", "phase": "refused", "conn": 5}, {**late, **answer}
     )
-    nodes = DeclaredNodes(scene, {}, {}, nobody(scene), lambda: 0)
+    nodes = FaultTargets(scene, {}, {}, nobody(scene), lambda: 0)
     nodes.victim = 7
     woken: Any = SimpleNamespace(name="consumer")
     members = ForeignMembership(scene, nodes)

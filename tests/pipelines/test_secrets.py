@@ -30,7 +30,7 @@ from harness.model.secrets import (
 from harness.pipelines import read_pipeline
 from harness.pipelines.cells import cells_of, failure_points
 from harness.sweep.exporting import _concealed
-from harness.systems.declared.programs.services import StandingBy
+from harness.systems.declared.programs.services import SharedServices
 from harness.systems.declared.system import DeclaredDeployed
 
 if TYPE_CHECKING:
@@ -238,7 +238,7 @@ def test_a_secret_that_is_part_of_another_hides_none_of_it() -> None:
 def test_the_log_of_a_service_that_stays_up_is_masked_at_the_end(tmp_path: Path) -> None:
     """When the run ends: no cell's end comes for it."""
     bring([{"DB_PASSWORD": SECRETS["DB_PASSWORD"]}])
-    standing = StandingBy(tmp_path)
+    standing = SharedServices(tmp_path)
     service: Any = SimpleNamespace(name="database")
     placed = standing.take("pipeline.toml", service)
     placed.folder.mkdir(parents=True)

@@ -70,7 +70,7 @@ class Rig:
             resend=Resend.NONE,
             history=history,
             so_far=so_far,
-            sighted=stage,
+            view=stage,
             waves=self.waves,
         )
         self.feeder.start()

@@ -16,7 +16,7 @@ from harness.model.failures import CellFailure
 from harness.model.scenario import Role
 from harness.model.writes import FirstWrites
 from harness.protocols.kafka.steps import Api
-from harness.runtimes.process.durable import Standing, Write
+from harness.runtimes.process.durable import HeldThread, Write
 from harness.systems.declared import overtaking
 from harness.systems.declared.overtaking import MarksInSource, WorkOnItsWay
 from harness.wire.rules import Direction
@@ -29,7 +29,7 @@ AT = OnWire(Role.PROCESSOR, Api.FETCH, Direction.RESPONSE)
 SAVES = OnWire(Role.PROCESSOR, Api.OFFSET_COMMIT, Direction.RESPONSE)
 SENDS = OnWire(Role.PROCESSOR, Api.PRODUCE, Direction.REQUEST)
 BOTH = InHand(AT, SAVES, FirstWrites(("/w/out",)), (SENDS,), within_s=0.1, quiet_s=0.02)
-WRITE = Standing(Write(1, 71, "fsync", 1, ("/w/out",), 5, None, delayed=False), 70)
+WRITE = HeldThread(Write(1, 71, "fsync", 1, ("/w/out",), 5, None, delayed=False), 70)
 
 
 class Bench:
@@ -40,7 +40,7 @@ class Bench:
         self.seen: list[dict[str, Any]] = [
             {"event": "rule", "rule": "fault", "phase": "hit", "records": ["k-1"], "t": 1}
         ]
-        self.threads: list[Standing] = []
+        self.threads: list[HeldThread] = []
         self.written: list[Write] = []
         self.ended = False
         self.taken_over = False

@@ -17,7 +17,7 @@ from harness.pipelines import failure_points, read_pipeline
 from harness.pipelines.cells import left_over
 from harness.pipelines.writes import AT_WRITE, Written
 from harness.runtimes.process.durable import TracingError
-from harness.systems.declared.programs.writes import Watch, given_at
+from harness.systems.declared.programs.writes import WriteTracer, given_at
 from harness.systems.declared.system import DeclaredSystem
 from tests.events import events_of
 from tests.pipelines.test_declaration import GOOD, declared
@@ -176,8 +176,8 @@ def test_a_dry_run_tells_what_was_written_or_why_nobody_knows(tmp_path: Path) ->
     assert given_at(seen, "consumer") == {load.target.id: 70}
     nodes: Any = [Node(Role.CONSUMER), Node(Role.PROCESSOR, "it is a container")]
     with HistoryWriter(tmp_path / "r.jsonl", cell="c", by="runner") as history:
-        Watch(nodes, tmp_path / "writes").tell(history, seen, load)
-        Watch(nodes[:1], tmp_path / "writes").tell(history, (), load)
+        WriteTracer(nodes, tmp_path / "writes").tell(history, seen, load)
+        WriteTracer(nodes[:1], tmp_path / "writes").tell(history, (), load)
     found = read_history(tmp_path).of(kinds.Writes)
     assert [(e.role, e.made, e.files, e.because) for e in found] == [
         ("consumer", {"rename": [70]}, ("{work}/a",), None),
@@ -210,6 +210,6 @@ def test_who_never_gets_the_target_is_counted_from_the_first_record_behind_it(
     ]
     nodes: Any = [Node(Role.CONSUMER)]
     with HistoryWriter(tmp_path / "r.jsonl", cell="c", by="runner") as history:
-        Watch(nodes, tmp_path / "writes").tell(history, events_of(told), load)
+        WriteTracer(nodes, tmp_path / "writes").tell(history, events_of(told), load)
     [written] = read_history(tmp_path).of(kinds.Writes)
     assert (written.made, written.records, written.because) == ({"rename": [70]}, 2, None)

@@ -97,7 +97,7 @@ class Write:
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class HeldThread:
     """A thread that is held right before a write, and its process."""
 
     write: Write
@@ -218,12 +218,12 @@ class Tracing:
         """
         return held_in(self._log, self._point) if isinstance(self._point, Point) else None
 
-    def standing(self) -> tuple[Standing, ...]:
+    def standing(self) -> tuple[HeldThread, ...]:
         """Return the threads that are held right before their first durable write."""
         if not isinstance(self._point, FirstWrites):
             return ()
         return tuple(
-            Standing(write, _process_of(write.tid))
+            HeldThread(write, _process_of(write.tid))
             for write in writes_in(self._log)
             if _stands(write, Side.BEFORE)
         )

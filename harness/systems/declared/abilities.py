@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from harness.run.controls import WireControls
     from harness.systems.declared.feed.feed import DeclaredFeed
     from harness.systems.declared.programs.nodes import CommandNode
-    from harness.systems.declared.programs.targets import DeclaredNodes
+    from harness.systems.declared.programs.targets import FaultTargets
     from harness.systems.declared.scene import Scene
 
 PUT_OUT_S = 75.0
@@ -63,7 +63,7 @@ class ForeignMembership(Membership):
     """Watches the members of the pipeline's consumer groups while one of them is paused."""
 
     scene: Scene
-    nodes: DeclaredNodes
+    nodes: FaultTargets
 
     def await_expired(self, role: Role) -> None:
         """Wait until the groups have one member less than when the fault fired."""
@@ -119,7 +119,7 @@ class GroupPositions(SavedPositions):
         history says which.
         """
         scene, observer = self.scene, self.scene.kafka.observer
-        groups = scene.kafka.ours({g for role in scene.roles for g in scene.sighted.groups(role)})
+        groups = scene.kafka.ours({g for role in scene.roles for g in scene.view.groups(role)})
         for group in groups:
             had = {topic: observer.positions(group, topic) for topic in scene.pipeline.topics}
             observer.expel(group)
@@ -189,7 +189,7 @@ class AddedPartitions(NewPartitions):
 class StageTermination(Termination):
     """Finds the stages of the pipeline that a fault tells to end (SIGTERM)."""
 
-    nodes: DeclaredNodes
+    nodes: FaultTargets
 
     def stage(self, role: Role, node: str | None = None) -> CommandNode:
         """Return the stage of a role."""
@@ -214,7 +214,7 @@ class TracedWrites(DurableWrites):
 
     scene: Scene
     controls: WireControls
-    nodes: DeclaredNodes
+    nodes: FaultTargets
 
     def arm(self, trigger: AtWrite) -> None:
         """Hold the target on its way to the stage, and count the stage's durable writes from then

@@ -25,10 +25,10 @@ if TYPE_CHECKING:
 
     from harness.controls import InHand, OnWire
     from harness.run.controls import WireControls
-    from harness.runtimes.process.durable import Standing
+    from harness.runtimes.process.durable import HeldThread
     from harness.systems.declared.feed.feed import DeclaredFeed
     from harness.systems.declared.programs.nodes import CommandNode
-    from harness.systems.declared.programs.targets import DeclaredNodes
+    from harness.systems.declared.programs.targets import FaultTargets
     from harness.systems.declared.scene import Scene
 
 RESTS_S: Final = 20.0
@@ -50,7 +50,7 @@ class WorkOnItsWay(HeldWork):
         self,
         scene: Scene,
         controls: WireControls,
-        nodes: DeclaredNodes,
+        nodes: FaultTargets,
         feed: DeclaredFeed,
         look: Callable[[], object],
     ) -> None:
@@ -165,7 +165,7 @@ class WorkOnItsWay(HeldWork):
         given = {r for e in rules if e.rule == "fault" for r in e.records or ()}
         return any(not given.isdisjoint(e.records or ()) for e in hits if e.rule == SAVES)
 
-    def _threads(self) -> Sequence[Standing]:
+    def _threads(self) -> Sequence[HeldThread]:
         """Return the threads that are held before a write."""
         tracing = self._node.tracing
         return () if tracing is None else tracing.standing()
@@ -223,7 +223,7 @@ class MarksInSource(SavedMarks):
     """
 
     def __init__(
-        self, scene: Scene, controls: WireControls, nodes: DeclaredNodes, feed: DeclaredFeed
+        self, scene: Scene, controls: WireControls, nodes: FaultTargets, feed: DeclaredFeed
     ) -> None:
         self._scene = scene
         self._controls = controls

@@ -40,20 +40,20 @@ from harness.systems.declared.abilities import (
     StandardInput,
     TracedWrites,
 )
-from harness.systems.declared.drain.conditions import Standing
+from harness.systems.declared.drain.conditions import DrainConditions
 from harness.systems.declared.drain.drain import PatientDrain
-from harness.systems.declared.drain.progress import Advance
+from harness.systems.declared.drain.progress import Progress
 from harness.systems.declared.feed.feed import DeclaredFeed
 from harness.systems.declared.overtaking import MarksInSource, WorkOnItsWay
-from harness.systems.declared.programs.elsewhere import Elsewhere
+from harness.systems.declared.programs.elsewhere import UnseenServers
 from harness.systems.declared.programs.hints import Hints
 from harness.systems.declared.programs.nodes import CommandNode
 from harness.systems.declared.programs.owners import Owners
 from harness.systems.declared.programs.services import Services
-from harness.systems.declared.programs.targets import DeclaredNodes
+from harness.systems.declared.programs.targets import FaultTargets
 from harness.systems.declared.programs.workers import Workers
-from harness.systems.declared.programs.writes import Watch
-from harness.systems.declared.results.matcher import Found
+from harness.systems.declared.programs.writes import WriteTracer
+from harness.systems.declared.results.matcher import RecordMatcher
 from harness.systems.declared.scene import Scene
 from harness.systems.declared.transport.authorities import Authorities
 from harness.systems.declared.transport.log import Log
@@ -71,10 +71,10 @@ if TYPE_CHECKING:
     from harness.pipelines.programs import Program
     from harness.runtimes.interface import Runtime
     from harness.systems.declared.brokers.kafka import Brokers
-    from harness.systems.declared.programs.services import StandingBy
+    from harness.systems.declared.programs.services import SharedServices
     from harness.systems.declared.scene import Fetched, Learnt
-    from harness.systems.declared.transport.interface import Between
-    from harness.systems.declared.wire.view import Sighted
+    from harness.systems.declared.transport.interface import Transport
+    from harness.systems.declared.wire.view import WireView
 
 GATHERING = frozenset({Api.JOIN_GROUP.label, Api.SYNC_GROUP.label})
 """The requests to join a group, which the broker answers only when the other members have asked,
@@ -99,58 +99,58 @@ def parts_of(
     fetched: Fetched,
     learnt: Learnt,
     runtime_of: Callable[[Program], Runtime],
-    standing_by: StandingBy,
+    shared_services: SharedServices,
 ) -> Parts:
     """Return what one cell is made of."""
     scene = Scene(cell, directory, history, brokers=brokers, fetched=fetched, learnt=learnt)
     nodes_by_role: dict[Role, CommandNode] = {}
-    services = Services(scene, standing_by, runtime_of)
-    maker = StageMaker(scene, nodes_by_role, lambda role: between.expel(role))  # noqa: PLW0108 - it is made below
+    services = Services(scene, shared_services, runtime_of)
+    maker = StageMaker(scene, nodes_by_role, lambda role: transport.expel(role))  # noqa: PLW0108 - it is made below
     for stage in scene.pipeline.stages:
         nodes_by_role[stage.known] = maker.make(stage, runtime_of(stage))
     own = cell.scenario.deployment is Deployment.OWN
     workers = Workers(nodes_by_role, lambda pid: nodes.is_victim(pid))  # noqa: PLW0108 - it is made below
     owners = Owners(scene, nodes_by_role, workers)
-    found = Found(scene)
-    between = (
-        Queue(scene, found)
+    matcher = RecordMatcher(scene)
+    transport = (
+        Queue(scene, matcher)
         if not scene.pipeline.dialect.logs
-        else _log(scene, nodes_by_role, owners, found)
+        else _log(scene, nodes_by_role, owners, matcher)
     )
     servers = {**(brokers.servers(history) if own else {}), **services.targets()}
-    nodes = DeclaredNodes(scene, nodes_by_role, servers, owners, between.members)
+    nodes = FaultTargets(scene, nodes_by_role, servers, owners, transport.members)
     feed = DeclaredFeed(scene, nodes_by_role, owners, lambda: controls.has_fired)
-    advance = Advance(scene, found, between.unanswered)
-    reading = Reading(scene, nodes_by_role, owners)
-    elsewhere = Elsewhere(scene, nodes_by_role, reading.traced)
-    standing = Standing(
+    progress = Progress(scene, matcher, transport.unanswered)
+    reading = DeclaredStages(scene, nodes_by_role, owners)
+    elsewhere = UnseenServers(scene, nodes_by_role, reading.traced)
+    conditions = DrainConditions(
         scene,
         nodes_by_role,
         feed=feed,
-        found=found,
+        matcher=matcher,
         owners=owners,
-        between=between,
+        transport=transport,
         workers=workers,
-        advance=advance,
+        progress=progress,
         services=services,
         look=elsewhere.look,
     )
     watching = Watching(
-        progress=lambda: (scene.sighted.last, found.results.size() if found.results else None),
-        settled=between.settled,
+        progress=lambda: (scene.view.last, matcher.results.size() if matcher.results else None),
+        settled=transport.settled,
         exhausted=feed.exhausted,
-        unanswered=between.unanswered,
+        unanswered=transport.unanswered,
         idle_s=learnt.silences.still(cell, max(IDLE_S, scene.pipeline.output.quiet_s)),
         fire_s=learnt.silences.still(cell, FIRE_S),
-        advance=scene.sighted.firsts,  # the output is not read while records flow: that may lock it
+        advance=scene.view.firsts,  # the output is not read while records flow: that may lock it
         look=owners.attribute,
-        supervise=standing.supervise,
+        supervise=conditions.supervise,
     )
     abilities: dict[type, object] = {
         Membership: ForeignMembership(scene, nodes),
         Termination: StageTermination(nodes),
         Input: StandardInput(feed),
-        GivingUp: WatchedClient(scene.so_far, standing.supervise),
+        GivingUp: WatchedClient(scene.so_far, conditions.supervise),
         SavedPositions: GroupPositions(scene),
         NewPartitions: AddedPartitions(scene, feed),
     }
@@ -173,16 +173,16 @@ def parts_of(
         ground=(
             Opened(scene.make_folders, lambda: mask_files(scene.logs, LOGS)),  # when all has ended
             services,
-            Opened(found.check_output_is_fresh),
+            Opened(matcher.check_output_is_fresh),
             Opened(lambda: brokers.clean(scene.pipeline.topics)),
-            Opened(between.begin),
+            Opened(transport.begin),
             Opened(
                 lambda: brokers.create(
                     dict.fromkeys(scene.pipeline.topics, scene.pipeline.partitions),
                     scene.pipeline.topic_settings,
                 )
             ),
-            Place(scene),
+            CellOnWire(scene),
             Opened(lambda: None, scene.lease.close),
             reading,
             feed,
@@ -190,10 +190,10 @@ def parts_of(
         feed=feed,
         stages=reading,
         controls=controls,
-        drain=lambda: PatientDrain(standing, feed.loaded_at),
-        authorities=(between.observe, reading.tell_writes, elsewhere.tell),
+        drain=lambda: PatientDrain(conditions, feed.loaded_at),
+        authorities=(transport.observe, reading.tell_writes, elsewhere.tell),
         freed=(feed.release,),
-        where=advance.told,
+        where=progress.told,
     )
 
 
@@ -201,12 +201,14 @@ LOGS = "*.log"
 """What the programs have printed: a cell's folder is kept, and shown to others."""
 
 
-def _log(scene: Scene, stages: Mapping[Role, CommandNode], owners: Owners, found: Found) -> Between:
-    positions = Positions(scene, stages, owners, found)
-    return Log(scene, positions, Authorities(scene, positions, found))
+def _log(
+    scene: Scene, stages: Mapping[Role, CommandNode], owners: Owners, matcher: RecordMatcher
+) -> Transport:
+    positions = Positions(scene, stages, owners, matcher)
+    return Log(scene, positions, Authorities(scene, positions, matcher))
 
 
-class Place:
+class CellOnWire:
     """Opens the cell on the wire, on all routes that its stages use."""
 
     def __init__(self, scene: Scene) -> None:
@@ -216,7 +218,7 @@ class Place:
     def open(self) -> None:
         """Open the cell on the wire."""
         scene, cell = self._scene, self._scene.cell
-        routes = (*scene.brokers.routes(*map(str, scene.roles)), *scene.ways.names)
+        routes = (*scene.brokers.routes(*map(str, scene.roles)), *scene.service_routes.names)
         scene.brokers.wire.open_cell(
             cell.id,
             cell.key,
@@ -250,7 +252,7 @@ def is_gathering(seen: Iterable[kinds.Frame | kinds.Conn]) -> bool:
     return bool(waiting)
 
 
-class Reading(Beginning):
+class DeclaredStages(Beginning):
     """Starts the reading stages, and ends all stages. Implements
     :class:`harness.run.parts.Stages`.
     """
@@ -259,7 +261,7 @@ class Reading(Beginning):
         self._scene = scene
         self._stages = stages
         self._owners = owners
-        self._watch: Watch | None = None
+        self._watch: WriteTracer | None = None
 
     def open(self) -> None:
         """Do nothing: the run calls :meth:`start`."""
@@ -273,7 +275,7 @@ class Reading(Beginning):
         reading = [node for node in self._stages.values() if node.stage.reads]
         self._begin([node for node in reading if node.role != late])
         if isinstance(fault, NoFault) and fault.watched:
-            self._watch = Watch(reading, self._scene.directory / "writes")
+            self._watch = WriteTracer(reading, self._scene.directory / "writes")
 
     def begin(self, role: Role) -> None:
         """Start a stage that was left out, and wait until it is ready."""
@@ -315,15 +317,15 @@ class Reading(Beginning):
                     ends.callback(node.kill)
 
 
-def begins_to_read(sighted: Sighted, stage: Stage, since: int) -> bool:
+def begins_to_read(view: WireView, stage: Stage, since: int) -> bool:
     """Say whether a stage has begun to read since a time (monotonic ns).
 
     It has fetched. A reader that keeps its position elsewhere, such as a query of Spark, fetches
     nothing from an empty topic: it has begun when it was told where the topic ends. A member of a
     group has not: it may ask for that before it joins.
     """
-    return sighted.fetched(stage.known) > since or (
-        stage.position == "elsewhere" and sighted.told_ends(stage.known) > since
+    return view.fetched(stage.known) > since or (
+        stage.position == "elsewhere" and view.told_ends(stage.known) > since
     )
 
 
@@ -360,5 +362,5 @@ class StageMaker:
             hint=hints.why_unready,
             is_unread=hints.unread,
             buried=lambda: self._expel(stage.known),
-            fetches=lambda since: begins_to_read(scene.sighted, stage, since),
+            fetches=lambda since: begins_to_read(scene.view, stage, since),
         )

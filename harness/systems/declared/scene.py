@@ -17,8 +17,8 @@ from harness.runtimes.ports import PortLease
 from harness.systems.declared.brokers.leftovers import Leftovers
 from harness.systems.declared.learnt.silence import Silences, place_of
 from harness.systems.declared.outputs import Columns
-from harness.systems.declared.wire.routes import Ways
-from harness.systems.declared.wire.view import Sighted
+from harness.systems.declared.wire.routes import ServiceRoutes
+from harness.systems.declared.wire.view import WireView
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -83,14 +83,14 @@ class Scene(CellScene):
         self.pipeline = cell.declared
         self.known = {record.id: record for record in self.load.records}
         """Record id → record, for every record of the load."""
-        self.sighted = Sighted(self.so_far, self.pipeline.dialect, self.known)
+        self.view = WireView(self.so_far, self.pipeline.dialect, self.known)
         self.added = 0
         """How many partitions the fault has added to the topic."""
         self.lease = PortLease(1)
         self.of_services: dict[str, object] = {}
         """The values of the services' names in braces: ``NAME.port`` and ``NAME.dir``."""
         self.leftovers = Leftovers(lambda: self.queues)
-        self.ways = Ways(self.pipeline)
+        self.service_routes = ServiceRoutes(self.pipeline)
         """The stages' own ports of the services, which are the wire's."""
 
     @property
@@ -162,9 +162,7 @@ class Scene(CellScene):
 
     def groups(self) -> Sequence[str]:
         """Return the pipeline's consumer groups."""
-        return self.kafka.groups(
-            {group for role in self.roles for group in self.sighted.groups(role)}
-        )
+        return self.kafka.groups({group for role in self.roles for group in self.view.groups(role)})
 
     def values(self, role: Role) -> Mapping[str, object]:
         """Return the values of the names in braces in a stage's part of the declaration."""
@@ -172,7 +170,7 @@ class Scene(CellScene):
         in_image = stage is not None and bool(stage.image)
         return {
             **self.places(self.brokers.bootstrap(role), in_image=in_image),
-            **self.ways.values(role),
+            **self.service_routes.values(role),
         }
 
     def values_at_rest(self) -> Mapping[str, object]:
@@ -203,7 +201,7 @@ class Scene(CellScene):
         """Say whether the step of the fault was seen at least once."""
         at = place_of(self.cell.scenario.fault)
         if isinstance(at, OnWire) and (lines := self.pipeline.dialect.lines(at.api)):
-            return any(self.sighted.stepped(at.role, line) for line in lines)
-        return self.sighted.stepped(
+            return any(self.view.stepped(at.role, line) for line in lines)
+        return self.view.stepped(
             at.role, kinds.FETCHED if self.pipeline.reads(at.role) else kinds.PRODUCE_ANSWER
         )

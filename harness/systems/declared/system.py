@@ -26,7 +26,7 @@ from harness.systems.declared.brokers.kafka import OBSERVER, OBSERVERS_CLIENT, O
 from harness.systems.declared.brokers.queues import OwnQueues
 from harness.systems.declared.fetchable import check_broker
 from harness.systems.declared.parts import parts_of
-from harness.systems.declared.programs.services import StandingBy
+from harness.systems.declared.programs.services import SharedServices
 from harness.systems.declared.scene import Fetched, Learnt
 from harness.systems.kafka.system import Prepared, started
 from harness.systems.listing import declaration
@@ -220,7 +220,7 @@ class DeclaredSystem:
             self._source = own(system, broker)
         self._runs_on = system, broker
 
-    def deploy(self, need: Deployment, directory: Path) -> DeclaredDeployed | Kept:
+    def deploy(self, need: Deployment, directory: Path) -> DeclaredDeployed | KeptDeployment:
         """Start a deployment, or reuse a kept one."""
         if not self._keep or need is not Deployment.SHARED:
             return self._start(need, directory)
@@ -232,7 +232,7 @@ class DeclaredSystem:
                 self._kept.append(kept)
         else:
             kept.serve(directory.absolute().parents[1])
-        return Kept(kept, self._give_back)
+        return KeptDeployment(kept, self._give_back)
 
     def why_alone(self, pipeline: Pipeline) -> str | None:
         """Say why cells of a pipeline cannot run side by side here, or ``None``."""
@@ -284,7 +284,7 @@ class DeclaredDeployed:
         self._fetched = fetched
         self._learnt = learnt
         self._containers: DockerRuntime | None = None
-        self._standing_by = StandingBy(brokers.directory / "services")
+        self._shared_services = SharedServices(brokers.directory / "services")
 
     def start(self) -> None:
         """Start wire and brokers."""
@@ -317,7 +317,7 @@ class DeclaredDeployed:
             fetched=self._fetched,
             learnt=self._learnt,
             runtime_of=self._runtime_of,
-            standing_by=self._standing_by,
+            shared_services=self._shared_services,
         )
         return CellRun(cell, history, parts)
 
@@ -334,7 +334,7 @@ class DeclaredDeployed:
             ends.callback(self._brokers.close)
             if self._containers is not None:
                 ends.callback(self._containers.close)
-            ends.callback(self._standing_by.close)
+            ends.callback(self._shared_services.close)
 
     def _runtime_of(self, stage: Program) -> Runtime:
         """Return the runtime of a program: containers if it has an image, otherwise processes."""
@@ -349,7 +349,7 @@ class DeclaredDeployed:
         return self._containers
 
 
-class Kept:
+class KeptDeployment:
     """A kept deployment, which survives the end of a run. ``give_back``: called with the deployment
     when the run ends.
     """

@@ -15,18 +15,18 @@ from harness.systems.declared.programs.workers import REPLACED_S
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from harness.systems.declared.drain.progress import Advance
+    from harness.systems.declared.drain.progress import Progress
     from harness.systems.declared.feed.feed import DeclaredFeed
     from harness.systems.declared.programs.nodes import CommandNode
     from harness.systems.declared.programs.owners import Owners
     from harness.systems.declared.programs.services import Services
     from harness.systems.declared.programs.workers import Workers
-    from harness.systems.declared.results.matcher import Found
+    from harness.systems.declared.results.matcher import RecordMatcher
     from harness.systems.declared.scene import Scene
-    from harness.systems.declared.transport.interface import Between
+    from harness.systems.declared.transport.interface import Transport
 
 
-class Standing:
+class DrainConditions:
     """Says what in a cell is not at rest."""
 
     def __init__(
@@ -35,21 +35,21 @@ class Standing:
         stages: Mapping[Role, CommandNode],
         *,
         feed: DeclaredFeed,
-        found: Found,
+        matcher: RecordMatcher,
         owners: Owners,
-        between: Between,
+        transport: Transport,
         workers: Workers,
-        advance: Advance,
+        progress: Progress,
         services: Services | None = None,
         look: Callable[[], None] = lambda: None,
     ) -> None:
         """``look``: called whenever the owners of connections are looked for."""
         self.scene = scene
-        self._advance = advance
-        self.between = between
+        self._progress = progress
+        self.transport = transport
         self._stages = stages
         self._feed = feed
-        self._found = found
+        self._matcher = matcher
         self._owners = owners
         self._workers = workers
         self._services = services
@@ -68,7 +68,7 @@ class Standing:
         """Return how far the load has come: a count that grows only by what records do for the
         first time.
         """
-        return self._advance.count()
+        return self._progress.count()
 
     def attribute(self) -> None:
         """Find the processes behind new connections."""
@@ -77,7 +77,7 @@ class Standing:
 
     def size(self) -> Any:
         """Return a value that changes while results arrive."""
-        return self._found.size()
+        return self._matcher.size()
 
     def results(self) -> Sequence[str | None]:
         """Return the id of every result that is in the output now.
@@ -85,7 +85,7 @@ class Standing:
         Raises:
             OutputError: the output cannot be read.
         """
-        return self._found.ids()
+        return self._matcher.ids()
 
     def set_aside(self) -> set[str | None]:
         """Return the id of every record that rests where the declaration says that one may end.
@@ -93,7 +93,7 @@ class Standing:
         Raises:
             OutputError: a value there cannot be read.
         """
-        return self._found.set_aside()
+        return self._matcher.set_aside()
 
     def source_trouble(self) -> str | None:
         """Say why records are still to be sent, or return ``None``."""
@@ -102,12 +102,12 @@ class Standing:
         producer = self._stages.get(Role.PRODUCER)
         if producer is None or producer.ended() is not None:
             return None
-        sighted, offered = self.scene.sighted, self.offered
-        missing = len(offered - sighted.tried())
+        view, offered = self.scene.view, self.offered
+        missing = len(offered - view.tried())
         if (
             not missing
             or self.scene.pipeline.input.kind is InputKind.HTTP
-            or sighted.tried(since=producer.since)
+            or view.tried(since=producer.since)
         ):
             # a producer that has sent once and stopped, or has accepted records by HTTP, is at rest
             return None
@@ -119,7 +119,7 @@ class Standing:
     def send_trouble(self) -> str | None:
         """Say which stage waits for answers to its sends, or return ``None``."""
         for role, node in self._stages.items():
-            count = self.scene.sighted.unanswered(role)
+            count = self.scene.view.unanswered(role)
             if count and node.ended() is None:
                 return f"{count} requests of the {role} are not answered yet"
         return None
@@ -129,7 +129,7 @@ class Standing:
         again.
         """
         return sum(
-            self.scene.sighted.unacknowledged(role)
+            self.scene.view.unacknowledged(role)
             for role, node in self._stages.items()
             if node.ended() is None
         )
@@ -149,7 +149,7 @@ class Standing:
         """
         for stage in self._stages.values():
             stage.check_read()
-        if self.scene.faultless and (refused := self.between.refused()):
+        if self.scene.faultless and (refused := self.transport.refused()):
             raise StageError(refused, "topic")
         if self.scene.faultless and (one := self._workers.missed()):
             raise self._stages[one.role].error(
@@ -164,13 +164,13 @@ class Standing:
         later.
         """
         for node in self._stages.values():
-            with suppress(StageError, WaitTimeoutError, *self.between.unanswered):
+            with suppress(StageError, WaitTimeoutError, *self.transport.unanswered):
                 node.supervise()
 
     def check_anything_sent(self, when: str) -> None:
         """Raise StageError if the producer has sent no record."""
         producer = self._stages.get(Role.PRODUCER)
-        if producer is not None and not self.scene.sighted.asked(
+        if producer is not None and not self.scene.view.asked(
             Role.PRODUCER, self.scene.pipeline.dialect.label(Moment.SEND)
         ):
             raise producer.error(f"has sent nothing to {self.scene.pipeline.topic} {when}")

@@ -17,7 +17,7 @@ from harness.systems.declared.programs.nodes import StageError
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from harness.systems.declared.drain.conditions import Standing
+    from harness.systems.declared.drain.conditions import DrainConditions
 
 UNREADABLE_S = 10.0
 """The drain ends when the output was unreadable for so long and everything else is at rest."""
@@ -37,17 +37,17 @@ class Drain:
     wire, or a change of the results.
     """
 
-    def __init__(self, standing: Standing) -> None:
-        self._standing = standing
-        self._scene = standing.scene
+    def __init__(self, conditions: DrainConditions) -> None:
+        self._conditions = conditions
+        self._scene = conditions.scene
         self._checks = Checks(
             (
-                Check("stage", standing.stage_trouble),
-                Check("source", standing.source_trouble),
-                Check("sends", standing.send_trouble),
-                *standing.between.checks(),
+                Check("stage", conditions.stage_trouble),
+                Check("source", conditions.source_trouble),
+                Check("sends", conditions.send_trouble),
+                *conditions.transport.checks(),
             ),
-            standing.between.unanswered,
+            conditions.transport.unanswered,
         )
         self.stage = "source"
         self.because = ""
@@ -64,7 +64,7 @@ class Drain:
         self.over = False
         self._since = time.monotonic()
         """When something last happened, or was last known to be on its way (monotonic, seconds)."""
-        self._seen = len(self._scene.sighted.moments())
+        self._seen = len(self._scene.view.moments())
         self._size: Any = None
         self._sized = self._since
         self._failed: str | None = None
@@ -80,13 +80,13 @@ class Drain:
         return self.over
 
     def _is_at_rest(self) -> bool:
-        self._standing.attribute()
+        self._conditions.attribute()
         self._take_in()
         if not self._hold():
             self.because, self._since = self._checks.because, time.monotonic()
             self._sized, self._failed = self._since, None
             return False
-        ended = self._standing.all_ended()
+        ended = self._conditions.all_ended()
         self.stage, quiet_s = OUTPUT, 0.0 if ended else self._scene.pipeline.output.quiet_s
         self.because = (
             f"the output ({self._scene.pipeline.output.kind}) is not quiet: its content changes "
@@ -94,7 +94,7 @@ class Drain:
             "or another program that writes there"
         )
         try:
-            size = self._standing.size()
+            size = self._conditions.size()
             self._look_at(size)
             if time.monotonic() - self._sized < quiet_s:
                 return False
@@ -137,9 +137,9 @@ class Drain:
 
     def _needed(self) -> Rest:
         """Return the rest that is needed, at most the declaration's ``drain_s``."""
-        settled = not self.missing and not self._standing.unacknowledged()
+        settled = not self.missing and not self._conditions.unacknowledged()
         doubled = any(
-            count > 1 and record in self._standing.offered
+            count > 1 and record in self._conditions.offered
             for record, count in (self._results or {}).items()
         )
         found = self._scene.learnt.silences.rest(
@@ -149,7 +149,7 @@ class Drain:
 
     def _take_in(self) -> None:
         """Take in what the wire has seen since the last check."""
-        moments = self._scene.sighted.moments(self._seen)
+        moments = self._scene.view.moments(self._seen)
         self._seen += len(moments)
         for moment in moments:
             self._happened(moment / 1e9)
@@ -168,13 +168,13 @@ class Drain:
         """Read the output if it has changed. A change that changes no result does not count."""
         if self._changed is None:
             return
-        results = Counter(self._standing.results())
+        results = Counter(self._conditions.results())
         if self._results is not None and results != self._results:
             self._happened(self._changed)
             self._since = max(self._since, self._sized)
         self._results, self._changed = results, None
-        ended = results.keys() | self._standing.set_aside()
-        self.missing = len(self._standing.offered - ended)
+        ended = results.keys() | self._conditions.set_aside()
+        self.missing = len(self._conditions.offered - ended)
 
 
 class PatientDrain:
@@ -184,9 +184,9 @@ class PatientDrain:
     ``loaded_at``: when the first record could flow, monotonic ns.
     """
 
-    def __init__(self, standing: Standing, loaded_at: int) -> None:
-        self._standing = standing
-        self._scene = standing.scene
+    def __init__(self, conditions: DrainConditions, loaded_at: int) -> None:
+        self._conditions = conditions
+        self._scene = conditions.scene
         self._loaded_at = loaded_at
 
     def wait(self) -> Drained:
@@ -196,7 +196,7 @@ class PatientDrain:
             StageError: the pipeline itself is wrong: it sent nothing, or its output is never quiet
                 without a fault.
         """
-        waiting = Drain(self._standing)
+        waiting = Drain(self._conditions)
         try:
             self._await_rest(waiting)
         except WaitTimeoutError as error:
@@ -204,7 +204,7 @@ class PatientDrain:
                 waiting.stage == REST
             ):  # it is at rest, only not for as long as wished: drain_s allows no more
                 return self._drained(waiting)
-            self._standing.check_anything_sent(f"in {self.within_s:g} s")
+            self._conditions.check_anything_sent(f"in {self.within_s:g} s")
             because = waiting.because
             if waiting.stage == OUTPUT:
                 wanted, within = self._scene.pipeline.output.quiet_s, self.within_s
@@ -236,30 +236,28 @@ class PatientDrain:
         Raises:
             WaitTimeoutError: not everything is at rest, and the load comes no further.
         """
-        standing = self._standing
+        conditions = self._conditions
         wait_until(
             waiting.at_rest,
             within_s=self.within_s + 1 / self._scene.pipeline.pace,
             because="the drain",
             poll_s=0.1,
-            advance=lambda: (standing.offered_so_far(), standing.advanced()),
+            advance=lambda: (conditions.offered_so_far(), conditions.advanced()),
         )
 
     def _drained(self, waiting: Drain) -> Drained:
         scene, silences = self._scene, self._scene.learnt.silences
-        self._standing.check_anything_sent("before it ended")
+        self._conditions.check_anything_sent("before it ended")
         rested = math.inf if waiting.rest.why is Why.ENDED else waiting.rested
         # the run without a fault shows how long the first step takes: it waits for nothing else
-        first = (
-            longest_silence(self._loaded_at, scene.sighted.moments()) if scene.faultless else 0.0
-        )
+        first = longest_silence(self._loaded_at, scene.view.moments()) if scene.faultless else 0.0
         silences.learn(
             scene.cell,
             max(waiting.gap, first),
             rested=rested,
             patiently=waiting.why is Why.PATIENCE,
         )
-        tail = self._standing.between.tail
+        tail = self._conditions.transport.tail
         if tail:
             silences.learn_tail(scene.cell)
         return Drained(more={"tail": tail, **waiting.told()})

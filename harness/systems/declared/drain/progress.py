@@ -11,7 +11,7 @@ from harness.model.waiting import WaitTimeoutError
 from harness.systems.declared.outputs import OutputError
 
 if TYPE_CHECKING:
-    from harness.systems.declared.results.matcher import Found
+    from harness.systems.declared.results.matcher import RecordMatcher
     from harness.systems.declared.scene import Scene
 
 LOOK_S: Final = 1.0
@@ -22,7 +22,7 @@ the pipeline down little.
 """
 
 
-class Advance:
+class Progress:
     """Counts what the records of a cell have done for the first time: sent, stored, given,
     acknowledged, recorded.
 
@@ -32,10 +32,10 @@ class Advance:
     """
 
     def __init__(
-        self, scene: Scene, found: Found, unanswered: tuple[type[Exception], ...] = ()
+        self, scene: Scene, matcher: RecordMatcher, unanswered: tuple[type[Exception], ...] = ()
     ) -> None:
         self._scene = scene
-        self._found = found
+        self._matcher = matcher
         self._unread: tuple[type[Exception], ...] = (OutputError, WaitTimeoutError, *unanswered)
         self._size: object = None
         self._recorded: set[str] = set()
@@ -44,7 +44,7 @@ class Advance:
     def count(self) -> int:
         """Return the count. It never falls."""
         self._look()
-        return self._scene.sighted.firsts() + len(self._recorded)
+        return self._scene.view.firsts() + len(self._recorded)
 
     def told(self) -> str:
         """Say how many records were seen in the output when it was last read."""
@@ -55,10 +55,10 @@ class Advance:
         if began < self._next:
             return
         try:
-            size = self._found.size()
+            size = self._matcher.size()
             if size != self._size:
                 self._recorded |= {
-                    record for record in self._found.ids() if record in self._scene.known
+                    record for record in self._matcher.ids() if record in self._scene.known
                 }
                 self._size = size
         except self._unread:  # it is not there yet, or is being written; a broker may be down

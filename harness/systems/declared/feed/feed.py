@@ -86,7 +86,7 @@ class DeclaredFeed:
                 scene.cell.id,
                 scene.load,
                 seen=scene.has_stepped,
-                sighted=scene.sighted,
+                view=scene.view,
                 so_far=scene.so_far,
                 step=step,
             )
@@ -160,7 +160,7 @@ class DeclaredFeed:
 
     def _moves(self) -> object:
         """Return a value that changes while anything moves."""
-        return self._scene.sighted.last, self.offered_so_far()
+        return self._scene.view.last, self.offered_so_far()
 
     def _make_feeder(self) -> Feeder:
         scene, pipeline = self._scene, self._scene.pipeline
@@ -174,7 +174,7 @@ class DeclaredFeed:
                     resend=pipeline.resend,
                     history=scene.history,
                     so_far=scene.so_far,
-                    sighted=scene.sighted,
+                    view=scene.view,
                     waves=self._waves,
                     header=given.header,
                 )

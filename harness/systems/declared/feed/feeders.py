@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from harness.systems.declared.brokers.kafka import KafkaBrokers
     from harness.systems.declared.feed.waves import Waves
     from harness.systems.declared.programs.nodes import CommandNode
-    from harness.systems.declared.wire.view import Sighted
+    from harness.systems.declared.wire.view import WireView
 
 
 WINDOW = 2
@@ -98,7 +98,7 @@ class StdinFeeder:
         resend: Resend,
         history: HistoryWriter,
         so_far: SoFar,
-        sighted: Sighted,
+        view: WireView,
         waves: Waves,
         header: str = "",
     ) -> None:
@@ -113,7 +113,7 @@ class StdinFeeder:
         self._resend = resend
         self._history = history
         self._so_far = so_far
-        self._sighted = sighted
+        self._sighted = view
         self._waves = waves
         self._position = {record: position for position, record in enumerate(lines, start=1)}
         self._window = WINDOW

@@ -51,7 +51,7 @@ if TYPE_CHECKING:
 
     from harness.model.cell import Load
     from harness.model.tail import SoFar
-    from harness.systems.declared.wire.view import Sighted
+    from harness.systems.declared.wire.view import WireView
     from harness.wire.control import WireControl
     from harness.wire.rules import StepName
 
@@ -113,7 +113,7 @@ class Holding:
         load: Load,
         *,
         seen: Callable[[], bool],
-        sighted: Sighted,
+        view: WireView,
         so_far: SoFar,
         step: StepName = Api.PRODUCE,
     ) -> None:
@@ -127,7 +127,7 @@ class Holding:
         self._cell = cell
         self._load = load
         self._seen = seen
-        self._sighted = sighted
+        self._sighted = view
         self._spent_s = 0.0
         """For how many seconds the requests that have gone on since were held."""
         second, third = middle_of(len(load.records))

@@ -23,7 +23,7 @@ LOOK_S: Final = 0.25
 """How long (seconds), at least, the kernel's tables are not read again."""
 
 
-class Elsewhere:
+class UnseenServers:
     """Remembers the servers of each stage. ``traced``: returns where the calls of a stage are
     logged, if they are; between two looks only these show a connection.
     """

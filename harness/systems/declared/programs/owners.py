@@ -80,4 +80,4 @@ class Owners:
         the connection is open.
         """
         pid, _ = self._owners.get(conn, (None, 0))
-        return self._scene.sighted.is_open(conn) if pid is None else is_alive(pid)
+        return self._scene.view.is_open(conn) if pid is None else is_alive(pid)

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from harness.pipelines.programs import Program, Service
     from harness.runtimes.interface import Runtime
     from harness.systems.declared.scene import Scene
-    from harness.systems.declared.wire.routes import Ways
+    from harness.systems.declared.wire.routes import ServiceRoutes
 
 OPEN_S = 1.0
 """How long (seconds) a port of this machine may take to answer."""
@@ -42,13 +42,13 @@ def is_open(port: int) -> bool:
 
 
 @dataclass
-class Served:
+class ServiceTarget:
     """A service as a target of faults: while it is dead, the wire refuses connections to it.
     Implements :class:`harness.controls.Target`.
     """
 
     node: CommandNode
-    ways: Ways
+    service_routes: ServiceRoutes
 
     @property
     def name(self) -> str:
@@ -63,7 +63,7 @@ class Served:
     def kill(self) -> None:
         """Send SIGKILL, and wait until it is reaped."""
         self.node.kill()
-        self.ways.shut(self.name)
+        self.service_routes.shut(self.name)
 
     def pause(self) -> None:
         """Send SIGSTOP."""
@@ -76,11 +76,11 @@ class Served:
     def restart(self) -> None:
         """Start it again and wait until it is ready."""
         self.node.restart()
-        self.ways.reopen(self.name)
+        self.service_routes.reopen(self.name)
 
 
 @dataclass
-class Placed:
+class ServiceInstance:
     """One service with its port, its folder, and, once started, its node."""
 
     service: Service
@@ -122,20 +122,20 @@ class Placed:
 
 
 @dataclass
-class StandingBy:
+class SharedServices:
     """The services that are started once and end with the brokers. ``directory``: where their
     folders are.
     """
 
     directory: Path
-    placed: dict[tuple[str, str], Placed] = field(default_factory=dict)
+    placed: dict[tuple[str, str], ServiceInstance] = field(default_factory=dict)
     """(file of the pipeline, name of the service) → the service."""
 
-    def take(self, pipeline: str, service: Service) -> Placed:
+    def take(self, pipeline: str, service: Service) -> ServiceInstance:
         """Return a service; make it, not started, if it is not known yet."""
         key = (pipeline, service.name)
         if key not in self.placed:
-            self.placed[key] = Placed(
+            self.placed[key] = ServiceInstance(
                 service, PortLease(1), self.directory / str(len(self.placed)) / service.name
             )
         return self.placed[key]
@@ -152,15 +152,18 @@ class Services:
     """The services of one cell, which are up before its stages start."""
 
     def __init__(
-        self, scene: Scene, standing_by: StandingBy, runtime_of: Callable[[Program], Runtime]
+        self,
+        scene: Scene,
+        shared_services: SharedServices,
+        runtime_of: Callable[[Program], Runtime],
     ) -> None:
         self._scene = scene
         self._runtime_of = runtime_of
         pipeline = scene.pipeline
         self._placed = [
-            standing_by.take(f"{pipeline.directory}/{pipeline.file}", service)
+            shared_services.take(f"{pipeline.directory}/{pipeline.file}", service)
             if service.anew == ONCE
-            else Placed(service, PortLease(1), scene.directory / "services" / service.name)
+            else ServiceInstance(service, PortLease(1), scene.directory / "services" / service.name)
             for service in pipeline.services
         ]
         for each in self._placed:
@@ -191,20 +194,20 @@ class Services:
             each.node.start()
             each.node.await_ready()
         ports = {each.service.name: each.lease.port for each in self._placed}
-        self._scene.ways.open(self._scene.brokers.wire, ports)
+        self._scene.service_routes.open(self._scene.brokers.wire, ports)
 
     def close(self) -> None:
         """Stop the services of this cell, even if stopping one of them fails."""
         with ExitStack() as ends:
-            ends.callback(self._scene.ways.close)
+            ends.callback(self._scene.service_routes.close)
             for each in self._placed:
                 if each.service.anew != ONCE:
                     ends.callback(each.close)
 
-    def _node(self, each: Placed) -> Target:
+    def _node(self, each: ServiceInstance) -> Target:
         if each.node is None:
             raise RuntimeError(f"the service {each.service.name} was not started")
-        return Served(each.node, self._scene.ways)
+        return ServiceTarget(each.node, self._scene.service_routes)
 
     def _go_on(self, node: CommandNode, history: HistoryWriter) -> None:
         """Let a service that is already up write its events to this cell's history."""
@@ -212,7 +215,7 @@ class Services:
         node.say("started", pid=node.node.pid if node.node else None)
         node.say("ready", pid=node.node.pid if node.node else None)
 
-    def _make(self, each: Placed) -> CommandNode:
+    def _make(self, each: ServiceInstance) -> CommandNode:
         scene, service = self._scene, each.service
         stays = service.anew == ONCE
         bootstrap = scene.kafka.direct if scene.pipeline.dialect.logs else ""

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from harness.wire.rules import Rule
 
 
-class DeclaredNodes:
+class FaultTargets:
     """Finds the nodes of a cell. Implements :class:`harness.run.controls.Nodes`."""
 
     def __init__(

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from harness.systems.declared.programs.nodes import CommandNode
 
 
-class Watch:
+class WriteTracer:
     """Logs the durable writes of stages from now on; for a stage that cannot be traced, it keeps
     the reason.
     """

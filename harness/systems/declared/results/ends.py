@@ -21,17 +21,17 @@ from harness.systems.declared.results.matcher import MOST_SHOWN, unfilled
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from harness.systems.declared.results.matcher import Found, Result
+    from harness.systems.declared.results.matcher import RecordMatcher, Result
     from harness.systems.declared.results.totals import Totals
     from harness.systems.declared.scene import Scene
 
 
-class Ends:
+class SourceAndOutput:
     """Asks the source and the output of one cell."""
 
-    def __init__(self, scene: Scene, found: Found) -> None:
+    def __init__(self, scene: Scene, matcher: RecordMatcher) -> None:
         self._scene = scene
-        self._found = found
+        self._matcher = matcher
 
     def observe_source(self) -> None:
         """Write which records were offered, and which of them were acknowledged to the programs,
@@ -69,7 +69,7 @@ class Ends:
             StageError: the output of a run without a fault has no total.
         """
         if self._scene.faultless and stored and not rows:
-            raise StageError(self._found.nothing_arrived())
+            raise StageError(self._matcher.nothing_arrived())
         totals.tell(rows)
 
     def observe_invariants(self) -> None:
@@ -104,7 +104,7 @@ class Ends:
         """
         arrived = [result.text for result in found if result.record in self._scene.known]
         if stored and not arrived:
-            raise StageError(self._found.nothing_arrived())
+            raise StageError(self._matcher.nothing_arrived())
         self._scene.learnt.columns.learn(name_of(self._scene.pipeline), arrived)
 
     def observe_results(

@@ -75,7 +75,7 @@ def unfilled(results: Sequence[Result]) -> list[Result]:
     ]
 
 
-class Found:
+class RecordMatcher:
     """Reads the output of a cell, and finds record ids in it and in logs."""
 
     def __init__(self, scene: Scene) -> None:

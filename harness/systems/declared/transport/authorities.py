@@ -11,12 +11,12 @@ from harness.model import events as kinds
 from harness.model.places import Removal, log_fields
 from harness.model.states import Hop
 from harness.pipelines.declaration import OutputKind
-from harness.systems.declared.results.ends import Ends
+from harness.systems.declared.results.ends import SourceAndOutput
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from harness.systems.declared.results.matcher import Found
+    from harness.systems.declared.results.matcher import RecordMatcher
     from harness.systems.declared.scene import Scene
     from harness.systems.declared.transport.positions import Positions
     from harness.systems.kafka.observer import LogCopy, WholeLog
@@ -25,11 +25,11 @@ if TYPE_CHECKING:
 class Authorities:
     """Asks the authorities of one cell."""
 
-    def __init__(self, scene: Scene, positions: Positions, found: Found) -> None:
+    def __init__(self, scene: Scene, positions: Positions, matcher: RecordMatcher) -> None:
         self._scene = scene
         self._positions = positions
-        self._found = found
-        self._ends = Ends(scene, found)
+        self._matcher = matcher
+        self._ends = SourceAndOutput(scene, matcher)
 
     def observe(self) -> None:
         """Write what was offered, acknowledged (as the wire saw it), stored and recorded.
@@ -46,28 +46,28 @@ class Authorities:
             else None
         )
         letters = pipeline.dead_letters
-        taken = self._found.letters.read_up_to(letters) if letters else {}
-        rows = self._found.rows()
+        taken = self._matcher.letters.read_up_to(letters) if letters else {}
+        rows = self._matcher.rows()
         log = observer.log(pipeline.topic)
         self._ends.observe_source()
         copies = self.observe_log(Hop.TOPIC, pipeline.topic, log, saved)
         if results is not None:
             self.observe_log(Hop.SINK, pipeline.output.topic, results)
-            found = [self._found.in_copy(copy) for copy in _sorted(results.copies)]
-        elif self._found.totals is None:
-            found = self._found.results_in(rows)
-            self._found.check_ids("row of the output", found)
+            found = [self._matcher.in_copy(copy) for copy in _sorted(results.copies)]
+        elif self._matcher.totals is None:
+            found = self._matcher.results_in(rows)
+            self._matcher.check_ids("row of the output", found)
         self._ends.observe_invariants()
-        if self._found.totals is not None:
-            self._ends.observe_totals(self._found.totals, rows, stored=bool(copies))
+        if self._matcher.totals is not None:
+            self._ends.observe_totals(self._matcher.totals, rows, stored=bool(copies))
             return
-        for topic, aside in self._found.letters.logs({result.record for result in found}).items():
+        for topic, aside in self._matcher.letters.logs({result.record for result in found}).items():
             self.observe_log(Hop.ASIDE, topic, aside, taken)
         if scene.faultless:
             self._ends.learn(found, stored=bool(copies))
         origins: dict[str | None, list[dict[str, Any]]] = defaultdict(list)
         for copy in _sorted(copies):
-            origins[self._found.id_of(copy)].append(
+            origins[self._matcher.id_of(copy)].append(
                 log_fields(copy.partition, copy.epoch, copy.offset)
             )
         self._ends.observe_results(found, origins, nowhere=log_fields(-1, -1, -1))
@@ -81,11 +81,11 @@ class Authorities:
             StageError: no copy carries a known id.
         """
         scene, copies = self._scene, log.copies
-        results = [self._found.in_copy(copy) for copy in copies]
-        if hop is Hop.TOPIC or self._found.totals is None:
-            self._found.check_ids(f"record of topic {topic}", results)
+        results = [self._matcher.in_copy(copy) for copy in copies]
+        if hop is Hop.TOPIC or self._matcher.totals is None:
+            self._matcher.check_ids(f"record of topic {topic}", results)
         if hop is Hop.TOPIC and scene.faultless:
-            self._found.check_input(
+            self._matcher.check_input(
                 [
                     result.record
                     for result, copy in zip(results, copies, strict=True)

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from harness.run.drain import Check
 
 
-class Between(Protocol):
+class Transport(Protocol):
     """A log whose readers save positions, or a queue that deletes what is acknowledged."""
 
     unanswered: tuple[type[Exception], ...]

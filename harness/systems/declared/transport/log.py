@@ -40,7 +40,7 @@ HELD_BACK_BY = (
 
 class Log:
     """A Kafka topic between stages. Implements
-    :class:`harness.systems.declared.transport.interface.Between`.
+    :class:`harness.systems.declared.transport.interface.Transport`.
     """
 
     unanswered: tuple[type[Exception], ...] = (KafkaError,)
@@ -92,7 +92,7 @@ class Log:
         """Say which partition has an open transaction, or return ``None``; the history notes a long
         one.
         """
-        for topic in sorted({*self._scene.pipeline.topics, *self._scene.sighted.topics()}):
+        for topic in sorted({*self._scene.pipeline.topics, *self._scene.view.topics()}):
             for partition, ends in self._scene.kafka.observer.ends(topic).items():
                 if ends.stable != ends.end:
                     self._hold_back((f"{topic}/{partition}", ends.stable))
@@ -109,7 +109,7 @@ class Log:
         A refused batch of several records does not count: the client may send its records one by
         one.
         """
-        refused = self._scene.sighted.refused(*TOO_LARGE)
+        refused = self._scene.view.refused(*TOO_LARGE)
         sent = (
             [e for e in self._scene.so_far.of(kinds.Sent) if e.request in refused]
             if refused
@@ -134,7 +134,7 @@ class Log:
         if not scene.pipeline.reads(role):
             return
         alone = sum(map(scene.pipeline.reads, scene.roles)) == 1
-        mine = scene.sighted.groups(role)
+        mine = scene.view.groups(role)
         ours = scene.kafka.ours(mine)
         for group in ours if alone else sorted(mine & set(ours)):
             if count := scene.kafka.observer.expel(group):

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from harness.model.scenario import Role
     from harness.systems.declared.programs.nodes import CommandNode
     from harness.systems.declared.programs.owners import Owners
-    from harness.systems.declared.results.matcher import Found
+    from harness.systems.declared.results.matcher import RecordMatcher
     from harness.systems.declared.scene import Scene
 
 ELSEWHERE_S = 45.0
@@ -36,12 +36,16 @@ class Positions:
     """Reads the positions of a cell's readers."""
 
     def __init__(
-        self, scene: Scene, stages: Mapping[Role, CommandNode], owners: Owners, found: Found
+        self,
+        scene: Scene,
+        stages: Mapping[Role, CommandNode],
+        owners: Owners,
+        matcher: RecordMatcher,
     ) -> None:
         self._scene = scene
         self._stages = stages
         self._owners = owners
-        self._found = found
+        self._matcher = matcher
         self.tail = False
         """Whether the last records are in the output although no position will be
         saved past them.
@@ -145,7 +149,7 @@ class Positions:
         if not was_given(behind, saved, given) or not (known or self._is_still(COMMITS_S)):
             return False
         try:
-            ended = {*self._found.ids(), *self._found.set_aside()}
+            ended = {*self._matcher.ids(), *self._matcher.set_aside()}
             return is_recorded(saved, given, ended)
         except OutputError:
             return False
@@ -156,11 +160,11 @@ class Positions:
 
         A reader that never asked for a group coordinator has no position to save.
         """
-        sighted, reader = self._scene.sighted, self._scene.reader
-        reached = sighted.reached(self._scene.pipeline.topic)
+        view, reader = self._scene.view, self._scene.reader
+        reached = view.reached(self._scene.pipeline.topic)
         if any(reached.get(partition, -1) < offset for partition, offset in last.items()):
             return False
-        asks = reader is not None and sighted.asked(reader, Api.FIND_COORDINATOR.label)
+        asks = reader is not None and view.asked(reader, Api.FIND_COORDINATOR.label)
         return self._is_still(COMMITS_S if asks else ASKS_NOBODY_S)
 
     def _is_still(self, patience_s: float) -> bool:
@@ -168,12 +172,12 @@ class Positions:
         repeatedly.
         """
         try:
-            size = self._found.size()
+            size = self._matcher.size()
         except OutputError as error:
             size = str(error)
         if size != self._written[0]:
             self._written = size, time.monotonic()
-        return time.monotonic() - max(self._written[1], self._scene.sighted.last / 1e9) > patience_s
+        return time.monotonic() - max(self._written[1], self._scene.view.last / 1e9) > patience_s
 
     def _elsewhere_trouble(self) -> str | None:
         """Say what a reader with a position outside Kafka has not read, or return ``None``.
@@ -183,20 +187,20 @@ class Positions:
         """
         if self._scene.reader is None:
             return None
-        reader, sighted, topic = (
+        reader, view, topic = (
             self._stages[self._scene.reader],
-            self._scene.sighted,
+            self._scene.view,
             self._scene.pipeline.topic,
         )
-        given, began = sighted.given(topic), reader.ready_at or reader.since
+        given, began = view.given(topic), reader.ready_at or reader.since
         at_work = reader.incarnation == 1 or given > reader.since
-        reached = sighted.reached(topic)
+        reached = view.reached(topic)
         visible = self._scene.kafka.observer.visible(topic, {})
         behind = [p for p, last in visible.items() if reached.get(p, -1) < last]
         if not behind and at_work:
             return None
         patience_s = self._scene.learnt.silences.still(self._scene.cell, ELSEWHERE_S)
-        if given and time.monotonic_ns() - max(sighted.last, began) > patience_s * 1e9:
+        if given and time.monotonic_ns() - max(view.last, began) > patience_s * 1e9:
             return None
         return (
             f"the {reader.name} has not read "
@@ -210,7 +214,7 @@ class Positions:
         position there, or has no member, does not count.
         """
         observer = self._scene.kafka.observer
-        for topic in sorted(self._scene.sighted.read_topics() - {self._scene.pipeline.topic}):
+        for topic in sorted(self._scene.view.read_topics() - {self._scene.pipeline.topic}):
             for group in self._scene.groups():
                 saved = observer.positions(group, topic)
                 last = (

@@ -22,14 +22,14 @@ from harness.run.queues import (
 )
 from harness.systems.declared.outputs import OutputError
 from harness.systems.declared.programs.nodes import StageError
-from harness.systems.declared.results.ends import Ends
+from harness.systems.declared.results.ends import SourceAndOutput
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from harness.model.scenario import Role
     from harness.run.queues import Message, QueueBroker
-    from harness.systems.declared.results.matcher import Found, Result
+    from harness.systems.declared.results.matcher import RecordMatcher, Result
     from harness.systems.declared.scene import Scene
 
 UNACKNOWLEDGED_S = 15.0
@@ -40,15 +40,15 @@ run without a fault.
 
 class Queue:
     """A queue between stages. Implements
-    :class:`harness.systems.declared.transport.interface.Between`.
+    :class:`harness.systems.declared.transport.interface.Transport`.
     """
 
     unanswered: tuple[type[Exception], ...] = UNANSWERED
 
-    def __init__(self, scene: Scene, found: Found) -> None:
+    def __init__(self, scene: Scene, matcher: RecordMatcher) -> None:
         self._scene = scene
-        self._found = found
-        self._ends = Ends(scene, found)
+        self._matcher = matcher
+        self._ends = SourceAndOutput(scene, matcher)
 
     @property
     def tail(self) -> bool:
@@ -96,11 +96,11 @@ class Queue:
         """Whether the consumer is idle, and has not acknowledged a record that is in the output. A
         slow one still works.
         """
-        sighted = self._scene.sighted
-        if time.monotonic() - sighted.last / 1e9 <= UNACKNOWLEDGED_S:
+        view = self._scene.view
+        if time.monotonic() - view.last / 1e9 <= UNACKNOWLEDGED_S:
             return False
         try:
-            return bool({*self._found.ids()} & self._scene.known.keys() - sighted.acknowledged())
+            return bool({*self._matcher.ids()} & self._scene.known.keys() - view.acknowledged())
         except OutputError:
             return False
 
@@ -124,16 +124,16 @@ class Queue:
         queues = {Hop.TOPIC: name, Hop.ASIDE: aside}
         ours = scene.leftovers
         counts = {hop: ours.count(queue) for hop, queue in queues.items()}
-        rows = self._found.rows()
-        found = self._found.results_in(rows) if self._found.totals is None else []
-        self._found.check_ids("row of the output", found)
+        rows = self._matcher.rows()
+        found = self._matcher.results_in(rows) if self._matcher.totals is None else []
+        self._matcher.check_ids("row of the output", found)
         held = {hop: ours.messages(queue) for hop, queue in queues.items()}
         self._ends.observe_source()
         origins = self._observe_queue(Hop.TOPIC, name, held[Hop.TOPIC], counts[Hop.TOPIC])
         self._observe_queue(Hop.ASIDE, aside, held[Hop.ASIDE], counts[Hop.ASIDE])
         self._ends.observe_invariants()
-        if self._found.totals is not None:
-            self._ends.observe_totals(self._found.totals, rows, stored=bool(held[Hop.TOPIC]))
+        if self._matcher.totals is not None:
+            self._ends.observe_totals(self._matcher.totals, rows, stored=bool(held[Hop.TOPIC]))
             return
         if scene.faultless:
             self.check_kept(found, origins)
@@ -164,11 +164,13 @@ class Queue:
         record.
         """
         scene, whole = self._scene, [message for message in messages if message.whole]
-        results = [self._found.in_message(message.value) for message in whole]
-        self._found.check_ids(f"message of {queue}", results)
+        results = [self._matcher.in_message(message.value) for message in whole]
+        self._matcher.check_ids(f"message of {queue}", results)
         if hop is Hop.TOPIC and scene.faultless:
             seen = zip(results, whole, strict=True)
-            self._found.check_input([result.record for result, message in seen if message.visible])
+            self._matcher.check_input(
+                [result.record for result, message in seen if message.visible]
+            )
         has = (
             Counter(e.record for e in on_open_connections(scene))
             if hop is Hop.TOPIC

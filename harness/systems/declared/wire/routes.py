@@ -22,7 +22,7 @@ PROTOCOL: Final = "service"
 """What the wire reads on these routes, by its name in the registry of protocols."""
 
 
-class Ways:
+class ServiceRoutes:
     """The routes of one cell to its services. Ports are leased at once, for the stages' commands
     name them before the routes are there.
     """

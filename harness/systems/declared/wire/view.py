@@ -33,7 +33,7 @@ MOST_TOPICS = 100
 """In how many topics steps count: a program may write into new ones for ever."""
 
 
-class Sighted:
+class WireView:
     """What the wire has seen of records, topics, groups and answers so far. Safe to use from
     several threads.
     """
