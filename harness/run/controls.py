@@ -117,6 +117,18 @@ class Watching:
 
 
 @dataclass
+class FaultState:
+    """Whether a cell's fault has fired: known to its controls, and to whoever acts differently from
+    then on.
+    """
+
+    has_fired: bool = False
+    """Whether the fault's own trigger has fired. A trigger that only starts its count does not
+    matter.
+    """
+
+
+@dataclass
 class WireControls:
     """The controls of one cell, for its fault. Implements :class:`harness.controls.Controls`."""
 
@@ -129,10 +141,9 @@ class WireControls:
     nodes: Nodes
     watching: Watching
     abilities: Mapping[type, object] = field(default_factory=dict)
-    has_fired: bool = False
-    """Whether the fault's own trigger has fired. A trigger that only starts its count does not
-    matter.
-    """
+    through: Mapping[type, Callable[[WireControls], object]] = field(default_factory=dict)
+    """Makes the abilities that work through these controls, by their kind."""
+    state: FaultState = field(default_factory=FaultState)
     _rules: list[str] = field(default_factory=list)
     _rule_of: dict[OnWire, str] = field(default_factory=dict)
     _taken: Counter[str] = field(default_factory=Counter)
@@ -146,6 +157,15 @@ class WireControls:
     """Triggers that are counted from another one: that one, and what is done when it has fired."""
     _undone: list[Callable[[], None]] = field(default_factory=list)
     """What is undone when the controls are disarmed, after all rules."""
+
+    def __post_init__(self) -> None:
+        made = {kind: make(self) for kind, make in self.through.items()}
+        self.abilities = {**self.abilities, **made}
+
+    @property
+    def has_fired(self) -> bool:
+        """Whether the fault's own trigger has fired."""
+        return self.state.has_fired
 
     # --- the eight verbs --------------------------------------------------------------------------
 
@@ -240,7 +260,7 @@ class WireControls:
 
     def say(self, phase: str, **fields: object) -> None:
         """Write a ``fault`` event."""
-        self.has_fired |= phase == FaultPhase.FIRED
+        self.state.has_fired |= phase == FaultPhase.FIRED
         self.history.write(kinds.FAULT, phase=phase, fault=self.cell.scenario.fault.id, **fields)
 
     def settle(self) -> None:

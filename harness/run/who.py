@@ -27,6 +27,13 @@ def by_client(hit: kinds.Rule) -> str:
 
 
 @dataclass
+class LastHit:
+    """The wire's event of the frame at which a trigger fired last; ``None``: none has yet."""
+
+    event: kinds.Rule | None = None
+
+
+@dataclass
 class CellNodes:
     """The nodes of a cell. Implements :class:`harness.run.controls.Nodes`.
 
@@ -40,8 +47,7 @@ class CellNodes:
     meant: Callable[[kinds.Rule], str] = by_client
     words: Mapping[Act, StepName] = field(default_factory=dict)
     """The step of the protocol that each act means."""
-    last_hit: kinds.Rule | None = field(default=None, init=False)
-    """The wire's event of the frame at which a trigger fired last."""
+    last_hit: LastHit = field(default_factory=LastHit)
 
     def target(self, role: Role, node: str | None = None) -> Target:
         """Return the node of a role."""
@@ -75,7 +81,7 @@ class CellNodes:
     def hit(self, trigger: OnWire, hit: kinds.Rule) -> str:
         """Return the name of the node whose frame was hit, and keep the hit as ``last_hit``."""
         del trigger
-        self.last_hit = hit
+        self.last_hit.event = hit
         return self.meant(hit)
 
     def standing(self, trigger: InProgram | AtWrite) -> Fired | None:

@@ -10,13 +10,12 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from harness.model import events as kinds
-from harness.model.scenario import Role
 from harness.model.waiting import WaitTimeoutError
 from harness.protocols.kafka.steps import Api
-from harness.run.who import CellNodes
+from harness.run.who import LastHit
 from harness.systems.kafka import cluster
 from harness.systems.kafka.broker import BROKER_SESSION, Broker, Ports
-from harness.systems.kafka.cluster import BrokerParts, ClusterBrokers
+from harness.systems.kafka.cluster import OF_A_CLUSTER, BrokerParts, ClusterBrokers, Followers
 from harness.systems.kafka.observer import Leadership, LogEnds
 from harness.wire.rules import Action, Direction
 from tests.judge.growing import tell
@@ -61,7 +60,7 @@ def test_what_a_cluster_has_not_settled_yet_is_waited_for(
         leaderships=lambda _: {0: now},
         ends=lambda _: {0: LogEnds(0, stable, high_watermark)},
     )
-    found = ClusterBrokers(scene).log_trouble()
+    found = ClusterBrokers(scene, LastHit()).log_trouble()
     assert found is None if trouble is None else trouble in (found or "")
 
 
@@ -88,7 +87,7 @@ def test_the_load_waits_until_the_first_broker_leads_kafkas_own_topics(tmp_path:
         leaderships=lambda _: led_by(1 if done else 2),
         prefer_leaders=lambda _: done.append("asked"),
     )
-    feed = ClusterBrokers(scene).feed(Producing(done))
+    feed = ClusterBrokers(scene, LastHit()).feed(Producing(done))
     feed.start()
     assert done == ["asked", "load"]
     feed.await_filled()
@@ -103,7 +102,7 @@ def test_nothing_is_loaded_where_another_broker_keeps_them(
     monkeypatch.setattr(cluster, "SYNC_S", 0.2)
     scene = scene_of(tmp_path, leaderships=lambda _: led_by(3), prefer_leaders=lambda _: None)
     with pytest.raises(WaitTimeoutError, match="the first broker to lead Kafka's internal topics"):
-        ClusterBrokers(scene).feed(Producing(done)).start()
+        ClusterBrokers(scene, LastHit()).feed(Producing(done)).start()
     assert not done
 
 
@@ -140,9 +139,9 @@ def test_an_elected_leader_is_asked_itself(tmp_path: Path, stalled: bool) -> Non
         scene.history_folder, {"event": kinds.SENT, "record": scene.load.target.id, "partition": 0}
     )
     controls: Any = SimpleNamespace(put_beside=armed.append)
-    parts = BrokerParts(scene, controls, CellNodes(scene, lambda: (), {}))
+    parts = BrokerParts(scene, LastHit())
     if stalled:
-        parts.stall()
+        Followers(parts, controls).stall()
     parts.elect_preferred()
     assert asked == (
         ["said", "elect", "said"] if stalled else ["said", "elect", "close", "ends", "said"]
@@ -163,17 +162,15 @@ def test_what_a_fault_has_left_dead_is_started_again_when_its_cell_ends(tmp_path
             process=lambda: SimpleNamespace(exit=end), start=lambda: started.append(name)
         )
 
-    ClusterBrokers(scene_of(tmp_path, server("lives", None), server("dead", "signal 9"))).close()
+    scene = scene_of(tmp_path, server("lives", None), server("dead", "signal 9"))
+    ClusterBrokers(scene, LastHit()).close()
     assert started == ["dead"]
 
 
 def test_who_plays_a_part_is_asked_when_it_is_needed(tmp_path: Path) -> None:
-    """The parts come with the controls; whoever asks before has no answer."""
-    scene = scene_of(tmp_path)
-    brokers = ClusterBrokers(scene)
-    servers = brokers.servers()
-    with pytest.raises(RuntimeError, match="the controls come first"):
-        servers[Role.LEADER]()
+    """And not before; who asks another broker is known by its client id."""
+    brokers = ClusterBrokers(scene_of(tmp_path), LastHit())
+    assert set(brokers.servers()) == set(OF_A_CLUSTER)
     hit = kinds.Rule(
         t=0,
         rule="fault",

@@ -281,8 +281,8 @@ def test_each_hit_of_a_rule_is_taken_once(scene: Scene, members: tuple[StageNode
         tell(scene, kinds.RULE, rule="fault", phase="held", held=held, **of)
     assert controls.await_fired(trigger) == Fired(None, "processor-1", "h2")
     assert controls.await_fired(trigger) == Fired(None, "processor-1", "h3")
-    assert nodes.last_hit is not None
-    assert nodes.last_hit.held == "h3"
+    assert nodes.last_hit.event is not None
+    assert nodes.last_hit.event.held == "h3"
     with pytest.raises(NotFiredError):
         controls.await_fired(trigger)
     wire.gone = True

@@ -15,11 +15,12 @@ from harness.model.scenario import Role
 from harness.pipelines import failure_points, read_pipeline
 from harness.pipelines.cells import cells_of
 from harness.protocols.kafka.steps import Api
+from harness.run.controls import FaultState
 from harness.systems.declared.drain.conditions import DrainConditions
 from harness.systems.declared.drain.progress import Progress
 from harness.systems.declared.feed.feed import DeclaredFeed
 from harness.systems.declared.programs.owners import Owners
-from harness.systems.declared.programs.workers import Workers
+from harness.systems.declared.programs.workers import Victim, Workers
 from harness.systems.declared.results.matcher import RecordMatcher
 from harness.systems.declared.scene import Fetched, Learnt, Scene
 from harness.systems.declared.transport.authorities import Authorities
@@ -136,7 +137,7 @@ def told(scene: Scene) -> Kept:
 
 def nobody(scene: Scene) -> Owners:
     """Return the owners of connections, in a cell that has no stages."""
-    return Owners(scene, {}, Workers({}, lambda _: False))
+    return Owners(scene, {}, Workers({}, Victim()))
 
 
 def conditions_of(
@@ -144,10 +145,10 @@ def conditions_of(
 ) -> DrainConditions:
     """Return the conditions of the drain in a cell that has these stages, by their roles."""
     nodes = {Role(role): stage for role, stage in stages.items()}
-    workers = workers or Workers(nodes, lambda _: False)
+    workers = workers or Workers(nodes, Victim())
     owners, matcher = Owners(scene, nodes, workers), RecordMatcher(scene)
     feed, positions = (
-        DeclaredFeed(scene, nodes, owners, lambda: False),
+        DeclaredFeed(scene, nodes, owners, FaultState()),
         Positions(scene, nodes, owners, matcher),
     )
     transport = Log(scene, positions, Authorities(scene, positions, matcher))

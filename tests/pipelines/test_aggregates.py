@@ -16,7 +16,7 @@ from harness.model.record import Record
 from harness.pipelines.aggregates import BASE, DIGITS, Aggregate, Of, amounts, spread, total_of
 from harness.pipelines.declaration import Input, Output, OutputKind
 from harness.pipelines.refusing import DeclarationError
-from harness.systems.declared.programs.nodes import StageError
+from harness.systems.declared.programs.errors import StageError
 from harness.systems.declared.results.matcher import RecordMatcher
 from harness.systems.declared.transport.authorities import Authorities
 from harness.systems.declared.transport.positions import Positions

@@ -25,8 +25,8 @@ from harness.systems.activemq.system import CLASSIC
 from harness.systems.declared.brokers.attached import Attachment
 from harness.systems.declared.brokers.kafka import create
 from harness.systems.declared.fetchable import check_declared
+from harness.systems.declared.programs.errors import StageError
 from harness.systems.declared.programs.hints import Hints
-from harness.systems.declared.programs.nodes import StageError
 from harness.systems.declared.system import DeclaredSystem, own
 from tests.events import events_of, typed
 from tests.narrow import narrow
@@ -378,11 +378,11 @@ def test_the_hint_fits_the_protocol(
 ) -> None:
     """Kafka's security.protocol is a setting of Kafka's clients alone."""
     scene = scenes(example, stray(first), pipeline={"system": system})
-    hints = Hints(scene, Role.CONSUMER, lambda: False)
+    hints = Hints(scene, Role.CONSUMER)
     assert hints.unread()
     with pytest.raises(StageError, match=said):
-        raise StageError(hints.why_unready())
-    assert ("security.protocol" in hints.why_unready()) == (
+        raise StageError(hints.why_unready(ended=False))
+    assert ("security.protocol" in hints.why_unready(ended=False)) == (
         system == "kafka" and b"AMQP" not in first
     )
 
@@ -394,9 +394,9 @@ def test_who_is_not_read_any_further_is_told_why_at_once(scenes: Scenes) -> None
     why = "both sides use TightEncodingEnabled, which the wire cannot read: switch it off on one"
     line = {name: value for name, value in stray(b"").items() if name != "first"}
     scene = scenes("parcels", {**line, "because": why})
-    hints = Hints(scene, Role.CONSUMER, lambda: False)
+    hints = Hints(scene, Role.CONSUMER)
     assert hints.unread()
-    assert hints.why_unready() == why
+    assert hints.why_unready(ended=False) == why
 
 
 def test_nobody_waits_for_a_stage_that_the_wire_does_not_read(scenes: Scenes) -> None:

@@ -16,7 +16,7 @@ from harness.systems.declared.drain.conditions import DrainConditions
 from harness.systems.declared.drain.drain import PatientDrain
 from harness.systems.declared.learnt import silence
 from harness.systems.declared.learnt.silence import Why
-from harness.systems.declared.programs.nodes import StageError
+from harness.systems.declared.programs.errors import StageError
 from tests.pipelines.scenes import conditions_of
 from tests.pipelines.test_drain import CELLS, ORDERS, PATIENCE_S, QUIET_S, Pipe
 

@@ -22,9 +22,11 @@ from harness.run.cell import CellRun
 from harness.run.controls import Watching, WireControls
 from harness.systems.declared.abilities import TracedWrites
 from harness.systems.declared.feed.feed import DeclaredFeed
-from harness.systems.declared.parts import is_gathering, parts_of
+from harness.systems.declared.parts import parts_of
 from harness.systems.declared.programs.services import SharedServices
+from harness.systems.declared.programs.stages import is_gathering
 from harness.systems.declared.programs.targets import FaultTargets
+from harness.systems.declared.programs.workers import Victim
 from harness.systems.declared.results.matcher import RecordMatcher
 from harness.wire.rules import Direction
 from tests.judge.growing import tell
@@ -116,8 +118,9 @@ class Traced:
 
     def __init__(self, done: list[str]) -> None:
         self.done = done
+        self.tracer = self.processes = self
 
-    def trace(self, log: Path, point: Point) -> None:
+    def start(self, log: Path, point: Point) -> None:
         """Trace it."""
         self.done.append(f"trace {point} into {log.name}")
 
@@ -129,7 +132,7 @@ class Traced:
         """Write down that it is one of its processes."""
         self.done.append(f"claim {pid}")
 
-    def untrace(self) -> None:
+    def end(self) -> None:
         """Trace it no more."""
         self.done.append("untrace")
 
@@ -179,7 +182,9 @@ def test_a_stage_is_traced_while_its_record_waits_until_the_fault_is_disarmed(
         list[str](),
     )
     stage: Any = Traced(done)
-    nodes = FaultTargets(scene, {Role.CONSUMER: stage}, {}, nobody(scene), lambda: 0)
+    nodes = FaultTargets(
+        scene, {Role.CONSUMER: stage}, {}, owners=nobody(scene), members=lambda: 0, victim=Victim()
+    )
     watching = Watching(progress=lambda: len(done), settled=lambda: True, exhausted=lambda: False)
     wire: Any = NotedWire(scene, done)
     controls = WireControls(

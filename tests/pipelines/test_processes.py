@@ -5,13 +5,12 @@ of them alone.
 from __future__ import annotations
 
 import contextlib
-import dataclasses
 import os
 import signal
 import socket
 import subprocess
 import sys
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -24,9 +23,12 @@ from harness.run.nodes import LIVES
 from harness.runtimes.interface import NodeSpec
 from harness.runtimes.process import ProcessNode, ProcessRuntime
 from harness.runtimes.process.processes import group_members, stopped
-from harness.systems.declared.programs.nodes import CommandNode, OneProcess, StageError
+from harness.systems.declared.programs.command import StageCommand
+from harness.systems.declared.programs.errors import StageError
+from harness.systems.declared.programs.nodes import CommandNode
+from harness.systems.declared.programs.one_process import OneProcess
 from harness.systems.declared.programs.owners import Owners
-from harness.systems.declared.programs.workers import REPLACED_S, Worker, Workers
+from harness.systems.declared.programs.workers import REPLACED_S, Victim, Worker, Workers
 from harness.systems.declared.scene import Fetched
 from tests.judge.growing import tell
 from tests.pipelines.scenes import KILLS, conditions_of
@@ -52,7 +54,9 @@ def listener() -> Iterator[socket.socket]:
 
 
 @contextlib.contextmanager
-def stage_of(command: str, folder: Path, port: int, shell: str = "sh") -> Iterator[CommandNode]:
+def stage_of(
+    command: str, folder: Path, port: int, shell: str = "sh", **declared: Any
+) -> Iterator[CommandNode]:
     """Start a stage by a shell; ``{worker}`` has a connection to its route's port."""
     file = folder / "worker.py"
     file.write_text(WORKER, encoding="utf-8")
@@ -62,21 +66,22 @@ def stage_of(command: str, folder: Path, port: int, shell: str = "sh") -> Iterat
         HistoryWriter(folder / "r.jsonl", cell="c", by="runner") as out,
     ):
         node = CommandNode(
-            stage=Stage(
-                role=Role.CONSUMER,
-                command=(shell, "-c", command.replace("{worker}", worker)),
-                crash="process",
+            StageCommand(
+                Stage(
+                    role=Role.CONSUMER,
+                    command=(shell, "-c", command.replace("{worker}", worker)),
+                    crash="process",
+                    **declared,
+                ),
+                {"bootstrap": f"127.0.0.1:{port}", "work": folder},
+                folder,
+                folder / "log",
+                folder,
             ),
-            values={"bootstrap": f"127.0.0.1:{port}", "work": folder},
-            runtime=runtime,
-            history=out,
-            cell_key="c",
-            directory=folder,
-            log=folder / "log",
-            failpoints=folder,
+            runtime,
+            out,
+            "c",
             fetches=lambda _: True,
-            stdin=False,
-            hint=lambda: "",
         )
         node.start()
         yield node
@@ -101,14 +106,14 @@ def test_one_of_them_dies_alone(
             end, peer = listener.accept()
             ends.enter_context(end)
             ports.append(peer[1])
-        owners = [stage.owner(port) for port in ports]
+        owners = [stage.processes.owner(port) for port in ports]
         assert None not in owners
         assert len(set(owners)) == 2
         shell = stage.node
         assert shell is not None
         assert shell.pid not in owners, "the shell has no connection"
         victim, other = (pid or 0 for pid in owners)
-        assert stage.owner(1) is None
+        assert stage.processes.owner(1) is None
         target = stage.one(victim)
         assert isinstance(target, OneProcess)
         target.pause()
@@ -149,10 +154,10 @@ def test_of_an_earlier_incarnation_nothing_ends_by_itself(
             "role": "consumer",
             "peer": end.getpeername()[1],
         }
-        scene = scenes("orders", opened, history=stage.history, fetched=Fetched(say=told.append))
-        owners = Owners(
-            scene, {Role.CONSUMER: stage}, Workers({Role.CONSUMER: stage}, lambda _: False)
+        scene = scenes(
+            "orders", opened, history=stage.processes.history, fetched=Fetched(say=told.append)
         )
+        owners = Owners(scene, {Role.CONSUMER: stage}, Workers({Role.CONSUMER: stage}, Victim()))
         owners.attribute()
         assert len(list(read_history(tmp_path).of(kinds.Owner))) == 1
         stage.kill()
@@ -180,8 +185,8 @@ def test_a_worker_that_ends_by_itself_is_told_at_once(
             end, peer = listener.accept()
             ends.enter_context(end)
             peers.append(peer[1])
-        struck: set[int] = set()
-        workers = Workers({Role.CONSUMER: stage}, struck.__contains__)
+        struck = Victim()
+        workers = Workers({Role.CONSUMER: stage}, struck)
         opened = [
             {"event": kinds.CONN, "phase": "open", "conn": n, "role": "consumer", "peer": p}
             for n, p in enumerate(peers)
@@ -191,11 +196,15 @@ def test_a_worker_that_ends_by_itself_is_told_at_once(
             for n in range(2)
         ]
         scene = scenes(
-            "orders", *opened, *asked, history=stage.history, fetched=Fetched(say=told.append)
+            "orders",
+            *opened,
+            *asked,
+            history=stage.processes.history,
+            fetched=Fetched(say=told.append),
         )
         stands = conditions_of(scene, workers, consumer=stage)
         stands.attribute()
-        first, second = (stage.owner(peer) or 0 for peer in peers)
+        first, second = (stage.processes.owner(peer) or 0 for peer in peers)
         os.kill(first, signal.SIGKILL)
         wait_until(lambda: gone(first), within_s=10, because="it to be gone")
         stands.attribute()
@@ -221,10 +230,10 @@ def test_a_worker_that_ends_by_itself_is_told_at_once(
         ):
             stands.stage_trouble()
         after = conditions_of(
-            scenes("orders", fault=KILLS, history=stage.history), workers, consumer=stage
+            scenes("orders", fault=KILLS, history=stage.processes.history), workers, consumer=stage
         )
         assert after.stage_trouble() is None, "after a fault its siblings may do its work"
-        struck.add(second)
+        struck.pid = second
         os.kill(second, signal.SIGKILL)
         wait_until(lambda: gone(second), within_s=10, because="it to be gone")
         stands.attribute()
@@ -235,7 +244,7 @@ def test_a_worker_that_ends_by_itself_is_told_at_once(
 
 def test_a_worker_that_is_replaced_is_not_missed(stage: CommandNode) -> None:
     """A pool recycles its processes: as many have begun to fetch as have ended."""
-    workers = Workers({Role.CONSUMER: stage}, lambda _: False)
+    workers = Workers({Role.CONSUMER: stage}, Victim())
     for pid in (901, 902, 903, 904):
         workers._known[pid] = Worker(Role.CONSUMER, pid, "worker", 1, since=float(pid))
     workers._known[901].ended = workers._known[902].ended = 902.5
@@ -263,12 +272,12 @@ def test_a_worker_that_has_left_the_group_is_the_stages_own(
     with stage_of(command, tmp_path, listener.getsockname()[1], shell) as stage:
         end, peer = listener.accept()
         with end:
-            worker = stage.owner(peer[1])
+            worker = stage.processes.owner(peer[1])
             assert worker is not None
             assert stage.node is not None
-            assert stage.stranger(peer[1]) is None
+            assert stage.processes.stranger(peer[1]) is None
             assert isinstance(stage.one(worker), OneProcess)
-            stage.claim(worker)
+            stage.processes.claim(worker)
             stage.pause()
             assert stopped(worker)
             stage.resume()
@@ -325,9 +334,8 @@ def test_who_does_not_come_back_is_found_so_by_its_supervisor(
 def test_who_is_down_for_a_while_comes_back_later(tmp_path: Path, listener: socket.socket) -> None:
     """Killed, or ended by itself: what it knew only for a time may have lapsed by then."""
     with stage_of(
-        "[ -e lock ] && exit 3; exec {worker}", tmp_path, listener.getsockname()[1]
+        "[ -e lock ] && exit 3; exec {worker}", tmp_path, listener.getsockname()[1], down_s=0.5
     ) as stage:
-        stage.stage = dataclasses.replace(stage.stage, down_s=0.5)
         listener.accept()[0].close()
         stage.kill()
         stage.restart()
@@ -354,11 +362,11 @@ def test_who_comes_back_and_does_nothing_is_found_so(
         "[ -e lock ] && echo waiting; touch lock; exec {worker}",
         tmp_path,
         listener.getsockname()[1],
+        ready_within_s=0.5,
     ) as stage:
         listener.accept()[0].close()
         stage.kill()
         stage.fetches = lambda _: False
-        stage.stage = dataclasses.replace(stage.stage, ready_within_s=0.5)
         stage.restart()
         with pytest.raises(
             StageError,
@@ -411,7 +419,9 @@ def test_a_stranger_on_the_route_is_named_and_not_touched(
         ]
         nodes = {Role.CONSUMER: stage}
         owners = Owners(
-            scenes("orders", *opened, history=stage.history), nodes, Workers(nodes, lambda _: False)
+            scenes("orders", *opened, history=stage.processes.history),
+            nodes,
+            Workers(nodes, Victim()),
         )
         owners.attribute()
         owners.attribute()

@@ -22,7 +22,7 @@ from harness.pipelines import DeclarationError, failure_points, read_pipeline
 from harness.pipelines.declaration import Input, InputKind, Output, OutputKind, Stage
 from harness.run.queues import Count, Message
 from harness.systems.declared.brokers.leftovers import Leftovers
-from harness.systems.declared.programs.nodes import StageError
+from harness.systems.declared.programs.errors import StageError
 from harness.systems.declared.results.matcher import RecordMatcher, Result
 from harness.systems.declared.system import DeclaredSystem
 from harness.systems.declared.transport.queue import Queue

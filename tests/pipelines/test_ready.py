@@ -9,8 +9,8 @@ import pytest
 
 from harness.model.scenario import Role
 from harness.stages.access import Access
-from harness.systems.declared.parts import begins_to_read
 from harness.systems.declared.programs.hints import Hints
+from harness.systems.declared.programs.stages import begins_to_read
 
 if TYPE_CHECKING:
     from harness.systems.declared.scene import Scene
@@ -95,13 +95,13 @@ def test_who_is_not_ready_is_told_which_setting_says_when_it_is(
     """Not only that something is missing."""
     with pytest.raises(AssertionError, match=said):
         raise AssertionError(
-            Hints(scenes("orders", *events), Role.CONSUMER, lambda: False).why_unready()
+            Hints(scenes("orders", *events), Role.CONSUMER).why_unready(ended=False)
         )
 
 
 def test_who_has_ended_will_not_be_ready_later(scenes: Scenes) -> None:
     """No setting helps it."""
-    said: Any = Hints(scenes("orders"), Role.CONSUMER, lambda: True).why_unready()
+    said: Any = Hints(scenes("orders"), Role.CONSUMER).why_unready(ended=True)
     assert said == "it sent no request to nowhere:2"
 
 
@@ -132,4 +132,4 @@ def test_who_is_not_let_in_is_told_what_the_broker_said(
     """Its topic has nothing to do with it."""
     steps = [OPENS, asks("SaslHandshake"), {**asks(step, "response"), "error": error}]
     scene = scenes("secured", *steps, access=Access("SASL_SSL", "", "SCRAM-SHA-256", "me", "x"))
-    assert Hints(scene, Role.CONSUMER, lambda: False).why_unready() == said
+    assert Hints(scene, Role.CONSUMER).why_unready(ended=False) == said

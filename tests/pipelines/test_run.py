@@ -21,6 +21,7 @@ from harness.model.waiting import WaitTimeoutError
 from harness.pipelines.declaration import Output, OutputKind
 from harness.protocols.kafka.steps import Api
 from harness.run.cell import CellRun
+from harness.run.controls import FaultState
 from harness.run.parts import Parts
 from harness.systems.declared import abilities
 from harness.systems.declared.abilities import ForeignMembership
@@ -28,9 +29,10 @@ from harness.systems.declared.feed import feed as feeding
 from harness.systems.declared.feed.feed import DeclaredFeed
 from harness.systems.declared.learnt.silence import name_of
 from harness.systems.declared.outputs import Row
-from harness.systems.declared.parts import StageMaker
-from harness.systems.declared.programs.nodes import StageError
+from harness.systems.declared.programs.errors import StageError
+from harness.systems.declared.programs.stages import make_stage
 from harness.systems.declared.programs.targets import FaultTargets
+from harness.systems.declared.programs.workers import Victim
 from harness.systems.declared.results.ends import SourceAndOutput
 from harness.systems.declared.results.matcher import RecordMatcher, Result
 from harness.systems.declared.transport import log, positions
@@ -257,9 +259,8 @@ def test_when_it_prints_is_its_own_where_that_is_the_output(scenes: Scenes, kind
         return SimpleNamespace(pid=1)
 
     runtime: Any = SimpleNamespace(start=start)
-    maker = StageMaker(scene, {}, lambda _: None)
     for stage in scene.pipeline.stages:
-        maker.make(stage, runtime).start()
+        make_stage(scene, stage, runtime, lambda: None).start()
     assert [spec.env["PYTHONUNBUFFERED"] for spec in started] == [
         "1",
         "" if kind == "stdout" else "1",
@@ -587,26 +588,26 @@ def holding(monkeypatch: pytest.MonkeyPatch, said: list[str]) -> SimpleNamespace
     return held
 
 
-def feed_of(scene: Scene, said: list[str], fired: list[bool]) -> DeclaredFeed:
+def feed_of(scene: Scene, said: list[str], fired: FaultState) -> DeclaredFeed:
     """Return the feed of a cell whose producer can be started; ``fired``: what the fault has done
     last.
     """
     producer: Any = SimpleNamespace(start=lambda: said.append("producer"), await_ready=lambda: None)
-    return DeclaredFeed(scene, {Role.PRODUCER: producer}, nobody(scene), lambda: fired[-1])
+    return DeclaredFeed(scene, {Role.PRODUCER: producer}, nobody(scene), fired)
 
 
 def test_what_a_producer_may_not_send_yet_is_not_exhausted(
     scenes: Scenes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A fault that has not fired is waited for; one that has is waited for by what is held."""
-    fired, held = [False], holding(monkeypatch, [])
+    fired, held = FaultState(), holding(monkeypatch, [])
     feed = feed_of(scenes("readings", fault=KILLS), [], fired)
     assert not feed.exhausted(), "nothing has begun"
     feed.start()
     assert not feed.exhausted()
-    fired.append(True)
+    fired.has_fired = True
     assert feed.exhausted()
-    fired.append(False)
+    fired.has_fired = False
     held.holds = False
     assert feed.exhausted()
 
@@ -632,7 +633,7 @@ def test_a_producer_is_held_back_from_its_start_to_the_end_of_the_fault(
         inject=inject,
     )
     scene = scenes("readings", fault=fault)
-    feed = feed_of(scene, said, [False])
+    feed = feed_of(scene, said, FaultState())
     nothing: Any = None
     run = CellRun(
         scene.cell,
@@ -763,8 +764,7 @@ def test_a_woken_process_is_told_over_its_own_connection(
     scene = scenes(
         "orders", *opened, {"event": "conn", "phase": "refused", "conn": 5}, {**late, **answer}
     )
-    nodes = FaultTargets(scene, {}, {}, nobody(scene), lambda: 0)
-    nodes.victim = 7
+    nodes = FaultTargets(scene, {}, {}, owners=nobody(scene), members=lambda: 0, victim=Victim(7))
     woken: Any = SimpleNamespace(name="consumer")
     members = ForeignMembership(scene, nodes)
     if said:

@@ -95,10 +95,8 @@ class Bench:
         tracing = SimpleNamespace(standing=lambda: self.threads, writes=lambda: self.written)
         stage = SimpleNamespace(
             name="processor",
-            log=SimpleNamespace(resolve=lambda: "/w/log"),
-            trace=self.trace,
-            untrace=self.untrace,
-            tracing=tracing,
+            command=SimpleNamespace(log=SimpleNamespace(resolve=lambda: "/w/log")),
+            tracer=SimpleNamespace(start=self.trace, end=self.untrace, tracing=tracing),
             stopped_itself=lambda: self.ended,
             error=lambda what: CellFailure(f"the processor {what}"),
         )

@@ -148,8 +148,9 @@ class Node:
     def __init__(self, name: Role, why_not: str = "") -> None:
         self.name = str(name)
         self._why_not = why_not
+        self.tracer = self
 
-    def trace(self, _: Path) -> None:
+    def start(self, _: Path) -> None:
         """Refuse, where it is told to."""
         if self._why_not:
             raise TracingError(self._why_not)

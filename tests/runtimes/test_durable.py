@@ -23,6 +23,7 @@ from harness.runtimes.interface import NodeSpec
 from harness.runtimes.process import durable
 from harness.runtimes.process.durable import Held, Tracing, held_in, made_since, writes_in
 from harness.runtimes.process.runtime import ProcessRuntime
+from harness.systems.declared.programs.command import StageCommand
 from harness.systems.declared.programs.nodes import CommandNode
 from tests.runtimes.test_nodes import gone
 
@@ -559,28 +560,30 @@ def test_a_stage_dies_between_two_writes_into_files(tmp_path: Path, prints: bool
     def stage_in(runtime: ProcessRuntime, folder: Path, out: HistoryWriter) -> CommandNode:
         folder.mkdir()
         return CommandNode(
-            stage=Stage(
-                role=Role.CONSUMER,
-                command=(sys.executable, "-c", textwrap.dedent(APPENDS), str(folder)),
+            StageCommand(
+                Stage(
+                    role=Role.CONSUMER,
+                    command=(sys.executable, "-c", textwrap.dedent(APPENDS), str(folder)),
+                ),
+                {"bootstrap": "", "work": folder},
+                tmp_path,
+                folder / "stage.log",
+                tmp_path,
+                stdin=True,
+                prints=prints,
             ),
-            values={"bootstrap": "", "work": folder},
-            runtime=runtime,
-            history=out,
-            cell_key="c",
-            directory=tmp_path,
-            log=folder / "stage.log",
-            failpoints=tmp_path,
+            runtime,
+            out,
+            "c",
             fetches=lambda _: True,
-            stdin=True,
-            hint=lambda: "",
-            prints=prints,
         )
 
     def starts(stage: CommandNode, point: Point | None) -> None:
         stage.start()
         assert stage.node is not None
-        wait_until((stage.values["work"] / "position").exists, within_s=WITHIN_S, because="it")  # type: ignore[operator]
-        stage.trace(tmp_path / f"{stage.values['work']}.txt", point)
+        position = Path(stage.command.work) / "position"
+        wait_until(position.exists, within_s=WITHIN_S, because="it")
+        stage.tracer.start(tmp_path / f"{stage.command.work}.txt", point)
         stage.node.write_stdin(b"\n")
 
     with (
@@ -591,11 +594,11 @@ def test_a_stage_dies_between_two_writes_into_files(tmp_path: Path, prints: bool
         starts(dry, None)
         total = 9 if prints else 6
         wait_until(
-            lambda: sum(dry.written(0)[0].get("write", ())) == total,
+            lambda: sum(dry.tracer.written(0)[0].get("write", ())) == total,
             within_s=WITHIN_S,
             because="its writes",
         )
-        made, files = dry.written(0)
+        made, files = dry.tracer.written(0)
         assert made == {"write": [total]}
         assert files == (
             *(["{work}/position", "{work}/rows"]),
@@ -604,7 +607,7 @@ def test_a_stage_dies_between_two_writes_into_files(tmp_path: Path, prints: bool
         dry.kill()
         stage = stage_in(runtime, tmp_path / "real", out)
         starts(stage, Point("write", 5 if prints else 3, Side.AFTER, files))
-        held = wait_until(stage.held, within_s=WITHIN_S, because="it to be held")
+        held = wait_until(stage.tracer.held, within_s=WITHIN_S, because="it to be held")
         assert held.write.files == (str(tmp_path / "real" / "rows"),)
         stage.kill()
         assert (tmp_path / "real" / "rows").read_text() == "1\n2\n"
@@ -621,34 +624,35 @@ def test_a_stage_is_held_in_its_first_life(tmp_path: Path) -> None:
         HistoryWriter(tmp_path / "r.jsonl", cell="c", by="runner") as out,
     ):
         stage = CommandNode(
-            stage=Stage(
-                role=Role.PRODUCER,
-                command=(sys.executable, str(tmp_path / "program.py"), str(tmp_path)),
+            StageCommand(
+                Stage(
+                    role=Role.PRODUCER,
+                    command=(sys.executable, str(tmp_path / "program.py"), str(tmp_path)),
+                ),
+                {"bootstrap": "", "work": tmp_path},
+                tmp_path,
+                tmp_path / "stage.log",
+                tmp_path,
+                stdin=True,
             ),
-            values={"bootstrap": "", "work": tmp_path},
-            runtime=runtime,
-            history=out,
-            cell_key="c",
-            directory=tmp_path,
-            log=tmp_path / "stage.log",
-            failpoints=tmp_path,
+            runtime,
+            out,
+            "c",
             fetches=lambda _: True,
-            stdin=True,
-            hint=lambda: "",
         )
         stage.start()
-        stage.trace(tmp_path / "writes", point)
+        stage.tracer.start(tmp_path / "writes", point)
         assert stage.node is not None
         stage.node.write_stdin(b"\n")
-        held = wait_until(stage.held, within_s=WITHIN_S, because="it to be held")
-        assert stage.held() == held
+        held = wait_until(stage.tracer.held, within_s=WITHIN_S, because="it to be held")
+        assert stage.tracer.held() == held
         assert stage.one(stage.node.pid) is stage
         stage.kill()
         assert not (tmp_path / "done").exists()
         stage.start()
         stage.node.write_stdin(b"\n")
         wait_until(stage.ended, within_s=WITHIN_S, because="its second life to end")
-        assert stage.held() is None
+        assert stage.tracer.held() is None
     assert (tmp_path / "done").exists()
     [event] = read_history(tmp_path).of(kinds.Durable)
     assert {

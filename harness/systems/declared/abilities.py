@@ -224,8 +224,8 @@ class TracedWrites(DurableWrites):
         def trace(given: Fired) -> None:
             del given
             stage = self.nodes.stage(trigger.role)
-            self.controls.undo(stage.untrace)
-            stage.trace(self.scene.writes, trigger.point)
+            self.controls.undo(stage.tracer.end)
+            stage.tracer.start(self.scene.writes, trigger.point)
 
         self.controls.arm(trigger.since, rule_at(trigger.since, Action.HOLD, "given"))
         self.controls.approach(trigger, trigger.since, trace)

@@ -127,7 +127,7 @@ class WorkOnItsWay(HeldWork):
         """Begin to hold, and say whether nothing was held for ``quiet_s``."""
         self._since = time.monotonic_ns()
         if work.writes is not None:
-            self._node.trace(self._scene.writes, work.writes)
+            self._node.tracer.start(self._scene.writes, work.writes)
         for number, at in enumerate(work.sends, start=1):
             rule = rule_at(at, Action.HOLD, f"{SENDS}-{number}", role=str(at.role), limit=None)
             self._scene.brokers.wire.arm(self._scene.cell.id, rule)
@@ -167,7 +167,7 @@ class WorkOnItsWay(HeldWork):
 
     def _threads(self) -> Sequence[HeldThread]:
         """Return the threads that are held before a write."""
-        tracing = self._node.tracing
+        tracing = self._node.tracer.tracing
         return () if tracing is None else tracing.standing()
 
     def _requests(self) -> list[kinds.Rule]:
@@ -199,7 +199,7 @@ class WorkOnItsWay(HeldWork):
     def _let_go(self) -> None:
         """Let whatever is held go on, and hold nothing more."""
         if self._stage is not None:
-            self._stage.untrace()
+            self._stage.tracer.end()
         self._resolve(How.RELEASE)
 
     def _resolve(self, how: How) -> None:
@@ -247,8 +247,8 @@ class MarksInSource(SavedMarks):
         stage = self._node
         with suppress(WaitTimeoutError):
             wait_until(self._hits, within_s=SENDS_S, because="the producer's first request")
-        self._controls.undo(stage.untrace)
-        stage.trace(self._scene.writes)
+        self._controls.undo(stage.tracer.end)
+        stage.tracer.start(self._scene.writes)
         self._say(WorkPhase.WATCHED)
         for hit in self._hits():
             if hit.rule == FIRST:
@@ -277,7 +277,7 @@ class MarksInSource(SavedMarks):
 
     def release(self) -> None:
         """Say that no mark was saved."""
-        self._node.untrace()
+        self._node.tracer.end()
         self._say(WorkPhase.RELEASED, how=MARK)
 
     @property
@@ -298,9 +298,9 @@ class MarksInSource(SavedMarks):
         if self._feed.has_taken_over(self._scene.load.target.id):
             return "answer to the POST"
         since = max((e.w for e in self._hits() if e.rule == "fault"), default=0)
-        writes = () if stage.tracing is None else stage.tracing.writes()
+        writes = () if stage.tracer.tracing is None else stage.tracer.tracing.writes()
         late = (each for each in writes if each.at_ns >= since and (each.result or "").isdecimal())
-        log = str(stage.log.resolve())
+        log = str(stage.command.log.resolve())
         saved = (each for each in late if log not in each.files)
         return next((f"{each.call} {' '.join(each.files)}" for each in saved), None)
 

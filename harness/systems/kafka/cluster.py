@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from harness.model.history import HistoryWriter
     from harness.run.controls import WireControls
     from harness.run.parts import Feed
-    from harness.run.who import CellNodes
+    from harness.run.who import LastHit
     from harness.runtimes.interface import Exit
     from harness.systems.kafka.observer import Leadership
     from harness.systems.kafka.scene import Scene
@@ -52,10 +52,10 @@ class ClusterBrokers:
     cell's parts.
     """
 
-    def __init__(self, scene: Scene) -> None:
+    def __init__(self, scene: Scene, last_hit: LastHit) -> None:
         scene.placement = self._place
         self._scene = scene
-        self._parts: BrokerParts | None = None
+        self._parts = BrokerParts(scene, last_hit)
 
     def open(self) -> None:
         """Wait until all replicas of Kafka's internal topics are in sync and the first broker leads
@@ -93,7 +93,7 @@ class ClusterBrokers:
 
     def servers(self) -> Mapping[Role, Callable[[], Target]]:
         """Return, by role, a function that asks the cluster for the broker of that role now."""
-        return {role: partial(self._target, role) for role in OF_A_CLUSTER}
+        return {role: partial(self._parts.target, role) for role in OF_A_CLUSTER}
 
     def asker(self, hit: kinds.Rule) -> str:
         """Return the broker that sent a request to another broker: ``broker-2`` for the client
@@ -101,13 +101,12 @@ class ClusterBrokers:
         """
         return "-".join(str(hit.client).split("-")[:2])
 
-    def abilities(self, controls: WireControls, nodes: CellNodes) -> Mapping[type, object]:
-        """Return the abilities that only a cluster has."""
-        self._parts = BrokerParts(self._scene, controls, nodes)
+    def abilities(self) -> Mapping[type, Callable[[WireControls], object]]:
+        """Return what makes the abilities that only a cluster has, of the cell's controls."""
         return {
-            Replication: self._parts,
-            LeadershipAbility: self._parts,
-            RestartInTurn: self._parts,
+            Replication: partial(Followers, self._parts),
+            LeadershipAbility: lambda _: self._parts,
+            RestartInTurn: lambda _: self._parts,
         }
 
     def log_trouble(self) -> str | None:
@@ -123,11 +122,6 @@ class ClusterBrokers:
         for topic in self._scene.topics:
             for broker in self._scene.transport.brokers:
                 self._observe_replica(broker, topic)
-
-    def _target(self, role: Role) -> ServerNode:
-        if self._parts is None:
-            raise RuntimeError("the controls come first")
-        return self._parts.target(role)
 
     def _unseen(self) -> str | None:
         """Say which leader has records above its high watermark. With acks=1 they are acknowledged
@@ -197,71 +191,28 @@ class ClusterBrokers:
 
 
 @dataclass
-class BrokerParts(Replication, LeadershipAbility, RestartInTurn):
+class BrokerParts(LeadershipAbility, RestartInTurn):
     """Finds brokers by their role for the target (leader, follower, coordinator), and does what an
     administrator would.
     """
 
     scene: Scene
-    controls: WireControls
-    nodes: CellNodes
-    _stalled: bool = field(default=False, init=False)
+    last_hit: LastHit
+    stalled: bool = field(default=False, init=False)
+    """Whether the followers get nothing more."""
     _turns: list[int] = field(default_factory=list, init=False)
     """The numbers of the brokers that are still to be restarted."""
 
     def target(self, role: Role) -> ServerNode:
         """Ask the cluster for the broker of a role, write that down, and return the broker."""
-        if self._stalled:
+        if self.stalled:
             self._say_alone()
         return self._node(self._number(role), role)
-
-    def stall(self) -> None:
-        """From the target on, hold every response to a follower's fetch."""
-        rule = Rule(
-            "copies",
-            Action.HOLD,
-            api=Api.FETCH,
-            direction=Direction.RESPONSE,
-            role=INTER_BROKER,
-            record=self.scene.load.target.id,
-            limit=None,
-        )
-        self.controls.put_beside(rule)
-        self._stalled = True
-
-    def await_shrunk(self) -> None:
-        """Wait until the leader of the target's partition knows that too few replicas are in sync.
-
-        The controller may know it earlier than the leader. Only a refused write shows what the
-        leader knows, so a record is sent to the cell's probe topic, which has the same replicas and
-        leaders.
-        """
-
-        def shrunk() -> bool:
-            now = leaderships(self.scene.transport, self.scene.source)
-            return all(len(now[p].isr) < len(now[p].replicas) for p in self._partitions(now))
-
-        wait_until(
-            shrunk,
-            within_s=SYNC_S,
-            because="a dead follower to leave the in-sync replicas",
-            poll_s=0.05,
-        )
-        observer, probe = self.scene.transport.observer, probe_of(self.scene.cell.key)
-        partitions = self._partitions(leaderships(self.scene.transport, self.scene.source))
-        # a leader goes through its partitions one after the other, so all of them are asked
-        wait_until(
-            lambda: all(answered(partial(observer.refuses, probe, part)) for part in partitions),
-            within_s=SYNC_S,
-            because="the leader to refuse a record",
-            poll_s=0.05,
-        )
-        say_leaderships(self.scene.transport, self.scene.history, self.scene.topics[:1])
 
     def move(self) -> None:
         """Make the next replica of the target's partition the leader."""
         before = self._say_leaders()
-        moving = self._partitions(before)
+        moving = self.partitions(before)
         self._prefer({part: before[part] for part in moving})
         self._elect(moving)
 
@@ -274,7 +225,7 @@ class BrokerParts(Replication, LeadershipAbility, RestartInTurn):
 
     def elect_preferred(self) -> None:
         """Elect the preferred leaders of the topic, and wait for that of the target's partition."""
-        self._elect(self._partitions(self._say_leaders()))
+        self._elect(self.partitions(self._say_leaders()))
 
     def next_broker(self) -> ServerNode:
         """Return the next broker of a rolling restart. The leader of the target's partition comes
@@ -313,7 +264,7 @@ class BrokerParts(Replication, LeadershipAbility, RestartInTurn):
         wait_until(moved, within_s=SYNC_S, because="another replica to lead", poll_s=0.05)
         # another broker's report does not show that the new leader leads; its answer about the end
         # of its log does
-        if not self._stalled:  # with stalled followers the new leader would not answer
+        if not self.stalled:  # with stalled followers the new leader would not answer
             observer.close()
             answered(lambda: observer.ends(topic))
         self._say_leaders()
@@ -336,29 +287,23 @@ class BrokerParts(Replication, LeadershipAbility, RestartInTurn):
             return leaderships(self.scene.transport, topic)[partition].leader
         if role is Role.CONTROLLER:
             return answered(self.scene.transport.observer.controller)
-        now = known[self._partitions(known)[0]]
+        now = known[self.partitions(known)[0]]
         if role is Role.FOLLOWER:
             return next(number for number in now.replicas if number != now.leader)
         return now.leader
 
-    def _partitions(self, leaderships: Mapping[int, Leadership]) -> list[int]:
+    def partitions(self, leaderships: Mapping[int, Leadership]) -> list[int]:
         """Return the target's partition; while its request is held, the partitions that the
         addressed broker leads.
         """
         for sent in self.scene.so_far.of(kinds.Sent, kinds.Unsent):
             if sent.record == self.scene.load.target.id and sent.partition is not None:
                 return [sent.partition]
-        if self.nodes.last_hit is None:
+        if (hit := self.last_hit.event) is None:
             raise RuntimeError("no rule was hit, so the target's partition is unknown")
-        leads = [
-            part
-            for part, now in leaderships.items()
-            if name_of(now.leader) == self.nodes.last_hit.node
-        ]
+        leads = [part for part, now in leaderships.items() if name_of(now.leader) == hit.node]
         if not leads:
-            raise RuntimeError(
-                f"the target goes to {self.nodes.last_hit.node}, which leads no partition"
-            )
+            raise RuntimeError(f"the target goes to {hit.node}, which leads no partition")
         return leads
 
     def _say_alone(self) -> None:
@@ -417,6 +362,58 @@ class BrokerParts(Replication, LeadershipAbility, RestartInTurn):
                 because=f"{broker.name} to lead the quorum again",
             )
         await_in_sync(self.scene.transport, (*self.scene.topics, *INTERNAL_TOPICS))
+
+
+@dataclass
+class Followers(Replication):
+    """Keeps a cell's followers from copying, and watches which of them are in sync."""
+
+    parts: BrokerParts
+    controls: WireControls
+
+    def stall(self) -> None:
+        """From the target on, hold every response to a follower's fetch."""
+        rule = Rule(
+            "copies",
+            Action.HOLD,
+            api=Api.FETCH,
+            direction=Direction.RESPONSE,
+            role=INTER_BROKER,
+            record=self.parts.scene.load.target.id,
+            limit=None,
+        )
+        self.controls.put_beside(rule)
+        self.parts.stalled = True
+
+    def await_shrunk(self) -> None:
+        """Wait until the leader of the target's partition knows that too few replicas are in sync.
+
+        The controller may know it earlier than the leader. Only a refused write shows what the
+        leader knows, so a record is sent to the cell's probe topic, which has the same replicas and
+        leaders.
+        """
+        scene, parts = self.parts.scene, self.parts
+
+        def shrunk() -> bool:
+            now = leaderships(scene.transport, scene.source)
+            return all(len(now[p].isr) < len(now[p].replicas) for p in parts.partitions(now))
+
+        wait_until(
+            shrunk,
+            within_s=SYNC_S,
+            because="a dead follower to leave the in-sync replicas",
+            poll_s=0.05,
+        )
+        observer, probe = scene.transport.observer, probe_of(scene.cell.key)
+        partitions = parts.partitions(leaderships(scene.transport, scene.source))
+        # a leader goes through its partitions one after the other, so all of them are asked
+        wait_until(
+            lambda: all(answered(partial(observer.refuses, probe, part)) for part in partitions),
+            within_s=SYNC_S,
+            because="the leader to refuse a record",
+            poll_s=0.05,
+        )
+        say_leaderships(scene.transport, scene.history, scene.topics[:1])
 
 
 def last_offset(broker: Broker, topic: str, partition: int) -> int:

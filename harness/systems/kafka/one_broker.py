@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from harness.model.events import Rule
     from harness.run.controls import WireControls
     from harness.run.parts import Feed
-    from harness.run.who import CellNodes
     from harness.systems.kafka.scene import Scene
     from harness.systems.kafka.shared_crash import SharedCrash
 
@@ -65,9 +64,8 @@ class OneBroker:
         """Return the node of a hit between brokers, which is this broker itself."""
         return str(hit.node)
 
-    def abilities(self, controls: WireControls, nodes: CellNodes) -> Mapping[type, object]:
+    def abilities(self) -> Mapping[type, Callable[[WireControls], object]]:
         """Return nothing: one broker has no replicas and no leader election."""
-        del controls, nodes
         return {}
 
     def log_trouble(self) -> str | None:

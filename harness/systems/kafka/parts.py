@@ -34,7 +34,7 @@ from harness.run.nodes import ServerNode
 from harness.run.parts import Opened, Parts, When
 from harness.run.sinks import Database
 from harness.run.stages import Producing, Reading, supervise
-from harness.run.who import CellNodes, by_client
+from harness.run.who import CellNodes, LastHit, by_client
 from harness.services.postgres.program import NODE as DATABASE
 from harness.stages.settings import SavePosition
 from harness.systems.kafka import cluster
@@ -175,8 +175,9 @@ def parts_of(
         Role.PROCESSOR if cell.scenario.pipeline.to_topic else Role.CONSUMER,
         scene.settings.consumer.count,
     )
+    last_hit = LastHit()
     brokers = (
-        cluster.ClusterBrokers(scene)
+        cluster.ClusterBrokers(scene, last_hit)
         if cell.scenario.deployment.clustered
         else OneBroker(scene, crash)
     )
@@ -185,7 +186,9 @@ def parts_of(
     def meant(hit: Rule) -> str:
         return brokers.asker(hit) if hit.role == INTER_BROKER else by_client(hit)
 
-    nodes = CellNodes(scene, lambda: (producing.node, *reading.nodes), servers, meant)
+    nodes = CellNodes(
+        scene, lambda: (producing.node, *reading.nodes), servers, meant, last_hit=last_hit
+    )
     shared = ShareGroup(scene) if scene.shared else None
     position_trouble = (
         shared.trouble if shared else partial(scene.position_trouble, ground.saved_positions)
@@ -223,8 +226,8 @@ def parts_of(
         nodes,
         watching,
         abilities,
+        brokers.abilities(),
     )
-    abilities.update(brokers.abilities(controls, nodes))
 
     def drain() -> Drain:
         if isinstance(cell.expectation, RefusedByClient):

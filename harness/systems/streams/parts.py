@@ -70,9 +70,7 @@ def parts_of(
         UNANSWERED,
         supervise=lambda: supervise((producing.node, *instances.nodes)),
     )
-    disks = Disks(scene)
     abilities: dict[type, object] = {
-        LocalState: disks,
         Membership: GroupMembership(scene, instances.reading),
         Rebalance: InstancesGather(scene, instances),
         Supervision: Supervisor(watching),
@@ -89,8 +87,8 @@ def parts_of(
         nodes,
         watching,
         abilities,
+        {LocalState: partial(Disks, scene)},
     )
-    disks.controls = controls
     checks = [
         Check("source", producing.trouble),
         Check("consumer", instances.reading.trouble),

@@ -4,7 +4,7 @@ transactions, rebalance.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from harness.abilities import LocalState, Rebalance, Termination, Transactions
@@ -45,8 +45,7 @@ class Disks(LocalState):
     """Deletes and holds the local state of a cell's instances."""
 
     scene: Scene
-    controls: WireControls | None = field(default=None)
-    """The cell's controls, which are set later because they are made of the abilities."""
+    controls: WireControls
 
     def lose(self, node: Target) -> None:
         """Delete the instance's state, and write down its size."""
@@ -62,8 +61,6 @@ class Disks(LocalState):
         """Hold the first Fetch response to the restore consumer of the instance's next
         incarnation.
         """
-        if self.controls is None:
-            raise RuntimeError("there are no controls yet")
         stage = instance(node).stage
         client = f"{{key}}.{stage.name}.{stage.incarnation + 1}-{RESTORES}"
         self.controls.put_beside(

@@ -9,7 +9,7 @@ from harness.model.scenario import Role
 from harness.model.waiting import WaitTimeoutError
 from harness.pipelines.declaration import InputKind
 from harness.pipelines.dialects import Moment
-from harness.systems.declared.programs.nodes import StageError
+from harness.systems.declared.programs.errors import StageError
 from harness.systems.declared.programs.workers import REPLACED_S
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from harness.run.drain import Check, Checks
 from harness.run.parts import Drained
 from harness.systems.declared.learnt.silence import Rest, Why, longest_silence
 from harness.systems.declared.outputs import OutputError
-from harness.systems.declared.programs.nodes import StageError
+from harness.systems.declared.programs.errors import StageError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

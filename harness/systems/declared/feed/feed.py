@@ -22,11 +22,12 @@ from harness.systems.declared.feed.feeders import (
 )
 from harness.systems.declared.feed.holding import Holding, is_held_back
 from harness.systems.declared.feed.waves import STILL_S, Waves
-from harness.systems.declared.programs.nodes import StageError
+from harness.systems.declared.programs.errors import StageError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Mapping
 
+    from harness.run.controls import FaultState
     from harness.systems.declared.feed.feeders import Feeder
     from harness.systems.declared.programs.nodes import CommandNode
     from harness.systems.declared.programs.owners import Owners
@@ -37,7 +38,7 @@ class DeclaredFeed:
     """The feed of a cell. Implements :class:`harness.run.parts.Feed`; opened and closed with the
     cell.
 
-    ``fired``: says whether the cell's fault has fired.
+    ``fault``: whether the cell's fault has fired.
     """
 
     def __init__(
@@ -45,20 +46,20 @@ class DeclaredFeed:
         scene: Scene,
         stages: Mapping[Role, CommandNode],
         owners: Owners,
-        fired: Callable[[], bool],
+        fault: FaultState,
     ) -> None:
         self._scene = scene
         self._stages = stages
         self._owners = owners
-        self._fired = fired
+        self._fault = fault
         still_s = scene.learnt.silences.still(scene.cell, STILL_S)
-        fault = scene.cell.scenario.fault
-        work = fault.work if isinstance(fault, CommitOvertakesWork) else None
+        declared = scene.cell.scenario.fault
+        work = declared.work if isinstance(declared, CommitOvertakesWork) else None
         self._waves = Waves(
             len(scene.load.records),
             seen=scene.has_stepped,
             moves=self._moves,
-            fired=fired,
+            fired=lambda: fault.has_fired,
             still_s=still_s,
             alone_at=scene.load.target.position if work else None,
             rest_s=work.quiet_s if work else 0.0,
@@ -123,7 +124,7 @@ class DeclaredFeed:
         """Say whether nothing can be offered: everything was, or the rest waits until the fault is
         healed.
         """
-        held = self._holding is not None and self._holding.holds and not self._fired()
+        held = self._holding is not None and self._holding.holds and not self._fault.has_fired
         return self._feeder is not None and (
             (self._feeder.exhausted() and not held) or self._waves.waiting
         )

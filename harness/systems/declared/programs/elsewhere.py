@@ -46,7 +46,7 @@ class UnseenServers:
         if not self._peers or time.monotonic() < self._next:
             return
         for role, peers in self._peers.items():
-            peers.add(peers_of(self._stages[role].members()))
+            peers.add(peers_of(self._stages[role].processes.members()))
         self._next = time.monotonic() + LOOK_S
 
     def tell(self) -> None:
@@ -58,7 +58,7 @@ class UnseenServers:
                 peers.add(peers_in(log))
         own = set[str]().union(*(peers.own for peers in self._peers.values()))
         for role, peers in self._peers.items():
-            known = self._stages[role].ports
+            known = self._stages[role].command.ports
             others = Peers(peers.connected, own).others()
             if servers := sorted(each for each in others if port_of(each) not in known):
                 self._scene.history.write(kinds.ELSEWHERE, role=role, servers=servers)

@@ -14,8 +14,6 @@ from harness.protocols.recognising import NAMES, TLS, recognise
 from harness.wire.protocol import UNKNOWN
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from harness.model.scenario import Role
     from harness.systems.declared.scene import Scene
 
@@ -24,16 +22,15 @@ SAYS_READY: Final = 'set ready = "..." to a text that it prints when it reads'
 
 
 class Hints:
-    """Explains why one stage is not ready. ``has_ended``: says whether its program has ended."""
+    """Explains why one stage is not ready."""
 
-    def __init__(self, scene: Scene, role: Role, has_ended: Callable[[], bool]) -> None:
+    def __init__(self, scene: Scene, role: Role) -> None:
         self._scene = scene
         self._role = role
-        self._has_ended = has_ended
 
-    def why_unready(self) -> str:
+    def why_unready(self, *, ended: bool) -> str:
         """Say what the wire saw that may explain why the stage does not work; an empty text if
-        nothing does.
+        nothing does. ``ended``: whether its program has ended.
         """
         if why := self._why_not_let_in():
             return why
@@ -41,7 +38,7 @@ class Hints:
         if any(e.role == self._role and e.node not in self._services for e in conns):
             return self._why_connected()
         at = f"it sent no request to {self._scene.brokers.bootstrap(self._role)}"
-        if self._has_ended():
+        if ended:
             return at
         return (
             f"{at}: pass {{bootstrap}} to it as an argument or in its environment; if it only "

@@ -48,7 +48,7 @@ class Owners:
                 self._find(event)
         for one in self._workers.gone():
             stage = self._stages[one.role]
-            stage.say("gone", pid=one.pid, command=one.command)
+            stage.processes.say("gone", pid=one.pid, command=one.command)
             self._scene.fetched.say(
                 f"{self._scene.cell.scenario.id}: a process of the {stage.name} has ended by "
                 f"itself: {one.pid} ({one.command})"
@@ -69,10 +69,10 @@ class Owners:
         if port is None or stage is None:
             return
         of = {"conn": opened.conn, "role": opened.role}
-        if (pid := stage.owner(port)) is not None:
+        if (pid := stage.processes.owner(port)) is not None:
             self._owners[opened.conn] = pid, stage.incarnation
             self._scene.history.write(kinds.OWNER, **of, pid=pid, command=command_of(pid))
-        elif (stranger := stage.stranger(port)) is not None:
+        elif (stranger := stage.processes.stranger(port)) is not None:
             self._scene.history.write(kinds.STRANGER, **of, pid=stranger[0], command=stranger[1])
 
     def lives(self, conn: int) -> bool:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from harness.model.secrets import mask_file
 from harness.pipelines.programs import ONCE
 from harness.runtimes.ports import HOST, PortLease
+from harness.systems.declared.programs.command import StageCommand
 from harness.systems.declared.programs.nodes import CommandNode
 
 if TYPE_CHECKING:
@@ -211,26 +212,26 @@ class Services:
 
     def _go_on(self, node: CommandNode, history: HistoryWriter) -> None:
         """Let a service that is already up write its events to this cell's history."""
-        node.history = history
-        node.say("started", pid=node.node.pid if node.node else None)
-        node.say("ready", pid=node.node.pid if node.node else None)
+        node.processes.history = history
+        node.processes.say("started", pid=node.node.pid if node.node else None)
+        node.processes.say("ready", pid=node.node.pid if node.node else None)
 
     def _make(self, each: ServiceInstance) -> CommandNode:
         scene, service = self._scene, each.service
         stays = service.anew == ONCE
         bootstrap = scene.kafka.direct if scene.pipeline.dialect.logs else ""
         return CommandNode(
-            stage=service,
-            values=scene.places(bootstrap, in_image=bool(service.image)),
-            runtime=self._runtime_of(service),
-            history=scene.history,
-            cell_key=f"{KEY}{each.lease.port}" if stays else scene.cell.key,
-            directory=scene.pipeline.directory,
-            log=each.log if stays else scene.logs / f"{service.name}.log",
-            failpoints=scene.failpoints,
-            path=scene.pipeline.path,
-            stdin=False,
-            hint=lambda: "",
+            StageCommand(
+                service,
+                scene.places(bootstrap, in_image=bool(service.image)),
+                scene.pipeline.directory,
+                each.log if stays else scene.logs / f"{service.name}.log",
+                scene.failpoints,
+                path=scene.pipeline.path,
+            ),
+            self._runtime_of(service),
+            scene.history,
+            f"{KEY}{each.lease.port}" if stays else scene.cell.key,
             fetches=lambda _: True,
             is_open=lambda: not self._asks_for_port(service) or is_open(each.lease.port),
         )

@@ -15,7 +15,7 @@ from harness.model import events as kinds
 from harness.pipelines.programs import PROCESS
 from harness.run.who import SERVERS
 from harness.runtimes.process.processes import command_of
-from harness.systems.declared.programs.nodes import CommandNode, StageError
+from harness.systems.declared.programs.errors import StageError
 from harness.wire.rules import FreezeScope
 
 if TYPE_CHECKING:
@@ -23,7 +23,9 @@ if TYPE_CHECKING:
 
     from harness.controls import InProgram, OnWire, Stop, Target
     from harness.model.scenario import Role
+    from harness.systems.declared.programs.nodes import CommandNode
     from harness.systems.declared.programs.owners import Owners
+    from harness.systems.declared.programs.workers import Victim
     from harness.systems.declared.scene import Scene
     from harness.wire.rules import Rule
 
@@ -36,17 +38,20 @@ class FaultTargets:
         scene: Scene,
         stages: Mapping[Role, CommandNode],
         servers: Mapping[Role, Callable[[], Target]],
+        *,
         owners: Owners,
         members: Callable[[], int],
+        victim: Victim,
     ) -> None:
-        """``members``: returns how many members the readers' groups have now."""
+        """``members``: returns how many members the readers' groups have now; ``victim``: becomes
+        the process that the fault strikes.
+        """
         self._scene = scene
         self._stages = stages
         self._servers = servers
         self._owners = owners
         self._members = members
-        self.victim: int | None = None
-        """The id of the process that the fault strikes; ``None`` if it strikes the whole stage."""
+        self._victim = victim
         self.members = 0
         """How many members the groups had when the fault fired."""
 
@@ -68,6 +73,11 @@ class FaultTargets:
         stage = self.stage(role)
         return stage if self.victim is None else stage.one(self.victim)
 
+    @property
+    def victim(self) -> int | None:
+        """The id of the process that the fault strikes; ``None`` if it strikes the whole stage."""
+        return self._victim.pid
+
     def stage(self, role: Role) -> CommandNode:
         """Return the whole stage of a role.
 
@@ -77,10 +87,6 @@ class FaultTargets:
         if role not in self._stages:
             raise RuntimeError(f"{self._scene.cell.id}: the pipeline has no stage {role}")
         return self._stages[role]
-
-    def is_victim(self, pid: int) -> bool:
-        """Say whether the fault strikes this process alone."""
-        return pid == self.victim
 
     def membership(self) -> int:
         """Return how many members the cell's groups have now."""
@@ -109,7 +115,9 @@ class FaultTargets:
             self.members = self.membership()
             conn = hit.conn
             ports = (e.peer for e in self._scene.so_far.of(kinds.Conn) if e.conn == conn)
-            self._aim(trigger.role, self.stage(trigger.role).owner(next(ports, None) or 0), conn)
+            self._aim(
+                trigger.role, self.stage(trigger.role).processes.owner(next(ports, None) or 0), conn
+            )
         return str(hit.role)
 
     def standing(self, trigger: InProgram | AtWrite) -> Fired | None:
@@ -125,7 +133,7 @@ class FaultTargets:
         if self._crashes_one(trigger.role):
             self._aim(trigger.role, pid)
         else:
-            stage.claim(pid)
+            stage.processes.claim(pid)
         return Fired(
             None if isinstance(trigger, AtWrite) else self._scene.load.target.id, stage.name, None
         )
@@ -142,7 +150,7 @@ class FaultTargets:
         return next((event.pid for event in self._scene.so_far.of(kinds.Failpoint)), None)
 
     def _pid_at_write(self, stage: CommandNode) -> int | None:
-        held = stage.held()
+        held = stage.tracer.held()
         return None if held is None else held.pid
 
     def _crashes_one(self, role: Role) -> bool:
@@ -159,7 +167,7 @@ class FaultTargets:
             raise StageError(
                 f"the connection on which the fault fired belongs to no process of the {role}"
             )
-        self.victim = pid
+        self._victim.pid = pid
         self._scene.history.write(
             kinds.OWNER, conn=conn, role=role, pid=pid, command=command_of(pid)
         )

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from harness.runtimes.process.processes import command_of, is_alive
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Iterator, Mapping
 
     from harness.model.scenario import Role
     from harness.systems.declared.programs.nodes import CommandNode
@@ -34,17 +34,26 @@ class Worker:
     ended: float | None = None
 
 
+@dataclass
+class Victim:
+    """The process that the fault strikes alone. ``pid`` is ``None`` until it is known, and if the
+    fault strikes a whole stage.
+    """
+
+    pid: int | None = None
+
+
 class Workers:
     """Remembers the processes that have fetched. It sees that one is gone, but not how it ended:
     only its parent is told that.
 
-    A process does not count if the fault killed it (``spared``), or if its stage has ended or was
+    A process does not count if the fault killed it (``victim``), or if its stage has ended or was
     told to end.
     """
 
-    def __init__(self, stages: Mapping[Role, CommandNode], spared: Callable[[int], bool]) -> None:
+    def __init__(self, stages: Mapping[Role, CommandNode], victim: Victim) -> None:
         self._stages = stages
-        self._spared = spared
+        self._victim = victim
         self._known: dict[int, Worker] = {}
 
     def note(self, role: Role, pid: int, life: int) -> None:
@@ -72,7 +81,7 @@ class Workers:
                 worker.of != stage.incarnation
                 or stage.ended() is not None
                 or stage.asked
-                or self._spared(worker.pid)
+                or worker.pid == self._victim.pid
             ):
                 del self._known[worker.pid]
                 continue

@@ -49,7 +49,7 @@ class WriteTracer:
                     f"the wire did not see that the {node.name} was given {load.target.id}, or a "
                     "record behind it; writes count from then on"
                 )
-            made, files = node.written(given[came[0]]) if because is None else ({}, ())
+            made, files = node.tracer.written(given[came[0]]) if because is None else ({}, ())
             history.write(
                 kinds.WRITES,
                 role=node.name,
@@ -62,7 +62,7 @@ class WriteTracer:
 
 def _why_not(node: CommandNode, log: Path) -> str | None:
     try:
-        node.trace(log)
+        node.tracer.start(log)
     except TracingError as error:
         return str(error)
     return None

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from harness.model.places import MOVABLE
 from harness.systems.declared.outputs import OutputError
-from harness.systems.declared.programs.nodes import StageError
+from harness.systems.declared.programs.errors import StageError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping, Sequence

@@ -15,7 +15,7 @@ from harness.model.states import Hop
 from harness.pipelines.declaration import Output, OutputKind
 from harness.systems.declared.learnt.silence import name_of
 from harness.systems.declared.outputs import results_of
-from harness.systems.declared.programs.nodes import StageError
+from harness.systems.declared.programs.errors import StageError
 from harness.systems.declared.results.matcher import MOST_SHOWN, unfilled
 
 if TYPE_CHECKING:

@@ -17,7 +17,7 @@ from harness.pipelines.braces import fill
 from harness.pipelines.declaration import InputKind, OutputKind
 from harness.systems.declared.learnt.silence import name_of
 from harness.systems.declared.outputs import OutputError, results_of
-from harness.systems.declared.programs.nodes import StageError
+from harness.systems.declared.programs.errors import StageError
 from harness.systems.declared.results.dead_letters import DeadLetters, DeadMessages
 from harness.systems.declared.results.totals import Totals
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from harness.model import events as kinds
 from harness.pipelines.aggregates import total_of
-from harness.systems.declared.programs.nodes import StageError
+from harness.systems.declared.programs.errors import StageError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Protocol
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from harness.model.scenario import Role
     from harness.run.drain import Check
 
 
@@ -43,11 +42,6 @@ class Transport(Protocol):
     def refused(self) -> str | None:
         """Say which record the broker refuses, and would refuse in every cell; ``None`` if there is
         no such record.
-        """
-
-    def expel(self, role: Role) -> None:
-        """Tell the broker that a stage of this role is dead, if the broker would take long to find
-        out.
         """
 
     def members(self) -> int:

@@ -126,20 +126,6 @@ class Log:
                 )
         return None
 
-    def expel(self, role: Role) -> None:
-        """Remove the dead members of a stage's groups, as their session time-out would, only
-        sooner.
-        """
-        scene = self._scene
-        if not scene.pipeline.reads(role):
-            return
-        alone = sum(map(scene.pipeline.reads, scene.roles)) == 1
-        mine = scene.view.groups(role)
-        ours = scene.kafka.ours(mine)
-        for group in ours if alone else sorted(mine & set(ours)):
-            if count := scene.kafka.observer.expel(group):
-                scene.history.write(kinds.EXPELLED, group=group, members=count, role=role)
-
     def members(self) -> int:
         """Return how many members the cell's groups have now."""
         return sum(len(self._scene.kafka.observer.members(group)) for group in self._scene.groups())
@@ -169,6 +155,18 @@ class Log:
                 kinds.HELD_BACK, log=before[0], seconds=round(seconds, 1), because=HELD_BACK_BY
             )
         self._held_back = at, time.monotonic()
+
+
+def expel(scene: Scene, role: Role) -> None:
+    """Remove the dead members of a stage's groups, as their session time-out would, only sooner."""
+    if not scene.pipeline.dialect.logs or not scene.pipeline.reads(role):
+        return
+    alone = sum(map(scene.pipeline.reads, scene.roles)) == 1
+    mine = scene.view.groups(role)
+    ours = scene.kafka.ours(mine)
+    for group in ours if alone else sorted(mine & set(ours)):
+        if count := scene.kafka.observer.expel(group):
+            scene.history.write(kinds.EXPELLED, group=group, members=count, role=role)
 
 
 def _guests(groups: Collection[str]) -> CellFailure:

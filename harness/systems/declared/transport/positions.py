@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from harness.model import events as kinds
 from harness.protocols.kafka.steps import Api
 from harness.systems.declared.outputs import OutputError
-from harness.systems.declared.programs.nodes import StageError
+from harness.systems.declared.programs.errors import StageError
 from harness.systems.declared.transport.tail import is_recorded, was_given
 
 if TYPE_CHECKING:

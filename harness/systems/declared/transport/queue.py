@@ -21,13 +21,12 @@ from harness.run.queues import (
     what_waits,
 )
 from harness.systems.declared.outputs import OutputError
-from harness.systems.declared.programs.nodes import StageError
+from harness.systems.declared.programs.errors import StageError
 from harness.systems.declared.results.ends import SourceAndOutput
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from harness.model.scenario import Role
     from harness.run.queues import Message, QueueBroker
     from harness.systems.declared.results.matcher import RecordMatcher, Result
     from harness.systems.declared.scene import Scene
@@ -107,11 +106,6 @@ class Queue:
     def refused(self) -> str | None:
         """Return ``None``: a refused client gets an ERROR, and its connection ends."""
         return None
-
-    def expel(self, role: Role) -> None:
-        """Do nothing: the stage's connections ended with it, and the broker gives its messages to
-        others.
-        """
 
     def members(self) -> int:
         """Return 0: a queue has no groups."""

@@ -1,0 +1,86 @@
+"""The processes of a stage: which there are, and who owns a connection."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from harness.model import events as kinds
+from harness.runtimes.process.processes import command_of, owner_of, stranger_at
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from harness.model.history import HistoryWriter
+    from harness.runtimes.interface import Member, Node, NodeSpec, Runtime
+    from harness.systems.declared.programs.command import StageCommand
+
+
+@dataclass
+class StageProcesses:
+    """The processes of a stage's present incarnation, and what the history says of them."""
+
+    command: StageCommand
+    history: HistoryWriter
+    incarnation: int = 0
+    node: Node | None = None
+    """The first process, which the runtime has started; ``None``: its start is still to come."""
+
+    def start(self, runtime: Runtime, spec: NodeSpec, *, supervised: bool) -> None:
+        """Start the next incarnation. ``supervised``: the previous one ended by itself."""
+        self.incarnation += 1
+        self.node = runtime.start(spec)
+        self.say("started", pid=self.node.pid, supervised=supervised)
+
+    def alive(self) -> Node:
+        """Return the first process.
+
+        Raises:
+            RuntimeError: the stage was never started.
+        """
+        if self.node is None:
+            raise RuntimeError(f"the {self.command.name} was never started")
+        return self.node
+
+    def members(self) -> dict[int, Member]:
+        """Return the living processes of this stage, by their process ids."""
+        return {} if self.node is None else {member.pid: member for member in self.node.members()}
+
+    def owner(self, port: int) -> int | None:
+        """Return the id of this stage's process that has the connection from a port; ``None`` if
+        none has.
+        """
+        return owner_of(self.members(), port, self.command.ports)
+
+    def stranger(self, port: int) -> tuple[int, str] | None:
+        """Return the process outside this stage that has the connection from a port; ``None`` if
+        the stage itself has it.
+
+        The result is the process id (0 if it cannot be seen) and the command. For a container it is
+        always ``None``: the container is the boundary.
+        """
+        if self.command.stage.image:
+            return None
+        pid = stranger_at(port, self.command.ports, self.members)
+        return None if pid is None else (pid, command_of(pid) if pid else "")
+
+    def claim(self, pid: int) -> None:
+        """Note in the history that a process belongs to this stage, if the kernel says so."""
+        if pid != self.alive().pid and pid in self.members():
+            self.say("joined", pid=pid, of=self.alive().pid)
+
+    def say(self, phase: str, **fields: Any) -> None:
+        """Note in the history what happened to one of the processes."""
+        name = self.command.name
+        self.history.write(
+            kinds.NODE, node=name, role=name, incarnation=self.incarnation, phase=phase, **fields
+        )
+
+
+def as_fields(**found: Sequence[Member]) -> dict[str, Any]:
+    """Return processes as fields of a history line; no field for an empty list."""
+    return {
+        name: [[one.pid, one.how, one.command] for one in members]
+        for name, members in found.items()
+        if members
+    }

@@ -1,0 +1,117 @@
+"""The durable writes of a stage: logged from a moment on, or stopped at one of them."""
+
+from __future__ import annotations
+
+import fnmatch
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+from harness.model import events as kinds
+from harness.model.writes import WRITES, FirstWrites
+from harness.runtimes.process.durable import (
+    Tracing,
+    TracingError,
+    files_since,
+    made_since,
+    why_no_tracing,
+)
+from harness.runtimes.process.processes import written_by
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from pathlib import Path
+
+    from harness.model.writes import Point
+    from harness.runtimes.process.durable import Held
+    from harness.systems.declared.programs.process import StageProcesses
+
+WORK = "{work}"
+"""Stands for the work folder in the name of a file, which is different in each run."""
+
+
+@dataclass
+class StageTracer:
+    """Traces the durable writes of a stage's present incarnation."""
+
+    processes: StageProcesses
+    tracing: Tracing | None = None
+    """What traces this incarnation; ``None``: nothing does."""
+    _held: bool = field(default=False)
+    """Whether the history has the write at which a thread was stopped."""
+
+    def start(self, log: Path, point: Point | FirstWrites | None = None) -> None:
+        """Log the durable writes of this incarnation from now on; stop a thread at a point if one
+        is given.
+
+        Raises:
+            TracingError: the stage is a container, or the kernel does not allow tracing.
+        """
+        command = self.processes.command
+        if command.stage.image:
+            raise TracingError(
+                f"the {command.name} is a container: lostack does not trace processes in containers"
+            )
+        if why := why_no_tracing():
+            raise TracingError(why)
+        if isinstance(point, FirstWrites) or (point is not None and point.call in WRITES):
+            opened = {
+                file for pid in self.processes.members() for file in written_by(pid)
+            } - self._uncounted
+            point = _in_this_run(point, command.work, opened, prints=command.prints)
+        self.tracing = Tracing(self.processes.alive(), log, point, plain=point is None)  # type: ignore[arg-type]  # without an image: a process
+
+    def written(self, since_ns: int) -> tuple[dict[str, list[int]], tuple[str, ...]]:
+        """Return the durable calls of each thread since a time (wall ns), the busiest first, and
+        the files written.
+
+        A file below the work folder is named by ``{work}``.
+        """
+        if self.tracing is None:
+            return {}, ()
+        writes = self.tracing.writes()
+        files = files_since(writes, since_ns, self._uncounted)
+        return made_since(writes, since_ns, files), tuple(
+            file.replace(self.processes.command.work, WORK) for file in files
+        )
+
+    def held(self) -> Held | None:
+        """Return the durable write at which a thread is stopped, or ``None``; the history notes it
+        once.
+        """
+        found = None if self.tracing is None else self.tracing.held()
+        if found is not None and not self._held:
+            self._held = True
+            self.processes.history.write(
+                kinds.DURABLE,
+                role=self.processes.command.name,
+                incarnation=self.processes.incarnation,
+                **found.told(),
+            )
+        return found
+
+    def end(self) -> None:
+        """End the tracing. A thread that was stopped before a write then does it, if its process
+        lives.
+        """
+        if self.tracing is not None:
+            self.tracing.end()
+            self.tracing = None
+
+    @property
+    def _uncounted(self) -> set[str]:
+        """The files whose writes do not count: the stage's log, unless that is the output."""
+        command = self.processes.command
+        return set() if command.prints else {str(command.log.resolve())}
+
+
+def _in_this_run(
+    point: Point | FirstWrites, work: str, opened: Iterable[str], *, prints: bool
+) -> Point | FirstWrites:
+    """Return a point with the names that its files have in this run. Files that are ``opened``
+    count, too; of a first write only those in its glob, unless the stage ``prints`` the output.
+    """
+    named = {file.replace(WORK, work) for file in point.files}
+    if isinstance(point, FirstWrites) and not prints:
+        within = point.within.replace(WORK, work)
+        opened = (file for file in opened if within and fnmatch.fnmatchcase(file, within))
+    return replace(point, files=tuple(sorted({*named, *opened})))
