@@ -30,6 +30,7 @@ from harness.model.secrets import (
 from harness.pipelines import read_pipeline
 from harness.pipelines.cells import cells_of, failure_points
 from harness.sweep.exporting import _concealed
+from harness.systems.declared.programs.command import StageCommand
 from harness.systems.declared.programs.services import SharedServices
 from harness.systems.declared.system import DeclaredDeployed
 
@@ -115,35 +116,11 @@ def test_a_plan_has_no_secret_and_is_whole(file: Path) -> None:
 
 def test_programs_get_the_real_values(file: Path) -> None:
     """What is started has them; only the look at them is masked."""
-    from harness.systems.declared.programs.nodes import CommandNode  # noqa: PLC0415
-
+    values = {"bootstrap": "127.0.0.1:1", "work": Path("w")}
     stage = read_pipeline(file).stages[1]
-    given: list[Any] = []
-
-    def start(spec: Any) -> Any:
-        given.append(spec)
-        return SimpleNamespace(pid=1)
-
-    runtime: Any = SimpleNamespace(start=start)
-    node: Any = SimpleNamespace(
-        incarnation=0,
-        values={"bootstrap": "b", "work": Path("w")},
-        stage=stage,
-        cell_key="k",
-        name="consumer",
-        log=Path("l"),
-        stdin=False,
-        directory=Path(),
-        _container=lambda: None,
-        prints=False,
-        failpoints=Path("f"),
-        path=None,
-        runtime=runtime,
-        say=lambda *_, **__: None,
-    )
-    CommandNode.start(node)
-    assert given[0].env["DB_PASSWORD"] == SECRETS["DB_PASSWORD"]
-    assert given[0].env["DATABASE_URL"] == SECRETS["DATABASE_URL"]
+    given = StageCommand(stage, values, Path(), Path("l"), Path("f")).spec("k").env
+    assert given["DB_PASSWORD"] == SECRETS["DB_PASSWORD"]
+    assert given["DATABASE_URL"] == SECRETS["DATABASE_URL"]
 
 
 def test_a_log_is_masked_in_its_place(file: Path, tmp_path: Path) -> None:
