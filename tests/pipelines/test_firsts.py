@@ -4,6 +4,7 @@ are gone.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -11,6 +12,8 @@ import pytest
 from harness.controls import OnWire
 from harness.faults import Forget, Kill, PartitionFilled, StartLate
 from harness.judge.verdict import Kind
+from harness.matrix.checking import Check, seen_in
+from harness.matrix.progress import make_progress
 from harness.model.scenario import Edge, NotApplicable, Role
 from harness.pipelines import DeclarationError, failure_points, read_pipeline
 from harness.pipelines.cells import aim, cells_of
@@ -22,7 +25,7 @@ from harness.systems.declared.system import DeclaredSystem
 from harness.wire.rules import Direction
 from tests.events import a_history, typed
 from tests.judge.recording import played, steps
-from tests.pipelines.test_check import EXAMPLES, check
+from tests.pipelines.test_check import EXAMPLES, Silent, check
 from tests.pipelines.test_declaration import GOOD, declared
 
 if TYPE_CHECKING:
@@ -275,3 +278,23 @@ def test_one_that_begins_at_the_start_is_kept(system: DeclaredSystem, tmp_path: 
         dict.fromkeys(ALL, (Kind.KEPT, 1))
     ), {name: one.verdict.reason for name, one in found.items()}
     assert all(one.verdict.effect for one in found.values())
+
+
+@pytest.mark.kafka
+@pytest.mark.rest(together=True)
+@pytest.mark.timeout(600)
+def test_a_late_start_that_does_not_come_proves_nothing(
+    system: DeclaredSystem, tmp_path: Path
+) -> None:
+    """The stage whose cue never comes is not started: void, and said so."""
+    asked = Check(
+        replace(read_pipeline(FOLDER / "right.toml"), drain_s=5.0), system, tmp_path, "pytest"
+    )
+    with make_progress(Silent()) as progress:
+        [cell], _ = asked.plan(seen_in(asked.dry_run(progress)), (LATE,))
+        never = StartLate(OnWire(Role.PRODUCER, Api.END_TXN, Direction.RESPONSE), Role.CONSUMER)
+        saved = asked.faults(
+            [replace(cell, scenario=replace(cell.scenario, fault=never))], (), progress
+        )
+    [found] = saved.results
+    assert (found.verdict.kind, found.verdict.reason) == (Kind.VOID, "the fault did not fire")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -10,14 +11,15 @@ from harness.controls import OnWire
 from harness.faults import Silent as SilentPeer
 from harness.faults import Twice
 from harness.judge.verdict import Kind
-from harness.matrix.checking import Check, Seen
+from harness.matrix.checking import Check, Seen, seen_in
+from harness.matrix.progress import make_progress
 from harness.model.scenario import Role
 from harness.pipelines import failure_points, read_pipeline
 from harness.pipelines.silences import is_long
 from harness.protocols.kafka.steps import Api
 from harness.systems.declared.system import DeclaredSystem
 from harness.wire.rules import Direction
-from tests.pipelines.test_check import EXAMPLES, check
+from tests.pipelines.test_check import EXAMPLES, Silent, check
 from tests.pipelines.test_firsts import PROGRAMS
 
 if TYPE_CHECKING:
@@ -119,3 +121,41 @@ def test_a_silent_coordinator_has_not_said_that_there_is_no_position(
     }
     assert found[POSITION].verdict.by_fault
     assert found[POSITION].verdict.fired == 1
+
+
+@pytest.mark.kafka
+@pytest.mark.rest(together=True)
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize(
+    ("program", "kind"), [("gives-up", Kind.BROKEN), ("sends-again", Kind.KEPT)]
+)
+def test_a_request_without_an_answer_is_sent_again(
+    system: DeclaredSystem, tmp_path: Path, program: str, kind: Kind
+) -> None:
+    """Whose client repeats it after a cut, and lets it expire in a silence, loses it."""
+    names = ("request-lost", "request-silent", "ack-silent")
+    found = check(system, tmp_path, FOLDER / f"{program}.toml", *names)
+    assert {name: one.verdict.kind for name, one in found.items()} == {
+        "request-lost": Kind.KEPT,
+        "request-silent": kind,
+        "ack-silent": Kind.KEPT,
+    }, {name: one.verdict.reason for name, one in found.items()}
+    assert {one.verdict.fired for one in found.values()} == {1}
+
+
+@pytest.mark.kafka
+@pytest.mark.rest(together=True)
+@pytest.mark.timeout(600)
+def test_a_silence_that_does_not_come_proves_nothing(
+    system: DeclaredSystem, tmp_path: Path
+) -> None:
+    """Void, and said so."""
+    one = Check(read_pipeline(ORDERS), system, tmp_path, "pytest")
+    with make_progress(Silent()) as progress:
+        [cell], _ = one.plan(seen_in(one.dry_run(progress)), ("ack-silent",))
+        never = SilentPeer(OnWire(Role.PRODUCER, Api.END_TXN, Direction.RESPONSE))
+        saved = one.faults(
+            [replace(cell, scenario=replace(cell.scenario, fault=never))], (), progress
+        )
+    [found] = saved.results
+    assert (found.verdict.kind, found.verdict.reason) == (Kind.VOID, "the fault did not fire")
