@@ -257,7 +257,17 @@ class Course:
         return self._failure() if self._cut_short() else None
 
     def _failure(self) -> str | None:
-        return next((f"the run failed: {e.because}" for e in self.history.of(kinds.Failed)), None)
+        """Say why the run failed. If it had waited for the fault in vain, that is said first: it
+        may have failed because of that.
+        """
+        failed = next(self.history.of(kinds.Failed), None)
+        if failed is None:
+            return None
+        waited = any(
+            e.phase == DrainPhase.BEGUN and e.t < failed.t for e in self.history.of(kinds.Drain)
+        )
+        never = self.misfire() if waited and self.fired_at is None else None
+        return f"{f'{never}; ' if never else ''}the run failed: {failed.because}"
 
     def _unreadable(self) -> str | None:
         if self.history.damage:

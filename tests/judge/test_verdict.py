@@ -682,6 +682,18 @@ VOID: dict[str, tuple[Callable[[Story], object], Changes, str]] = {
         "refused the settings, but something was sent all the same",
     ),
     "not fired": (SPOILT["did not fire"], {}, "the fault did not fire"),
+    "not fired, and failed": (
+        all_of(SPOILT["did not fire"], SPOILT["failed"]),
+        {},
+        "^the fault did not fire; the run failed: KeyError",
+    ),
+    "failed before it could fire": (
+        all_of(
+            SPOILT["did not fire"], lambda s: s.tell("failed", "runner", because="x").update(t=1)
+        ),
+        {},
+        "^the run failed: x$",
+    ),
     "armed only": (
         lambda s: without(s, lambda r: r["event"] == "fault" and r["phase"] != "armed"),
         {},
