@@ -187,6 +187,24 @@ def went_back(story: Story) -> None:
     given(story, rests(story), FIRST, 0)
 
 
+def in_one_answer(story: Story) -> None:
+    """The reader was given all its records in one answer, to the request for the first one."""
+    at = moment(story, RECORDS[0])
+    without(story, lambda row: row["event"] == "frame" and row["api"] == "Fetch" and row["t"] > at)
+
+
+def went_back_after_one_answer(story: Story) -> None:
+    """It asked again when positions were saved."""
+    in_one_answer(story)
+    went_back(story)
+
+
+def went_back_in_one_answer(story: Story) -> None:
+    """The first record comes again in that answer: no position was saved when it was asked for."""
+    in_one_answer(story)
+    story.fetched(FIRST, PARTITION, 0, reached=True).update(conn=READER, t=rests(story))
+
+
 def went_back_unsaved(story: Story) -> None:
     """No position was saved: a library may fetch again what it has thrown away."""
     without(story, lambda row: row["event"] in {"committed", "commit_answer"})
@@ -415,13 +433,14 @@ CORPUS: dict[str, Planted] = {
     ),
     "a step back": Planted(
         MONOTONIC,
-        {"in one session": went_back},
+        {"in one session": went_back, "after one answer": went_back_after_one_answer},
         rf"monotonic is claimed: the consumer went back: it was given {FIRST} at 0 of "
         rf"t/{PARTITION} at 0\.\d+ s, and the group g had saved position 3 at 0\.\d+ s",
         {
             "no position saved": went_back_unsaved,
             "a refused position": refused,
             "asked for before the position was saved": went_back_before,
+            "in one answer": went_back_in_one_answer,
             "another connection": went_back_on_another,
             "two groups": went_back_of_two_groups,
         },
