@@ -12,7 +12,7 @@ from harness.pipelines.dialects import DIALECTS, SPOKEN
 from harness.pipelines.refusing import DeclarationError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Collection, Mapping
 
     from harness.pipelines.dialects import Dialect
 
@@ -104,17 +104,37 @@ class Broker:
         return DIALECTS[self.protocol or SPOKEN[system][0]]
 
 
-def check_topics(settings: Mapping[str, str], system: str, *, logs: bool) -> None:
-    """Raise DeclarationError if the system's topics have no settings, or lostack counts on one.
-    ``logs``: whether its topics are logs.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TopicSettings:
+    """The settings of topics, by the names that Kafka has for them. ``each``: those of all topics;
+    ``of``: by topic, those that it has besides or instead.
     """
-    if settings and not logs:
-        raise DeclarationError(
-            f"topic_settings: on {system} what holds for a queue is among the settings of the "
-            "broker: write it in [broker]"
-        )
-    if "compact" in settings.get("cleanup.policy", ""):
-        raise DeclarationError(
-            "topic_settings: cleanup.policy: lostack reads a topic whole at the end, and a "
-            "compacted one has lost records by then: leave it out"
-        )
+
+    each: Mapping[str, str] = field(default_factory=dict)
+    of: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+
+    def to(self, topic: str) -> Mapping[str, str]:
+        """Return the settings of one topic."""
+        return {**self.each, **self.of.get(topic, {})}
+
+    def check(self, system: str, topics: Collection[str], *, logs: bool) -> None:
+        """Raise DeclarationError if the system's topics have no settings, a topic is unknown, or
+        lostack counts on a setting. ``logs``: whether its topics are logs.
+        """
+        if (self.each or self.of) and not logs:
+            raise DeclarationError(
+                f"topic_settings: on {system} what holds for a queue is among the settings of the "
+                "broker: write it in [broker]"
+            )
+        if unknown := next((name for name in self.of if name not in topics), None):
+            raise DeclarationError(
+                f"topic_settings: {unknown!r} is a table, and no topic: name one of topics "
+                f"({', '.join(topics)}), or write a setting's name with dots in quotes"
+            )
+        if any(
+            "compact" in each.get("cleanup.policy", "") for each in (self.each, *self.of.values())
+        ):
+            raise DeclarationError(
+                "topic_settings: cleanup.policy: lostack reads a topic whole at the end, and a "
+                "compacted one has lost records by then: leave it out"
+            )

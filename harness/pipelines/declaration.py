@@ -28,7 +28,7 @@ from harness.pipelines.braces import (
     fill,
     places,
 )
-from harness.pipelines.broker import Broker, check_topics
+from harness.pipelines.broker import Broker, TopicSettings
 from harness.pipelines.dead_letters import check_dead_letters
 from harness.pipelines.dialects import SPOKEN
 from harness.pipelines.guarantees import check_guarantees
@@ -46,8 +46,6 @@ from harness.pipelines.refusing import DeclarationError, check_reads, choice, ne
 from harness.pipelines.sought import check_password
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from harness.pipelines.dialects import Dialect
     from harness.pipelines.security import DeclaredSecurity
 
@@ -371,8 +369,8 @@ class Pipeline:
     """The number of records in a run."""
     partitions: int = 3
     """The number of partitions of each topic."""
-    topic_settings: Mapping[str, str] = field(default_factory=dict)
-    """The settings of all its topics, by the names that Kafka has for them."""
+    topic_settings: TopicSettings = field(default_factory=TopicSettings)
+    """The settings of its topics."""
     drain_s: float = 90.0
     """For how many seconds the load may come no further while records are on their way."""
     patience_s: float = 30.0
@@ -483,7 +481,7 @@ class Pipeline:
         """
         choice("system", self.system, SPOKEN)
         self.broker.check(self.system)
-        check_topics(self.topic_settings, self.system, logs=self.dialect.logs)
+        self.topic_settings.check(self.system, self.topics, logs=self.dialect.logs)
         if self.dialect.logs:
             return
         processes = any(stage.role is Role.PROCESSOR for stage in self.stages)

@@ -12,6 +12,7 @@ import shlex
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from harness.pipelines.broker import TopicSettings
 from harness.pipelines.refusing import DeclarationError, choice, nearest
 
 if TYPE_CHECKING:
@@ -205,6 +206,16 @@ def _settings(where: str, value: Any) -> dict[str, str]:
     return _mapping(where, plain)
 
 
+def _settings_of_topics(where: str, value: Any) -> TopicSettings:
+    """Return settings, of which a table holds those of one topic."""
+    table = _typed("table: write { NAME = value }", dict)(where, value)
+    of = {name: each for name, each in table.items() if isinstance(each, dict)}
+    return TopicSettings(
+        each=_settings(where, {name: each for name, each in table.items() if name not in of}),
+        of={name: _settings(f"{where}: {name}", each) for name, each in of.items()},
+    )
+
+
 TEXT = Field(_text, {"type": "string", "minLength": 1})
 WHOLE = Field(_typed("whole number", int), {"type": "integer"})
 NUMBER = Field(_above_zero, {"type": "number", "exclusiveMinimum": 0})
@@ -217,6 +228,15 @@ MAPPING = Field(_mapping, {"type": "object", "additionalProperties": {"type": "s
 SETTINGS = Field(
     _settings,
     {"type": "object", "additionalProperties": {"type": ["string", "number", "boolean"]}},
+)
+SETTINGS_OF_TOPICS = Field(
+    _settings_of_topics,
+    {
+        "type": "object",
+        "additionalProperties": {
+            "anyOf": [SETTINGS.schema["additionalProperties"], SETTINGS.schema]
+        },
+    },
 )
 PLAIN = Field(_number_or_text, {"type": ["number", "string"]})
 

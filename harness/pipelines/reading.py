@@ -34,6 +34,7 @@ from harness.pipelines.fields import (
     NUMBER,
     PLAIN,
     SETTINGS,
+    SETTINGS_OF_TOPICS,
     TEXT,
     TEXTS,
     WHOLE,
@@ -252,8 +253,9 @@ PIPELINE: Final = Table(
         ),
         "records": WHOLE.means("how many records a run offers (48)"),
         "partitions": WHOLE.means("how many partitions every topic has (3)"),
-        "topic_settings": SETTINGS.means(
-            'the settings of all its topics, as { "max.message.bytes" = 5000 } (Kafka)'
+        "topic_settings": SETTINGS_OF_TOPICS.means(
+            'the settings of all its topics, as { "max.message.bytes" = 5000 }; those of one as '
+            '{ orders = { "retention.ms" = 60000 } } (Kafka)'
         ),
         "drain_s": NUMBER.means(
             "for how many seconds records that are on their way may come no further (90)"

@@ -15,7 +15,7 @@ from harness.model import events as kinds
 from harness.model.failures import CellFailure
 from harness.model.scenario import NotApplicable, Role
 from harness.pipelines import DeclarationError, failure_points, read_pipeline
-from harness.pipelines.broker import Broker
+from harness.pipelines.broker import Broker, TopicSettings
 from harness.pipelines.dialects import DIALECTS, SPOKEN, Moment
 from harness.pipelines.moments import About, moments_in
 from harness.protocols.core.steps import Packet
@@ -117,26 +117,45 @@ class Refusing:
 
 
 def test_settings_of_topics_reach_the_broker_that_makes_them(tmp_path: Path) -> None:
-    """Each topic has them. One that the broker refuses makes the cell void, in one line."""
+    """Each topic has them, and one its own. One that the broker refuses makes the cell void, in one
+    line.
+    """
     text = (EXAMPLES / "orders" / "pipeline.toml").read_text(encoding="utf-8")
     file = tmp_path / "pipeline.toml"
-    file.write_text(f'topic_settings = {{ "max.message.bytes" = 5000 }}\n{text}', encoding="utf-8")
-    told = read_pipeline(file).topic_settings
+    text = text.replace('topics = ["orders"]', 'topics = ["orders", "orders.old"]')
+    told = (
+        '"max.message.bytes" = 5000, "orders.old" = { "max.message.bytes" = 9, preallocate = true }'
+    )
+    file.write_text(f"topic_settings = {{ {told} }}\n{text}", encoding="utf-8")
+    settings = read_pipeline(file).topic_settings
     observer: Any = Refusing()
-    create(observer, {"a": 3, "b": 3}, told, replicas=-1)
-    assert observer.made == dict.fromkeys("ab", (3, {"max.message.bytes": "5000"}, -1))
+    create(observer, {"orders": 3, "orders.old": 3}, settings, replicas=-1)
+    assert observer.made == {
+        "orders": (3, {"max.message.bytes": "5000"}, -1),
+        "orders.old": (3, {"max.message.bytes": "9", "preallocate": "true"}, -1),
+    }
     wrong: Any = Refusing(InvalidConfigurationError("Unknown topic config name:\n max.bytes"))
     with pytest.raises(CellFailure, match=r"topic_settings: the broker refuses them: .*max\.bytes"):
-        create(wrong, {"a": 3}, told)
+        create(wrong, {"orders": 3}, settings)
+    for wrong_one, said in {
+        "retention.ms = 5": r"'retention' is a table, and no topic: name one of topics \(or",
+        "max.message.bytes = 1": r"topic_settings: max: 'message' is a table: write a name with d",
+    }.items():
+        file.write_text(f"topic_settings = {{ {wrong_one} }}\n{text}", encoding="utf-8")
+        with pytest.raises(DeclarationError, match=said):
+            read_pipeline(file)
 
 
 def test_settings_of_topics_that_nobody_could_keep_are_refused() -> None:
     """A queue has none, and a compacted topic cannot be read whole."""
+    some = TopicSettings(each={"max.message.bytes": "1"})
     with pytest.raises(DeclarationError, match=r"on activemq .* write it in \[broker\]"):
-        dataclasses.replace(parcels(), topic_settings={"max.message.bytes": "1"})
+        dataclasses.replace(parcels(), topic_settings=some)
     orders = read_pipeline(EXAMPLES / "orders" / "pipeline.toml")
-    with pytest.raises(DeclarationError, match=r"topic_settings: cleanup.policy: .* leave it out"):
-        dataclasses.replace(orders, topic_settings={"cleanup.policy": "compact,delete"})
+    compacted = {"cleanup.policy": "compact,delete"}
+    for settings in (TopicSettings(each=compacted), TopicSettings(of={"orders": compacted})):
+        with pytest.raises(DeclarationError, match=r"topic_settings: cleanup.policy: .* it out"):
+            dataclasses.replace(orders, topic_settings=settings)
 
 
 def test_a_version_that_nobody_has_is_refused_with_those_there_are() -> None:

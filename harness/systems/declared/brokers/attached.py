@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from harness.controls import Target
     from harness.model.history import HistoryWriter
     from harness.model.scenario import Deployment, Role
+    from harness.pipelines.broker import TopicSettings
     from harness.pipelines.declaration import Pipeline
     from harness.pipelines.security import DeclaredSecurity
     from harness.run.wire import RunningWire
@@ -475,7 +476,7 @@ class AttachedBrokers:
         """Return those of these groups that did not exist before the run."""
         return tuple(group for group in self.groups(seen) if group not in self._groups_before)
 
-    def create(self, topics: Mapping[str, int], settings: Mapping[str, str]) -> None:
+    def create(self, topics: Mapping[str, int], settings: TopicSettings) -> None:
         """Create the pipeline's topics (name → partitions), with the cluster's default replication
         factor.
         """

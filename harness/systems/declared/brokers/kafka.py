@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
     from harness.controls import Target
     from harness.model.history import HistoryWriter
+    from harness.pipelines.broker import TopicSettings
     from harness.runtimes.interface import Runtime
     from harness.systems.kafka.observer import Observer
     from harness.systems.kafka.transport import KafkaTransport
@@ -70,8 +71,8 @@ class Brokers(Protocol):
     def servers(self, history: HistoryWriter) -> Mapping[Role, Callable[[], Target]]:
         """Return the servers that a cell may kill if it does not share them, by their roles."""
 
-    def create(self, topics: Mapping[str, int], settings: Mapping[str, str]) -> None:
-        """Create topics (name → partitions), all with these settings.
+    def create(self, topics: Mapping[str, int], settings: TopicSettings) -> None:
+        """Create topics (name → partitions) with their settings.
 
         Raises:
             CellFailure: the broker refuses a setting.
@@ -159,7 +160,7 @@ class OwnBrokers:
         """Return all groups of the broker: no other pipeline runs on it."""
         return self.groups(seen)
 
-    def create(self, topics: Mapping[str, int], settings: Mapping[str, str]) -> None:
+    def create(self, topics: Mapping[str, int], settings: TopicSettings) -> None:
         """Create topics: name → partitions."""
         create(self.observer, topics, settings)
 
@@ -177,15 +178,14 @@ class OwnBrokers:
 
 
 def create(
-    observer: Observer, topics: Mapping[str, int], settings: Mapping[str, str], replicas: int = 1
+    observer: Observer, topics: Mapping[str, int], settings: TopicSettings, replicas: int = 1
 ) -> None:
-    """Create topics (name → partitions), all with these settings. ``replicas``: as for the
-    observer.
+    """Create topics (name → partitions) with their settings. ``replicas``: as for the observer.
 
     Raises:
         CellFailure: the broker refuses a setting.
     """
-    wanted = {name: (partitions, settings) for name, partitions in topics.items()}
+    wanted = {name: (partitions, settings.to(name)) for name, partitions in topics.items()}
     try:
         observer.create_topics(wanted, replicas=replicas)
     except (InvalidConfigurationError, PolicyViolationError) as error:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from harness.controls import Target
     from harness.interfaces import Deployed, Launcher
     from harness.model.history import HistoryWriter
-    from harness.pipelines.broker import Broker
+    from harness.pipelines.broker import Broker, TopicSettings
     from harness.pipelines.security import DeclaredSecurity
     from harness.run.queues import QueueBroker
     from harness.runtimes.interface import Runtime
@@ -130,7 +130,7 @@ class QueueBrokers:
         node = ServerNode(history, own.process, own.kill, own.restart, name=BROKER)
         return {Role.BROKER: lambda: node}
 
-    def create(self, topics: Mapping[str, int], settings: Mapping[str, str]) -> None:
+    def create(self, topics: Mapping[str, int], settings: TopicSettings) -> None:
         """Do nothing: a queue exists as soon as a client names it."""
 
     def clean(self, topics: Iterable[str]) -> None:
