@@ -81,7 +81,8 @@ class InHand:
 
     Work goes out at durable writes (``writes``), in requests that bring results to a broker or
     another server (``sends``), or in both ways. Before the target comes in, the stage must have
-    done nothing for ``quiet_s`` (seconds). A commit may take ``within_s`` (seconds).
+    done nothing for ``quiet_s`` (seconds). A commit may take ``within_s`` (seconds). ``unseen``:
+    the servers to which work may go that nobody can hold.
     """
 
     at: OnWire
@@ -90,6 +91,7 @@ class InHand:
     sends: tuple[OnWire, ...] = ()
     within_s: float = 2.0
     quiet_s: float = 0.3
+    unseen: tuple[str, ...] = ()
 
 
 class Stop(StrEnum):

@@ -41,8 +41,8 @@ class CommitOvertakesWork:
         """Return what the history must show: the target was held on its way to the stage; work was
         held; the stage was killed if, and only if, a commit covered the target meanwhile.
         """
-        within_s = 0.0 if self.work is None else self.work.within_s
-        proof = Overtaken(str(self.role), within_s)
+        within_s, unseen = (self.work.within_s, self.work.unseen) if self.work else (0.0, ())
+        proof = Overtaken(str(self.role), within_s, unseen=unseen)
         return Evidence("rule", may_kill=(self.role,), proofs=(proof,))
 
     def needs(self) -> tuple[type, ...]:
@@ -87,8 +87,9 @@ class MarkOvertakesAcknowledgement:
     """A producer's request with the target, or the end of its transaction, is held for ``within_s``
     (seconds). ``sends``: the request with which the producer sends.
 
-    If the producer's source marks records as sent meanwhile, the producer is killed and the request
-    is discarded; else the request is released.
+    If the producer saves anything meanwhile, the producer is killed and the request is discarded;
+    else the request is released. ``unseen``: the servers at which nobody sees what it saves. Where
+    it has such servers, a request that is released proves nothing.
     """
 
     id: ClassVar[str] = "mark-overtakes-acknowledgement"
@@ -96,15 +97,15 @@ class MarkOvertakesAcknowledgement:
     at: OnWire
     sends: OnWire
     within_s: float = 2.0
+    unseen: tuple[str, ...] = ()
 
     def evidence(self) -> Evidence:
         """Return what the history must show: the request with the target was held; the producer was
         killed if, and only if, a mark was saved meanwhile.
         """
         role = self.at.role
-        return Evidence(
-            "rule", may_kill=(role,), proofs=(Overtaken(str(role), self.within_s, mark=True),)
-        )
+        proof = Overtaken(str(role), self.within_s, mark=True, unseen=self.unseen)
+        return Evidence("rule", may_kill=(role,), proofs=(proof,))
 
     def needs(self) -> tuple[type, ...]:
         """Return the ability that it needs: the system must see what a producer saves."""

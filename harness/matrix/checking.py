@@ -243,6 +243,7 @@ class Check:
             said={role: one.said for role, one in seen.items()} if seen else None,
             sending=[role for role in self._reading() if self._may_send(role, seen, only)],
             rhythms={role: one.rhythm for role, one in seen.items()} if seen else None,
+            elsewhere={role: one.elsewhere for role, one in seen.items()},
             attached=self.system.attached,
         )
 

@@ -242,6 +242,7 @@ def failure_points(
     said: Mapping[str, Mapping[str, Said]] | None = None,
     sending: Collection[str] = (),
     rhythms: Mapping[str, Rhythm] | None = None,
+    elsewhere: Mapping[str, tuple[str, ...]] | None = None,
     attached: bool = False,
 ) -> tuple[Scenario, ...]:
     """Return every failure point as a scenario of this pipeline. A scenario that does not apply has
@@ -252,7 +253,8 @@ def failure_points(
     at which step each moment of a record was seen; ``said``, what it said to each service. Without
     them, only the pipeline's roles decide what applies. ``sending``: the stages that sent records;
     a consumer among them, which sets records aside, has the points of a processor, too.
-    ``rhythms``: how they saved their positions.
+    ``rhythms``: how they saved their positions. ``elsewhere``: the servers that each stage spoke to
+    past the wire.
     ``attached``: lostack did not start the broker, and so must not kill it.
     """
     found, dialect = [_without_fault(pipeline)], pipeline.dialect
@@ -309,7 +311,11 @@ def failure_points(
         for each in service_points(pipeline, said)
     ]
     reading = [stage.known for stage in pipeline.stages if stage.reads]
-    learnt = None if rhythms is None else learnt_of(requests, moments, writes, rhythms)
+    learnt = (
+        None
+        if rhythms is None
+        else learnt_of(requests, moments, writes, rhythms, elsewhere=elsewhere or {})
+    )
     return (
         *found,
         *(scenario for role in reading for scenario in _at_writes(pipeline, role, writes)),

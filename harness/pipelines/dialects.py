@@ -99,6 +99,11 @@ class Dialect:
         """The labels of the answers to requests that send records."""
         return self._labels(Moment.SEND_ANSWER, Moment.COMMIT_ANSWER)
 
+    @property
+    def stores(self) -> frozenset[str]:
+        """The labels of the answers which show that the server has stored something."""
+        return self._labels(Moment.SEND_ANSWER, Moment.POSITION_ANSWER, Moment.COMMIT_ANSWER)
+
     def label(self, moment: Moment) -> str:
         """Return the label that a moment's step has in histories."""
         return self.steps[moment][0].label

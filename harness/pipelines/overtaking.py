@@ -67,13 +67,14 @@ class Overtaking:
 @dataclass(frozen=True, slots=True)
 class Practised:
     """What the dry run showed of one stage: the ``steps`` on its connections, the ``moments`` of a
-    record, its writes, its rhythm.
+    record, its writes, its rhythm, and the servers ``elsewhere`` to which it spoke past the wire.
     """
 
     steps: Collection[str]
     moments: Mapping[Moment, str]
     written: Written
     rhythm: Rhythm
+    elsewhere: tuple[str, ...] = ()
 
 
 def learnt_of(
@@ -81,6 +82,8 @@ def learnt_of(
     moments: Mapping[str, Mapping[Moment, str]] | None,
     writes: Mapping[str, Written] | None,
     rhythms: Mapping[str, Rhythm],
+    *,
+    elsewhere: Mapping[str, tuple[str, ...]],
 ) -> dict[str, Practised]:
     """Return what the dry run showed of each stage, from what it showed of each kind."""
     return {
@@ -89,6 +92,7 @@ def learnt_of(
             (moments or {}).get(role, {}),
             (writes or {}).get(role, UNWATCHED),
             rhythms.get(role, UNSEEN),
+            elsewhere=elsewhere.get(role, ()),
         )
         for role, found in (steps or {}).items()
     }
@@ -137,7 +141,11 @@ def _marks(pipeline: Pipeline, practised: Mapping[str, Practised] | None) -> Ite
     at = OnWire(role, *dialect.at(moment, found.moments.get(moment) if found else None))
     yield Overtaking(
         MARK_OVERTAKES,
-        MarkOvertakesAcknowledgement(at, OnWire(role, *dialect.at(Moment.SEND, sends))),
+        MarkOvertakesAcknowledgement(
+            at,
+            OnWire(role, *dialect.at(Moment.SEND, sends)),
+            unseen=found.elsewhere if found else (),
+        ),
         MARK_BECAUSE,
         _why_no_mark(pipeline, stage, practised),
     )
@@ -188,6 +196,8 @@ def _work(pipeline: Pipeline, stage: Stage, at: OnWire, found: Practised) -> InH
         (sends,) if sent else (),
         round(found.rhythm.within_s, 2),
         round(found.rhythm.quiet_s, 2),
+        # its results are in no file of its output: they may be there
+        found.elsewhere if isinstance(writes, FirstWrites) and not writes.within else (),
     )
 
 

@@ -12,7 +12,7 @@ from harness.model.events import RulePhase, WorkPhase
 from harness.model.sign import Sign
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
     from collections.abc import Set as AbstractSet
 
     from harness.judge.proof import Course
@@ -45,6 +45,8 @@ class Overtaken:
     within_s: float
     mark: bool = False
     """Whether the role is a producer, whose marks in the source must wait."""
+    unseen: Sequence[str] = ()
+    """The servers to which the role speaks past the wire: its mark, or its work, may be there."""
 
     def trouble(self, course: Course) -> str | None:
         """Say what of this the history does not show."""
@@ -85,6 +87,14 @@ class Overtaken:
                 f"the work of the {self.role} was released after {waited_s:.1f} s; a {self._what} "
                 f"may take {self.within_s:g} s"
             )
+        if self.unseen:
+            servers = " and ".join(self.unseen)
+            what = (
+                f"a mark at {servers} cannot be seen"
+                if self.mark
+                else (f"its work at {servers} cannot be held")
+            )
+            return f"not tried: the {self.role} speaks past the wire, and {what}"
         return None
 
 

@@ -172,6 +172,29 @@ def test_work_must_be_held_for_as_long_as_a_commit_may_take() -> None:
     assert (verdict.kind, "never released" in verdict.reason) == (Kind.VOID, True)
 
 
+@pytest.mark.parametrize(
+    ("mark", "said"),
+    [
+        (True, "a mark at 127.0.0.1:3306 and unix:/run/redis.sock cannot be seen"),
+        (False, "its work at 127.0.0.1:3306 and unix:/run/redis.sock cannot be held"),
+    ],
+)
+def test_what_is_said_past_the_wire_may_have_been_first(*, mark: bool, said: str) -> None:
+    """Nobody can say that it waited. What was seen to overtake is judged all the same."""
+    of = {"mark": mark, "unseen": ["127.0.0.1:3306", "unix:/run/redis.sock"]}
+    asked = {**STRUCK, "proofs": {"overtaken": STRUCK["proofs"]["overtaken"] | of}}
+    story = run()
+    waited(story)
+    verdict = judged(story, **asked).verdict
+    assert (verdict.kind, verdict.reason) == (
+        Kind.VOID,
+        f"not tried: the producer speaks past the wire, and {said}",
+    )
+    story = run()
+    overtaken(story)
+    assert judged(story, **asked).verdict.kind is Kind.KEPT
+
+
 def test_the_wait_follows_the_rhythm() -> None:
     """Twice the interval, at least what a clock needs, at most half the session."""
     assert Rhythm(0.1).within_s == LEAST_S

@@ -6,6 +6,7 @@ A commit by a clock finds all work done where the load pauses: the other points 
 from __future__ import annotations
 
 import shutil
+import socket
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -135,3 +136,22 @@ def test_a_mark_that_waits_for_the_acknowledgement_is_kept(
     assert str(MARK_WAITED) in found.verdict.reason
     assert phases(found) == [WorkPhase.WATCHED, WorkPhase.HELD, WorkPhase.RELEASED]
     assert not found.judgement.account.duplicated
+
+
+def test_a_mark_past_the_wire_is_not_tried(system: DeclaredSystem, tmp_path: Path) -> None:
+    """Who keeps a connection to a server that lostack does not start may mark there. Nobody can say
+    that the mark waited; the verdict names the server.
+    """
+    for each in ("marking", "overtaking"):
+        shutil.copytree(PROGRAMS / each, tmp_path / each)
+    folder = tmp_path / "marking"
+    file, program = folder / "pipeline.toml", folder / "producer.py"
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        at = server.getsockname()
+        beside = f"import socket\n\nbeside = socket.create_connection({at})\n"
+        text = program.read_text(encoding="utf-8")
+        program.write_text(beside + text.replace("        save(number)\n", "        pass\n"))
+        file.write_text(file.read_text(encoding="utf-8").replace("HOW", "behind"))
+        found = check(system, tmp_path / "reports", file, MARK_OVERTAKES)[MARK_OVERTAKES]
+    said = f"the producer speaks past the wire, and a mark at 127.0.0.1:{at[1]} cannot be seen"
+    assert (found.verdict.kind, found.verdict.reason) == (Kind.VOID, f"not tried: {said}")

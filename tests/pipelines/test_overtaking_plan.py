@@ -91,6 +91,25 @@ def test_a_processor_is_held_at_what_it_sends(tmp_path: Path) -> None:
     assert work.sends == (OnWire(Role.PROCESSOR, Api.PRODUCE, Direction.REQUEST),)
 
 
+def test_work_past_the_wire_cannot_be_held(tmp_path: Path) -> None:
+    """Unless all of it goes into a file: the output."""
+    seen = replace(CONSUMER, elsewhere=("127.0.0.1:3306",))
+    assert work_of(planned(tmp_path, OVERTAKES, seen)).unseen == ()
+    text = GOOD.replace('file = "{work}/*.jsonl"', 'file = "{work}/*.other"')
+    assert work_of(planned(tmp_path, OVERTAKES, seen, text)).unseen == ("127.0.0.1:3306",)
+
+
+def test_a_mark_past_the_wire_cannot_be_seen(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The point knows the servers."""
+    for servers in ((), ("127.0.0.1:5432",)):
+        changed = replace(PRODUCER, elsewhere=servers)
+        monkeypatch.setitem(globals(), "PRODUCER", changed)
+        fault: Any = planned(tmp_path, MARK_OVERTAKES, text=FILE).fault
+        assert fault.unseen == servers
+
+
 @pytest.mark.parametrize(
     ("changed", "because"),
     [

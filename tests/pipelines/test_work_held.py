@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from harness.controls import InHand, OnWire
-from harness.model import events as kinds
 from harness.model.failures import CellFailure
 from harness.model.scenario import Role
 from harness.model.writes import FirstWrites
+from harness.pipelines.dialects import KAFKA
 from harness.protocols.kafka.steps import Api
 from harness.runtimes.process.durable import HeldThread, Write
 from harness.systems.declared import overtaking
@@ -60,7 +60,8 @@ class Bench:
         """Let a rule be hit."""
         self.now += 1
         line = {"event": "rule", "rule": rule, "phase": "hit", "records": list(records)}
-        self.seen.append(line | {"held": held, "api": "x", "t": self.now, "w": self.now})
+        about = {"held": held, "api": "x", "conn": 3, "role": "producer"}
+        self.seen.append(line | about | {"t": self.now, "w": self.now})
 
     # what the parts under test use of a cell
     def trace(self, _log: object, _point: object = None) -> None:
@@ -74,9 +75,17 @@ class Bench:
         self.threads = []
         self.note("untrace")
 
-    def of(self, *_: object) -> list[Any]:
-        """Return the rules that were hit."""
-        return [e for e in events_of(self.seen) if isinstance(e, kinds.Rule)]
+    def of(self, *wanted: Any) -> list[Any]:
+        """Return what was seen of a kind: the rules that were hit, and answers."""
+        return [e for e in events_of(self.seen) if isinstance(e, wanted)]
+
+    def answer(
+        self, api: str, node: str, conn: int, error: int = 0, role: str = "producer"
+    ) -> None:
+        """Let a server answer."""
+        self.now += 1
+        line = {"event": "frame", "dir": "response", "api": api, "node": node, "role": role}
+        self.seen.append(line | {"conn": conn, "error": error, "t": self.now})
 
     def write(self, _kind: str, *, phase: WorkPhase, **_fields: object) -> None:
         """Write down a line about the work."""
@@ -113,6 +122,7 @@ class Bench:
             so_far=self,
             history=self,
             load=SimpleNamespace(target=SimpleNamespace(id="k-1")),
+            pipeline=SimpleNamespace(dialect=KAFKA),
         )
         controls: Any = SimpleNamespace(
             undo=lambda _: None,
@@ -251,3 +261,34 @@ def test_a_mark_is_what_a_producer_saves_while_its_request_is_held(
     assert marks.await_saved("h1", 0.05) is marked
     wanted = ["arm first", "trace", "watched", "release h0", "held"]
     assert bench.done == [*wanted, *(["covered"] if marked else [])]
+
+
+@pytest.mark.parametrize(
+    ("answer", "marked"),
+    [
+        (("OffsetCommit", "broker-1", 9), True),
+        (("Produce", "broker-1", 9), True),
+        (("Produce", "broker-1", 3), False),
+        (("Fetch", "broker-1", 9), False),
+        (("Produce", "broker-1", 9, 6), False),
+        (("Produce", "broker-1", 9, 0, "consumer"), False),
+    ],
+    ids=["position", "record", "same", "read", "refused", "another"],
+)
+@pytest.mark.parametrize("early", [False, True], ids=["late", "early"])
+def test_a_mark_may_be_at_the_broker(
+    bench: Bench, answer: tuple[Any, ...], *, marked: bool, early: bool
+) -> None:
+    """A position, or a record in another topic: whatever is answered while the request is held, but
+    on its own connection, where earlier records are acknowledged.
+    """
+    marks = bench.parts(MarksInSource)
+    marks.arm(SENDS)
+    bench.hit("first", "k-0", held="h0")
+    marks.watch()
+    if early:
+        bench.answer(*answer)
+    bench.hit("fault", "k-1", held="h1")
+    if not early:
+        bench.answer(*answer)
+    assert marks.await_saved("h1", 0.05) is (marked and not early)

@@ -18,7 +18,7 @@ from harness.model.events import RulePhase, WorkPhase
 from harness.model.failures import CellFailure
 from harness.model.waiting import WaitTimeoutError, wait_until
 from harness.proofs.overtaken import MARK
-from harness.wire.rules import Action, How
+from harness.wire.rules import Action, Direction, How
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -256,7 +256,8 @@ class MarksInSource(SavedMarks):
 
     def await_saved(self, hold: str | None, within_s: float) -> bool:
         """Wait ``within_s`` seconds. Return whether the producer has done a durable write, or one
-        into a file since its request was held, or has answered lostack's POST of the target.
+        into a file since its request was held; or has been answered a record or a position, on
+        another connection to the broker; or has answered lostack's POST of the target.
 
         It is looked at for the whole time: the first write need not be the mark.
 
@@ -302,7 +303,27 @@ class MarksInSource(SavedMarks):
         late = (each for each in writes if each.at_ns >= since and (each.result or "").isdecimal())
         log = str(stage.command.log.resolve())
         saved = (each for each in late if log not in each.files)
-        return next((f"{each.call} {' '.join(each.files)}" for each in saved), None)
+        found = next((f"{each.call} {' '.join(each.files)}" for each in saved), None)
+        return found or self._stored()
+
+    def _stored(self) -> str | None:
+        """Say what the broker has stored for the producer since the request was held. Answers on
+        the held connection are about earlier records.
+        """
+        hit = next((e for e in reversed(self._hits()) if e.rule == "fault"), None)
+        if hit is None:
+            return None
+        labels = self._scene.pipeline.dialect.stores
+        late = (
+            e
+            for e in self._scene.so_far.of(kinds.Frame)
+            if (e.role, e.dir) == (hit.role, Direction.RESPONSE)
+            and e.api in labels
+            and e.t >= hit.t
+            and e.conn != hit.conn
+            and not e.error
+        )
+        return next((f"{e.api} at {e.node}" for e in late), None)
 
     def _say(self, phase: WorkPhase, **fields: object) -> None:
         self._scene.history.write(kinds.WORK, role=self._node.name, phase=phase, **fields)
