@@ -370,7 +370,9 @@ class Pipeline:
     partitions: int = 3
     """The number of partitions of each topic."""
     topic_settings: TopicSettings = field(default_factory=TopicSettings)
-    """The settings of its topics."""
+    """The settings of its topics, by the names that Kafka has for them; a table in it is of one
+    topic.
+    """
     drain_s: float = 90.0
     """For how many seconds the load may come no further while records are on their way."""
     patience_s: float = 30.0
