@@ -22,6 +22,7 @@ from harness.model.exits import ExitCode
 from harness.model.keep import Keep
 from harness.pipelines.cells import NO_FAULT
 from harness.pipelines.declaration import EXPECTABLE
+from harness.pipelines.pairs import Pairs
 from harness.report.advising import last_words
 from harness.report.breaks import breaks_of, exit_code, read_baseline
 from harness.report.record import advice
@@ -52,6 +53,9 @@ def check(
     explain: Annotated[
         bool, typer.Option("--explain", help="Make the dry run, show what would be done, and stop.")
     ] = False,
+    pairs: Annotated[
+        Pairs, typer.Option(help="Which pairs of faults are tried: a second one in the recovery.")
+    ] = Pairs.NONE,
     strict: Annotated[
         bool, typer.Option("--strict", help="Exit with 4 if a cell shows no effect of its fault.")
     ] = False,
@@ -104,7 +108,7 @@ def check(
             f"--attach: {own}"
         )
     command = shlex.join(["lostack", *sys.argv[1:]])
-    asked = Check(pipeline, system, reports, command, seed, keep=keep, long=long)
+    asked = Check(pipeline, system, reports, command, seed, keep=keep, long=long, pairs=pairs)
     meant = [*chain(*asked.plan({}, only or ()))]  # a wrong name is told before anything is started
     asked = replace(asked, jobs=min(jobs_of(jobs), len(meant)))
     try:

@@ -22,6 +22,7 @@ from harness.pipelines.declaration import InputKind
 from harness.pipelines.dialects import Moment
 from harness.pipelines.moments import TOLD, moments_in
 from harness.pipelines.overtaking import rhythms_in
+from harness.pipelines.pairs import Paired, Pairs
 from harness.pipelines.refusing import DeclarationError, nearest
 from harness.pipelines.shares import Share
 from harness.pipelines.silences import is_long, left_out, priced
@@ -131,6 +132,8 @@ class Check:
     keep: Keep = Keep.BROKEN
     long: bool = False
     """Whether points that wait long for a client's time-out are run without being named."""
+    pairs: Pairs = Pairs.NONE
+    """Which pairs of faults are run without being named."""
 
     def dry_run(self, progress: Progress, *, brief: bool = False) -> CellResult:
         """Run the pipeline without a fault. ``brief``: do not wait for late records, because
@@ -245,7 +248,13 @@ class Check:
             rhythms={role: one.rhythm for role, one in seen.items()} if seen else None,
             elsewhere={role: one.elsewhere for role, one in seen.items()},
             attached=self.system.attached,
+            paired=self._paired(seen, only),
         )
+
+    def _paired(self, seen: Mapping[str, Seen], only: Sequence[str]) -> Paired:
+        """Return the pairs of faults that are asked for: who names points may name any."""
+        units = {role: one.unit for role, one in seen.items()} if seen else None
+        return Paired(Pairs.ALL if only else self.pairs, units)
 
     def _reading(self) -> list[str]:
         return [str(stage.known) for stage in self.pipeline.stages if stage.reads]

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from harness.controls import InProgram, OnWire
-from harness.faults import Kill, NoFault, PartitionFilled, Pause, Stall, StartLate
+from harness.faults import Kill, NoFault, PartitionFilled, Pause, Stall, StartLate, Twice
 from harness.model import pipeline as core
 from harness.model.cell import Cell, Load, make_load
 from harness.model.identity import Identity
@@ -26,6 +26,7 @@ from harness.pipelines.declaration import InputKind, OutputKind, RepeatedIdError
 from harness.pipelines.dialects import LINES, Moment
 from harness.pipelines.firsts import FIRSTS, of_readers
 from harness.pipelines.overtaking import learnt_of, overtaking_points
+from harness.pipelines.pairs import Paired
 from harness.pipelines.points import INPUT_ENDS, POINTS, WRITING, Point
 from harness.pipelines.programs import PROCESS
 from harness.pipelines.refusals import Refusal
@@ -228,6 +229,7 @@ class DeclaredCell(Cell):
 
 
 NO_FAULT = "none"
+NO_PAIRS = Paired()
 REFUSED = "refused"
 """The failure point of every request that a stage's ``refusals`` name."""
 
@@ -244,6 +246,7 @@ def failure_points(
     rhythms: Mapping[str, Rhythm] | None = None,
     elsewhere: Mapping[str, tuple[str, ...]] | None = None,
     attached: bool = False,
+    paired: Paired = NO_PAIRS,
 ) -> tuple[Scenario, ...]:
     """Return every failure point as a scenario of this pipeline. A scenario that does not apply has
     a reason.
@@ -255,10 +258,12 @@ def failure_points(
     a consumer among them, which sets records aside, has the points of a processor, too.
     ``rhythms``: how they saved their positions. ``elsewhere``: the servers that each stage spoke to
     past the wire.
-    ``attached``: lostack did not start the broker, and so must not kill it.
+    ``attached``: lostack did not start the broker, and so must not kill it. ``paired``: which pairs
+    of faults are among them.
     """
     found, dialect = [_without_fault(pipeline)], pipeline.dialect
-    for point in (each for each in (*POINTS, *FIRSTS, *SILENCES) if _has(dialect, each)):
+    points = (*POINTS, *FIRSTS, *SILENCES, *paired.points(dialect))
+    for point in (each for each in points if _has(dialect, each)):
         present = [
             stage.known for role in point.roles for stage in pipeline.stages if stage.role is role
         ]
@@ -270,8 +275,10 @@ def failure_points(
         for role in (*(present or point.roles[:1]), *beside):
             seen = None if moments is None or dialect.logs else moments.get(role, {})
             fault = point.fault(role, dialect, (seen or {}).get(point.moment))
-            reason = _reason(point, role, pipeline, requests, seen) or _alone(
-                fault, role, pipeline, processes
+            reason = (
+                _reason(point, role, pipeline, requests, seen)
+                or _alone(fault, role, pipeline, processes)
+                or paired.reason(point, role, pipeline)
             )
             if attached and Role.BROKER in fault.evidence().killed:
                 reason = (
@@ -578,13 +585,9 @@ def _alone(
     request is; else ``None``.
     """
     stage = pipeline.stage(role)
-    if (
-        isinstance(fault, Kill)
-        and isinstance(fault.at, OnWire)
-        and fault.at.since
-        and stage
-        and stage.crash == PROCESS
-    ):
+    second = fault.second if isinstance(fault, Twice) else fault
+    follows = isinstance(second, Kill) and isinstance(second.at, OnWire) and second.at.since
+    if (follows or isinstance(fault, Twice)) and stage and stage.crash == PROCESS:
         return (
             f"one process of the {role} is crashed, and the wire cannot tell whether a next "
             "request comes from that process"

@@ -92,7 +92,9 @@ to query a database).
 """
 BETWEEN: Final = frozenset(LOST.values()) - {Advice.COMMIT_BEHIND_WORK, Advice.ACKNOWLEDGED_SENDS}
 """Advice about what happens to a record between the stages."""
-ENDS: Final = frozenset({"told-to-end-while-sending", INPUT_ENDS})
+ENDS: Final = frozenset(
+    {"told-to-end-while-sending", "told-to-end-while-sending-then-killed", INPUT_ENDS}
+)
 """Failure points at which a producer is asked to end, and loses only records whose delivery it did
 not wait for.
 """
