@@ -76,6 +76,9 @@ LISTENED = "queue-by-id/producer-commit-lost+listened/at-least-once"
 
 HOLES = "subscription/broker-crash-after-ack+holes"
 
+SPARK = "spark-sql-kafka"
+SPLIT = "stream-to-topic/batch-split-late/at-least-once"
+
 COMPACTED = "queue/broker-crash-after-compaction/at-most-once"
 
 CORPUS: tuple[PublishedBug, ...] = (
@@ -181,6 +184,13 @@ CORPUS: tuple[PublishedBug, ...] = (
         "https://issues.apache.org/jira/browse/FLINK-35749",
         convicts=(Trial(REFUSED, f"{CONNECTOR}==3.2.0", Kind.BROKEN, system="flink==1.19.3"),),
         acquits=(Trial(REFUSED, f"{CONNECTOR}==3.3.0", Kind.KEPT, system="flink==1.19.3"),),
+    ),
+    PublishedBug(
+        "KAFKA-19479",
+        "flush() does not wait for a batch that was split: Spark commits one without its records",
+        "https://issues.apache.org/jira/browse/KAFKA-19479",
+        convicts=(Trial(SPLIT, f"{SPARK}==4.2.0+3.9.1", Kind.BROKEN, system="spark"),),
+        acquits=(Trial(SPLIT, SPARK, Kind.KEPT, system="spark"),),
     ),
     PublishedBug(
         "STORM-3301",

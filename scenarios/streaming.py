@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from harness.controls import InProgram, OnWire
-from harness.faults import Drop, Forget, Kill, NoFault
+from harness.faults import Answer, Drop, Forget, Kill, NoFault, Twice, Withheld
 from harness.judge.signs import ABSORBED, DELIVERED_AGAIN, REPEATED_REQUEST, RESUMED_PAST
 from harness.model.prediction import AtLeast, Exactly, Permitted, Select, Some, Zero
 from harness.model.scenario import (
@@ -28,6 +28,7 @@ from harness.stages.settings import (
     STREAM_TO_STATE,
     STREAM_TO_TOPIC,
     Settings,
+    TopicSettings,
     recipe,
 )
 from harness.systems.kafka.faults import PartitionsAdded, Zombie
@@ -285,6 +286,38 @@ NETWORK_POINTS = (
     ),
 )
 
+SENT = OnWire(Role.DRIVER, Api.PRODUCE, Direction.REQUEST)
+GATHERED = replace(
+    recipe(TOPIC, ALO),
+    producer=replace(recipe(TOPIC, ALO).producer, unit=6, linger_ms=500),
+    topic=TopicSettings(partitions=1),
+)
+"""A batch of the query in one request of the sink: what has one record cannot be split."""
+SPLIT = Scenario(
+    id="batch-split-late",
+    failure_point="batch-split-late",
+    pipeline=TOPIC,
+    group="streaming",
+    suite=Suite.NIGHT,
+    fault=Twice(
+        Answer(SENT, "MESSAGE_TOO_LARGE"),
+        Withheld(
+            replace(SENT, since=SENT), InProgram(Role.DRIVER, "after-commit-log"), patience_s=8.0
+        ),
+    ),
+    because="The sink's request is refused for its size. Its client sends the records again in "
+    "parts, and the first part is on its way when the driver is killed behind the batch's commit. "
+    "The sink waits for the parts first, so they are stored. (KAFKA-19479: up to kafka-clients "
+    "3.9.1, which Spark 4.0.0 brings, flush() does not wait for the parts, so the batch is "
+    "committed without them: whatever ends the driver then loses them.)",
+    expect={AMO: NO_PLACE, ALO: Predicted(sign=RESUMED_PAST, settings=GATHERED)},
+    by_client={
+        "spark-sql-kafka==4.2.0+3.9.1": {
+            ALO: Predicted(lost=AtLeast(), control=True, settings=GATHERED)
+        }
+    },
+)
+
 LOST_CHECKPOINT = Scenario(
     id="checkpoint-lost",
     failure_point="checkpoint-lost",
@@ -534,6 +567,7 @@ EVERY = (
     *FILE_POINTS,
     *TOPIC_POINTS,
     *NETWORK_POINTS,
+    SPLIT,
     LOST_CHECKPOINT,
     ZOMBIE,
     TASK_RETRIED,

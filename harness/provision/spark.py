@@ -20,7 +20,7 @@ from harness.provision.account import hadoop_login
 from harness.provision.archive import Archive, dump_flag, ensure_archive, require_dumped
 from harness.provision.cache import cache_root
 from harness.provision.gateway import start_gateway
-from harness.provision.jars import ensure_jars, read_jar_set
+from harness.provision.jars import LISTS, ensure_jars, read_jar_set
 from harness.provision.java import find_java
 from harness.provision.spark_install import SCALA, SparkInstall
 from harness.provision.spark_release import ensure_connector, ensure_pyspark
@@ -70,42 +70,62 @@ def pyspark_version() -> str:
         raise EnvironmentFailure("PySpark is not installed; run: make clean run") from None
 
 
-def ensure_spark(progress: Callable[[str], None], other: str | None = None) -> SparkInstall:
+def connectors(release: str) -> dict[str, str]:
+    """Return the known connectors to Kafka of a release: version → name of its list of jars.
+
+    ``4.2.0+3.9.1`` is the connector 4.2.0 with kafka-clients 3.9.1 instead of the version that it
+    was built with. A connector that was built for the release is called as the release.
+    """
+    found = sorted(file.stem for file in LISTS.glob(f"spark-{release}*.sha256"))
+    return {name.removeprefix("spark-"): name for name in found}
+
+
+def ensure_spark(
+    progress: Callable[[str], None], other: str | None = None, connector: str = ""
+) -> SparkInstall:
     """Return PySpark's Spark. The first run fetches the matching Kafka connector and makes a
     class-data archive.
 
     ``other`` is a release that is not installed; it is fetched into the cache (see
-    :mod:`harness.provision.spark_release`). ``progress`` shows what is being done, one line for
-    each call. Several runs may call this at once.
+    :mod:`harness.provision.spark_release`). ``connector`` is one of :func:`connectors` with another
+    kafka-clients; it gets no class-data archive. ``progress`` shows what is being done, one line
+    for each call. Several runs may call this at once.
 
     Raises:
         EnvironmentFailure: there is no list of jars for this version of PySpark, no network, or no
             Java. The message is one line and says what helps.
     """
+    home, release, site = pyspark_home(), pyspark_version(), None
+    if connector and (other is not None or connector not in connectors(release)):
+        raise EnvironmentFailure(
+            f"spark-sql-kafka=={connector}: lostack has no checksums of this connector for Spark "
+            f"{other or release}; it has {', '.join(connectors(release))}, for Spark {release}"
+        )
     cache = cache_root()
     java = find_java(cache, progress)
-    home, release, site = pyspark_home(), pyspark_version(), None
     if other is None:
-        jar_set = read_jar_set(f"spark-{release}")
+        jar_set = read_jar_set(connectors(release).get(connector, f"spark-{release}"))
         directory = ensure_jars(jar_set, cache=cache, java=java, say=progress)
     else:
         jar_set, directory = ensure_connector(other, SCALA, cache=cache, java=java, say=progress)
         site, release = ensure_pyspark(other, cache=cache, say=progress), other
         home = site / "pyspark"
-    connector = tuple(directory / name for name in sorted(jar_set.sums))
-    jars = (*sorted((home / "jars").glob("*.jar")), *connector)
+    added = tuple(directory / name for name in sorted(jar_set.sums))
+    jars = (*sorted((home / "jars").glob("*.jar")), *added)
     classpath = ":".join(str(jar) for jar in jars)
     bare = SparkInstall(
         java.path,
         home,
         classpath,
-        connector,
+        added,
         _launcher_options(java, home, cache, release),
         release,
         java.version,
         site,
         login := hadoop_login(java.path, classpath, f"Spark {release}"),
     )
+    if connector not in ("", release):
+        return bare
     archive = ensure_archive(
         java,
         jars,

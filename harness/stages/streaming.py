@@ -170,7 +170,7 @@ class Query:
                 )
                 out = rows.selectExpr("key", "value", f"array({headers}) as headers")
                 return out.writeStream.format("kafka").options(
-                    **_client(self._stage), topic=self._stage.topic_out
+                    **_client(self._stage), **_gathers(self._stage), topic=self._stage.topic_out
                 )
 
     # --- foreachBatch -----------------------------------------------------------------------------
@@ -300,6 +300,12 @@ def _client(stage: Stage) -> dict[str, str]:
         "kafka.reconnect.backoff.ms": "20",
         "kafka.reconnect.backoff.max.ms": "200",
     }
+
+
+def _gathers(stage: Stage) -> dict[str, str]:
+    """Return the setting by which the sink fills its requests, if a unit has several records."""
+    sends = stage.settings.producer
+    return {"kafka.linger.ms": str(sends.linger_ms)} if sends.unit > 1 else {}
 
 
 def _pass(name: str, rows: list[Row]) -> None:

@@ -45,11 +45,9 @@ def lacks(cell: Cell) -> str | None:
 
 def client_versions(_: str, __: str | None) -> Collection[str]:
     """Return the connectors for the installed Spark whose checksums are known."""
-    from harness.provision.jars import LISTS  # noqa: PLC0415 - what fetches is imported when it is asked
-    from harness.provision.spark import pyspark_version  # noqa: PLC0415
+    from harness.provision.spark import connectors, pyspark_version  # noqa: PLC0415 - what fetches is imported when it is asked
 
-    found = LISTS.glob(f"spark-{pyspark_version()}*.sha256")
-    return sorted(file.stem.removeprefix("spark-") for file in found)
+    return list(connectors(pyspark_version()))
 
 
 SYSTEM = System(

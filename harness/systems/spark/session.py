@@ -39,6 +39,8 @@ class SharedSession:
     ground: SparkGround
     conf: Mapping[str, str]
     directory: Path
+    name: str = NAME
+    """Its name among the sessions of a deployment, one for each client."""
     _lives: int = 0
     _now: Launched | None = None
     _of: dict[str, Launched] = field(default_factory=dict)
@@ -93,7 +95,7 @@ class SharedSession:
 
     def _launch(self) -> Launched:
         self._lives += 1
-        name = NAME if self._lives == 1 else f"{NAME}-{self._lives}"
+        name = self.name if self._lives == 1 else f"{self.name}-{self._lives}"
         job = Job("shared", name, MODULE, self.conf, {}, self.directory, self.directory, told=True)
         return self.ground.launch(self.runtime, job)
 

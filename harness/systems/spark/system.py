@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING
+from contextlib import ExitStack
+from functools import partial
+from typing import TYPE_CHECKING, Final
 
+from harness.model.failures import EnvironmentFailure
 from harness.model.scenario import Role
 from harness.provision.failpoints import ensure_failpoints
 from harness.provision.spark import ensure_spark, pyspark_version
 from harness.provision.spark_release import wanted_release
 from harness.run.cell import CellRun
+from harness.run.lacking import fetched_for
 from harness.systems.kafka.system import Prepared, started
 from harness.systems.spark.driver import CONF
 from harness.systems.spark.launcher import DockerSparkGround, ProcessSparkGround, refuse_release
 from harness.systems.spark.parts import parts_of
-from harness.systems.spark.session import SharedSession
+from harness.systems.spark.session import NAME, SharedSession
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -28,6 +32,10 @@ if TYPE_CHECKING:
     from harness.systems.spark.launcher import SparkGround
 
 
+CLIENT: Final = "spark-sql-kafka"
+"""The connector that was built for this Spark; with ``==``, one with another kafka-clients."""
+
+
 class SparkSystem:
     """Structured Streaming in one runtime: queries of cells on a broker that cells share.
 
@@ -39,41 +47,54 @@ class SparkSystem:
     def __init__(self, runtime: str = "process", version: str | None = None) -> None:
         del version  # the package pyspark decides it
         self._kafka = Prepared(runtime)
-        self._spark: SparkGround | None = None
+        self._spark: dict[str, SparkGround] = {}
+        """By the client: the connector to Kafka."""
 
     def prepare(self, say: Callable[[str], None]) -> None:
         """Download Kafka and the connector and compile the failpoints, or get the
         images with them.
         """
         self._kafka.prepare(say)
-        other = wanted_release(os.environ, pyspark_version())
-        if self._kafka.runtime == "process":
-            install = ensure_spark(say, other)
-            self._spark = ProcessSparkGround(install, ensure_failpoints(install))
-        else:
-            refuse_release(other)
-            self._spark = self._in_containers(say)
+        self._bring(CLIENT, say)
 
     def prepare_for(self, cells: Iterable[Cell], say: Callable[[str], None]) -> Mapping[str, str]:
-        """Download or build what only some cells need: Toxiproxy, PostgreSQL. Return who lacks
-        what.
+        """Download or build what only some cells need: Toxiproxy, PostgreSQL, a connector with
+        another kafka-clients. Return who lacks what.
         """
-        return self._kafka.prepare_for(cells, say)
+        cells = tuple(cells)
+        lacking = dict(self._kafka.prepare_for(cells, say))
+        for client in sorted({cell.client for cell in cells}):
+            mine = [cell for cell in cells if cell.client == client]
+            lacking |= fetched_for(mine, partial(self._bring, client, say))
+        return lacking
+
+    def _bring(self, client: str, say: Callable[[str], None]) -> None:
+        """Prepare the Spark of a client, once."""
+        if client in self._spark:
+            return
+        other, connector = wanted_release(os.environ, pyspark_version()), client.partition("==")[2]
+        if self._kafka.runtime == "process":
+            install = ensure_spark(say, other, connector)
+            self._spark[client] = ProcessSparkGround(install, ensure_failpoints(install))
+        elif connector:
+            raise EnvironmentFailure(f"{client}: containers have only {CLIENT} of their image")
+        else:
+            refuse_release(other)
+            self._spark[client] = self._in_containers(say)
 
     def deploy(self, need: Deployment, directory: Path) -> SparkDeployed:
         """Start a broker with its wire, for the drivers of cells."""
+        if not self._spark:
+            raise RuntimeError("prepare() comes first")
         transport = self._kafka.transport(need, directory)
         services = self._kafka.services(transport, Role.DRIVER)
-        return started(SparkDeployed(transport, services, self._found()), directory)
+        return started(SparkDeployed(transport, services, self._spark), directory)
 
     def versions(self) -> dict[str, str]:
-        """Return the versions of Kafka and Spark."""
-        return self._kafka.versions(self.name) | (self._spark.versions() if self._spark else {})
-
-    def _found(self) -> SparkGround:
-        if self._spark is None:
-            raise RuntimeError("prepare() comes first")
-        return self._spark
+        """Return the versions of Kafka, Spark, and of the connectors with another kafka-clients."""
+        spark = self._spark[CLIENT].versions() if CLIENT in self._spark else {}
+        others = {client: client.partition("==")[2] for client in self._spark if client != CLIENT}
+        return self._kafka.versions(self.name) | spark | others
 
     def _in_containers(self, say: Callable[[str], None]) -> SparkGround:
         from harness.provision.images import driver_jars  # noqa: PLC0415 - brings the engine's client; processes need none
@@ -85,15 +106,29 @@ class SparkSystem:
 class SparkDeployed:
     """A running broker behind its wire, for the queries of cells."""
 
-    def __init__(self, transport: KafkaTransport, services: Services, spark: SparkGround) -> None:
+    def __init__(
+        self, transport: KafkaTransport, services: Services, spark: Mapping[str, SparkGround]
+    ) -> None:
+        """``spark``: by the client."""
         self.transport = transport
         self._services = services
         self._spark = spark
-        self._session = SharedSession(transport.runtime, spark, CONF, transport.directory)
+        self._sessions = {
+            client: SharedSession(
+                transport.runtime,
+                ground,
+                CONF,
+                transport.directory,
+                NAME if client == CLIENT else f"{NAME}-of-{client.partition('==')[2]}",
+            )
+            for client, ground in spark.items()
+        }
+        """By the client; a session starts with its first query."""
 
     def start(self) -> None:
         """Start the wire and the broker, and meanwhile preload the modules of cells' programs."""
-        self.transport.runtime.expect(self._spark.preload)
+        for ground in self._spark.values():
+            self.transport.runtime.expect(ground.preload)
         self.transport.start()
 
     def together(self, cells: Sequence[Cell]) -> None:
@@ -107,8 +142,8 @@ class SparkDeployed:
             history,
             transport=self.transport,
             services=self._services,
-            spark=self._spark,
-            session=self._session,
+            spark=self._spark[cell.client],
+            session=self._sessions[cell.client],
         )
         return CellRun(cell, history, parts)
 
@@ -118,9 +153,9 @@ class SparkDeployed:
         self._services.check()
 
     def close(self) -> None:
-        """Stop the session, then the services, the broker and the wire."""
-        try:
-            self._session.close()
-        finally:
-            self._services.close()
-            self.transport.close()
+        """Stop the sessions, then the services, the broker and the wire."""
+        with ExitStack() as ends:  # the last comes first
+            ends.callback(self.transport.close)
+            ends.callback(self._services.close)
+            for session in self._sessions.values():
+                ends.callback(session.close)
