@@ -24,7 +24,8 @@ def written(folder: Path, name: str, *changes: tuple[str, str]) -> Path:
     """Return the declaration of the programs, with changes in its text."""
     programs = folder / "programs"
     if not programs.exists():
-        shutil.copytree(PROGRAMS / "pairs", programs / "pairs")
+        for each in ("pairs", "split"):
+            shutil.copytree(PROGRAMS / each, programs / each)
     file = programs / name / "pipeline.toml"
     text = file.read_text(encoding="utf-8")
     for old, new in changes:
@@ -69,6 +70,13 @@ KINDS = [
         "consumer.py {work} early",
         "told-to-end-while-reading",
         "told-to-end-while-reading-then-killed",
+    ),
+    Wrong(
+        "split",
+        "kafka-clients-3.9.2",
+        "kafka-clients-3.9.1",
+        "request-lost",
+        "refused-too-large-then-killed",
     ),
 ]
 
