@@ -73,8 +73,8 @@ KINDS = [
     ),
     Wrong(
         "split",
-        "kafka-clients-3.9.2",
-        "kafka-clients-3.9.1",
+        "kafka-clients-4.1.1",
+        "kafka-clients-4.1.0",
         "request-lost",
         "refused-too-large-then-killed",
     ),
