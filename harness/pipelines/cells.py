@@ -321,7 +321,9 @@ def failure_points(
     learnt = (
         None
         if rhythms is None
-        else learnt_of(requests, moments, writes, rhythms, elsewhere=elsewhere or {})
+        else learnt_of(
+            requests, moments, writes, rhythms, said=said or {}, elsewhere=elsewhere or {}
+        )
     )
     return (
         *found,

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import fnmatch
 from collections import defaultdict
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 from harness.controls import InHand, OnWire
@@ -19,14 +19,17 @@ from harness.pipelines.declaration import InputKind, OutputKind
 from harness.pipelines.dialects import Moment
 from harness.pipelines.writes import UNWATCHED
 from harness.protocols.kafka.steps import Api
+from harness.wire.rules import Direction
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping
 
     from harness.model.history import History
+    from harness.pipelines.at_services import Said
     from harness.pipelines.declaration import Pipeline, Stage
     from harness.pipelines.dialects import Dialect
     from harness.pipelines.writes import Written
+    from harness.wire.rules import StepName
 
 OVERTAKES: Final = "commit-overtakes-work"
 BECAUSE: Final = (
@@ -67,13 +70,15 @@ class Overtaking:
 @dataclass(frozen=True, slots=True)
 class Practised:
     """What the dry run showed of one stage: the ``steps`` on its connections, the ``moments`` of a
-    record, its writes, its rhythm, and the servers ``elsewhere`` to which it spoke past the wire.
+    record, its writes, its rhythm, what it ``said`` to services, by their names, and the servers
+    ``elsewhere`` to which it spoke past the wire.
     """
 
     steps: Collection[str]
     moments: Mapping[Moment, str]
     written: Written
     rhythm: Rhythm
+    said: Mapping[str, StepName] = field(default_factory=dict)
     elsewhere: tuple[str, ...] = ()
 
 
@@ -83,6 +88,7 @@ def learnt_of(
     writes: Mapping[str, Written] | None,
     rhythms: Mapping[str, Rhythm],
     *,
+    said: Mapping[str, Mapping[str, Said]],
     elsewhere: Mapping[str, tuple[str, ...]],
 ) -> dict[str, Practised]:
     """Return what the dry run showed of each stage, from what it showed of each kind."""
@@ -92,7 +98,8 @@ def learnt_of(
             (moments or {}).get(role, {}),
             (writes or {}).get(role, UNWATCHED),
             rhythms.get(role, UNSEEN),
-            elsewhere=elsewhere.get(role, ()),
+            {name: each.step for name, each in said.get(role, {}).items() if each.step is not None},
+            elsewhere.get(role, ()),
         )
         for role, found in (steps or {}).items()
     }
@@ -187,17 +194,22 @@ def _work(pipeline: Pipeline, stage: Stage, at: OnWire, found: Practised) -> InH
     sent = Moment.SEND in found.moments or (dialect.logs and sends.api.label in found.steps)
     only_sends = stage.role is Role.PROCESSOR and sent
     writes = None if only_sends else _writes(pipeline, stage, found)
-    if isinstance(writes, str) and not sent:
+    to_services = tuple(
+        OnWire(role, step, Direction.REQUEST, node=name) for name, step in found.said.items()
+    )
+    if isinstance(writes, str) and not sent and not to_services:
         return writes
     return InHand(
         at,
         saves,
         writes if isinstance(writes, FirstWrites) else None,
-        (sends,) if sent else (),
+        ((sends,) if sent else ()) + to_services,
         round(found.rhythm.within_s, 2),
         round(found.rhythm.quiet_s, 2),
         # its results are in no file of its output: they may be there
-        found.elsewhere if isinstance(writes, FirstWrites) and not writes.within else (),
+        ()
+        if only_sends or (isinstance(writes, FirstWrites) and writes.within)
+        else found.elsewhere,
     )
 
 
@@ -238,8 +250,8 @@ def _writes(pipeline: Pipeline, stage: Stage, found: Practised) -> FirstWrites |
     if written.files or calls:
         return FirstWrites(written.files)
     return (
-        f"the dry run saw the {role} neither write into a file nor send a record: nothing of its "
-        "work can be held"
+        f"the dry run saw the {role} neither write into a file, nor send a record, nor speak to a "
+        "service: nothing of its work can be held"
     )
 
 

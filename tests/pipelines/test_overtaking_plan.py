@@ -17,9 +17,12 @@ from harness.model.scenario import NotApplicable, Role
 from harness.model.waiting import wait_until
 from harness.model.writes import FirstWrites
 from harness.pipelines import failure_points, read_pipeline
+from harness.pipelines.at_services import Said
 from harness.pipelines.overtaking import MARK_OVERTAKES, OVERTAKES, rhythms_in
 from harness.pipelines.writes import Written
 from harness.protocols.kafka.steps import Api
+from harness.protocols.postgres.steps import Database
+from harness.protocols.tcp.steps import Exchange
 from harness.systems.declared.feed.waves import Waves
 from harness.systems.declared.system import DeclaredSystem
 from harness.wire.rules import Direction
@@ -114,7 +117,7 @@ def test_a_mark_past_the_wire_cannot_be_seen(
     ("changed", "because"),
     [
         ({"requests": {"Fetch": 9}}, "no position of the consumer that its broker stores"),
-        ({"written": Written({}, 20)}, "neither write into a file nor send a record"),
+        ({"written": Written({}, 20)}, "nothing of its work can be held"),
         ({"written": Written(because="strace is not on the PATH")}, "strace is not on the PATH"),
         ({"rhythm": Rhythm(30.0)}, "saves its position every 30 s"),
     ],
@@ -132,6 +135,19 @@ def test_calls_without_a_file_of_its_own_are_held_wherever_they_are(tmp_path: Pa
     """A file for each record, which is renamed into its place."""
     seen = replace(CONSUMER, written=Written({"rename": [20]}, 20))
     assert work_of(planned(tmp_path, OVERTAKES, seen)).writes == FirstWrites()
+
+
+def test_what_it_says_to_a_service_is_held_on_its_way(tmp_path: Path) -> None:
+    """Its commits, if the service has such; of another server its turns."""
+    commit, turn = Database.COMMIT.label, Exchange.TURN.label
+    said = {"db": Said({commit: 20, turn: 60}, 20), "cache": Said({turn: 20}, 20)}
+    seen = replace(CONSUMER, written=Written({}, 20), said=said)
+    work = work_of(planned(tmp_path, OVERTAKES, seen))
+    assert work.writes is None
+    assert work.sends == (
+        OnWire(Role.CONSUMER, Database.COMMIT, Direction.REQUEST, node="db"),
+        OnWire(Role.CONSUMER, Exchange.TURN, Direction.REQUEST, node="cache"),
+    )
 
 
 @pytest.mark.parametrize("renames", [True, False])
