@@ -269,18 +269,20 @@ def test_a_mark_is_what_a_producer_saves_while_its_request_is_held(
         (("OffsetCommit", "broker-1", 9), True),
         (("Produce", "broker-1", 9), True),
         (("Produce", "broker-1", 3), False),
+        (("DatabaseCommit", "store", 9), True),
+        (("Turn", "store", 9), True),
         (("Fetch", "broker-1", 9), False),
         (("Produce", "broker-1", 9, 6), False),
         (("Produce", "broker-1", 9, 0, "consumer"), False),
     ],
-    ids=["position", "record", "same", "read", "refused", "another"],
+    ids=["position", "record", "same", "commit", "turn", "read", "refused", "another"],
 )
 @pytest.mark.parametrize("early", [False, True], ids=["late", "early"])
-def test_a_mark_may_be_at_the_broker(
+def test_a_mark_may_be_at_the_broker_or_a_service(
     bench: Bench, answer: tuple[Any, ...], *, marked: bool, early: bool
 ) -> None:
-    """A position, or a record in another topic: whatever is answered while the request is held, but
-    on its own connection, where earlier records are acknowledged.
+    """A position, a record in another topic, or what a service is told: whatever is answered while
+    the request is held, but on its own connection, where earlier records are acknowledged.
     """
     marks = bench.parts(MarksInSource)
     marks.arm(SENDS)

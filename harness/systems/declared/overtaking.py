@@ -17,6 +17,7 @@ from harness.model import events as kinds
 from harness.model.events import RulePhase, WorkPhase
 from harness.model.failures import CellFailure
 from harness.model.waiting import WaitTimeoutError, wait_until
+from harness.pipelines.at_services import STEPS
 from harness.proofs.overtaken import MARK
 from harness.wire.rules import Action, Direction, How
 
@@ -257,7 +258,8 @@ class MarksInSource(SavedMarks):
     def await_saved(self, hold: str | None, within_s: float) -> bool:
         """Wait ``within_s`` seconds. Return whether the producer has done a durable write, or one
         into a file since its request was held; or has been answered a record or a position, on
-        another connection to the broker; or has answered lostack's POST of the target.
+        another connection to the broker, or a commit or a turn at a service; or has answered
+        lostack's POST of the target.
 
         It is looked at for the whole time: the first write need not be the mark.
 
@@ -307,13 +309,13 @@ class MarksInSource(SavedMarks):
         return found or self._stored()
 
     def _stored(self) -> str | None:
-        """Say what the broker has stored for the producer since the request was held. Answers on
-        the held connection are about earlier records.
+        """Say what the broker has stored for the producer since the request was held, or what a
+        service has answered. Answers on the held connection are about earlier records.
         """
         hit = next((e for e in reversed(self._hits()) if e.rule == "fault"), None)
         if hit is None:
             return None
-        labels = self._scene.pipeline.dialect.stores
+        labels = self._scene.pipeline.dialect.stores | STEPS.keys()
         late = (
             e
             for e in self._scene.so_far.of(kinds.Frame)
@@ -324,6 +326,19 @@ class MarksInSource(SavedMarks):
             and not e.error
         )
         return next((f"{e.api} at {e.node}" for e in late), None)
+
+    def _said(self, since: int) -> kinds.Frame | None:
+        """Return what a service has answered the producer: its first commit, or else turn."""
+        answers = [
+            e
+            for e in self._scene.so_far.of(kinds.Frame)
+            if e.api in STEPS
+            and e.dir == Direction.RESPONSE
+            and not e.error
+            and e.role == str(self._node.role)
+            and e.t >= since
+        ]
+        return min(answers, key=lambda e: [*STEPS].index(str(e.api)), default=None)
 
     def _say(self, phase: WorkPhase, **fields: object) -> None:
         self._scene.history.write(kinds.WORK, role=self._node.name, phase=phase, **fields)

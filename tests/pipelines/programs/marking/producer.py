@@ -1,22 +1,50 @@
 """Send each line of a file, and remember how many are sent. Knows nothing of lostack.
 
 ``producer.py HOW INPUT CURSOR``: ``behind`` saves the cursor behind the acknowledgement, ``before``
-as soon as the record is handed to the client.
+as soon as the record is handed to the client. ``CURSOR`` is a file, or a PostgreSQL database.
 """
 
 import json
 import os
 import sys
+import time
 from pathlib import Path
 
+import psycopg
 from kafka import KafkaProducer
 
 how, lines, cursor = sys.argv[1], Path(sys.argv[2]), Path(sys.argv[3])
 producer = KafkaProducer(bootstrap_servers=os.environ["BOOTSTRAP_SERVERS"], acks="all")
+database = None
+
+
+def connected():
+    """Wait for the database, and return a connection to it with a cursor."""
+    for _ in range(600):
+        try:
+            found = psycopg.connect(sys.argv[3])
+        except psycopg.OperationalError:
+            time.sleep(0.1)
+            continue
+        found.execute("CREATE TABLE IF NOT EXISTS cursor (sent integer)")
+        found.commit()
+        return found
+    sys.exit("there is no database")
+
+
+def load():
+    """Return the cursor."""
+    if database is not None:
+        return database.execute("SELECT coalesce(max(sent), 0) FROM cursor").fetchone()[0]
+    return int(cursor.read_text()) if cursor.exists() else 0
 
 
 def save(count):
     """Save the cursor, durably."""
+    if database is not None:
+        database.execute("INSERT INTO cursor VALUES (%s)", (count,))
+        database.commit()
+        return
     new = cursor.with_suffix(".new")
     with new.open("w") as file:
         file.write(str(count))
@@ -25,7 +53,9 @@ def save(count):
     new.replace(cursor)
 
 
-done = int(cursor.read_text()) if cursor.exists() else 0
+if "://" in sys.argv[3]:
+    database = connected()
+done = load()
 for number, line in enumerate(lines.read_text().splitlines(), start=1):
     if number <= done:
         continue

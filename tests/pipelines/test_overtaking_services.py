@@ -1,0 +1,103 @@
+"""Real consumers whose work goes to a service, a database or a store over HTTP: a commit overtakes
+it, or waits for it. The wire holds the work on its way.
+"""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from harness.judge.verdict import Kind
+from harness.model import events as kinds
+from harness.model.events import WorkPhase
+from harness.pipelines.overtaking import MARK_OVERTAKES, OVERTAKES
+from harness.proofs.overtaken import MARK_WAITED, POSITION_WAITED
+from tests.pipelines.test_check import check
+from tests.pipelines.test_overtaking import phases
+from tests.pipelines.test_service_crashes import folder_of_all, open_folder, system, told
+
+if TYPE_CHECKING:
+    from harness.saved import CellResult
+    from harness.systems.declared.system import DeclaredSystem
+
+__all__ = ["folder_of_all", "open_folder", "system"]
+pytestmark = [
+    pytest.mark.kafka,
+    pytest.mark.rest(together=True),
+    pytest.mark.timeout(300),
+]
+SERVICES = [
+    pytest.param(
+        "overtaking/database.toml", "DatabaseCommit", id="postgresql", marks=pytest.mark.postgres
+    ),
+    pytest.param("overtaking/posts.toml", "Turn", id="http"),
+]
+
+
+def checked(
+    system: DeclaredSystem, folder: Path, file: str, how: str, point: str = OVERTAKES
+) -> CellResult:
+    """Check the program that works in this way, with its results or its mark at a service."""
+    own = Path(__file__).parents[2]
+    for each in ("examples/outbox", "tests/pipelines/programs"):
+        shutil.copytree(own / each, folder / each)
+    declared = folder / "tests" / "pipelines" / "programs" / file
+    declared.write_text(declared.read_text(encoding="utf-8").replace("HOW", how), encoding="utf-8")
+    return check(system, folder / "reports", declared, point)[point]
+
+
+def held_at(found: CellResult) -> list[tuple[str | None, str | None]]:
+    """Return how the work was held, and at what."""
+    return [(e.how, e.call) for e in told(found, kinds.Work) if e.phase == WorkPhase.HELD]
+
+
+@pytest.mark.parametrize("how", ["pool-by-clock", "batch-by-clock"])
+@pytest.mark.parametrize(("file", "step"), SERVICES)
+def test_a_commit_that_overtakes_the_work_at_a_service_loses_it(
+    system: DeclaredSystem, folder_of_all: Path, file: str, step: str, how: str
+) -> None:
+    """The clock commits what threads are busy with, or what is collected in memory."""
+    found = checked(system, folder_of_all, file, how)
+    assert found.verdict.kind is Kind.BROKEN, found.verdict.reason
+    assert found.verdict.by_fault
+    assert found.plan.target in found.judgement.account.lost
+    assert phases(found) == [
+        WorkPhase.WATCHED,
+        WorkPhase.HELD,
+        WorkPhase.COVERED,
+        WorkPhase.DISCARDED,
+    ]
+    assert held_at(found) == [("frame", step)]
+
+
+@pytest.mark.parametrize("how", ["pool", "batch"])
+@pytest.mark.parametrize(("file", "step"), SERVICES)
+def test_a_position_that_waits_for_the_work_at_a_service_is_kept(
+    system: DeclaredSystem, folder_of_all: Path, file: str, step: str, how: str
+) -> None:
+    """The same, with the commit behind the work: nobody is killed, and nothing is doubled."""
+    found = checked(system, folder_of_all, file, how)
+    assert (found.verdict.kind, found.verdict.fired) == (Kind.KEPT, 1), found.verdict.reason
+    assert str(POSITION_WAITED) in found.verdict.reason
+    assert phases(found) == [WorkPhase.WATCHED, WorkPhase.HELD, WorkPhase.RELEASED]
+    assert held_at(found) == [("frame", step)]
+    assert not found.judgement.account.duplicated
+
+
+@pytest.mark.postgres
+@pytest.mark.strace
+@pytest.mark.parametrize("how", ["before", "behind"])
+def test_a_mark_in_a_database_is_seen(
+    system: DeclaredSystem, folder_of_all: Path, how: str
+) -> None:
+    """A cursor that passes the record before its acknowledgement loses it; one behind waits."""
+    found = checked(system, folder_of_all, "marking/database.toml", how, MARK_OVERTAKES)
+    overtakes = how == "before"
+    assert found.verdict.kind is (Kind.BROKEN if overtakes else Kind.KEPT), found.verdict.reason
+    assert found.judgement.account.lost == ({found.plan.target} if overtakes else set())
+    assert (str(MARK_WAITED) in found.verdict.reason) is not overtakes
+    last = WorkPhase.COVERED if overtakes else WorkPhase.RELEASED
+    assert phases(found) == [WorkPhase.WATCHED, WorkPhase.HELD, last]
