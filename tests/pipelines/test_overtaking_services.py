@@ -31,10 +31,15 @@ pytestmark = [
 ]
 SERVICES = [
     pytest.param(
-        "overtaking/database.toml", "DatabaseCommit", id="postgresql", marks=pytest.mark.postgres
+        "overtaking/database.toml",
+        "DatabaseCommit",
+        "pool",
+        id="postgresql",
+        marks=pytest.mark.postgres,
     ),
-    pytest.param("overtaking/posts.toml", "Turn", id="http"),
+    pytest.param("overtaking/posts.toml", "Turn", "batch", id="http"),
 ]
+"""A declaration, what the wire holds there, and how the program works."""
 
 
 def checked(
@@ -54,13 +59,12 @@ def held_at(found: CellResult) -> list[tuple[str | None, str | None]]:
     return [(e.how, e.call) for e in told(found, kinds.Work) if e.phase == WorkPhase.HELD]
 
 
-@pytest.mark.parametrize("how", ["pool-by-clock", "batch-by-clock"])
-@pytest.mark.parametrize(("file", "step"), SERVICES)
+@pytest.mark.parametrize(("file", "step", "how"), SERVICES)
 def test_a_commit_that_overtakes_the_work_at_a_service_loses_it(
     system: DeclaredSystem, folder_of_all: Path, file: str, step: str, how: str
 ) -> None:
     """The clock commits what threads are busy with, or what is collected in memory."""
-    found = checked(system, folder_of_all, file, how)
+    found = checked(system, folder_of_all, file, f"{how}-by-clock")
     assert found.verdict.kind is Kind.BROKEN, found.verdict.reason
     assert found.verdict.by_fault
     assert found.plan.target in found.judgement.account.lost
@@ -73,8 +77,7 @@ def test_a_commit_that_overtakes_the_work_at_a_service_loses_it(
     assert held_at(found) == [("frame", step)]
 
 
-@pytest.mark.parametrize("how", ["pool", "batch"])
-@pytest.mark.parametrize(("file", "step"), SERVICES)
+@pytest.mark.parametrize(("file", "step", "how"), SERVICES)
 def test_a_position_that_waits_for_the_work_at_a_service_is_kept(
     system: DeclaredSystem, folder_of_all: Path, file: str, step: str, how: str
 ) -> None:
