@@ -9,7 +9,8 @@
 A test's tier follows from what it needs. ``@pytest.mark.rest`` moves one from ``core`` to ``rest``;
 a container's is there anyway. A **slice** is a tenth of ``rest``, cut along *units*: the cells of a
 scenario and seed, a test with its parameters, or a whole module where
-``@pytest.mark.rest(together=True)`` says that its tests share what is dear.
+``@pytest.mark.rest(together=True)`` says that its tests share what is dear. ``together="flink"``:
+the tests of the module that share it have this word, and are a unit.
 """
 
 from __future__ import annotations
@@ -66,7 +67,8 @@ def pytest_configure(config: pytest.Config) -> None:
     """Register the marker."""
     config.addinivalue_line(
         "markers",
-        "rest(together=False): not run by `make test`; with together, the module is one unit",
+        "rest(together=False): not run by `make test`; with together, the module, or its tests of "
+        "this word, are one unit",
     )
 
 
@@ -83,7 +85,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         for item in items
         if tier_of(item) in tiers and number in {None, slice_of(unit_of(item))}
     ]
-    config.hook.pytest_deselected(items=[item for item in items if item not in set(kept)])
+    meant = set(kept)
+    config.hook.pytest_deselected(items=[item for item in items if item not in meant])
     items[:] = kept
 
 
@@ -103,7 +106,11 @@ def unit_of(item: pytest.Item) -> str:
     if cell is not None:  # its semantics may share a death
         return f"{cell.scenario.pipeline}/{cell.scenario.id}"
     mark = item.get_closest_marker(REST)
-    return item.nodeid.partition("::")[0] if mark and mark.kwargs.get("together") else item.nodeid
+    together = mark.kwargs.get("together", False) if mark else False
+    if not together:
+        return item.nodeid
+    module = item.nodeid.partition("::")[0]
+    return module if together is True else f"{module}[{together}]"
 
 
 def slice_of(unit: str) -> int:

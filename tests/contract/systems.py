@@ -142,7 +142,7 @@ def _marks(name: str) -> tuple[pytest.MarkDecorator, ...]:
         return ()
     needs = registry.needed_by(name) if name in systems.SYSTEMS else ("kafka",)
     marks = tuple(getattr(pytest.mark, each) for each in needs)
-    return marks if name in IN_CORE else (*marks, pytest.mark.rest(together=True))
+    return marks if name in IN_CORE else (*marks, pytest.mark.rest(together=name))
 
 
 class FailingHistory(HistoryWriter):

@@ -49,6 +49,13 @@ pytestmark = [pytest.mark.kafka, pytest.mark.rest(together=True)]
 @pytest.mark.parametrize("number", range(40))
 def test_shared(number): pass
 """
+BY_WORD = """
+import pytest
+words = [pytest.param(word, marks=pytest.mark.rest(together=word)) for word in "abcdefghij"]
+@pytest.mark.parametrize("number", range(3))
+@pytest.mark.parametrize("word", words)
+def test_of(word, number): pass
+"""
 
 
 @pytest.fixture
@@ -60,6 +67,7 @@ def project(tmp_path: Path) -> Path:
     )
     (tmp_path / "test_each.py").write_text(TESTS, encoding="utf-8")
     (tmp_path / "test_together.py").write_text(TOGETHER, encoding="utf-8")
+    (tmp_path / "test_words.py").write_text(BY_WORD, encoding="utf-8")
     return tmp_path
 
 
@@ -84,7 +92,7 @@ def session(project: Path, *words: str) -> subprocess.CompletedProcess[str]:
 
 def test_each_test_has_one_tier_and_the_rest_is_ten_slices(project: Path) -> None:
     """What it needs decides, and a mark; a module whose tests are run together is in one slice as a
-    whole.
+    whole, and so are the tests of a word.
     """
     said = session(project, "--collect-only", "-q", "-s").stdout
     found = {
@@ -99,6 +107,12 @@ def test_each_test_has_one_tier_and_the_rest_is_ten_slices(project: Path) -> Non
     assert {tier for name, (tier, _) in found.items() if "[" in name} == {"rest"}
     assert len({number for name, (_, number) in found.items() if "shared" in name}) == 1
     assert len({number for name, (_, number) in found.items() if "long" in name}) > SLICES / 2
+    words = [
+        {number for name, (_, number) in found.items() if name.startswith(f"test_of[{word}-")}
+        for word in "abcdefghij"
+    ]
+    assert {len(slices) for slices in words} == {1}
+    assert len(set.union(*words)) > SLICES / 3
     assert selected(project, "--tier", "core", "--tier", "fast") == ["test_pure", "test_broker"]
     number = found["test_container"][1]
     assert sorted(selected(project, "--slice", str(number))) == sorted(
