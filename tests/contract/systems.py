@@ -238,12 +238,14 @@ class Ground:
         try:
             first = self.play()
             try:
-                first.through("observe")
+                told = {name: first.step(name) for name in STEPS}
             finally:
                 first.close()
         except BaseException:
             self.deployed.close()
             raise
+        self.lines_of_preparing = len(told["prepare"])
+        """How many lines the runner's history has of the preparation of a cell."""
         self._shared = processes()
         self._threads = threads()
         self.semantics = tuple(self.subject.without_fault(0))
