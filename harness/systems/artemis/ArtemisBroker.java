@@ -3,6 +3,7 @@ package lostack;
 import java.io.File;
 import java.io.IOException;
 import java.io.PrintWriter;
+import java.lang.reflect.Field;
 import java.nio.ByteBuffer;
 import java.nio.file.Files;
 import java.nio.file.NoSuchFileException;
@@ -27,6 +28,7 @@ import org.apache.activemq.artemis.api.core.RoutingType;
 import org.apache.activemq.artemis.api.core.SimpleString;
 import org.apache.activemq.artemis.core.config.impl.ConfigurationImpl;
 import org.apache.activemq.artemis.core.persistence.impl.journal.JournalRecordIds;
+import org.apache.activemq.artemis.core.remoting.impl.AbstractAcceptor;
 import org.apache.activemq.artemis.core.server.JournalType;
 import org.apache.activemq.artemis.core.server.Queue;
 import org.apache.activemq.artemis.core.server.ServerSession;
@@ -35,6 +37,7 @@ import org.apache.activemq.artemis.core.server.plugin.ActiveMQServerMessagePlugi
 import org.apache.activemq.artemis.core.settings.impl.AddressSettings;
 import org.apache.activemq.artemis.core.transaction.Transaction;
 import org.apache.activemq.artemis.spi.core.protocol.MessagePersister;
+import org.apache.activemq.artemis.spi.core.remoting.Acceptor;
 
 /** A broker of ActiveMQ Artemis. */
 public final class ArtemisBroker implements Queues {
@@ -43,6 +46,7 @@ public final class ArtemisBroker implements Queues {
     /** What the configuration says of itself where it does not know a setting, or not its value. */
     private static final String REFUSED = "\"errors\":[{";
     private static final String NAMED = "ID:";
+    private static final String OPENWIRE = "OPENWIRE";
     private static final SimpleString OPENWIRE_NAME = SimpleString.of("__HDR_MESSAGE_ID");
     /** How long a distributed transaction may stay open that is not prepared: a client over OpenWire cannot say so itself. */
     private static final long UNPREPARED_MS = 10_000;
@@ -91,6 +95,21 @@ public final class ArtemisBroker implements Queues {
         server = new ActiveMQServerImpl(settings);
         server.start();
         server.waitForActivation(1, TimeUnit.MINUTES);
+        for (Acceptor acceptor : server.getRemotingService().getAcceptors().values()) {
+            Object openWire = ((AbstractAcceptor) acceptor).getProtocolMap().get(OPENWIRE);
+            if (openWire != null) {
+                loosen(openWire);
+                acceptor.start();
+            }
+        }
+    }
+
+    /** Let OpenWire decline tight encoding, which the wire cannot read. Artemis has no setting for that. */
+    private static void loosen(Object manager) throws ReflectiveOperationException {
+        Field field = manager.getClass().getDeclaredField("wireFactory");
+        field.setAccessible(true);
+        Object formats = field.get(manager);
+        formats.getClass().getMethod("setTightEncodingEnabled", boolean.class).invoke(formats, false);
     }
 
     private String folder(String name) {

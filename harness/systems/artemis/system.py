@@ -14,7 +14,8 @@ CONNECTORS: Final = {
     # a client without heart-beats may be silent for a week
     "stomp": "tcp://{host}:{port}?protocols=STOMP&anycastPrefix=/queue/&connectionTtl=604800000&useEpoll=false&useKQueue=false",
     "core": "tcp://{host}:{port}?protocols=CORE&useEpoll=false&useKQueue=false",
-    "openwire": "tcp://{host}:{port}?protocols=OPENWIRE&supportAdvisory=false&useEpoll=false&useKQueue=false",
+    # ArtemisBroker.java starts it, when it has set what Artemis has no setting for
+    "openwire": "tcp://{host}:{port}?protocols=OPENWIRE&supportAdvisory=false&useEpoll=false&useKQueue=false&autoStart=false",
     "amqp": "tcp://{host}:{port}?protocols=AMQP&useEpoll=false&useKQueue=false",
 }
 ARTEMIS: Final = Product(
