@@ -5,6 +5,7 @@ import java.io.IOException;
 import java.io.PrintWriter;
 import java.lang.reflect.Field;
 import java.nio.ByteBuffer;
+import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.NoSuchFileException;
 import java.util.Arrays;
@@ -226,6 +227,10 @@ public final class ArtemisBroker implements Queues {
     private static String body(Message message) {
         ICoreMessage core = message.toCore();
         ActiveMQBuffer buffer = core.getReadOnlyBodyBuffer();
+        if (core.getType() == Message.TEXT_TYPE) {
+            SimpleString text = buffer.readNullableSimpleString();
+            return Base64.getEncoder().encodeToString(String.valueOf(text).getBytes(StandardCharsets.UTF_8));
+        }
         byte[] bytes = new byte[buffer.readableBytes()];
         buffer.readBytes(bytes);
         return Base64.getEncoder().encodeToString(bytes);
