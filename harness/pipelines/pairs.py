@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final, cast
 
 from harness.controls import OnWire
 from harness.faults import Answer, Drop, Kill, Terminate, Twice
@@ -22,6 +22,7 @@ from harness.wire.rules import Direction, How
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
+    from harness.controls import InjectableOnWire
     from harness.model.scenario import Fault, Role
     from harness.pipelines.declaration import Pipeline
     from harness.pipelines.dialects import Dialect
@@ -54,9 +55,9 @@ def _then_killed(first: Answer | Drop, again: OnWire) -> Twice:
     return Twice(first, _kill(replace(again, since=first.at)))
 
 
-def _kill(at: OnWire) -> Any:
+def _kill(at: OnWire) -> InjectableOnWire:
     """Return a death at a step on the wire: its class has other triggers, too."""
-    return Kill(at, (at.role,), held=How.DISCARD)
+    return cast("InjectableOnWire", Kill(at, (at.role,), held=How.DISCARD))
 
 
 def _killed_twice(at: OnWire, _: Dialect) -> Fault:
