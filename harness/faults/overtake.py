@@ -87,7 +87,7 @@ class MarkOvertakesAcknowledgement:
     """A producer's request with the target, or the end of its transaction, is held for ``within_s``
     (seconds). ``sends``: the request with which the producer sends.
 
-    If the producer saves anything meanwhile, the producer is killed and the request is discarded;
+    If the producer has saved anything by then, the producer is killed and the request is discarded;
     else the request is released. ``unseen``: the servers at which nobody sees what it saves. Where
     it has such servers, a request that is released proves nothing.
     """

@@ -39,9 +39,9 @@ BECAUSE: Final = (
 )
 MARK_OVERTAKES: Final = "mark-overtakes-acknowledgement"
 MARK_BECAUSE: Final = (
-    "The producer's request with the record is held. If the producer saves anything meanwhile, "
-    "such as the mark that the record is sent, it is killed and the request never arrives; if not, "
-    "the request goes on."
+    "The producer's request with the record is held. If the producer has saved anything, such as "
+    "the mark that the record is sent, it is killed and the request never arrives; if not, the "
+    "request goes on."
 )
 FEW: Final = 4
 """A stage that writes into at most so many files writes into the same ones again: a database has

@@ -116,25 +116,32 @@ def test_a_fault_that_holds_nothing_proves_nothing(system: DeclaredSystem, tmp_p
     assert found.judgement.account.counts["recorded"] == found.plan.offered
 
 
+@pytest.mark.parametrize("how", ["before", "first"])
 def test_a_mark_that_overtakes_the_acknowledgement_loses_the_record(
-    system: DeclaredSystem, tmp_path: Path
+    system: DeclaredSystem, tmp_path: Path, how: str
 ) -> None:
-    """The cursor passes the record when it is handed to the client."""
-    found = checked(system, tmp_path, "before", "marking", MARK_OVERTAKES)
+    """The cursor passes the record when it is handed to the client, or before that. In each case it
+    may be saved when the request comes to the wire, and was kept then.
+    """
+    found = checked(system, tmp_path, how, "marking", MARK_OVERTAKES)
     assert found.verdict.kind is Kind.BROKEN, found.verdict.reason
     assert found.verdict.by_fault
     assert found.judgement.account.lost == {found.plan.target}
     assert phases(found) == [WorkPhase.WATCHED, WorkPhase.HELD, WorkPhase.COVERED]
 
 
+@pytest.mark.parametrize(("how", "last"), [("behind", "covered"), ("never", "released")])
 def test_a_mark_that_waits_for_the_acknowledgement_is_kept(
-    system: DeclaredSystem, tmp_path: Path
+    system: DeclaredSystem, tmp_path: Path, how: str, last: str
 ) -> None:
-    """Nothing is saved while the request is held, and nobody is killed."""
-    found = checked(system, tmp_path, "behind", "marking", MARK_OVERTAKES)
+    """Who saves marks is killed, for the mark of this record may be among them; it sends the record
+    again. Who saves nothing is not.
+    """
+    found = checked(system, tmp_path, how, "marking", MARK_OVERTAKES)
     assert (found.verdict.kind, found.verdict.fired) == (Kind.KEPT, 1), found.verdict.reason
-    assert str(MARK_WAITED) in found.verdict.reason
-    assert phases(found) == [WorkPhase.WATCHED, WorkPhase.HELD, WorkPhase.RELEASED]
+    assert phases(found) == [WorkPhase.WATCHED, WorkPhase.HELD, last]
+    sign = MARK_WAITED if how == "never" else "sent-again"
+    assert str(sign) in found.verdict.reason
     assert not found.judgement.account.duplicated
 
 
@@ -149,9 +156,8 @@ def test_a_mark_past_the_wire_is_not_tried(system: DeclaredSystem, tmp_path: Pat
     with socket.create_server(("127.0.0.1", 0)) as server:
         at = server.getsockname()
         beside = f"import socket\n\nbeside = socket.create_connection({at})\n"
-        text = program.read_text(encoding="utf-8")
-        program.write_text(beside + text.replace("        save(number)\n", "        pass\n"))
-        file.write_text(file.read_text(encoding="utf-8").replace("HOW", "behind"))
+        program.write_text(beside + program.read_text(encoding="utf-8"))
+        file.write_text(file.read_text(encoding="utf-8").replace("HOW", "never"))
         found = check(system, tmp_path / "reports", file, MARK_OVERTAKES)[MARK_OVERTAKES]
     said = f"the producer speaks past the wire, and a mark at 127.0.0.1:{at[1]} cannot be seen"
     assert (found.verdict.kind, found.verdict.reason) == (Kind.VOID, f"not tried: {said}")

@@ -256,12 +256,12 @@ class MarksInSource(SavedMarks):
                 self._controls.resolve(hit.held, How.RELEASE)
 
     def await_saved(self, hold: str | None, within_s: float) -> bool:
-        """Wait ``within_s`` seconds. Return whether the producer has done a durable write, or one
-        into a file since its request was held; or has been answered a record or a position, on
-        another connection to the broker, or a commit or a turn at a service; or has answered
-        lostack's POST of the target.
+        """Wait ``within_s`` seconds. Return whether the producer has saved anything since its first
+        request: by a durable write, or one into a file; at a service, or at the broker on another
+        connection; or by its answer to lostack's POST of the target.
 
-        It is looked at for the whole time: the first write need not be the mark.
+        A mark may be saved before the request has left the client, and nobody can tell it from the
+        mark of the record before. The wait lets one that comes with the request be saved whole.
 
         Raises:
             StageError: the producer ended by itself.
@@ -297,48 +297,36 @@ class MarksInSource(SavedMarks):
         return [e for e in rules if e.phase == RulePhase.HIT and e.rule in (FIRST, "fault")]
 
     def _saved(self, stage: CommandNode) -> str | None:
-        """Say what was saved since the request was held; ``None``: nothing."""
+        """Say what was saved; ``None``: nothing."""
         if self._feed.has_taken_over(self._scene.load.target.id):
             return "answer to the POST"
-        since = max((e.w for e in self._hits() if e.rule == "fault"), default=0)
         writes = () if stage.tracer.tracing is None else stage.tracer.tracing.writes()
-        late = (each for each in writes if each.at_ns >= since and (each.result or "").isdecimal())
+        done = (each for each in writes if (each.result or "").isdecimal())
         log = str(stage.command.log.resolve())
-        saved = (each for each in late if log not in each.files)
+        saved = (each for each in done if log not in each.files)
         found = next((f"{each.call} {' '.join(each.files)}" for each in saved), None)
         return found or self._stored()
 
     def _stored(self) -> str | None:
-        """Say what the broker has stored for the producer since the request was held, or what a
-        service has answered. Answers on the held connection are about earlier records.
+        """Say what a service has answered the producer since its first request, or what the broker
+        has stored for it. Answers on the held connection are about earlier records.
         """
-        hit = next((e for e in reversed(self._hits()) if e.rule == "fault"), None)
-        if hit is None:
+        hits = self._hits()
+        held = next((e for e in reversed(hits) if e.rule == "fault"), None)
+        if held is None:
             return None
+        since = min((e.t for e in hits if e.rule == FIRST), default=held.t)
         labels = self._scene.pipeline.dialect.stores | STEPS.keys()
         late = (
             e
             for e in self._scene.so_far.of(kinds.Frame)
-            if (e.role, e.dir) == (hit.role, Direction.RESPONSE)
+            if (e.role, e.dir) == (held.role, Direction.RESPONSE)
             and e.api in labels
-            and e.t >= hit.t
-            and e.conn != hit.conn
+            and e.t >= since
+            and e.conn != held.conn
             and not e.error
         )
         return next((f"{e.api} at {e.node}" for e in late), None)
-
-    def _said(self, since: int) -> kinds.Frame | None:
-        """Return what a service has answered the producer: its first commit, or else turn."""
-        answers = [
-            e
-            for e in self._scene.so_far.of(kinds.Frame)
-            if e.api in STEPS
-            and e.dir == Direction.RESPONSE
-            and not e.error
-            and e.role == str(self._node.role)
-            and e.t >= since
-        ]
-        return min(answers, key=lambda e: [*STEPS].index(str(e.api)), default=None)
 
     def _say(self, phase: WorkPhase, **fields: object) -> None:
         self._scene.history.write(kinds.WORK, role=self._node.name, phase=phase, **fields)

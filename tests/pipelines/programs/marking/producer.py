@@ -1,7 +1,8 @@
 """Send each line of a file, and remember how many are sent. Knows nothing of lostack.
 
 ``producer.py HOW INPUT CURSOR``: ``behind`` saves the cursor behind the acknowledgement, ``before``
-as soon as the record is handed to the client. ``CURSOR`` is a file, or a PostgreSQL database.
+as soon as the record is handed to the client, ``first`` before that; ``never`` saves none.
+``CURSOR`` is a file, or a PostgreSQL database.
 """
 
 import json
@@ -59,6 +60,8 @@ done = load()
 for number, line in enumerate(lines.read_text().splitlines(), start=1):
     if number <= done:
         continue
+    if how == "first":
+        save(number)
     sent = producer.send("orders", line.encode(), key=json.loads(line)["customer"].encode())
     if how == "before":
         save(number)
