@@ -137,6 +137,14 @@ def test_settings_of_topics_reach_the_broker_that_makes_them(tmp_path: Path) -> 
     wrong: Any = Refusing(InvalidConfigurationError("Unknown topic config name:\n max.bytes"))
     with pytest.raises(CellFailure, match=r"topic_settings: the broker refuses them: .*max\.bytes"):
         create(wrong, {"orders": 3}, settings)
+    answer = (
+        "[Error 40] InvalidConfigurationError: Request 'CreateTopicsRequest()' failed with "
+        "response 'CreateTopicsResponse(topics=[CreatableTopicResult(name='orders', error_code=40, "
+        "error_message=\"Unknown topic config name: it's\", configs=[])])'."
+    )
+    with pytest.raises(CellFailure) as refused:
+        create(Refusing(InvalidConfigurationError(answer)), {"orders": 3}, settings)  # type: ignore[arg-type]
+    assert str(refused.value).endswith("refuses them: Unknown topic config name: it's")
     for wrong_one, said in {
         "retention.ms = 5": r"'retention' is a table, and no topic: name one of topics \(or",
         "max.message.bytes = 1": r"topic_settings: max: 'message' is a table: write a name with d",

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Final, Protocol
 
 from kafka.errors import InvalidConfigurationError, PolicyViolationError
@@ -27,6 +28,8 @@ if TYPE_CHECKING:
     from harness.wire.control import WireControl
 
 CLEAN_S = 20.0
+REFUSAL: Final = re.compile(r"\berror_message=(?P<quote>['\"])(?P<text>.+?)(?P=quote)")
+"""What the broker says of the topic that it does not make, in the client's words."""
 OBSERVERS_CLIENT: Final = "kafka-python"
 """The client with which lostack itself reads the logs at rest."""
 OBSERVER: Final = f"observer ({OBSERVERS_CLIENT})"
@@ -189,8 +192,10 @@ def create(
     try:
         observer.create_topics(wanted, replicas=replicas)
     except (InvalidConfigurationError, PolicyViolationError) as error:
+        text = " ".join(str(error).split())  # the client shows the whole answer
+        said = REFUSAL.search(text)
         raise CellFailure(
-            f"topic_settings: the broker refuses them: {' '.join(str(error).split())}"
+            f"topic_settings: the broker refuses them: {said['text'] if said else text}"
         ) from error
 
 
