@@ -5,6 +5,7 @@ verdict is about.
 from __future__ import annotations
 
 import dataclasses
+import functools
 import hashlib
 import random
 from dataclasses import dataclass
@@ -182,9 +183,11 @@ def middle_of(count: int) -> tuple[int, int]:
     return third, max(2 * third, third + 1)
 
 
+@functools.lru_cache(maxsize=4)
 def make_load(*, seed: int, salt: str, count: int, unit: int) -> Load:
     """Draw a load: keys, filler sizes, jitter and the target all depend on the seed.
 
+    The last few are kept, because whoever plans, runs and tells a cell asks for its load.
     The target is in the middle third, and a record after its unit has the same key. So later
     records in the target's partition show where a restarted consumer resumed.
     """

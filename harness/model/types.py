@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import types
 from typing import TYPE_CHECKING, Any, Union, get_args, get_origin, get_type_hints
 
@@ -32,7 +33,8 @@ def misfit(value: object, hint: Any, name: str = "") -> str | None:
 def _inside(value: object, inner: tuple[object, ...], name: str) -> str | None:
     """Look into what holds other values."""
     if dataclasses.is_dataclass(value):
-        hints = get_type_hints(type(value))
+        kind: type = type(value)
+        hints = _hints_of(kind)
         return _first(misfit(getattr(value, field), hint, field) for field, hint in hints.items())
     if isinstance(value, dict) and inner:
         return _first(
@@ -43,6 +45,12 @@ def _inside(value: object, inner: tuple[object, ...], name: str) -> str | None:
     if isinstance(value, tuple | frozenset) and inner:
         return _first(misfit(part, inner[0], name) for part in value)
     return None
+
+
+@functools.cache
+def _hints_of(kind: type) -> dict[str, Any]:
+    """Return the types of a dataclass's fields; to look them up is dear."""
+    return get_type_hints(kind)
 
 
 def _first(found: Iterable[str | None]) -> str | None:
