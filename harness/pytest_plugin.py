@@ -2,8 +2,8 @@
 
 A test that takes the fixture ``lostack_cell`` is called once for each cell. ``lostack_check(cell)``
 fails the test, with the reason, if the cell is not green. The first test that needs a result starts
-one run of all selected cells, several at a time; under pytest-xdist every worker runs its cells one
-by one.
+one run of all selected cells, several at a time. Under pytest-xdist every worker runs its cells one
+by one; with ``--dist loadfile`` one worker has all cells of a file, and runs them as one run.
 
 Options: ``--lostack-system NAME``, ``--lostack-runtime NAME``, ``--lostack-client NAME``,
 ``--lostack-seed N`` (may be repeated), ``--lostack-records N``, ``--lostack-jobs N``,
@@ -18,7 +18,7 @@ import os
 import sys
 import warnings
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -41,6 +41,9 @@ if TYPE_CHECKING:
 __all__ = ["lostack_deliveries", "lostack_delivery", "lostack_kafka"]
 RESULT = pytest.StashKey["CellResult"]()
 _CELL = "lostack_cell"
+_DIST = "lostack_dist"
+"""Under what name pytest-xdist tells its workers how it distributes tests."""
+_BY_FILE = "loadfile"
 _BASELINE = "baseline"
 """The name of the property that marks a case whose cell is in the baseline."""
 
@@ -107,6 +110,12 @@ def pytest_configure(config: pytest.Config) -> None:
         f"{MARK}(file): the declared pipeline of a test that takes lostack_delivery",
     ):
         config.addinivalue_line("markers", line)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_configure_node(node: Any) -> None:
+    """Tell a worker of pytest-xdist how tests are distributed."""
+    node.workerinput[_DIST] = node.config.getoption("dist")
 
 
 def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Collector | None:
@@ -195,7 +204,13 @@ class Results:
 
     def __init__(self, request: pytest.FixtureRequest) -> None:
         self._config = request.config
-        cells = [cell for item in request.session.items if (cell := _cell_of(item))]
+        found = [
+            (cell, item.nodeid.partition("::")[0])
+            for item in request.session.items
+            if (cell := _cell_of(item))
+        ]
+        self._files = {cell.id: file for cell, file in found}
+        cells = [cell for cell, _ in found]
         self._selected = [cell for cell in cells if _applies(cell)]
         self._others = [cell for cell in cells if not _applies(cell)]
         self._found: dict[str, CellResult] = {}
@@ -204,13 +219,21 @@ class Results:
     def of(self, cell: Cell) -> CellResult:
         """Return the result of a cell. Fails the test if the run ended before the cell ran."""
         if cell.id not in self._found:
-            alone = hasattr(
-                self._config, "workerinput"
-            )  # a worker of pytest-xdist; its environment has children, too
-            self._run([cell] if alone else [c for c in self._selected if c.id not in self._found])
+            self._run([c for c in self._with(cell) if c.id not in self._found])
         if cell.id not in self._found:
             pytest.fail("the run ended before this cell", pytrace=False)
         return self._found[cell.id]
+
+    def _with(self, cell: Cell) -> list[Cell]:
+        """Return the cells that run together with a cell: those that no other worker of
+        pytest-xdist has.
+        """
+        told = getattr(self._config, "workerinput", None)
+        if told is None:
+            return self._selected
+        if told.get(_DIST) != _BY_FILE:
+            return [cell]
+        return [c for c in self._selected if self._files[c.id] == self._files[cell.id]]
 
     def _run(self, cells: list[Cell]) -> None:
         from harness.matrix.progress import make_progress  # noqa: PLC0415
