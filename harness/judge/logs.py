@@ -10,7 +10,6 @@ from collections import defaultdict
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from harness.judge.producers import passed_open, producers, unsettled
-from harness.judge.readers import Readers
 from harness.model import events as kinds
 from harness.model.prediction import examples
 from harness.model.states import Hop, LastHop
@@ -19,6 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 
     from harness.judge.producers import Appended, Producer
+    from harness.judge.readers import Readers
     from harness.model.history import History
     from harness.model.plan import Plan
 
@@ -33,9 +33,8 @@ MOST: Final = 3
 """How many findings of a kind a reason names."""
 
 
-def broken_log(plan: Plan, history: History) -> str | None:
+def broken_log(plan: Plan, history: History, readers: Readers) -> str | None:
     """Say what the log did that no sound log does, or return ``None``."""
-    readers = Readers(history.events)
     found = [list(check(plan, history, readers)) for check in _CHECKS]
     said = [
         "; ".join((*each[:MOST], *((f"and {len(each) - MOST} more",) if len(each) > MOST else ())))

@@ -69,7 +69,7 @@ class Readers:
         """Return when an event was, counted from the beginning of the history."""
         return f"at {(event.t - self.first) / 1e9:.3f} s"
 
-    def undead(self) -> list[tuple[kinds.Stored, str]]:
+    def read_aborted(self) -> list[tuple[kinds.Stored, str]]:
         """Return the aborted copies of logs that were given away, each with who got it.
 
         A reader of committed records got it, by the wire; or the sink has a result that was made
@@ -124,9 +124,9 @@ def _of_one_epoch(one: kinds.OfCopy, other: kinds.OfCopy) -> bool:
     return one.epoch == other.epoch or one.epoch in unknown or other.epoch in unknown
 
 
-def told_of(undead: Collection[tuple[kinds.Stored, str]], most: int = 3) -> Iterator[str]:
+def told_of(read: Collection[tuple[kinds.Stored, str]], most: int = 3) -> Iterator[str]:
     """Yield a sentence for each of the first aborted copies that were given away."""
-    for copy, who in list(undead)[:most]:
+    for copy, who in list(read)[:most]:
         yield (
             f"the aborted copy of {copy.record} in {copy.topic}/{copy.partition} at {copy.offset} "
             f"{who}"

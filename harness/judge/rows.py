@@ -62,13 +62,14 @@ class Rows:
     ``offered``: by record, its line. ``stored``: every copy of an offered record that a broker has,
     or is known to have had; ``in_topic``: those between producer and consumer. ``results``: every
     row of the sink that is of an offered record. ``aside``: how many copies of each record are dead
-    letters. ``undead``: how many aborted copies of offered records were given away all the same.
-    ``events``: all events.
+    letters. ``readers``: what the readers were given. ``read_aborted``: how many aborted copies of
+    offered records were given away all the same. ``events``: all events.
     """
 
     def __init__(self, events: Iterable[Event]) -> None:
         events = tuple(events)
-        self.undead = len(Readers(events).undead())
+        self.readers = Readers(events)
+        self.read_aborted = len(self.readers.read_aborted())
         self.events = events
         self._of: dict[type[Event], list[Row]] = defaultdict(list)
         for event in sorted(filter(_is_read, events), key=lambda event: event.t):

@@ -61,7 +61,7 @@ def resurrected(rows: Rows) -> int:
         row for row in rows.of(kinds.Refused) if doubts.get(row.record, row.t) >= row.t
     )
     visible = (row for row in rows.stored if row.visible)
-    return rows.undead + rows.copies.count(
+    return rows.read_aborted + rows.copies.count(
         row for row in visible if transaction_of(row) in undone or attempt_of(row) in clear
     )
 

@@ -25,7 +25,7 @@ from harness.judge.course import Course
 from harness.judge.guarantees import Guarantees
 from harness.judge.logs import broken_log, went_elsewhere
 from harness.judge.movement import Movement, copies_between, counted, movement_of
-from harness.judge.readers import Readers, told_of
+from harness.judge.readers import told_of
 from harness.judge.rows import Rows
 from harness.judge.signs import Signs, common_signs
 from harness.model import events as kinds
@@ -39,6 +39,7 @@ if TYPE_CHECKING:
 
     from harness.judge.accounting import Account
     from harness.judge.proof import Knowledge
+    from harness.judge.readers import Readers
     from harness.model.plan import Plan
 
 UNSURE = ("patience", "learnt")
@@ -152,7 +153,7 @@ def judge(plan: Plan, history: History, knowledge: Knowledge) -> Judgement:
         for name, tell in knowledge.details.items()
         if (detail := tell(history)) is not None
     }
-    verdict = _verdict(plan, history, found, signs, knowledge)
+    verdict = _verdict(plan, history, found, signs, knowledge, readers=rows.readers)
     return Judgement(
         plan,
         found,
@@ -171,7 +172,13 @@ def signs_of(rows: Rows, history: History, knowledge: Knowledge) -> Signs:
 
 
 def _verdict(
-    plan: Plan, history: History, found: Account, signs: Signs, knowledge: Knowledge
+    plan: Plan,
+    history: History,
+    found: Account,
+    signs: Signs,
+    knowledge: Knowledge,
+    *,
+    readers: Readers,
 ) -> Verdict:
     """Apply the rules in their order; the first that matches is the verdict."""
     course = Course(plan, history, found, signs, knowledge)
@@ -188,7 +195,7 @@ def _verdict(
         if plan.stands
         else course.stuck() or course.unrest() or course.unhealthy_after()
     )
-    wrong = None if blind else broken_log(plan, history)
+    wrong = None if blind else broken_log(plan, history, readers)
     guarantees = Guarantees(plan, history)
     unsound = blind or objection or moving or wrong
     as_predicted = (
@@ -196,7 +203,7 @@ def _verdict(
     )
 
     def forbidden() -> str | None:
-        return _forbidden(plan, history, found)
+        return _forbidden(plan, history, found, readers)
 
     def lost() -> str | None:
         return _lost(plan, history, found, course.drain) if course.drained() else None
@@ -223,7 +230,7 @@ def _verdict(
         if reason is not None:
             if kind is Kind.BROKEN:
                 beside = (contradiction, None if objection else course.unhealthy_after())
-                kind, reason = _astray(kind, reason, objection, control=plan.control)
+                kind, reason = _of_another_cause(kind, reason, objection, control=plan.control)
                 reason = "; ".join(text for text in (reason, *beside) if text)
             elif kind is Kind.VOID:
                 reason = "; ".join(
@@ -244,9 +251,11 @@ def _verdict(
     )
 
 
-def _astray(kind: Kind, reason: str, objection: str | None, *, control: bool) -> tuple[Kind, str]:
-    """Return the verdict and the reason of a broken promise in a run that proves nothing about its
-    fault (``objection``).
+def _of_another_cause(
+    kind: Kind, reason: str, objection: str | None, *, control: bool
+) -> tuple[Kind, str]:
+    """Return the verdict and the reason of a broken promise. ``objection``: why the run proves
+    nothing about its fault; ``None``: it does, and both stay as they are.
 
     A control's promise is broken by nature, so without its fault that is no finding.
     """
@@ -257,7 +266,7 @@ def _astray(kind: Kind, reason: str, objection: str | None, *, control: bool) ->
     return kind, f"though not by this fault ({objection}): {reason}"
 
 
-def _forbidden(plan: Plan, history: History, found: Account) -> str | None:
+def _forbidden(plan: Plan, history: History, found: Account, readers: Readers) -> str | None:
     """Name the forbidden anomaly, other than loss, that was seen."""
     for anomaly in (Anomaly.DUPLICATED, Anomaly.PHANTOM, Anomaly.RESURRECTED, Anomaly.TORN):
         count = found.counts[anomaly]
@@ -269,10 +278,8 @@ def _forbidden(plan: Plan, history: History, found: Account) -> str | None:
                 if anomaly is Anomaly.PHANTOM and (text := _never_offered(history)) is not None
                 else ""
             )
-            undead = (
-                told_of(Readers(history.events).undead()) if anomaly is Anomaly.RESURRECTED else ()
-            )
-            return "; ".join((f"{count} {anomaly}{shown}, which {plan.semantic} forbids", *undead))
+            read = told_of(readers.read_aborted()) if anomaly is Anomaly.RESURRECTED else ()
+            return "; ".join((f"{count} {anomaly}{shown}, which {plan.semantic} forbids", *read))
     return None
 
 

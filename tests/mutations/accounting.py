@@ -169,10 +169,10 @@ def nothing_is_resurrected() -> None:
 def nothing_aborted_is_given_away() -> None:
     """What was aborted, and is recorded or was delivered, does not count."""
 
-    def dead(cell: Rows) -> None:
-        cell.undead = 0
+    def unread(cell: Rows) -> None:
+        cell.read_aborted = 0
 
-    rows(dead)
+    rows(unread)
 
 
 @mutation({golden("broken-by-tearing"): "Kind.KEPT"})

@@ -140,7 +140,10 @@ class CellContainers(Containers):
         volume = self._volume
         size = sum(file.stat().st_size for file in volume.rglob("*") if file.is_file())
         for each in volume.iterdir():
-            shutil.rmtree(each) if each.is_dir() else each.unlink()
+            if each.is_dir():
+                shutil.rmtree(each)
+            else:
+                each.unlink()
         self.scene.history.write(
             kinds.FAULT,
             phase="forgot",
