@@ -164,7 +164,9 @@ class Awaited(Target, Protocol):
 class Controls(Protocol):
     """The running cell, as a fault sees it."""
 
-    load: Load
+    @property
+    def load(self) -> Load:
+        """The records of the cell."""
 
     def arm(self, trigger: Trigger, act: Rule | Stop) -> None:
         """Arm a trigger: one on the wire with a rule, one in a program with the way in which it

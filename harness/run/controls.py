@@ -16,7 +16,7 @@ from harness.controls import Fired, InProgram, NotFiredError, OnWire, Stop
 from harness.faults.triggers import rule_at
 from harness.model import events as kinds
 from harness.model.events import FaultPhase, RulePhase
-from harness.model.history import HISTORY, SUFFIX
+from harness.model.history import SUFFIX
 from harness.model.waiting import WaitTimeoutError, wait_until
 from harness.run.drain import Idle
 from harness.wire.rules import Action, How
@@ -27,9 +27,8 @@ if TYPE_CHECKING:
 
     from harness.controls import AtWrite, Target, Trigger
     from harness.model.cell import Cell, Load
-    from harness.model.history import HistoryWriter
     from harness.model.scenario import Role
-    from harness.model.tail import SoFar
+    from harness.run.scene import CellScene
     from harness.wire.control import WireControl
     from harness.wire.rules import Rule
 
@@ -132,12 +131,8 @@ class FaultState:
 class WireControls:
     """The controls of one cell, for its fault. Implements :class:`harness.controls.Controls`."""
 
-    cell: Cell
-    load: Load
+    scene: CellScene
     wire: WireControl
-    directory: Path
-    history: HistoryWriter
-    so_far: SoFar
     nodes: Nodes
     watching: Watching
     abilities: Mapping[type, object] = field(default_factory=dict)
@@ -161,6 +156,16 @@ class WireControls:
     def __post_init__(self) -> None:
         made = {kind: make(self) for kind, make in self.through.items()}
         self.abilities = {**self.abilities, **made}
+
+    @property
+    def cell(self) -> Cell:
+        """The cell."""
+        return self.scene.cell
+
+    @property
+    def load(self) -> Load:
+        """The records of the cell."""
+        return self.scene.load
 
     @property
     def has_fired(self) -> bool:
@@ -261,7 +266,9 @@ class WireControls:
     def say(self, phase: str, **fields: object) -> None:
         """Write a ``fault`` event."""
         self.state.has_fired |= phase == FaultPhase.FIRED
-        self.history.write(kinds.FAULT, phase=phase, fault=self.cell.scenario.fault.id, **fields)
+        self.scene.history.write(
+            kinds.FAULT, phase=phase, fault=self.cell.scenario.fault.id, **fields
+        )
 
     def settle(self) -> None:
         """Wait until the reading stages have passed everything that is visible now."""
@@ -337,13 +344,13 @@ class WireControls:
 
     @property
     def _failpoints(self) -> Path:
-        return self.directory / "failpoints"
+        return self.scene.failpoints
 
     def _arm_failpoint(self, trigger: InProgram, stop: Stop) -> None:
         if stop is Stop.HOLD:
             self._held[trigger] = HELD_PROGRAM + trigger.name
         action, more = self.nodes.arm(trigger, stop)
-        history = self.directory / HISTORY / f"failpoint{SUFFIX}"
+        history = self.scene.history_folder / f"failpoint{SUFFIX}"
         of = {"record": self.load.target.id, **more}
         failpoint.arm(
             self._failpoints, trigger.name, action=action, history=history, cell=self.cell.id, **of
@@ -355,7 +362,7 @@ class WireControls:
         """
 
         def calm() -> bool:
-            said = (e.t for e in self.so_far.of(kinds.Frame) if is_meant(e))
+            said = (e.t for e in self.scene.so_far.of(kinds.Frame) if is_meant(e))
             return time.monotonic_ns() - max(said, default=0) > CALM_S * 1e9
 
         def is_meant(frame: kinds.Frame) -> bool:
@@ -427,7 +434,9 @@ class WireControls:
         """
         rule = self._rule_of[trigger]
         hits = [
-            e for e in self.so_far.of(kinds.Rule) if e.rule == rule and e.phase == RulePhase.HIT
+            e
+            for e in self.scene.so_far.of(kinds.Rule)
+            if e.rule == rule and e.phase == RulePhase.HIT
         ]
         if len(hits) == self._taken[rule]:
             self.wire.check()

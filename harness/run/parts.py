@@ -32,6 +32,10 @@ class Stages(Protocol):
         """Do preparations that take long. Called when records flow, for stages that start later."""
 
 
+class StagesPart(Part, Stages, Protocol):
+    """The processes that read, as a part of the ground."""
+
+
 class Feed(Protocol):
     """Feeds records into the pipeline."""
 

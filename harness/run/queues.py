@@ -505,12 +505,8 @@ def parts_of(
         feed=producing,
         stages=reading,
         controls=WireControls(
-            cell,
-            scene.load,
+            scene,
             broker.wire,
-            directory,
-            history,
-            scene.so_far,
             nodes,
             watching,
             abilities(queue),

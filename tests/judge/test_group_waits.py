@@ -265,9 +265,7 @@ def test_each_hit_of_a_rule_is_taken_once(scene: Scene, members: tuple[StageNode
     wire, nodes = Wire(), CellNodes(scene, lambda: members, {})
     at_rest = Watching(lambda: 0, lambda: True, lambda: True, idle_s=0)
     spoken: Any = wire
-    controls = WireControls(
-        CELL, scene.load, spoken, scene.directory, scene.history, scene.so_far, nodes, at_rest
-    )
+    controls = WireControls(scene, spoken, nodes, at_rest)
     controls.arm(trigger, rule_at(trigger, Action.HOLD))
     [(cell, rule)] = wire.armed
     assert (cell, rule.record, rule.role) == (CELL.id, target, "processor")

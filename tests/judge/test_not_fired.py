@@ -16,6 +16,7 @@ from harness.model.scenario import Role
 from harness.model.waiting import WaitTimeoutError
 from harness.run import controls, drain
 from harness.run.controls import FIRE_S, IDLE_S, UNSETTLED_S, Watching, WireControls
+from harness.run.scene import CellScene
 from harness.systems.kafka.parts import UNANSWERED
 from tests.judge.scenes import CELL, Kept
 
@@ -81,7 +82,7 @@ def wait(
     nodes: Any = SimpleNamespace(standing=lambda _: fired if clock.now >= fires else None)
     nothing: Any = None
     history: Any = Kept()
-    cell = WireControls(CELL, CELL.load(), nothing, Path(), history, nothing, nodes, watching)
+    cell = WireControls(CellScene(CELL, Path(), history), nothing, nodes, watching)
     with suppress(NotFiredError):
         return cell.await_fired(TRIGGER), clock.now
     return None, clock.now

@@ -187,9 +187,7 @@ def test_a_stage_is_traced_while_its_record_waits_until_the_fault_is_disarmed(
     )
     watching = Watching(progress=lambda: len(done), settled=lambda: True, exhausted=lambda: False)
     wire: Any = NotedWire(scene, done)
-    controls = WireControls(
-        scene.cell, scene.load, wire, scene.directory, scene.history, scene.so_far, nodes, watching
-    )
+    controls = WireControls(scene, wire, nodes, watching)
     point = Point("rename", 2, Side.BEFORE)
     at = AtWrite(Role.CONSUMER, point, OnWire(Role.CONSUMER, Api.FETCH, Direction.RESPONSE))
     TracedWrites(scene, controls, nodes).arm(at)

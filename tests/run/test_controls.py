@@ -19,13 +19,13 @@ from harness.faults.triggers import rule_at
 from harness.model import events as kinds
 from harness.model.cell import Cell
 from harness.model.scenario import Role
-from harness.model.tail import SoFar
 from harness.model.waiting import WaitTimeoutError, wait_until
 from harness.model.writes import Point, Side
 from harness.protocols.kafka.steps import Api
 from harness.protocols.tcp.steps import Exchange
 from harness.run import controls as run_controls
 from harness.run.controls import Watching, WireControls
+from harness.run.scene import CellScene
 from harness.stages.settings import Settings
 from harness.systems.kafka.faults import OffsetsExpired, TransactionTimeout
 from harness.wire.messages import Held, Resolved
@@ -147,9 +147,7 @@ def controls_of(
     }
     at_rest = Watching(lambda: 0, lambda: True, lambda: True, idle_s=0)
     kept: Any = history
-    return WireControls(
-        cell, LOAD, wire, folder, kept, SoFar(folder / "history"), nodes, at_rest, named
-    )
+    return WireControls(CellScene(cell, folder, kept), wire, nodes, at_rest, named)
 
 
 def hits(
@@ -157,7 +155,7 @@ def hits(
 ) -> None:
     """Let the wire see a hit of a rule."""
     tell(
-        controls.directory / "history",
+        controls.scene.directory / "history",
         {
             "event": kinds.RULE,
             "rule": rule,
@@ -235,10 +233,12 @@ def test_a_failpoint_is_armed_as_the_nodes_say(
 ) -> None:
     """At the target, unless they know it by another name; with the place that they say."""
     controls.arm(trigger, Stop.KILL)
-    armed = json.loads((controls.directory / "failpoints" / f"{trigger.name}.json").read_text())
+    armed = json.loads(
+        (controls.scene.directory / "failpoints" / f"{trigger.name}.json").read_text()
+    )
     assert (armed["action"], armed["record"], armed["cell"]) == ("kill", record, CELL.id)
     assert (armed["partition"], armed["offset"]) == ((0, 7) if trigger is IN_HAND else (-1, -1))
-    assert armed["history"] == str(controls.directory / "history" / "failpoint.jsonl")
+    assert armed["history"] == str(controls.scene.directory / "history" / "failpoint.jsonl")
 
 
 def test_what_counts_from_a_frame_is_left_to_the_wire(controls: WireControls, wire: Wire) -> None:
@@ -283,7 +283,7 @@ def test_what_is_said_to_a_server_counts_when_earlier_records_are_done(
     assert (given.action, given.record, given.node) == (Action.HOLD, LOAD.target.id, None)
     hits(controls, "before-fault of consumer", record=LOAD.target.id)
     said = {"event": kinds.FRAME, "role": "consumer", "node": node, "t": time.monotonic_ns()}
-    tell(controls.directory / "history", said)
+    tell(controls.scene.directory / "history", said)
     with pytest.raises(NotFiredError):
         controls.await_fired(says)
     assert calm == [node == "mail"]
@@ -333,7 +333,9 @@ def test_what_counts_from_a_failpoint_is_armed_while_its_program_stands_still(
     since = replace(AT, api=Api.JOIN_GROUP, since=IN_HAND)
     controls.arm(since, rule_at(since, Action.HOLD, "joins"))
     assert (
-        json.loads((controls.directory / "failpoints" / "before-commit.json").read_text())["action"]
+        json.loads((controls.scene.directory / "failpoints" / "before-commit.json").read_text())[
+            "action"
+        ]
         == "pause"
     )
     assert not wire.armed
@@ -409,7 +411,7 @@ def test_a_program_that_is_held_goes_on_when_it_is_released(
     nodes.stands[IN_HAND] = Fired(LOAD.target.id, "consumer", None)
     fired = controls.await_fired(IN_HAND)
     assert fired.hold is not None
-    go = controls.directory / "failpoints" / "before-commit.go"
+    go = controls.scene.directory / "failpoints" / "before-commit.go"
     assert not controls.resolve(fired.hold, How.DISCARD)
     assert not go.exists()
     assert controls.resolve(fired.hold, How.RELEASE)
@@ -458,7 +460,7 @@ def test_at_the_end_everything_is_taken_back(controls: WireControls, wire: Wire)
 
 def test_what_is_said_is_written_down(controls: WireControls) -> None:
     """With the name of the fault; that the fault's own trigger has fired is known from then on."""
-    kept: Any = controls.history
+    kept: Any = controls.scene.history
     fired = []
     for phase, more in (
         ("armed", {}),
@@ -530,7 +532,7 @@ def test_what_counts_from_a_trigger_is_waited_for_as_long_as_nothing_may_move(
 ) -> None:
     """Where the cell knows how long that is: a step that does not come costs a sweep no minute."""
     monkeypatch.setattr(run_controls, "FIRE_S", 60.0)
-    controls.cell = _Knowing(**{each.name: getattr(CELL, each.name) for each in fields(CELL)})
+    controls.scene.cell = _Knowing(**{each.name: getattr(CELL, each.name) for each in fields(CELL)})
     behind = replace(AT, since=replace(AT, direction=Direction.RESPONSE))
     controls.arm(behind, rule_at(behind, Action.HOLD))
     assert behind.since is not None

@@ -147,12 +147,8 @@ def parts_of(
         HeldWork: lambda controls: WorkOnItsWay(scene, controls, nodes, feed, owners.attribute),
     }
     controls = WireControls(
-        cell,
-        scene.load,
+        scene,
         brokers.wire,
-        scene.directory,
-        history,
-        scene.so_far,
         nodes,
         watching,
         abilities,

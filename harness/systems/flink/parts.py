@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import partial
 from typing import TYPE_CHECKING
 
 from harness.model.scenario import Predicted, Role
-from harness.run.controls import Watching, WireControls
-from harness.run.drain import STANDS_S, Check, Checks, Idle, QuietSink
-from harness.run.parts import Parts, When
+from harness.run.drain import STANDS_S, Check, Idle
 from harness.run.stages import Producing
 from harness.run.who import CellNodes
 from harness.systems.flink.abilities import RunningJob, StandingInput, Written
@@ -19,11 +16,9 @@ from harness.systems.flink.rest import RestError
 from harness.systems.flink.roles import JOB_MANAGER, TASK_MANAGER
 from harness.systems.flink.settings import flinks
 from harness.systems.flink.sink_log import SinkLog
-from harness.systems.kafka.authorities import observe_reading, observe_source
 from harness.systems.kafka.one_broker import OneBroker
-from harness.systems.kafka.parts import UNANSWERED, Ground
+from harness.systems.kafka.parts import UNANSWERED, CellOnKafka
 from harness.systems.kafka.scene import Scene
-from harness.systems.kafka.shared_crash import SharedCrash
 from harness.systems.kafka.stages import StageMaker
 
 if TYPE_CHECKING:
@@ -31,6 +26,7 @@ if TYPE_CHECKING:
 
     from harness.model.cell import Cell
     from harness.model.history import HistoryWriter
+    from harness.run.parts import Parts
     from harness.systems.flink.cluster import Cluster
     from harness.systems.kafka.services import Services
     from harness.systems.kafka.transport import KafkaTransport
@@ -50,56 +46,31 @@ def parts_of(
 ) -> Parts:
     """Return the parts of one cell."""
     scene = Scene(cell, directory, history, transport)
-    ground = Ground.of(scene, services)
-    made = StageMaker(scene, ground.database.there).make(Role.PRODUCER, "producer")
+    on_kafka = CellOnKafka.of(scene, services)
+    made = StageMaker(scene, on_kafka.database.there).make(Role.PRODUCER, "producer")
     producing = Producing(
         history, replace(made, stage=replace(made.stage, settings=flinks(cell.settings).stages))
     )
     job = Job(scene, cluster)
-    broker = OneBroker(scene, SharedCrash(()))
-    servers = {**broker.servers(), TASK_MANAGER: lambda: job.task_manager}
+    servers = {**OneBroker(scene).servers(), TASK_MANAGER: lambda: job.task_manager}
     if cell.scenario.deployment.alone:
         servers[JOB_MANAGER] = lambda: job.job_manager
-    nodes = CellNodes(scene, lambda: (producing.node,), servers)
-    watching = Watching(
-        scene.progress,
-        lambda: job.position_trouble() is None,
-        producing.has_ended,
-        SILENT,
-        supervise=producing.supervise,
-    )
-    checks = [
-        Check("source", producing.trouble),
-        Check("job", job.trouble),
-        Check("position", job.position_trouble, costly=True),
-        Check("topic", scene.log_trouble, costly=True),
-    ]
     stands = isinstance(cell.expectation, Predicted) and cell.expectation.stands
-    still = Idle(scene.progress, producing.has_ended, STANDS_S) if stands else None
-    return Parts(
-        ground=(*ground.parts(), job, producing),
-        feed=producing,
-        stages=job,
-        controls=WireControls(
-            cell,
-            scene.load,
-            transport.wire,
-            directory,
-            history,
-            scene.so_far,
-            nodes,
-            watching,
-            {
-                RunningJob: job,
-                StandingInput: Inputs(scene),
-                Written: SinkLog(scene, lambda: job.writer),
-            },
+    return on_kafka.parts(
+        job,
+        producing,
+        CellNodes(scene, lambda: (producing.node,), servers),
+        on_kafka.watching(job.position_trouble, producing.has_ended, SILENT, producing.supervise),
+        checks=(
+            Check("job", job.trouble),
+            Check("position", job.position_trouble, costly=True),
+            Check("topic", scene.log_trouble, costly=True),
         ),
-        drain=lambda: QuietSink(Checks(checks, SILENT), ground.sink.size, still),
-        authorities=(
-            partial(observe_source, scene),
-            partial(observe_reading, scene, job.positions, ground.sink.observe),
-        ),
-        when=When.BEFORE_LOAD,
-        armed_before_load=True,
+        positions=job.positions,
+        abilities={
+            RunningJob: job,
+            StandingInput: Inputs(scene),
+            Written: SinkLog(scene, lambda: job.writer),
+        },
+        still=lambda: Idle(scene.progress, producing.has_ended, STANDS_S) if stands else None,
     )

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from harness.model.scenario import Role
 from harness.run.nodes import ServerNode
 from harness.run.parts import FeedAfter
+from harness.systems.kafka.shared_crash import SharedCrash
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -19,15 +20,16 @@ if TYPE_CHECKING:
     from harness.run.controls import WireControls
     from harness.run.parts import Feed
     from harness.systems.kafka.scene import Scene
-    from harness.systems.kafka.shared_crash import SharedCrash
 
 
 class OneBroker:
-    """Gives a cell its one broker. ``crash``: the shared death of this broker."""
+    """Gives a cell its one broker. ``crash``: the death of this broker that cells share; ``None``:
+    the cell dies alone.
+    """
 
-    def __init__(self, scene: Scene, crash: SharedCrash) -> None:
+    def __init__(self, scene: Scene, crash: SharedCrash | None = None) -> None:
         self._scene = scene
-        self._crash = crash
+        self._crash = crash or SharedCrash(())
 
     def open(self) -> None:
         """Do nothing: the broker is up."""

@@ -4,7 +4,7 @@ the number of brokers.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -63,7 +63,7 @@ from harness.systems.kafka.sinks import TopicSink
 from harness.systems.kafka.stages import Refused, StageMaker
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
 
     from harness.controls import Target
@@ -71,7 +71,9 @@ if TYPE_CHECKING:
     from harness.model.events import Rule
     from harness.model.history import HistoryWriter
     from harness.provision.clients import ClientSetup
-    from harness.run.parts import Drain
+    from harness.run.controls import Nodes
+    from harness.run.drain import Idle
+    from harness.run.parts import Feed, StagesPart
     from harness.run.sinks import SinkPart
     from harness.systems.kafka.services import Services
     from harness.systems.kafka.shared_crash import SharedCrash
@@ -82,9 +84,9 @@ UNANSWERED = (KafkaError,)
 
 
 @dataclass(frozen=True)
-class Ground:
-    """What every cell on Kafka needs before its stages start: the wire, topics, an
-    outbox, a sink.
+class CellOnKafka:
+    """What every cell on Kafka is made of, whose stages are a system's own: the wire, topics, an
+    outbox, a sink, and what is asked of them.
     """
 
     scene: Scene
@@ -93,18 +95,18 @@ class Ground:
     sink: SinkPart
 
     @staticmethod
-    def of(scene: Scene, services: Services, sink: SinkPart | None = None) -> Ground:
+    def of(scene: Scene, services: Services, sink: SinkPart | None = None) -> CellOnKafka:
         """Make the ground of a cell, without opening anything. ``sink``: a sink that is neither a
         topic nor a database.
         """
         pipeline = scene.cell.scenario.pipeline
         database = Database(scene, services.database() if pipeline.on_server else None)
         place = PlaceOnWire(scene, services)
-        return Ground(
+        return CellOnKafka(
             scene, place, database, sink or (TopicSink(scene) if pipeline.to_topic else database)
         )
 
-    def parts(self) -> tuple[Opened | PlaceOnWire | Database, ...]:
+    def ground(self) -> tuple[Opened | PlaceOnWire | Database, ...]:
         """Return the parts of the ground in the order in which they are opened."""
         scene = self.scene
         return (
@@ -145,6 +147,64 @@ class Ground:
             else ()
         )
 
+    def watching(
+        self,
+        trouble: Callable[[], str | None],
+        exhausted: Callable[[], bool],
+        unanswered: tuple[type[Exception], ...] = UNANSWERED,
+        supervise: Callable[[], object] = lambda: None,
+    ) -> Watching:
+        """Return what is polled while a trigger is awaited. ``trouble``: which position is behind;
+        ``unanswered``: the exceptions that mean that a server does not answer at the moment.
+        """
+        progress = self.scene.progress
+        return Watching(
+            progress, lambda: trouble() is None, exhausted, unanswered, supervise=supervise
+        )
+
+    def parts(
+        self,
+        stages: StagesPart,
+        producing: Producing,
+        nodes: Nodes,
+        watching: Watching,
+        *,
+        checks: Sequence[Check],
+        positions: Callable[[], Mapping[int, int]],
+        abilities: Mapping[type, object],
+        through: Mapping[type, Callable[[WireControls], object]] | None = None,
+        feed: Feed | None = None,
+        sink: SinkPart | None = None,
+        still: Callable[[], Idle | None] = lambda: None,
+        more: Callable[[], Mapping[str, object]] = dict,
+        when: When = When.BEFORE_LOAD,
+        armed_before_load: bool = True,
+    ) -> Parts:
+        """Return the parts of a cell whose stages read what lostack's producer sends.
+
+        ``checks``: what must hold at rest, besides that the source is exhausted and the sink
+        complete; ``positions``: how far the stages have read. ``sink``: one that needs the open
+        database. ``still`` is asked when the drain begins.
+        """
+        scene, own = self.scene, () if sink is None else (sink,)
+        sink = sink or self.sink
+        every = (Check("source", producing.trouble), *checks, *self.sink_checks())
+        return Parts(
+            ground=(*self.ground(), *own, stages, producing),
+            feed=feed or producing,
+            stages=stages,
+            controls=WireControls(
+                scene, scene.transport.wire, nodes, watching, abilities, through or {}
+            ),
+            drain=lambda: QuietSink(Checks(every, watching.unanswered), sink.size, still(), more),
+            authorities=(
+                partial(observe_source, scene),
+                partial(observe_reading, scene, positions, sink.observe),
+            ),
+            when=when,
+            armed_before_load=armed_before_load,
+        )
+
     def saved_positions(self) -> dict[int, int]:
         """Return the saved position of each partition, from where this semantic keeps it (group or
         database).
@@ -167,8 +227,8 @@ def parts_of(
 ) -> Parts:
     """Return the parts of one cell."""
     scene = Scene(cell, directory, history, transport)
-    ground = Ground.of(scene, services)
-    maker = StageMaker(scene, ground.database.there, setup)
+    on_kafka = CellOnKafka.of(scene, services)
+    maker = StageMaker(scene, on_kafka.database.there, setup)
     producing = Producing(history, maker.make(Role.PRODUCER, "producer"))
     reading = Reading(
         maker.make,
@@ -181,7 +241,7 @@ def parts_of(
         if cell.scenario.deployment.clustered
         else OneBroker(scene, crash)
     )
-    servers = {**brokers.servers(), **ground.database_node()}
+    servers = {**brokers.servers(), **on_kafka.database_node()}
 
     def meant(hit: Rule) -> str:
         return brokers.asker(hit) if hit.role == INTER_BROKER else by_client(hit)
@@ -191,82 +251,62 @@ def parts_of(
     )
     shared = ShareGroup(scene) if scene.shared else None
     position_trouble = (
-        shared.trouble if shared else partial(scene.position_trouble, ground.saved_positions)
+        shared.trouble if shared else partial(scene.position_trouble, on_kafka.saved_positions)
     )
-    watching = Watching(
-        scene.progress,
-        lambda: position_trouble() is None,
+    watching = on_kafka.watching(
+        position_trouble,
         producing.has_ended,
-        UNANSWERED,
         supervise=lambda: supervise((producing.node, *reading.nodes)),
     )
-    abilities: dict[type, object] = {
-        PowerLoss: FlushedFiles(scene),
-        SavedPositions: GroupPositions(scene),
-        Membership: GroupMembership(scene, reading),
-        Rebalance: GroupRebalance(scene, reading),
-        SessionClock: ReaderClock(scene),
-        Transactions: Coordinator(scene),
-        Supervision: Supervisor(watching),
-        Succession: NextProducer(scene, producing),
-        BadNetwork: Proxies(ground.place),
-        Ledger: Ledgers(scene),
-        Partitions: SourceTopic(scene),
-        Containers: CellContainers(scene, nodes.target),
-        GivingUp: WatchedClient(scene.so_far, watching.supervise),
-        RecordLocks: ReaderLocks(scene),
-    }
-    controls = WireControls(
-        cell,
-        scene.load,
-        transport.wire,
-        directory,
-        history,
-        scene.so_far,
+    parts = on_kafka.parts(
+        reading,
+        producing,
         nodes,
         watching,
-        abilities,
-        brokers.abilities(),
-    )
-
-    def drain() -> Drain:
-        if isinstance(cell.expectation, RefusedByClient):
-            return Refused(producing)
-        checks = [
-            Check("source", producing.trouble),
+        checks=(
             Check("consumer", reading.trouble),
             Check("topic", brokers.log_trouble, costly=True),
             Check("position", position_trouble, costly=True),
-            *ground.sink_checks(),
-        ]
-        return QuietSink(
-            Checks(checks, UNANSWERED),
-            ground.sink.size,
-            stillness(cell, scene.progress, producing.has_ended),
-            more=lambda: {"tail": True} if scene.rewound else {},
-        )
-
-    return Parts(
+        ),
+        positions=on_kafka.saved_positions,
+        abilities={
+            PowerLoss: FlushedFiles(scene),
+            SavedPositions: GroupPositions(scene),
+            Membership: GroupMembership(scene, reading),
+            Rebalance: GroupRebalance(scene, reading),
+            SessionClock: ReaderClock(scene),
+            Transactions: Coordinator(scene),
+            Supervision: Supervisor(watching),
+            Succession: NextProducer(scene, producing),
+            BadNetwork: Proxies(on_kafka.place),
+            Ledger: Ledgers(scene),
+            Partitions: SourceTopic(scene),
+            Containers: CellContainers(scene, nodes.target),
+            GivingUp: WatchedClient(scene.so_far, watching.supervise),
+            RecordLocks: ReaderLocks(scene),
+        },
+        through=brokers.abilities(),
+        feed=brokers.feed(producing),
+        still=partial(stillness, cell, scene.progress, producing.has_ended),
+        more=lambda: {"tail": True} if scene.rewound else {},
+        when=_when(cell),
+    )
+    source, observed = parts.authorities
+    if shared:
+        observed = partial(shared.observe, on_kafka.sink.observe)
+    refused = isinstance(cell.expectation, RefusedByClient)
+    return replace(
+        parts,
         ground=(
             brokers,
-            *ground.parts(),
+            *on_kafka.ground(),
             Opened(brokers.place_topics),
             reading,
             producing,
             Opened(lambda: None, brokers.leave),
         ),
-        feed=brokers.feed(producing),
-        stages=reading,
-        controls=controls,
-        drain=drain,
-        authorities=(
-            partial(observe_source, scene),
-            partial(shared.observe, ground.sink.observe)
-            if shared
-            else partial(observe_reading, scene, ground.saved_positions, ground.sink.observe),
-            brokers.observe,
-        ),
-        when=_when(cell),
+        drain=(lambda: Refused(producing)) if refused else parts.drain,
+        authorities=(source, observed, brokers.observe),
         freed=(brokers.leave,),
     )
 

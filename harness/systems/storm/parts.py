@@ -9,16 +9,12 @@ from typing import TYPE_CHECKING
 from harness.controls import Fired, InProgram, Stop
 from harness.model import events as kinds
 from harness.model.scenario import Role
-from harness.run.controls import Watching, WireControls
-from harness.run.drain import Check, Checks, QuietSink
-from harness.run.parts import Parts
+from harness.run.drain import Check
 from harness.run.stages import Producing
 from harness.run.who import CellNodes
-from harness.systems.kafka.authorities import observe_reading, observe_source
 from harness.systems.kafka.one_broker import OneBroker
-from harness.systems.kafka.parts import UNANSWERED, Ground
+from harness.systems.kafka.parts import UNANSWERED, CellOnKafka
 from harness.systems.kafka.scene import Scene
-from harness.systems.kafka.shared_crash import SharedCrash
 from harness.systems.kafka.sinks import FoldedSink
 from harness.systems.kafka.stages import StageMaker
 from harness.systems.storm.daemons import daemons
@@ -33,6 +29,7 @@ if TYPE_CHECKING:
     from harness.controls import AtWrite, Target
     from harness.model.cell import Cell
     from harness.model.history import HistoryWriter
+    from harness.run.parts import Parts
     from harness.run.sinks import Database, SinkPart
     from harness.systems.kafka.services import Services
     from harness.systems.kafka.transport import KafkaTransport
@@ -82,54 +79,38 @@ def parts_of(
     own.
     """
     scene = Scene(cell, directory, history, transport)
-    ground = Ground.of(
+    on_kafka = CellOnKafka.of(
         scene, services, FoldedSink(scene) if cell.scenario.pipeline == TRIDENT else None
     )
-    database = ground.database if cell.scenario.pipeline == TRIDENT_TO_DATABASE else None
-    sink = ground.sink if database is None else _table(scene, database)
-    made = StageMaker(scene, ground.database.there).make(Role.PRODUCER, "producer")
+    database = on_kafka.database if cell.scenario.pipeline == TRIDENT_TO_DATABASE else None
+    made = StageMaker(scene, on_kafka.database.there).make(Role.PRODUCER, "producer")
     producing = Producing(
         history, replace(made, stage=replace(made.stage, settings=storms(cell.settings).stages))
     )
     topology = RunningTopology(scene, cluster, keeper, jars, database)
-    broker = OneBroker(scene, SharedCrash(()))
     servers: dict[Role, Callable[[], Target]] = {
-        **broker.servers(),
+        **OneBroker(scene).servers(),
         Role.PROCESSOR: lambda: topology.worker,
     }
     if (acker := topology.acker) is not None:
         servers[ACKER] = lambda: acker
     if cell.scenario.deployment.alone:
         servers |= daemons(scene, cluster)
-    nodes = TopologyNodes(scene, lambda: (producing.node,), servers)
     position_trouble = partial(scene.position_trouble, topology.saved_positions)
-    watching = Watching(
-        scene.progress,
-        lambda: position_trouble() is None,
-        producing.has_ended,
-        SILENT,
-        supervise=producing.supervise,
-    )
-    checks = [
-        Check("source", producing.trouble),
-        Check("topology", topology.trouble),
-        Check("topic", scene.log_trouble, costly=True),
-        Check("bolt", topology.unwritten),
-        Check("position", position_trouble, costly=True),
-        *ground.sink_checks(),
-    ]
-    return Parts(
-        ground=(*ground.parts(), sink, topology, producing),
-        feed=producing,
-        stages=topology,
-        controls=WireControls(
-            cell, scene.load, transport.wire, directory, history, scene.so_far, nodes, watching
+    return on_kafka.parts(
+        topology,
+        producing,
+        TopologyNodes(scene, lambda: (producing.node,), servers),
+        on_kafka.watching(position_trouble, producing.has_ended, SILENT, producing.supervise),
+        checks=(
+            Check("topology", topology.trouble),
+            Check("topic", scene.log_trouble, costly=True),
+            Check("bolt", topology.unwritten),
+            Check("position", position_trouble, costly=True),
         ),
-        drain=lambda: QuietSink(Checks(checks, SILENT), sink.size),
-        authorities=(
-            partial(observe_source, scene),
-            partial(observe_reading, scene, topology.saved_positions, sink.observe),
-        ),
+        positions=topology.saved_positions,
+        abilities={},
+        sink=None if database is None else _table(scene, database),
     )
 
 

@@ -246,9 +246,7 @@ def parts_of(cell: Cell, directory: Path, history: HistoryWriter, toy: ToyDeploy
         ),
         feed=producing,
         stages=reading,
-        controls=WireControls(
-            cell, scene.load, toy.wire, directory, history, scene.so_far, nodes, watching, {}
-        ),
+        controls=WireControls(scene, toy.wire, nodes, watching, {}),
         drain=lambda: QuietSink(Checks(checks, (OSError,)), database.size),
         authorities=(scene.observe_offered, scene.observe_cursor, database.observe, observe_queue),
     )
