@@ -14,14 +14,14 @@ from harness.protocols.postgres.session import Commit, Ledger, PostgresSession
 from harness.protocols.postgres.steps import STEPS as COMMITS
 from harness.protocols.tcp.session import TcpSession, Turn
 from harness.protocols.tcp.steps import STEPS as TURNS
-from harness.wire.protocol import Between, Frame, Need, Opaque, Secure
+from harness.wire.protocol import Between, Need, Opaque, Secure
 from harness.wire.rules import Direction
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from harness.model.identity import Identity
-    from harness.wire.protocol import Data, Fed, Immovable, Insight, Line, Move
+    from harness.wire.protocol import Data, Fed, Immovable, Insight, Line, Move, Session
 
 LARGEST: Final = 1 << 16
 """A client's first message to PostgreSQL is smaller, in bytes."""
@@ -101,23 +101,25 @@ class ServiceSession:
         """Take note that bytes have left the buffer."""
         self._fed.pop(way, self._postgres).taken(way, size)
 
-    def read(self, frame: Frame, data: bytes | None, ledger: object) -> Insight:
+    def read(self, frame: Commit | Turn, data: bytes | None, ledger: Ledger) -> Insight:
         """Say what has become of a commit."""
         return self._of(frame).read(frame, data, ledger)
 
-    def sending(self, frame: Frame) -> None:
+    def sending(self, frame: Commit | Turn) -> None:
         """Take note that a frame is about to go."""
         self._of(frame).sending(frame)
 
-    def settled(self, frame: Frame, ledger: object, *, reached: bool) -> Iterable[Line]:
+    def settled(
+        self, frame: Commit | Turn, ledger: Ledger | None, *, reached: bool
+    ) -> Iterable[Line]:
         """Return the lines of a frame whose fate is known."""
         return self._of(frame).settled(frame, ledger, reached=reached)
 
-    def refuse(self, frame: Frame, data: bytes, error: str) -> bytes:
+    def refuse(self, frame: Commit | Turn, data: bytes, error: str) -> bytes:
         """Raise UnableError: no frame of a service can be refused."""
         return self._of(frame).refuse(frame, data, error)
 
-    def move(self, frame: Frame, data: bytes) -> Move | Immovable:
+    def move(self, frame: Commit | Turn, data: bytes) -> Move | Immovable:
         """Return that the bytes belong to their connection."""
         return self._of(frame).move(frame, data)
 
@@ -133,6 +135,5 @@ class ServiceSession:
         """Return no line."""
         return ()
 
-    def _of(self, frame: Frame) -> PostgresSession | TcpSession:
-        assert isinstance(frame, Commit | Turn)  # noqa: S101 - sessions get their own frames back
+    def _of(self, frame: Commit | Turn) -> Session:
         return self._postgres if isinstance(frame, Commit) else self._turns

@@ -16,7 +16,7 @@ if the frame was dropped, discarded or swallowed, or was cut off when its connec
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, TypeAlias, runtime_checkable
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar, runtime_checkable
 from typing import Protocol as Interface
 
 from harness.model.identity import UnreadValueError
@@ -231,9 +231,13 @@ class Step:
 PLAIN = Step()
 
 
-class Session(Interface):
-    """One connection. ``ledger``: what :meth:`Protocol.ledger` returned for the frame's cell; None:
-    the frame is of no cell.
+F_contra = TypeVar("F_contra", bound=Frame, contravariant=True)
+L_contra = TypeVar("L_contra", contravariant=True)
+
+
+class SessionOf(Interface[F_contra, L_contra]):
+    """One connection of a protocol, with its own frames and ledgers. ``ledger``: what
+    :meth:`Protocol.ledger` returned for the frame's cell; None: the frame is of no cell.
     """
 
     def feed(self, way: Direction, data: Data) -> Fed:
@@ -244,20 +248,20 @@ class Session(Interface):
     def taken(self, way: Direction, size: int) -> None:
         """Take note that the wire has removed ``size`` bytes from the beginning of the buffer."""
 
-    def read(self, frame: Frame, data: bytes | None, ledger: object) -> Insight:
+    def read(self, frame: F_contra, data: bytes | None, ledger: L_contra) -> Insight:
         """Return what a frame is about. ``data``: the whole frame; None: it is larger than the
         limit.
         """
 
-    def sending(self, frame: Frame) -> None:
+    def sending(self, frame: F_contra) -> None:
         """Take note that a frame is about to go to its destination."""
 
-    def settled(self, frame: Frame, ledger: object, *, reached: bool) -> Iterable[Line]:
+    def settled(self, frame: F_contra, ledger: L_contra | None, *, reached: bool) -> Iterable[Line]:
         """Return the history lines of a frame whose fate is known. ``reached``: whether it arrived
         whole at its destination.
         """
 
-    def refuse(self, frame: Frame, data: bytes, error: str) -> bytes:
+    def refuse(self, frame: F_contra, data: bytes, error: str) -> bytes:
         """Return a legal answer that refuses a frame with ``error``, in the request's version.
         ``data``: the whole frame.
 
@@ -265,7 +269,7 @@ class Session(Interface):
             UnableError: the frame cannot be refused, or not with this error.
         """
 
-    def move(self, frame: Frame, data: bytes) -> Move | Immovable:
+    def move(self, frame: F_contra, data: bytes) -> Move | Immovable:
         """Return how a frame can be sent over a fresh connection, or why it cannot. ``data``: the
         whole frame.
         """
@@ -280,10 +284,14 @@ class Session(Interface):
         None: never.
         """
 
-    def ended(self, by: str, ledger: object) -> Iterable[Line]:
+    def ended(self, by: str, ledger: L_contra | None) -> Iterable[Line]:
         """Return the history lines that follow from the connection's end. ``by``: who ended it:
         client, broker or wire.
         """
+
+
+Session: TypeAlias = SessionOf[Any, Any]
+"""A session as the wire holds it: it gives each one its own frames and ledgers back."""
 
 
 @runtime_checkable

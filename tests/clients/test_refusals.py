@@ -25,9 +25,8 @@ from kafka.protocol.producer.transaction import (
     EndTxnResponse,
 )
 
-from harness.protocols.kafka.session import AT, Kafka
+from harness.protocols.kafka.session import AT, Kafka, KafkaFrame
 from harness.protocols.kafka.steps import Api
-from harness.wire.protocol import Frame
 from harness.wire.rules import Direction
 from tests.wire import kafka_frames as kf
 from tests.wire.broker import read_frame
@@ -143,7 +142,7 @@ def refused(data: bytes, error: str) -> bytes:
     """Return what the wire says in the broker's name."""
     session = Kafka().session(1, limit=1 << 20)
     frame = session.feed(Direction.REQUEST, data)
-    assert isinstance(frame, Frame)
+    assert isinstance(frame, KafkaFrame)
     return session.refuse(frame, data, error)
 
 

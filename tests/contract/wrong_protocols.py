@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from harness.protocols.kafka import frames
-from harness.protocols.kafka.session import AT, Kafka, KafkaSession
+from harness.protocols.kafka.session import AT, Kafka, KafkaFrame, KafkaSession
 from harness.protocols.postgres.session import Postgres, PostgresSession
 from harness.protocols.service import Service, ServiceSession
 from harness.protocols.stomp.session import Stomp, StompFrame, StompSession
-from harness.protocols.tcp.session import Tcp, TcpSession
+from harness.protocols.tcp.session import Tcp, TcpSession, Turn
 from harness.wire.protocol import Between, Frame, Move, Need, Opaque, UnableError
 from harness.wire.rules import Direction
 from tests.wire import kafka_frames as kf
@@ -56,10 +56,10 @@ class NeedsWhatItHas(WrongStomp):
 
 
 class _RegistersLate(StompSession):
-    def sending(self, frame: Frame) -> None:
+    def sending(self, frame: StompFrame) -> None:
         pass
 
-    def settled(self, frame: Frame, ledger: Any, *, reached: bool) -> Iterable[Line]:
+    def settled(self, frame: StompFrame, ledger: Any, *, reached: bool) -> Iterable[Line]:
         super().sending(frame)
         return super().settled(frame, ledger, reached=reached)
 
@@ -71,7 +71,7 @@ class RemembersWhatHasGone(WrongStomp):
 
 
 class _AllReaches(StompSession):
-    def settled(self, frame: Frame, ledger: Any, *, reached: bool) -> Iterable[Line]:
+    def settled(self, frame: StompFrame, ledger: Any, *, reached: bool) -> Iterable[Line]:
         del reached
         return super().settled(frame, ledger, reached=True)
 
@@ -185,7 +185,7 @@ class FailsAtTheEnd(WrongStomp):
 
 
 class _SaysNoHello(StompSession):
-    def move(self, frame: Frame, data: bytes) -> Move:
+    def move(self, frame: StompFrame, data: bytes) -> Move:
         del frame
         return Move(data)
 
@@ -219,7 +219,7 @@ class RaisesAtGarbage(WrongKafka):
 
 
 class _InOneVersion(KafkaSession):
-    def refuse(self, frame: Frame, data: bytes, error: str) -> bytes:
+    def refuse(self, frame: KafkaFrame, data: bytes, error: str) -> bytes:
         super().refuse(frame, data, error)
         return kf.produce_answer(5, version=3, error=19)
 
@@ -231,7 +231,7 @@ class RefusesInOneVersion(WrongKafka):
 
 
 class _AnswersAnother(KafkaSession):
-    def refuse(self, frame: Frame, data: bytes, error: str) -> bytes:
+    def refuse(self, frame: KafkaFrame, data: bytes, error: str) -> bytes:
         said = super().refuse(frame, data, error)
         corr: int = frame.facts["corr"]
         return said[:AT] + (corr + 1).to_bytes(AT) + said[2 * AT :]
@@ -244,7 +244,7 @@ class RefusesAnother(WrongKafka):
 
 
 class _RefusesNothing(KafkaSession):
-    def refuse(self, frame: Frame, data: bytes, error: str) -> bytes:
+    def refuse(self, frame: KafkaFrame, data: bytes, error: str) -> bytes:
         raise UnableError(f"{len(data)} bytes of {frame.step} are never refused by {error}")
 
 
@@ -272,7 +272,7 @@ class WantsTheWholeFrame(WrongKafka):
 
 
 class _NewEachTime(TcpSession):
-    def sending(self, frame: Frame) -> None:
+    def sending(self, frame: Turn) -> None:
         super().sending(frame)
         self._speaks = None
 

@@ -6,7 +6,7 @@ import pytest
 
 from harness.model.record import Record
 from harness.protocols.postgres.course import Course
-from harness.protocols.postgres.session import Postgres
+from harness.protocols.postgres.session import Commit, Postgres
 from harness.protocols.postgres.statements import Does, read
 from harness.wire.protocol import Between, Fed, Frame, Need, Opaque
 from harness.wire.rules import Direction
@@ -84,7 +84,7 @@ class Talk:
 
     def commits(self, way: Direction, data: bytes) -> list[tuple[object, ...]]:
         """Return the lines that the commits among messages, or their answers, come to."""
-        frames = [fed for fed in self.hear(way, data) if isinstance(fed, Frame)]
+        frames = [fed for fed in self.hear(way, data) if isinstance(fed, Commit)]
         lines = [
             line
             for frame in frames

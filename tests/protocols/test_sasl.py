@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from harness.protocols.kafka import sasl
-from harness.protocols.kafka.session import Kafka, KafkaSession
+from harness.protocols.kafka.session import Kafka, KafkaFrame, KafkaSession
 from harness.protocols.kafka.steps import STEPS, Api
 from harness.wire.protocol import Between, Expect, Frame, Immovable, Move, Need, Say, UnableError
 from harness.wire.rules import Direction
@@ -66,12 +66,12 @@ def passed(session: KafkaSession, way: Direction, data: bytes) -> Fed:
         if isinstance(fed, Need):
             assert fed.bytes > count
             continue
-        assert isinstance(fed, Frame | Between), fed
+        assert isinstance(fed, KafkaFrame | Between), fed
         if count == fed.size:
-            if isinstance(fed, Frame):
+            if isinstance(fed, KafkaFrame):
                 session.sending(fed)
             session.taken(way, fed.size)
-            if isinstance(fed, Frame):
+            if isinstance(fed, KafkaFrame):
                 assert list(session.settled(fed, None, reached=True)) == []
             return fed
     raise AssertionError(data)
@@ -96,7 +96,7 @@ def moved(session: KafkaSession) -> Move | Immovable:
     """Ask how a frame goes over another connection."""
     data = request(Api.END_TXN, 7, "c", b"...")
     frame = passed(session, TO, data)
-    assert isinstance(frame, Frame)
+    assert isinstance(frame, KafkaFrame)
     return session.move(frame, data)
 
 
@@ -188,8 +188,8 @@ def test_a_refused_log_in_is_told_by_the_brokers_error(version: int, error: int)
     }
     answer = framed(struct.pack(">i", 2) + body[version])
     frame = passed(session, FROM, answer)
-    assert isinstance(frame, Frame)
-    found = session.read(frame, answer, None)
+    assert isinstance(frame, KafkaFrame)
+    found = session.read(frame, answer, Kafka().ledger("c", None))
     assert (found.error, found.because) == (error or None, None)
 
 
@@ -333,6 +333,6 @@ def test_a_login_means_nothing_on_another_connection() -> None:
     """As its steps say when a plan is made."""
     session = Kafka().session(1, limit=1 << 20)
     frame = passed(session, TO, handshake("PLAIN"))
-    assert isinstance(frame, Frame)
+    assert isinstance(frame, KafkaFrame)
     assert isinstance(session.move(frame, handshake("PLAIN")), Immovable)
     assert not any(STEPS[api, TO].movable for api in (Api.SASL_HANDSHAKE, Api.SASL_AUTHENTICATE))

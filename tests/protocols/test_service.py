@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Final
 
 import pytest
 
+from harness.protocols.postgres.session import Commit
 from harness.protocols.service import Service, begins_postgres
-from harness.protocols.tcp.session import Tcp
+from harness.protocols.tcp.session import Tcp, Turn
 from harness.wire.protocol import Between, Frame, Immovable, UnableError
 from harness.wire.rules import Direction
 from tests.contract.protocols import Ear
@@ -86,7 +87,7 @@ def test_what_is_pushed_while_a_question_is_held_is_no_answer_to_it() -> None:
     talk.ears = {way: Ear(session, way) for way in Direction}
     talk.say((TO, b"SUBSCRIBE\n"), (FROM, b"ok\n"))
     held = session.feed(TO, b"GET a\n")
-    assert isinstance(held, Frame)
+    assert isinstance(held, Turn)
     assert session.feed(FROM, b"news\n") == Between(5)
     session.taken(FROM, 5)
     session.sending(held)
@@ -99,7 +100,7 @@ def test_a_turn_belongs_to_its_connection_and_cannot_be_refused() -> None:
     """Nobody knows what would have to stand before it, nor how its server refuses."""
     session = Tcp().session(1, limit=LIMIT)
     frame = session.feed(TO, b"x")
-    assert isinstance(frame, Frame)
+    assert isinstance(frame, Turn)
     assert isinstance(session.move(frame, b"x"), Immovable)
     with pytest.raises(UnableError, match="a Turn cannot be refused by no"):
         session.refuse(frame, b"x", "no")
@@ -143,7 +144,7 @@ def test_a_commit_that_failed_is_told_by_its_answer(answer: bytes, error: str | 
     ears[FROM].take(pg.complete("BEGIN") + pg.ready("T"))
     ears[TO].take(pg.query("COMMIT"))
     frame = session.feed(FROM, answer)
-    assert isinstance(frame, Frame)
+    assert isinstance(frame, Commit)
     assert session.read(frame, answer, Service().ledger("k", None)).error == error
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 import pytest
 from kafka.protocol.consumer.group import JoinGroupRequest
 
-from harness.protocols.kafka.session import Kafka
+from harness.protocols.kafka.session import Kafka, KafkaFrame
 from harness.protocols.kafka.steps import Api
 from harness.wire.protocol import Frame, Need
 from harness.wire.rules import Direction
@@ -50,7 +50,7 @@ def test_a_library_is_known_by_what_it_calls_itself(
     for count in range(1, len(data)):
         assert isinstance(session.feed(Direction.REQUEST, data[:count]), Need)
     found = session.feed(Direction.REQUEST, data)
-    assert isinstance(found, Frame)
+    assert isinstance(found, KafkaFrame)
     assert found.size == len(data)
     assert found.facts.get("software") == want
 
@@ -78,7 +78,7 @@ def test_a_member_is_known_to_name_itself(version: int, name: str) -> None:
         .session(1, limit=1 << 20)
         .feed(Direction.REQUEST, request(Api.JOIN_GROUP, 1, "c", body, version))
     )
-    assert isinstance(found, Frame)
+    assert isinstance(found, KafkaFrame)
     assert found.facts.get("named_member", False) is (bool(name) and version >= 5)
 
 
@@ -97,7 +97,7 @@ def test_a_member_by_heart_beats_is_known_to_name_itself(body: bytes, named: boo
         .session(1, limit=1 << 20)
         .feed(Direction.REQUEST, request(Api.CONSUMER_GROUP_HEARTBEAT, 1, "c", body, 0))
     )
-    assert isinstance(found, Frame)
+    assert isinstance(found, KafkaFrame)
     assert found.facts.get("named_member", False) is named
 
 
@@ -107,7 +107,7 @@ def test_what_a_producer_asks_for_is_in_its_line(acks: int) -> None:
     found = (
         Kafka().session(1, limit=1 << 20).feed(Direction.REQUEST, produce(7, "c", b"", acks=acks))
     )
-    assert isinstance(found, Frame)
+    assert isinstance(found, KafkaFrame)
     assert found.facts["acks"] == acks
 
 
@@ -118,7 +118,7 @@ def test_whether_a_reader_asks_for_committed_records_is_in_its_line(committed: b
     session = protocol.session(1, limit=1 << 20)
     data = fetch(7, "c", 3, committed=committed)
     found = session.feed(Direction.REQUEST, data)
-    assert isinstance(found, Frame)
+    assert isinstance(found, KafkaFrame)
     session.read(found, data, protocol.ledger("c", None))
     assert found.facts["committed_only"] is committed
     other = session.feed(Direction.REQUEST, produce(8, "c", b""))

@@ -8,45 +8,35 @@ from collections import OrderedDict
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
-from harness.model.record import decode_id
 from harness.protocols.acts import Act
 from harness.protocols.amqp import frames, values
 from harness.protocols.amqp.frames import Body
 from harness.protocols.amqp.steps import STEPS, Performative
 from harness.protocols.amqp.values import Described
+from harness.protocols.queues import (
+    Ledger,
+    OpenTransaction,
+    QueueProtocol,
+    QueueSession,
+    other,
+    remember,
+    subject_of,
+    subject_of_all,
+)
 from harness.protocols.telling import About, attempt_in, line
-from harness.wire.protocol import Between, Frame, Immovable, Insight, Need, Opaque, UnableError
+from harness.wire.protocol import Between, Frame, Insight, Need, Opaque, UnableError
 from harness.wire.rules import Direction, Subject
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterable, Iterator
 
-    from harness.model.identity import Identity
     from harness.wire.protocol import Data, Fed, Line
 
-MAX_REMEMBERED: Final = 10_000
-"""The most unsettled deliveries of one direction that are remembered."""
 _SERIALS: Final = 1 << 32
 """The range of delivery numbers, which then start again at 0 (RFC 1982)."""
 QUEUE: Final = "queue://"
 """The prefix of a queue's name in addresses of ActiveMQ Classic."""
 _REFUSALS: Final = {frames.REJECTED: "rejected", 0x26: "released", 0x27: "modified"}
-
-
-@dataclass(frozen=True, slots=True)
-class Ledger:
-    """The bookkeeping of one cell: where its records carry their ids."""
-
-    identity: Identity | None
-
-    def record(self, message: frames.Message) -> str | None:
-        """Return the record id in a message; ``None`` if the message is not a record
-        of this cell.
-        """
-        if self.identity is None:
-            return decode_id(message.content)
-        named = tuple((name, str(value).encode()) for name, value in message.properties.items())
-        return self.identity.find(None, message.content, named)
 
 
 @dataclass(slots=True, eq=False)
@@ -85,46 +75,28 @@ class _Session:
     """By link: the first frame of a message of which more is to come."""
 
 
-@dataclass(slots=True)
-class _Transaction:
-    """The frames of an open transaction."""
-
-    records: set[str] = field(default_factory=set)
-    topics: set[str] = field(default_factory=set)
-
-
-class Amqp:
+class Amqp(QueueProtocol):
     """The protocol AMQP 1.0, as the wire reads it."""
 
     name = "amqp"
     steps = STEPS
-
-    def learn(self, names: Mapping[str, str]) -> None:
-        """Do nothing: an address has only one name."""
-
-    def ledger(self, key: str, identity: Identity | None) -> Ledger:  # noqa: ARG002 - record ids are told apart by the offered ones
-        """Make the bookkeeping of a cell."""
-        return Ledger(identity)
 
     def session(self, conn: int, *, limit: int) -> AmqpSession:
         """Return the state of a new connection."""
         return AmqpSession(conn, limit)
 
 
-class AmqpSession:
+class AmqpSession(QueueSession[AmqpFrame]):
     """The state of one connection."""
 
+    immovable = "belongs to its session, whose numbers settle it"
+
     def __init__(self, conn: int, limit: int) -> None:
-        self._conn = conn
-        self._limit = limit
-        self._heard: dict[Direction, AmqpFrame] = {}
-        """The frame of each direction that was found and is not taken from the buffer yet."""
-        self._numbers = dict.fromkeys(Direction, 0)
-        self._owner: str | None = None
+        super().__init__(conn, limit)
         self._silences: dict[Direction, float] = {}
         self._sessions: dict[tuple[Direction, int], _Session] = {}
         """By the channel that each side has for it."""
-        self._open: dict[str, _Transaction] = {}
+        self._open: dict[str, OpenTransaction[AmqpFrame]] = {}
 
     # -- frames ------------------------------------------------------------------------------------
 
@@ -150,10 +122,6 @@ class AmqpSession:
             return Opaque(str(error))
         self._heard[way] = frame
         return frame
-
-    def taken(self, way: Direction, size: int) -> None:  # noqa: ARG002 - of a frame, whole
-        """Take note that bytes have left the buffer: the next frame may be looked for."""
-        self._heard.pop(way, None)
 
     def _made(self, way: Direction, size: int, body: Body, data: Data) -> AmqpFrame:
         """Raises ShortError where more of it is needed."""
@@ -201,11 +169,11 @@ class AmqpSession:
         if (
             isinstance(body.field(4), int) and body.field(4) > 0
         ):  # how long this side waits to hear of the other one
-            self._silences[_other(way)] = body.field(4) / 1000
+            self._silences[other(way)] = body.field(4) / 1000
 
     def _begun(self, way: Direction, body: Body) -> None:
         answers = body.field(0)
-        known = self._sessions.get((_other(way), answers)) if isinstance(answers, int) else None
+        known = self._sessions.get((other(way), answers)) if isinstance(answers, int) else None
         self._sessions[way, body.channel] = known or _Session()
 
     def _attached(self, frame: AmqpFrame) -> None:
@@ -261,7 +229,7 @@ class AmqpSession:
         first, last = body.field(1), body.field(2)
         if session is None or not isinstance(first, int):
             return
-        there = session.deliveries[_other(frame.way) if body.field(0) is True else frame.way]
+        there = session.deliveries[other(frame.way) if body.field(0) is True else frame.way]
         last = last if isinstance(last, int) else first
         state = _outcome(body.field(4))
         if (
@@ -302,9 +270,8 @@ class AmqpSession:
 
     # -- what they are about -----------------------------------------------------------------------
 
-    def read(self, frame: Frame, data: bytes | None, ledger: object) -> Insight:
+    def read(self, frame: AmqpFrame, data: bytes | None, ledger: Ledger) -> Insight:
         """Say which records a frame carries, settles or commits."""
-        assert isinstance(frame, AmqpFrame)  # noqa: S101 - sessions get their own frames back
         if frame.step == Performative.TRANSFER:
             if frame.aborted:
                 return Insight()
@@ -313,38 +280,32 @@ class AmqpSession:
                 return Insight(frame.subject)
             return self._content(frame, data, ledger)
         if frame.step == Performative.DISCHARGE:
-            found = self._open.get(frame.ends or "", _Transaction())
-            frame.subject = _subject(frame, found.records, *found.topics)
+            found = self._open.get(frame.ends or "", OpenTransaction())
+            frame.subject = subject_of(frame.transaction, found.records, found.topics)
             return Insight(frame.subject)
-        subjects = [each.subject for each in frame.about]
-        records = frozenset[str]().union(*(each.records for each in subjects))
-        frame.subject = _subject(
-            frame, records, *frozenset[str]().union(*(each.topics for each in subjects))
-        )
+        frame.subject = subject_of_all(frame.transaction, (each.subject for each in frame.about))
         return Insight(
             frame.subject, frame.error if frame.about and frame.way is Direction.RESPONSE else None
         )
 
-    def _content(self, frame: AmqpFrame, data: bytes | None, ledger: object) -> Insight:
+    def _content(self, frame: AmqpFrame, data: bytes | None, ledger: Ledger) -> Insight:
         if data is None:
-            return Insight(
-                because=f"{frame.size} bytes are above the limit of {self._limit}", voids=True
-            )
+            return self.too_large(frame)
         if not frame.last:
             return Insight(because="a message in several frames is not read", voids=True)
         try:
             message = frames.message(data[frame.body.end :])
         except frames.NotAFrameError as error:
             return Insight(because=str(error), voids=True)
-        assert isinstance(ledger, Ledger)  # noqa: S101 - sessions get their own ledger back
-        record = ledger.record(message)
+        record = ledger.record(message.content, message.properties)
         frame.attempt, frame.redelivered = attempt_in(message.properties), message.deliveries > 0
-        frame.subject = _subject(frame, () if record is None else (record,), frame.address)
+        frame.subject = subject_of(
+            frame.transaction, () if record is None else (record,), (frame.address,)
+        )
         return Insight(frame.subject)
 
-    def sending(self, frame: Frame) -> None:
+    def sending(self, frame: AmqpFrame) -> None:
         """Remember a frame that will be settled. If there are too many, the oldest is forgotten."""
-        assert isinstance(frame, AmqpFrame)  # noqa: S101 - sessions get their own frames back
         session = self._session(frame)
         if session is None or frame.body.step is not Performative.TRANSFER:
             return
@@ -356,14 +317,10 @@ class AmqpSession:
         session.under_way.pop(link, None)
         if frame.id is not None:
             there = session.deliveries[frame.way]
-            there.pop(first.body.field(1), None)
-            there[first.body.field(1)] = frame
-            if len(there) > MAX_REMEMBERED:
-                there.popitem(last=False)
+            remember(there, first.body.field(1), frame)
 
-    def settled(self, frame: Frame, ledger: object, *, reached: bool) -> Iterable[Line]:
+    def settled(self, frame: AmqpFrame, ledger: Ledger | None, *, reached: bool) -> Iterable[Line]:
         """Return what the frame carried, now that its fate is known."""
-        assert isinstance(frame, AmqpFrame)  # noqa: S101 - sessions get their own frames back
         if reached:
             self._went(frame)
         return () if ledger is None else tuple(_lines(self._conn, frame, reached=reached))
@@ -376,20 +333,19 @@ class AmqpSession:
             and frame.body.field(3) is True
         ):
             there = session.deliveries[
-                _other(frame.way) if frame.body.field(0) is True else frame.way
+                other(frame.way) if frame.body.field(0) is True else frame.way
             ]
             for each in frame.about:
                 there.pop((each.about or (each,))[0].body.field(1), None)
         if frame.ends is not None:
             self._open.pop(frame.ends, None)
         elif frame.transaction is not None and frame.way is Direction.REQUEST:
-            found = self._open.setdefault(frame.transaction, _Transaction())
-            found.records |= frame.subject.records
-            found.topics |= frame.subject.topics
+            found = self._open.setdefault(frame.transaction, OpenTransaction())
+            found.add(frame.subject)
 
     # -- what can be done to it --------------------------------------------------------------------
 
-    def refuse(self, frame: Frame, data: bytes, error: str) -> bytes:  # noqa: ARG002 - whatever it is
+    def refuse(self, frame: AmqpFrame, data: bytes, error: str) -> bytes:  # noqa: ARG002 - whatever it is
         """Raise UnableError: the wire cannot refuse a frame of AMQP.
 
         Raises:
@@ -397,31 +353,11 @@ class AmqpSession:
         """
         raise UnableError(f"a {frame.step} cannot be refused by {error!r}")
 
-    def move(self, frame: Frame, data: bytes) -> Immovable:  # noqa: ARG002 - whatever it is
-        """Return that the frame cannot be sent on another connection: it is numbered in its
-        session.
-        """
-        return Immovable("belongs to its session, whose numbers settle it")
-
-    def owner(self) -> str | None:
-        """Return the client's container id, or the first address that it named."""
-        return self._owner
-
     def silence_s(self, way: Direction) -> float | None:
         """Return after how many seconds of silence the receiver of a direction closes the
         connection.
         """
         return self._silences.get(way)
-
-    def ended(self, by: str, ledger: object) -> Iterable[Line]:  # noqa: ARG002 - nobody's end is told
-        """Return no line: the broker delivers unacknowledged messages to another consumer, on whose
-        connection that is seen.
-        """
-        return ()
-
-
-def _other(way: Direction) -> Direction:
-    return Direction.RESPONSE if way is Direction.REQUEST else Direction.REQUEST
 
 
 def _outcome(state: object) -> object:
@@ -435,11 +371,6 @@ def _outcome(state: object) -> object:
 
 def _delivery(channel: int, number: int) -> str:
     return f"{channel}/{number}"
-
-
-def _subject(frame: AmqpFrame, records: Iterable[str], *topics: str | None) -> Subject:
-    ids = frozenset[str]() if frame.transaction is None else frozenset((frame.transaction,))
-    return Subject(frozenset(records), frozenset(each for each in topics if each is not None), ids)
 
 
 def _lines(conn: int, frame: AmqpFrame, *, reached: bool) -> Iterator[Line]:

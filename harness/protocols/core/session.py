@@ -9,7 +9,6 @@ from collections import OrderedDict, defaultdict
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, TypeVar
 
-from harness.model.record import decode_id
 from harness.protocols.acts import Act
 from harness.protocols.core import reading
 from harness.protocols.core.steps import (
@@ -22,12 +21,20 @@ from harness.protocols.core.steps import (
     Kind,
     Packet,
 )
+from harness.protocols.queues import (
+    Ledger,
+    OpenTransaction,
+    QueueProtocol,
+    QueueSession,
+    remember,
+    subject_of,
+    subject_of_all,
+)
 from harness.protocols.telling import About, attempt_in, line
 from harness.wire.protocol import (
     PLAIN,
     Between,
     Frame,
-    Immovable,
     Insight,
     Need,
     Opaque,
@@ -38,15 +45,12 @@ from harness.wire.rules import Direction, Subject
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
-    from harness.model.identity import Identity
     from harness.wire.protocol import Data, Fed, Line
 
 GREETING: Final = b"ARTEMIS"
 """The bytes that a client sends before its first packet; old clients do not send them."""
 Name = TypeVar("Name", int, str)
 
-MAX_REMEMBERED: Final = 10_000
-"""Packets that wait for an answer, and messages of a consumer that wait for an acknowledgement."""
 LENGTH: Final = 4
 MOST_BYTES: Final = 1 << 30
 CORRELATED, BY_SENDER = 130, 134
@@ -67,22 +71,6 @@ _OVER: Final = frozenset(
 """Behind these a consumer of this number has nothing that it was given before."""
 REFUSES: Final = 0
 """The code of an error that says no more."""
-
-
-@dataclass(frozen=True, slots=True)
-class Ledger:
-    """The bookkeeping of one cell: where its records carry their ids."""
-
-    identity: Identity | None
-
-    def record(self, message: reading.Message) -> str | None:
-        """Return the record id in a message; ``None`` if the message is not a record
-        of this cell.
-        """
-        if self.identity is None:
-            return decode_id(message.body)
-        named = tuple((name, str(value).encode()) for name, value in message.properties.items())
-        return self.identity.find(None, message.body, named)
 
 
 @dataclass(slots=True, eq=False)
@@ -107,15 +95,6 @@ class CoreFrame(Frame):
     redelivered: bool = False
     act: Act | None = None
     """What it tells of its records."""
-
-
-@dataclass(slots=True)
-class _Bound:
-    """The packets of a transaction that is not ended."""
-
-    records: set[str] = field(default_factory=set)
-    topics: set[str] = field(default_factory=set)
-    taken_off: tuple[CoreFrame, ...] = ()
 
 
 @dataclass(slots=True)
@@ -146,36 +125,26 @@ class _Channel:
         return self.asked.acknowledges_bound and not self.asked.sends_bound
 
 
-class Core:
+class Core(QueueProtocol):
     """The protocol Artemis Core, as the wire reads it."""
 
     name = "core"
     steps = STEPS
-
-    def learn(self, names: Mapping[str, str]) -> None:
-        """Do nothing: an address has only one name."""
-
-    def ledger(self, key: str, identity: Identity | None) -> Ledger:  # noqa: ARG002 - record ids are told apart by the offered ones
-        """Make the bookkeeping of a cell."""
-        return Ledger(identity)
 
     def session(self, conn: int, *, limit: int) -> CoreSession:
         """Return the state of a new connection."""
         return CoreSession(conn, limit)
 
 
-class CoreSession:
+class CoreSession(QueueSession[CoreFrame]):
     """The state of one connection."""
 
+    immovable = "belongs to its session, which was made on its connection"
+
     def __init__(self, conn: int, limit: int) -> None:
-        self._conn = conn
-        self._limit = limit
+        super().__init__(conn, limit)
         self._greeted = False
-        self._heard: dict[Direction, CoreFrame] = {}
-        """The frame of each direction that was found and is not taken from the buffer yet."""
-        self._numbers = dict.fromkeys(Direction, 0)
         self._channels: dict[int, _Channel] = {}
-        self._owner: str | None = None
         self._ttl_s: float | None = None
         self._asked: OrderedDict[str, CoreFrame] = OrderedDict()
         self._given: defaultdict[str, OrderedDict[int, CoreFrame]] = defaultdict(OrderedDict)
@@ -184,7 +153,7 @@ class CoreSession:
         """Likewise what a rollback has put back into its queue. Its acknowledgement is about that
         message alone.
         """
-        self._bound: defaultdict[str, _Bound] = defaultdict(_Bound)
+        self._bound: defaultdict[str, OpenTransaction[CoreFrame]] = defaultdict(OpenTransaction)
         """By the names of transactions, of sessions' own and distributed ones."""
 
     # -- frames ------------------------------------------------------------------------------------
@@ -362,51 +331,44 @@ class CoreSession:
 
     # -- what they are about -----------------------------------------------------------------------
 
-    def read(self, frame: Frame, data: bytes | None, ledger: object) -> Insight:
+    def read(self, frame: CoreFrame, data: bytes | None, ledger: Ledger) -> Insight:
         """Say which records a packet carries, acknowledges or commits."""
-        assert isinstance(frame, CoreFrame)  # noqa: S101 - sessions get their own frames back
         if frame.step in (Packet.SEND, Packet.RECEIVE):
             if data is None:
-                return Insight(
-                    because=f"{frame.size} bytes are above the limit of {self._limit}", voids=True
-                )
+                return self.too_large(frame)
             found = reading.message(data)
-            assert isinstance(ledger, Ledger)  # noqa: S101 - sessions get their own ledger back
-            record = ledger.record(found)
+            record = ledger.record(found.body, found.properties)
             frame.attempt = attempt_in(found.properties)
-            frame.subject = _subject(frame, () if record is None else (record,), frame.topic)
+            frame.subject = subject_of(
+                frame.transaction, () if record is None else (record,), (frame.topic,)
+            )
         elif frame.kind in (Kind.SESS_SEND_LARGE, Kind.SESS_RECEIVE_LARGE_MSG):
             return Insight(because="a message in several packets is not read", voids=True)
         elif frame.asked is not None:
             frame.subject = frame.asked.subject
             return Insight(frame.subject, frame.error or 0)
         elif frame.step in ENDS or frame.step == Packet.XA_PREPARE:
-            bound = self._bound.get(frame.transaction or "", _Bound())
-            frame.subject = _subject(frame, bound.records, *bound.topics)
+            bound = self._bound.get(frame.transaction or "", OpenTransaction[CoreFrame]())
+            frame.subject = subject_of(frame.transaction, bound.records, bound.topics)
         else:
-            subjects = [each.subject for each in frame.taken_off]
-            records = frozenset[str]().union(*(each.records for each in subjects))
-            frame.subject = _subject(
-                frame, records, *frozenset[str]().union(*(each.topics for each in subjects))
-            )
+            subjects = (each.subject for each in frame.taken_off)
+            frame.subject = subject_of_all(frame.transaction, subjects)
         return Insight(frame.subject)
 
-    def sending(self, frame: Frame) -> None:
+    def sending(self, frame: CoreFrame) -> None:
         """Remember a frame that will be answered. If there are too many, the oldest is
         forgotten.
         """
-        assert isinstance(frame, CoreFrame)  # noqa: S101 - sessions get their own frames back
         if frame.id is None:
             return
         if frame.way is Direction.REQUEST:
-            _remember(self._asked, str(frame.id), frame)
+            remember(self._asked, str(frame.id), frame)
         elif frame.message is not None:
-            _remember(self._given[_consumer(frame)], frame.message, frame)
+            remember(self._given[_consumer(frame)], frame.message, frame)
             self._returned[_consumer(frame)].pop(frame.message, None)
 
-    def settled(self, frame: Frame, ledger: object, *, reached: bool) -> Iterable[Line]:
+    def settled(self, frame: CoreFrame, ledger: Ledger | None, *, reached: bool) -> Iterable[Line]:
         """Return what the packet carried, now that its fate is known."""
-        assert isinstance(frame, CoreFrame)  # noqa: S101 - sessions get their own frames back
         if reached and frame.way is Direction.REQUEST:
             self._went(frame)
         if frame.kind in _OVER and (
@@ -428,15 +390,12 @@ class CoreSession:
         if frame.step in (Packet.XA_START, Packet.XA_END):
             open_.branch = frame.transaction if frame.step == Packet.XA_START else None
         elif frame.step in ENDS:
-            bound = self._bound.pop(frame.transaction, _Bound())
+            bound = self._bound.pop(frame.transaction, OpenTransaction[CoreFrame]())
             if frame.step in (Packet.ROLLBACK, Packet.XA_ROLLBACK):
                 self._give_back(frame, bound.taken_off)
             open_.ends += frame.step in (Packet.COMMIT, Packet.ROLLBACK)
         elif frame.step in (Packet.SEND, Packet.ACKNOWLEDGE):
-            bound = self._bound[frame.transaction]
-            bound.records |= frame.subject.records
-            bound.topics |= frame.subject.topics
-            bound.taken_off += frame.taken_off
+            self._bound[frame.transaction].add(frame.subject, frame.taken_off)
 
     def _give_back(self, frame: CoreFrame, taken_off: Iterable[CoreFrame]) -> None:
         """Record what a rollback returns: what was acknowledged in it; for a session's own, all its
@@ -449,17 +408,16 @@ class CoreSession:
                     back += given.values()
                     given.clear()
         for each in back:
-            _remember(self._returned[_consumer(each)], each.message or 0, each)
+            remember(self._returned[_consumer(each)], each.message or 0, each)
 
     # -- what can be done to it --------------------------------------------------------------------
 
-    def refuse(self, frame: Frame, data: bytes, error: str) -> bytes:  # noqa: ARG002 - its number is enough
+    def refuse(self, frame: CoreFrame, data: bytes, error: str) -> bytes:  # noqa: ARG002 - its number is enough
         """Return the EXCEPTION packet that refuses a request.
 
         Raises:
             UnableError: the packet requests no answer, or is never refused by this error.
         """
-        assert isinstance(frame, CoreFrame)  # noqa: S101 - sessions get their own frames back
         if (
             error not in STEPS.get((frame.step, Direction.REQUEST), PLAIN).errors
             or frame.id is None
@@ -474,27 +432,11 @@ class CoreSession:
         body += b"" if correlation == UNNUMBERED else struct.pack(">q", correlation)
         return struct.pack(">i", len(body)) + body
 
-    def move(self, frame: Frame, data: bytes) -> Immovable:  # noqa: ARG002 - whatever it is
-        """Return that the packet cannot be sent on another connection: its session belongs to its
-        own.
-        """
-        return Immovable("belongs to its session, which was made on its connection")
-
-    def owner(self) -> str | None:
-        """Return the client's id if it has one, or the first address that it named."""
-        return self._owner
-
     def silence_s(self, way: Direction) -> float | None:
         """Return the time-out that the client requested for itself. The client's own time-out for
         the broker is half of it.
         """
         return self._ttl_s if way is Direction.REQUEST or self._ttl_s is None else self._ttl_s / 2
-
-    def ended(self, by: str, ledger: object) -> Iterable[Line]:  # noqa: ARG002 - nobody's end is told
-        """Return no line: the broker delivers unacknowledged messages to another consumer, on whose
-        connection that is seen.
-        """
-        return ()
 
 
 def _error(kind: int, whole: bytes) -> str | None:
@@ -530,18 +472,6 @@ def _name(channel: int, correlation: int) -> str:
 
 def _consumer(frame: CoreFrame) -> str:
     return f"{frame.channel}.{frame.consumer}"
-
-
-def _subject(frame: CoreFrame, records: Iterable[str], *topics: str | None) -> Subject:
-    ids = frozenset[str]() if frame.transaction is None else frozenset((frame.transaction,))
-    return Subject(frozenset(records), frozenset(each for each in topics if each is not None), ids)
-
-
-def _remember(where: OrderedDict[Name, CoreFrame], name: Name, frame: CoreFrame) -> None:
-    where.pop(name, None)
-    where[name] = frame
-    if len(where) > MAX_REMEMBERED:
-        where.popitem(last=False)
 
 
 def _text(text: str) -> bytes:

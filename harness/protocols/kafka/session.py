@@ -241,13 +241,12 @@ class KafkaSession:
 
     # -- what they are about -----------------------------------------------------------------------
 
-    def read(self, frame: Frame, data: bytes | None, ledger: object) -> Insight:
+    def read(self, frame: KafkaFrame, data: bytes | None, ledger: Tracker) -> Insight:
         """Decode a frame, and say what it is about."""
-        assert isinstance(frame, KafkaFrame)  # noqa: S101 - sessions get their own frames back
         frame.insight = self._look(frame, data, ledger)
         return frame.insight
 
-    def _look(self, frame: KafkaFrame, data: bytes | None, tracker: object) -> Insight:
+    def _look(self, frame: KafkaFrame, data: bytes | None, tracker: Tracker) -> Insight:
         asked = frame.asked.insight if frame.asked else NOTHING
         if not reading.decodable(frame.step, frame.way):
             return Insight(asked.subject, because=asked.because)
@@ -266,7 +265,6 @@ class KafkaSession:
             return Insight(error=content.error or None)
         if isinstance(content, codec.Fetch) and content.follower < 0:
             frame.facts["committed_only"] = content.read_committed
-        assert isinstance(tracker, Tracker)  # noqa: S101 - sessions get their own ledger back
         asks, name = frame.way is Direction.REQUEST, f"{self._conn}:{frame.corr}"
         if isinstance(content, sharing.Content):
             insight = (
@@ -280,7 +278,7 @@ class KafkaSession:
             insight = tracker.look_at_response(content, asked, self._fetches, self._conn)
         return replace(insight, voids=voids) if insight.because else insight
 
-    def sending(self, frame: Frame) -> None:
+    def sending(self, frame: KafkaFrame) -> None:
         """Remember a request that will be answered. If there are too many, the oldest
         is forgotten.
         """
@@ -295,25 +293,24 @@ class KafkaSession:
         elif isinstance(frame, KafkaFrame) and frame.tokens:
             self._tokens = dict.fromkeys(Direction, frame.tokens)
 
-    def settled(self, frame: Frame, ledger: object, *, reached: bool) -> Iterable[Line]:
+    def settled(
+        self, frame: KafkaFrame, ledger: Tracker | None, *, reached: bool
+    ) -> Iterable[Line]:
         """Return what the frame carried, now that its fate is known."""
-        assert isinstance(frame, KafkaFrame)  # noqa: S101 - sessions get their own frames back
         if frame.asked is not None and self._asked.get(frame.corr) is frame.asked:
             del self._asked[frame.corr]
         if ledger is None or frame.insight is NOTHING:
             return ()
-        assert isinstance(ledger, Tracker)  # noqa: S101 - sessions get their own ledger back
         return ledger.settle(frame.insight, reached=reached)
 
     # -- what can be done to it --------------------------------------------------------------------
 
-    def refuse(self, frame: Frame, data: bytes, error: str) -> bytes:
+    def refuse(self, frame: KafkaFrame, data: bytes, error: str) -> bytes:
         """Return the answer that refuses a request, as a broker would.
 
         Raises:
             UnableError: the request gets no answer, or is never refused by this error.
         """
-        assert isinstance(frame, KafkaFrame)  # noqa: S101 - sessions get their own frames back
         if frame.id is None or error not in STEPS.get((frame.step, frame.way), PLAIN).errors:
             raise UnableError(
                 f"a {frame.step} {frame.way} that asks for {'no' if frame.id is None else 'an'} "
@@ -338,7 +335,7 @@ class KafkaSession:
         fetches.ask(asked)
         return fetches.positions
 
-    def move(self, frame: Frame, data: bytes) -> Move | Immovable:
+    def move(self, frame: KafkaFrame, data: bytes) -> Move | Immovable:
         """Say how a frame can be sent on another connection.
 
         A request means the same on every connection of its user. An answer can only be discarded.

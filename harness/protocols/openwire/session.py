@@ -9,16 +9,23 @@ from collections import OrderedDict, defaultdict
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
-from harness.model.record import decode_id
 from harness.protocols.acts import Act
 from harness.protocols.openwire import reading
 from harness.protocols.openwire.steps import ACTS, ANSWERS, ENDS, STEPS, TRANSACTION, Command, Kind
+from harness.protocols.queues import (
+    Ledger,
+    OpenTransaction,
+    QueueProtocol,
+    QueueSession,
+    remember,
+    subject_of,
+    subject_of_all,
+)
 from harness.protocols.telling import About, attempt_in, line
 from harness.wire.protocol import (
     PLAIN,
     Between,
     Frame,
-    Immovable,
     Insight,
     Need,
     Opaque,
@@ -29,14 +36,11 @@ from harness.wire.rules import Direction, Subject
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
-    from harness.model.identity import Identity
     from harness.protocols.openwire.reading import Said
     from harness.wire.protocol import Data, Fed, Line
 
 Name = TypeVar("Name", int, str)
 
-MAX_REMEMBERED: Final = 10_000
-"""Commands that wait for an answer, and messages of a consumer that wait for an acknowledgement."""
 MOST_BYTES: Final = 1 << 30
 HEAD: Final = 5
 """Bytes of length and type."""
@@ -45,22 +49,6 @@ DELIVERED, POISON, INDIVIDUAL, REDELIVERED, EXPIRED = 0, 1, 4, 3, 6
 """Types of acknowledgements that are not the ordinary one."""
 NAMED_BY_LIBRARY: Final = "ID:"
 """The prefix of a client id that the library generated itself."""
-
-
-@dataclass(frozen=True, slots=True)
-class Ledger:
-    """The bookkeeping of one cell: where its records carry their ids."""
-
-    identity: Identity | None
-
-    def record(self, content: reading.Content) -> str | None:
-        """Return the record id in a message; ``None`` if the message is not a record
-        of this cell.
-        """
-        if self.identity is None:
-            return decode_id(content.body)
-        named = tuple((name, str(value).encode()) for name, value in content.properties.items())
-        return self.identity.find(None, content.body, named)
 
 
 @dataclass(slots=True, eq=False)
@@ -79,49 +67,30 @@ class OpenWireFrame(Frame):
     redelivered: bool = False
 
 
-@dataclass(slots=True)
-class _Transaction:
-    """The frames of an open transaction."""
-
-    records: set[str] = field(default_factory=set)
-    topics: set[str] = field(default_factory=set)
-    taken_off: list[OpenWireFrame] = field(default_factory=list)
-
-
-class OpenWire:
+class OpenWire(QueueProtocol):
     """The protocol OpenWire, as the wire reads it."""
 
     name = "openwire"
     steps = STEPS
-
-    def learn(self, names: Mapping[str, str]) -> None:
-        """Do nothing: a destination has only one name."""
-
-    def ledger(self, key: str, identity: Identity | None) -> Ledger:  # noqa: ARG002 - record ids are told apart by the offered ones
-        """Make the bookkeeping of a cell."""
-        return Ledger(identity)
 
     def session(self, conn: int, *, limit: int) -> OpenWireSession:
         """Return the state of a new connection."""
         return OpenWireSession(conn, limit)
 
 
-class OpenWireSession:
+class OpenWireSession(QueueSession[OpenWireFrame]):
     """The state of one connection."""
 
+    immovable = "belongs to its connection, as sessions, consumers and transactions do"
+
     def __init__(self, conn: int, limit: int) -> None:
-        self._conn = conn
-        self._limit = limit
-        self._heard: dict[Direction, OpenWireFrame] = {}
-        """The frame of each direction that was found and is not taken from the buffer yet."""
-        self._numbers = dict.fromkeys(Direction, 0)
+        super().__init__(conn, limit)
         self._formats: dict[Direction, Mapping[str, Any]] = {}
         """What each side has said that it can do."""
-        self._owner: str | None = None
         self._asked: OrderedDict[int, OpenWireFrame] = OrderedDict()
         self._given: defaultdict[str, OrderedDict[str, OpenWireFrame]] = defaultdict(OrderedDict)
         """By consumer: what was delivered and waits to be acknowledged, in order."""
-        self._open: defaultdict[str, _Transaction] = defaultdict(_Transaction)
+        self._open: defaultdict[str, OpenTransaction[OpenWireFrame]] = defaultdict(OpenTransaction)
 
     # -- frames ------------------------------------------------------------------------------------
 
@@ -148,10 +117,6 @@ class OpenWireSession:
             return Opaque(str(error))
         self._heard[way] = frame
         return frame
-
-    def taken(self, way: Direction, size: int) -> None:  # noqa: ARG002 - of a frame, whole
-        """Take note that bytes have left the buffer: the next command may be looked for."""
-        self._heard.pop(way, None)
 
     def _check_format(self, kind: int, size: int) -> None:
         """Raise NotAFrameError where what the two have agreed on is not read here."""
@@ -243,9 +208,8 @@ class OpenWireSession:
 
     # -- what they are about -----------------------------------------------------------------------
 
-    def read(self, frame: Frame, data: bytes | None, ledger: object) -> Insight:
+    def read(self, frame: OpenWireFrame, data: bytes | None, ledger: Ledger) -> Insight:
         """Say which records a command carries, acknowledges or commits."""
-        assert isinstance(frame, OpenWireFrame)  # noqa: S101 - sessions get their own frames back
         said = frame.said
         if frame.step in (Command.MESSAGE, Command.MESSAGE_DISPATCH):
             return self._content(frame, data, ledger)
@@ -253,21 +217,16 @@ class OpenWireSession:
             frame.subject = frame.asked.subject if frame.asked else Subject()
             return Insight(frame.subject, said.error or 0)
         if said.transaction is not None and frame.step in ANSWERS:
-            found = self._open.get(said.transaction, _Transaction())
-            frame.subject = _subject(frame, found.records, *found.topics)
+            found = self._open.get(said.transaction, OpenTransaction[OpenWireFrame]())
+            frame.subject = subject_of(said.transaction, found.records, found.topics)
         else:
-            subjects = [each.subject for each in frame.taken_off]
-            records = frozenset[str]().union(*(each.records for each in subjects))
-            frame.subject = _subject(
-                frame, records, *frozenset[str]().union(*(each.topics for each in subjects))
-            )
+            subjects = (each.subject for each in frame.taken_off)
+            frame.subject = subject_of_all(said.transaction, subjects)
         return Insight(frame.subject)
 
-    def _content(self, frame: OpenWireFrame, data: bytes | None, ledger: object) -> Insight:
+    def _content(self, frame: OpenWireFrame, data: bytes | None, ledger: Ledger) -> Insight:
         if data is None:
-            return Insight(
-                because=f"{frame.size} bytes are above the limit of {self._limit}", voids=True
-            )
+            return self.too_large(frame)
         if frame.said.message is None:
             return Insight()
         try:
@@ -276,25 +235,28 @@ class OpenWireSession:
             return Insight(because=f"a message that cannot be read: {error}", voids=True)
         if content.compressed:
             return Insight(because="a compressed message is not read", voids=True)
-        assert isinstance(ledger, Ledger)  # noqa: S101 - sessions get their own ledger back
-        record = ledger.record(content)
+        record = ledger.record(content.body, content.properties)
         frame.attempt, frame.redelivered = attempt_in(content.properties), content.deliveries > 0
-        frame.subject = _subject(frame, () if record is None else (record,), frame.said.destination)
+        frame.subject = subject_of(
+            frame.said.transaction,
+            () if record is None else (record,),
+            (frame.said.destination,),
+        )
         return Insight(frame.subject)
 
-    def sending(self, frame: Frame) -> None:
+    def sending(self, frame: OpenWireFrame) -> None:
         """Remember a frame that will be answered. If there are too many, the oldest is
         forgotten.
         """
-        assert isinstance(frame, OpenWireFrame)  # noqa: S101 - sessions get their own frames back
         if frame.way is Direction.REQUEST and frame.said.asks:
-            _remember(self._asked, frame.said.number, frame)
+            remember(self._asked, frame.said.number, frame)
         elif frame.step == Command.MESSAGE_DISPATCH and frame.said.message is not None:
-            _remember(self._given[frame.said.consumer or ""], frame.said.message, frame)
+            remember(self._given[frame.said.consumer or ""], frame.said.message, frame)
 
-    def settled(self, frame: Frame, ledger: object, *, reached: bool) -> Iterable[Line]:
+    def settled(
+        self, frame: OpenWireFrame, ledger: Ledger | None, *, reached: bool
+    ) -> Iterable[Line]:
         """Return what the command carried, now that its fate is known."""
-        assert isinstance(frame, OpenWireFrame)  # noqa: S101 - sessions get their own frames back
         if reached:
             self._went(frame)
         if frame.asked is not None:
@@ -308,25 +270,21 @@ class OpenWireSession:
         if transaction is None:
             return
         if frame.step in ENDS:
-            over = self._open.pop(transaction, _Transaction())
+            over = self._open.pop(transaction, OpenTransaction[OpenWireFrame]())
             if frame.step == Command.ROLLBACK:  # the library gives again what it has
                 for each in over.taken_off:
-                    _remember(self._given[each.said.consumer or ""], each.said.message or "", each)
+                    remember(self._given[each.said.consumer or ""], each.said.message or "", each)
         elif frame.step in (Command.MESSAGE, Command.MESSAGE_ACK):
-            found = self._open[transaction]
-            found.records |= frame.subject.records
-            found.topics |= frame.subject.topics
-            found.taken_off += frame.taken_off
+            self._open[transaction].add(frame.subject, frame.taken_off)
 
     # -- what can be done to it --------------------------------------------------------------------
 
-    def refuse(self, frame: Frame, data: bytes, error: str) -> bytes:  # noqa: ARG002 - its number is enough
+    def refuse(self, frame: OpenWireFrame, data: bytes, error: str) -> bytes:  # noqa: ARG002 - its number is enough
         """Return the EXCEPTION_RESPONSE that refuses a request.
 
         Raises:
             UnableError: the command requests no answer, or is never refused by this error.
         """
-        assert isinstance(frame, OpenWireFrame)  # noqa: S101 - sessions get their own frames back
         if (
             error not in STEPS.get((frame.step, Direction.REQUEST), PLAIN).errors
             or not frame.said.asks
@@ -342,14 +300,6 @@ class OpenWireSession:
         )  # a trace of no lines, and no cause
         return struct.pack(">i", len(body)) + body
 
-    def move(self, frame: Frame, data: bytes) -> Immovable:  # noqa: ARG002 - whatever it is
-        """Return that the command cannot be sent on another connection: it names its own."""
-        return Immovable("belongs to its connection, as sessions, consumers and transactions do")
-
-    def owner(self) -> str | None:
-        """Return the client's id if it has one, or the first destination that it named."""
-        return self._owner
-
     def silence_s(self, way: Direction) -> float | None:
         """Return the time-out on which both sides have agreed. Either may close the connection
         after it.
@@ -357,12 +307,6 @@ class OpenWireSession:
         del way
         told = [format_.get("MaxInactivityDuration", 0) for format_ in self._formats.values()]
         return min(told) / 1000 if len(told) == len(Direction) and min(told) > 0 else None
-
-    def ended(self, by: str, ledger: object) -> Iterable[Line]:  # noqa: ARG002 - nobody's end is told
-        """Return no line: the broker delivers unacknowledged messages to another consumer, on whose
-        connection that is seen.
-        """
-        return ()
 
 
 def _step(way: Direction, said: Said) -> Command:
@@ -387,19 +331,6 @@ def _step(way: Direction, said: Said) -> Command:
     if (str(step), way) not in STEPS:
         raise reading.NotAFrameError(f"{step} as a {way}")
     return step
-
-
-def _subject(frame: OpenWireFrame, records: Iterable[str], *topics: str | None) -> Subject:
-    transaction = frame.said.transaction
-    ids = frozenset[str]() if transaction is None else frozenset((transaction,))
-    return Subject(frozenset(records), frozenset(each for each in topics if each is not None), ids)
-
-
-def _remember(where: OrderedDict[Name, OpenWireFrame], name: Name, frame: OpenWireFrame) -> None:
-    where.pop(name, None)
-    where[name] = frame
-    if len(where) > MAX_REMEMBERED:
-        where.popitem(last=False)
 
 
 def _delivery(consumer: str | None, message: str) -> str:

@@ -321,23 +321,20 @@ class PostgresSession:
 
     # -- what they are about -----------------------------------------------------------------------
 
-    def read(self, frame: Frame, data: bytes | None, ledger: object) -> Insight:  # noqa: ARG002 - it was heard
+    def read(self, frame: Commit, data: bytes | None, ledger: Ledger) -> Insight:  # noqa: ARG002 - it was heard
         """Say whose records a COMMIT commits; of an answer, also what else than that has become of
         them.
         """
-        assert isinstance(frame, Commit)  # noqa: S101 - sessions get their own frames back
-        assert isinstance(ledger, Ledger)  # noqa: S101 - sessions get their own ledger back
         failed = None if frame.outcome == COMMITTED else frame.outcome
         return Insight(Subject(_of(frame, ledger)), error=failed)
 
-    def sending(self, frame: Frame) -> None:
+    def sending(self, frame: Commit) -> None:
         """Do nothing: the frame was heard, and nothing is heard behind it before it goes."""
 
-    def settled(self, frame: Frame, ledger: object, *, reached: bool) -> Iterable[Line]:
+    def settled(self, frame: Commit, ledger: Ledger | None, *, reached: bool) -> Iterable[Line]:
         """Return one line for each record."""
         if ledger is None or not isinstance(frame, Commit):
             return ()
-        assert isinstance(ledger, Ledger)  # noqa: S101 - sessions get their own ledger back
         told = {"request": frame.request, "outcome": frame.outcome, "reached": reached}
         return [
             (kinds.DATABASE_COMMIT, {"record": record, **told})
@@ -346,7 +343,7 @@ class PostgresSession:
 
     # -- what can be done to it --------------------------------------------------------------------
 
-    def refuse(self, frame: Frame, data: bytes, error: str) -> bytes:  # noqa: ARG002 - none of them can
+    def refuse(self, frame: Commit, data: bytes, error: str) -> bytes:  # noqa: ARG002 - none of them can
         """Raise UnableError: if the commit did not reach the server, its transaction is still open,
         so a refusal would be wrong.
 
@@ -355,7 +352,7 @@ class PostgresSession:
         """
         raise UnableError(f"a {frame.step} cannot be refused by {error}")
 
-    def move(self, frame: Frame, data: bytes) -> Move | Immovable:  # noqa: ARG002 - none of them is
+    def move(self, frame: Commit, data: bytes) -> Move | Immovable:  # noqa: ARG002 - none of them is
         """Return that the message cannot be sent on another connection: its transaction belongs to
         its own.
         """

@@ -25,7 +25,7 @@ from harness.protocols.pulsar.steps import (
     TO_CLIENT,
     Command,
 )
-from harness.wire.protocol import PLAIN, Frame, Immovable, Insight, Move, Need, Opaque, UnableError
+from harness.wire.protocol import PLAIN, Immovable, Insight, Move, Need, Opaque, UnableError
 from harness.wire.rules import Direction, Subject
 
 if TYPE_CHECKING:
@@ -335,11 +335,9 @@ class PulsarSession:
 
     # -- what they are about -----------------------------------------------------------------------
 
-    def read(self, frame: Frame, data: bytes | None, ledger: object) -> Insight:
+    def read(self, frame: PulsarFrame, data: bytes | None, ledger: Ledger) -> Insight:
         """Say which records a frame carries, acknowledges or commits."""
-        assert isinstance(frame, PulsarFrame)  # noqa: S101 - sessions get their own frames back
         if frame.message is not None:
-            assert isinstance(ledger, Ledger)  # noqa: S101 - sessions get their own ledger back
             return self._read_message(frame, data, frame.message, ledger)
         error = _error(frame)
         if frame.asked is not None:
@@ -347,7 +345,6 @@ class PulsarSession:
             ids = subject.transactional_ids | ({frame.transaction} if frame.transaction else set())
             frame.subject = Subject(subject.records, subject.topics, frozenset(ids))
         elif frame.step == Command.END_TXN:
-            assert isinstance(ledger, Ledger)  # noqa: S101 - sessions get their own ledger back
             transaction = ledger.transactions.get(frame.transaction or "", _Transaction())
             frame.subject = self._subject(frame, transaction.records, transaction.topics)
         else:
@@ -435,11 +432,10 @@ class PulsarSession:
             frozenset(records), frozenset(each for each in topics if each is not None), ids
         )
 
-    def sending(self, frame: Frame) -> None:
+    def sending(self, frame: PulsarFrame) -> None:
         """Remember a frame that will be answered. If there are too many, the oldest is
         forgotten.
         """
-        assert isinstance(frame, PulsarFrame)  # noqa: S101 - sessions get their own frames back
         said = frame.said
         if frame.step == Command.SEND:
             self._sends[said.number(1), said.number(2)].append(frame)
@@ -452,11 +448,11 @@ class PulsarSession:
         elif frame.way is Direction.REQUEST and frame.id is not None:
             _remember(self._asked, str(frame.id), frame)
 
-    def settled(self, frame: Frame, ledger: object, *, reached: bool) -> Iterable[Line]:
+    def settled(
+        self, frame: PulsarFrame, ledger: Ledger | None, *, reached: bool
+    ) -> Iterable[Line]:
         """Return what the frame carried, now that its fate is known."""
-        assert isinstance(frame, PulsarFrame)  # noqa: S101 - sessions get their own frames back
         if reached:
-            assert ledger is None or isinstance(ledger, Ledger)  # noqa: S101 - it is their own
             self._went(frame, ledger)
         if frame.step in _OVER and (
             reached or frame.way is Direction.RESPONSE
@@ -503,13 +499,12 @@ class PulsarSession:
             found.topics |= frame.subject.topics
             _remember(ledger.transactions, frame.transaction, found)
 
-    def refuse(self, frame: Frame, data: bytes, error: str) -> bytes:  # noqa: ARG002 - what is answered is known
+    def refuse(self, frame: PulsarFrame, data: bytes, error: str) -> bytes:  # noqa: ARG002 - what is answered is known
         """Return the answer that refuses a request.
 
         Raises:
             UnableError: the request gets no answer, or is never refused by this error.
         """
-        assert isinstance(frame, PulsarFrame)  # noqa: S101 - sessions get their own frames back
         if (
             error not in STEPS.get((frame.step, Direction.REQUEST), PLAIN).errors
             or frame.id is None
@@ -530,7 +525,7 @@ class PulsarSession:
         own = {1: said.number(1), 6: request} if command is Command.ACK else {1: request}
         return frames.command(NUMBERS[answer], own | halves | {4: code, 5: error})
 
-    def move(self, frame: Frame, data: bytes) -> Move | Immovable:  # noqa: ARG002 - nothing is
+    def move(self, frame: PulsarFrame, data: bytes) -> Move | Immovable:  # noqa: ARG002 - nothing is
         """Return that the frame cannot be sent on another connection: producers and consumers
         belong to their own.
         """

@@ -8,8 +8,17 @@ from collections import OrderedDict, defaultdict
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
-from harness.model.record import ATTEMPT_HEADER, decode_id
+from harness.model.record import ATTEMPT_HEADER
 from harness.protocols.acts import Act
+from harness.protocols.queues import (
+    Ledger,
+    OpenTransaction,
+    QueueProtocol,
+    QueueSession,
+    remember,
+    subject_of,
+    subject_of_all,
+)
 from harness.protocols.stomp import frames
 from harness.protocols.stomp.steps import REFUSED, STEPS, Command
 from harness.protocols.telling import About, line
@@ -31,13 +40,8 @@ from harness.wire.rules import Direction, Subject
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
-    from harness.model.identity import Identity
     from harness.wire.protocol import Data, Fed, Line
 
-MAX_REMEMBERED: Final = 10_000
-"""Frames that wait for a receipt, and messages of a subscription that wait for an
-acknowledgement.
-"""
 CONNECTING: Final = "connecting"
 """What CONNECTED answers, which names no receipt."""
 _COMMANDS: Final = {
@@ -46,23 +50,6 @@ _COMMANDS: Final = {
 }
 _TOLD: Final = ("destination", "transaction", "subscription", "message-id", "receipt")
 """Headers that a frame's line in the history has, where it has them."""
-
-
-@dataclass(frozen=True, slots=True)
-class Ledger:
-    """The bookkeeping of one cell: where its records carry their ids."""
-
-    identity: Identity | None
-
-    def record(self, body: bytes, headers: Mapping[str, str]) -> str | None:
-        """Return the record id in a message; ``None`` if the message is not a record
-        of this cell.
-        """
-        if self.identity is None:
-            return decode_id(body)
-        return self.identity.find(
-            None, body, tuple((name, value.encode()) for name, value in headers.items())
-        )
 
 
 @dataclass(slots=True, eq=False)
@@ -82,54 +69,35 @@ class StompFrame(Frame):
     subject: Subject = field(default_factory=Subject)
 
 
-@dataclass(slots=True)
-class _Transaction:
-    """The requests of an open transaction."""
-
-    records: set[str] = field(default_factory=set)
-    topics: set[str] = field(default_factory=set)
-    taken_off: tuple[StompFrame, ...] = ()
-
-
-class Stomp:
+class Stomp(QueueProtocol):
     """The protocol STOMP, as the wire reads it."""
 
     name = "stomp"
     steps = STEPS
-
-    def learn(self, names: Mapping[str, str]) -> None:
-        """Do nothing: a destination has only one name."""
-
-    def ledger(self, key: str, identity: Identity | None) -> Ledger:  # noqa: ARG002 - record ids are told apart by the offered ones
-        """Make the bookkeeping of a cell."""
-        return Ledger(identity)
 
     def session(self, conn: int, *, limit: int) -> StompSession:
         """Return the state of a new connection."""
         return StompSession(conn, limit)
 
 
-class StompSession:
+class StompSession(QueueSession[StompFrame]):
     """The state of one connection."""
 
+    immovable = "belongs to its connection, as subscriptions and transactions do"
+
     def __init__(self, conn: int, limit: int) -> None:
-        self._conn = conn
-        self._limit = limit
-        self._heard: dict[Direction, StompFrame] = {}
-        """The frame of each direction that was found and is not taken from the buffer yet."""
+        super().__init__(conn, limit)
         self._looked: dict[Direction, int] = dict.fromkeys(Direction, 0)
         """Up to where there is no null byte."""
-        self._numbers = dict.fromkeys(Direction, 0)
         self._connect: dict[str, str] = {}
         self._beats: dict[Direction, float] = {}
         self._version = ""
-        self._owner: str | None = None
         self._asked: OrderedDict[str, StompFrame] = OrderedDict()
         self._modes: dict[str, str] = {}
         """How each subscription acknowledges."""
         self._given: defaultdict[str, OrderedDict[str, StompFrame]] = defaultdict(OrderedDict)
         """By subscription: what was delivered and waits to be acknowledged, in order."""
-        self._open: dict[str, _Transaction] = {}
+        self._open: dict[str, OpenTransaction[StompFrame]] = {}
 
     # -- frames ------------------------------------------------------------------------------------
 
@@ -279,55 +247,42 @@ class StompSession:
 
     # -- what they are about -----------------------------------------------------------------------
 
-    def read(self, frame: Frame, data: bytes | None, ledger: object) -> Insight:
+    def read(self, frame: StompFrame, data: bytes | None, ledger: Ledger) -> Insight:
         """Say which records a frame carries, acknowledges or commits."""
-        assert isinstance(frame, StompFrame)  # noqa: S101 - sessions get their own frames back
         error = _error(frame)
         if frame.step in (Command.SEND, Command.MESSAGE):
             if data is None:
-                return Insight(
-                    because=f"{frame.size} bytes are above the limit of {self._limit}", voids=True
-                )
-            assert isinstance(ledger, Ledger)  # noqa: S101 - sessions get their own ledger back
+                return self.too_large(frame)
             record = ledger.record(data[slice(*frame.body)], frame.headers)
-            frame.subject = self._subject(
-                frame, () if record is None else (record,), frame.headers.get("destination")
+            frame.subject = subject_of(
+                frame.headers.get("transaction"),
+                () if record is None else (record,),
+                (frame.headers.get("destination"),),
             )
         elif frame.step in (Command.COMMIT, Command.ABORT):
-            transaction = self._open.get(frame.headers.get("transaction", ""), _Transaction())
-            frame.subject = self._subject(frame, transaction.records, *transaction.topics)
+            name = frame.headers.get("transaction")
+            open_ = self._open.get(name or "", OpenTransaction[StompFrame]())
+            frame.subject = subject_of(name, open_.records, open_.topics)
         elif frame.asked is not None:
             frame.subject = frame.asked.subject
         else:
-            subjects = [each.subject for each in frame.taken_off]
-            records = frozenset[str]().union(*(each.records for each in subjects))
-            frame.subject = self._subject(
-                frame, records, *frozenset[str]().union(*(each.topics for each in subjects))
-            )
+            subjects = (each.subject for each in frame.taken_off)
+            frame.subject = subject_of_all(frame.headers.get("transaction"), subjects)
         return Insight(frame.subject, error)
 
-    def _subject(self, frame: StompFrame, records: Iterable[str], *topics: str | None) -> Subject:
-        transaction = frame.headers.get("transaction")
-        ids = frozenset[str]() if transaction is None else frozenset((transaction,))
-        return Subject(
-            frozenset(records), frozenset(each for each in topics if each is not None), ids
-        )
-
-    def sending(self, frame: Frame) -> None:
+    def sending(self, frame: StompFrame) -> None:
         """Remember a frame that will be answered. If there are too many, the oldest is
         forgotten.
         """
-        assert isinstance(frame, StompFrame)  # noqa: S101 - sessions get their own frames back
         if frame.id is None:
             return
         if frame.way is Direction.REQUEST:
-            _remember(self._asked, str(frame.id), frame)
+            remember(self._asked, str(frame.id), frame)
         else:
-            _remember(self._given[_subscription(frame.headers)], str(frame.id), frame)
+            remember(self._given[_subscription(frame.headers)], str(frame.id), frame)
 
-    def settled(self, frame: Frame, ledger: object, *, reached: bool) -> Iterable[Line]:
+    def settled(self, frame: StompFrame, ledger: Ledger | None, *, reached: bool) -> Iterable[Line]:
         """Return what the frame carried, now that its fate is known."""
-        assert isinstance(frame, StompFrame)  # noqa: S101 - sessions get their own frames back
         if reached:
             self._went(frame)
         if frame.asked is not None:
@@ -351,20 +306,18 @@ class StompSession:
         if transaction is None:
             return
         if frame.step in (Command.COMMIT, Command.ABORT):
-            ended = self._open.pop(transaction, _Transaction())
+            ended = self._open.pop(transaction, OpenTransaction[StompFrame]())
             if frame.step == Command.ABORT:
                 self._give_back(ended.taken_off)
         else:
-            found = self._open.setdefault(transaction, _Transaction())
-            found.records |= frame.subject.records
-            found.topics |= frame.subject.topics
-            found.taken_off += frame.taken_off
+            found = self._open.setdefault(transaction, OpenTransaction[StompFrame]())
+            found.add(frame.subject, frame.taken_off)
 
     def _give_back(self, taken_off: Iterable[StompFrame]) -> None:
         """Let deliveries wait for an acknowledgement again, in the order that they came."""
         for each in taken_off:
             subscription = _subscription(each.headers)
-            _remember(self._given[subscription], str(each.id), each)
+            remember(self._given[subscription], str(each.id), each)
             came = sorted(
                 self._given[subscription].items(), key=lambda item: -item[1].number
             )  # the broker's count down
@@ -372,7 +325,7 @@ class StompSession:
 
     # -- what can be done to it --------------------------------------------------------------------
 
-    def refuse(self, frame: Frame, data: bytes, error: str) -> bytes:  # noqa: ARG002 - its receipt is enough
+    def refuse(self, frame: StompFrame, data: bytes, error: str) -> bytes:  # noqa: ARG002 - its receipt is enough
         """Return the ERROR that refuses a frame with a receipt header. The broker closes the
         connection after an ERROR.
 
@@ -390,7 +343,7 @@ class StompSession:
         headers = {"receipt-id": str(frame.id), "message": REFUSED, "content-length": "0"}
         return frames.made("ERROR", headers, escaped=self._version != "1.0")
 
-    def move(self, frame: Frame, data: bytes) -> Move | Immovable:
+    def move(self, frame: StompFrame, data: bytes) -> Move | Immovable:
         """Say how a frame can be sent on another connection.
 
         A frame that is sent outside of a transaction may be sent on any connection of the same
@@ -401,30 +354,14 @@ class StompSession:
         hello = frames.made("CONNECT", self._connect | {"heart-beat": "0,0"})
         return Move(data, (Say(lambda _: hello), Expect("CONNECTED")))
 
-    def owner(self) -> str | None:
-        """Return the client's id, or the last part of the first destination that it named."""
-        return self._owner
-
     def silence_s(self, way: Direction) -> float | None:
         """Return the heartbeat time-out on which both sides have agreed."""
         return self._beats.get(way)
-
-    def ended(self, by: str, ledger: object) -> Iterable[Line]:  # noqa: ARG002 - nobody's end is told
-        """Return no line: the broker delivers unacknowledged messages to another consumer, on whose
-        connection that is seen.
-        """
-        return ()
 
 
 def _subscription(headers: Mapping[str, str]) -> str:
     """Return what a subscription is known by; of version 1.0 its destination may do."""
     return headers.get("subscription") or headers.get("id") or headers.get("destination", "")
-
-
-def _remember(where: OrderedDict[str, StompFrame], name: str, frame: StompFrame) -> None:
-    where[name] = frame
-    if len(where) > MAX_REMEMBERED:
-        where.popitem(last=False)
 
 
 def _milliseconds(beats: str) -> tuple[int, int]:

@@ -84,22 +84,21 @@ class TcpSession:
         facts = {"version": VERSION, "corr": self._sent}
         return Turn(str(Exchange.TURN), size, answers=answers, facts=facts, way=way)
 
-    def read(self, frame: Frame, data: bytes | None, ledger: object) -> Insight:  # noqa: ARG002 - nobody can
+    def read(self, frame: Turn, data: bytes | None, ledger: object) -> Insight:  # noqa: ARG002 - nobody can
         """Return nothing: nobody knows what a turn is about."""
         return Insight()
 
-    def sending(self, frame: Frame) -> None:
+    def sending(self, frame: Turn) -> None:
         """Take note whose turn it is from now on."""
-        assert isinstance(frame, Turn)  # noqa: S101 - sessions get their own frames back
         self._speaks = frame.way
         if isinstance(frame.id, int):
             self._sent = frame.id
 
-    def settled(self, frame: Frame, ledger: object, *, reached: bool) -> Iterable[Line]:  # noqa: ARG002 - as above
+    def settled(self, frame: Turn, ledger: object, *, reached: bool) -> Iterable[Line]:  # noqa: ARG002 - as above
         """Return no line: a turn names no record."""
         return ()
 
-    def refuse(self, frame: Frame, data: bytes, error: str) -> bytes:  # noqa: ARG002 - none of them can
+    def refuse(self, frame: Turn, data: bytes, error: str) -> bytes:  # noqa: ARG002 - none of them can
         """Raise UnableError: nobody knows how the server refuses.
 
         Raises:
@@ -107,7 +106,7 @@ class TcpSession:
         """
         raise UnableError(f"a {frame.step} cannot be refused by {error}")
 
-    def move(self, frame: Frame, data: bytes) -> Move | Immovable:  # noqa: ARG002 - none of them is
+    def move(self, frame: Turn, data: bytes) -> Move | Immovable:  # noqa: ARG002 - none of them is
         """Return that the bytes belong to their connection: nobody knows what must stand before
         them.
         """

@@ -236,9 +236,8 @@ class KeeperSession:
 
     # -- what they are about -----------------------------------------------------------------------
 
-    def read(self, frame: Frame, data: bytes | None, ledger: object) -> Insight:
+    def read(self, frame: KeeperFrame, data: bytes | None, ledger: Ledger) -> Insight:
         """Say which paths a frame is about, and which records are in their data."""
-        assert isinstance(frame, KeeperFrame)  # noqa: S101 - sessions get their own frames back
         if data is None:
             return Insight(
                 because=f"{frame.size} bytes are above the limit of {self._limit}",
@@ -257,19 +256,19 @@ class KeeperSession:
             )
         return Insight(frame.subject)
 
-    def sending(self, frame: Frame) -> None:
+    def sending(self, frame: KeeperFrame) -> None:
         """Remember a frame that will be answered. If there are too many, the oldest is
         forgotten.
         """
-        assert isinstance(frame, KeeperFrame)  # noqa: S101 - sessions get their own frames back
         if frame.id is not None:
             self._asked[str(frame.id)] = frame
             if len(self._asked) > MAX_REMEMBERED:
                 self._asked.popitem(last=False)
 
-    def settled(self, frame: Frame, ledger: object, *, reached: bool) -> Iterable[Line]:
+    def settled(
+        self, frame: KeeperFrame, ledger: Ledger | None, *, reached: bool
+    ) -> Iterable[Line]:
         """Return what the frame carried, now that its fate is known."""
-        assert isinstance(frame, KeeperFrame)  # noqa: S101 - sessions get their own frames back
         of = frame.asked or frame
         if frame.asked is not None:
             self._asked.pop(str(frame.asked.id), None)
@@ -283,11 +282,11 @@ class KeeperSession:
 
     # -- what can be done to it --------------------------------------------------------------------
 
-    def refuse(self, frame: Frame, data: bytes, error: str) -> bytes:  # noqa: ARG002 - there is none
+    def refuse(self, frame: KeeperFrame, data: bytes, error: str) -> bytes:  # noqa: ARG002 - there is none
         """Raise UnableError: the wire cannot refuse a request to ZooKeeper."""
         raise UnableError(f"a {frame.step} cannot be refused by {error!r}")
 
-    def move(self, frame: Frame, data: bytes) -> Move | Immovable:  # noqa: ARG002 - whatever it is
+    def move(self, frame: KeeperFrame, data: bytes) -> Move | Immovable:  # noqa: ARG002 - whatever it is
         """Return that the frame cannot be sent on another connection: its session belongs to its
         own.
         """
