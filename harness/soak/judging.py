@@ -74,7 +74,8 @@ def judge(seen: Window) -> tuple[Kind, str]:
     if objection is not None:
         return Kind.VOID, objection
     expected = seen.drawn.scenario.expectation(seen.semantic)
-    assert isinstance(expected, Predicted)  # noqa: S101 - only such are drawn
+    if not isinstance(expected, Predicted):
+        raise TypeError(f"{seen.drawn.scenario.id} predicts nothing, so it cannot be drawn")
     for name, prediction, count in (
         ("lost", expected.lost, seen.lost),
         ("duplicated", expected.duplicated, seen.duplicated),

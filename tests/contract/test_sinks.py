@@ -22,7 +22,7 @@ import pytest
 from harness.model.failures import EnvironmentFailure
 from harness.model.waiting import wait_until
 from harness.stages import sinks
-from harness.stages.sinks.interface import Copy, Sink
+from harness.stages.sinks.interface import Copy, Results, Sink, Transactional
 from tests.contract.sinks import SINKS
 from tests.contract.writer import ROWS
 from tests.tiers import ROOT
@@ -41,7 +41,8 @@ WRITTEN = 5
 
 def test_every_sink_there_is_has_its_line() -> None:
     """Whatever class of ``harness/stages/sinks`` can what a sink must is tried here."""
-    wanted = {name for name in vars(Sink) if not name.startswith("_")}
+    parts = (Results, Transactional)
+    wanted = {name for part in parts for name in vars(part) if not name.startswith("_")}
     modules = [
         importlib.import_module(f"{sinks.__name__}.{each.name}")
         for each in pkgutil.iter_modules(sinks.__path__)

@@ -37,9 +37,32 @@ class SinkLostError(Exception):
         self.in_doubt = in_doubt
 
 
-class Sink(Protocol):
-    """A connection to a sink. Everything between ``begin`` and ``commit`` is one transaction, which
-    others see after its commit.
+class Results(Protocol):
+    """A connection to what keeps results, such as a table format. One that has no transaction over
+    results and positions is this alone.
+    """
+
+    def record(self, value: bytes, key: str | None, copy: Copy) -> None:
+        """Write one result."""
+
+    def forget_key(self, key: str) -> None:
+        """Remove every result of a key."""
+
+    def results(self) -> Iterator[tuple[int, bytes, str | None, Copy]]:
+        """Yield ``(order, value, key, copy)`` of every result in the order of recording."""
+
+    def size(self) -> tuple[int, int]:
+        """Return the numbers of results and of absorbed copies. They change as long as the sink is
+        not quiet.
+        """
+
+    def close(self) -> None:
+        """Close the connection; an open transaction is rolled back. Safe to call twice."""
+
+
+class Transactional(Protocol):
+    """A connection whose writes between ``begin`` and ``commit`` are one transaction, together with
+    processed ids and positions. Others see it after its commit.
 
     A writer that dies leaves whole transactions behind. If the sink is a server, every method may
     raise :class:`SinkLostError`; ``reconnect`` then makes a new connection.
@@ -56,11 +79,10 @@ class Sink(Protocol):
         rolled back.
         """
 
-    def record(self, value: bytes, key: str | None, copy: Copy) -> None:
-        """Write one result."""
-
-    def forget_key(self, key: str) -> None:
-        """Remove every result of a key."""
+    def unsettled(self) -> int:
+        """Return how many transactions of other connections are open or prepared: their results may
+        still appear.
+        """
 
     def absorb(self, record: str, copy: Copy) -> bool:
         """Remember a processed id; return true if it was processed before (the copy is then counted
@@ -73,27 +95,15 @@ class Sink(Protocol):
     def absorb_copy(self, record: str, copy: Copy) -> None:
         """Count a copy as absorbed."""
 
+    def absorbed(self) -> Iterator[tuple[str, Copy]]:
+        """Yield ``(id, copy)`` of every absorbed copy."""
+
     def save_position(self, partition: int, offset: int) -> None:
         """Save the next offset to be read of a partition."""
 
     def positions(self) -> dict[int, int]:
         """Return the next offset to be read, per partition."""
 
-    def results(self) -> Iterator[tuple[int, bytes, str | None, Copy]]:
-        """Yield ``(order, value, key, copy)`` of every result in the order of recording."""
 
-    def absorbed(self) -> Iterator[tuple[str, Copy]]:
-        """Yield ``(id, copy)`` of every absorbed copy."""
-
-    def size(self) -> tuple[int, int]:
-        """Return the numbers of results and of absorbed copies. They change as long as the sink is
-        not quiet.
-        """
-
-    def unsettled(self) -> int:
-        """Return how many transactions of other connections are open or prepared: their results may
-        still appear.
-        """
-
-    def close(self) -> None:
-        """Close the connection; the open transaction is rolled back. Safe to call twice."""
+class Sink(Results, Transactional, Protocol):
+    """A connection to a sink: results, and everything about them, in one transaction."""
