@@ -29,11 +29,11 @@ from harness.model.events import CellPhase
 from harness.model.failures import why_damaged
 from harness.model.history import HISTORY, History, HistoryError, read_files, read_history
 from harness.model.logs import last_lines, log_text
+from harness.model.plain import made
 from harness.model.plan import PLAN_FILE, EditedPlanError, Plan, PlanError
 from harness.model.scenario import BROKERS, Role
 from harness.model.secrets import masked
-from harness.model.semantics import Anomaly, Semantic
-from harness.model.types import misfit
+from harness.model.semantics import Anomaly
 from harness.stages.fatal import fatal_lines
 
 if TYPE_CHECKING:
@@ -127,41 +127,13 @@ class RunInfo:
                     f"{file} was written by a newer lostack (schema {data['schema']}, this one "
                     f"reads up to {SCHEMA}); upgrade lostack to read it"
                 )
-            return _info_of(data)
+            return made(RunInfo, data)
         except OSError as error:
             raise SavedRunError(
                 f"{directory} is not a saved run: cannot read {file.name}: {error.strerror}"
             ) from error
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
             raise SavedRunError(f"{file} is damaged: {why_damaged(error)}") from error
-
-
-def _info_of(data: dict[str, Any]) -> RunInfo:
-    """Turn the object in ``run.json`` into a RunInfo. Raises ``TypeError``, ``KeyError`` or
-    ``ValueError`` if it is damaged.
-    """
-    rows = tuple(
-        NotRun(**row | {"semantic": Semantic(row["semantic"])})
-        for row in _tuple(data["not_applicable"])
-    )
-    info = RunInfo(
-        **data
-        | {
-            "planned": _tuple(data["planned"]),
-            "seeds": _tuple(data["seeds"]),
-            "not_applicable": rows,
-            "untried": _tuple(data.get("untried", [])),
-        }
-    )
-    if wrong := misfit(info, RunInfo):
-        raise TypeError(wrong)
-    return info
-
-
-def _tuple(value: object) -> tuple[Any, ...]:
-    if not isinstance(value, list):
-        raise TypeError(f"{json.dumps(value)[:40]} is not a list")
-    return tuple(value)
 
 
 @dataclass(frozen=True)
@@ -252,8 +224,6 @@ def judge_cell(directory: Path) -> CellResult:
         plan = Plan.load(directory)
     except EditedPlanError as error:
         plan, edited = error.plan, error
-    if wrong := misfit(plan, Plan):
-        raise PlanError(f"{directory / PLAN_FILE} is damaged: {wrong}")
     if edited:
         return CellResult(unjudged(plan, str(edited), knowledge()), directory, 0.0, {})
     try:

@@ -14,21 +14,14 @@ import json
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+import msgspec
+
 from harness.model import safe_files
 from harness.model.failures import why_damaged
 from harness.model.older import plan_of_before
-from harness.model.prediction import (
-    SELECTS,
-    AtLeast,
-    AtMost,
-    Exactly,
-    Permitted,
-    Prediction,
-    Select,
-    Some,
-    Zero,
-)
-from harness.model.scenario import Evidence, Predicted, RefusedByClient, Role
+from harness.model.plain import check_known, made
+from harness.model.prediction import Permitted, Prediction, Select, Zero
+from harness.model.scenario import Evidence, Predicted, RefusedByClient
 from harness.model.semantics import Anomaly, Guarantee, Semantic, forbids
 
 if TYPE_CHECKING:
@@ -210,30 +203,8 @@ class Plan:
     @staticmethod
     def _from_plain(data: dict[str, Any]) -> Plan:
         data = plan_of_before(data)
-        evidence = data["evidence"]
-        return Plan(
-            **data
-            | {
-                "semantic": Semantic(data["semantic"]),
-                "select": {Select(name): frozenset(ids) for name, ids in data["select"].items()},
-                "lost": _prediction_from_json(data["lost"]),
-                "duplicated": _prediction_from_json(data["duplicated"]),
-                "left": _prediction_from_json(data["left"]) if "left" in data else Zero(),
-                "sign": data["sign"] or None,
-                "also": tuple(Anomaly(each) for each in data.get("also", ())),
-                "guarantees": tuple(Guarantee(each) for each in data.get("guarantees", ())),
-                "evidence": Evidence(
-                    **evidence
-                    | {
-                        "killed": tuple(Role(role) for role in evidence["killed"]),
-                        "paused": tuple(Role(role) for role in evidence["paused"]),
-                        "ended": tuple(Role(role) for role in evidence.get("ended", ())),
-                        "may_kill": tuple(Role(role) for role in evidence.get("may_kill", ())),
-                        "told": tuple(Role(role) for role in evidence.get("told", ())),
-                    }
-                ),
-            }
-        )
+        check_known(Evidence, data["evidence"])
+        return made(Plan, data | {"sign": data["sign"] or None})
 
     @staticmethod
     def load(directory: Path) -> Plan:
@@ -285,22 +256,9 @@ def sealed_anew(text: str) -> str:
     )
 
 
-_PREDICTIONS: dict[str, type[Prediction]] = {
-    kind.__name__: kind for kind in (Zero, Exactly, AtLeast, AtMost, Some, Permitted)
-}
-
-
 def _prediction_to_json(prediction: Prediction) -> dict[str, object]:
-    words = {
-        name: value for name, value in dataclasses.asdict(prediction).items() if value is not None
-    }
-    return {"kind": type(prediction).__name__, **words}
-
-
-def _prediction_from_json(data: dict[str, Any]) -> Prediction:
-    words = dict(data)
-    kind = _PREDICTIONS[words.pop("kind")]
-    return kind(**words | {name: Select(words[name]) for name in SELECTS if name in words})
+    words: dict[str, object] = msgspec.to_builtins(prediction, enc_hook=str)
+    return {name: value for name, value in words.items() if value is not None}
 
 
 def plan_of(cell: Cell) -> Plan:

@@ -4,8 +4,9 @@ count agrees.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Final, TypeAlias
+
+import msgspec
 
 from harness.model.names import Name
 
@@ -57,8 +58,7 @@ Select.ADDED = Select("added")
 Select.UNREPLICATED = Select("unreplicated")
 
 
-@dataclass(frozen=True, slots=True)
-class Zero:
+class Zero(msgspec.Struct, frozen=True, tag_field="kind", tag=True):
     """Theory predicts no record."""
 
     def text(self) -> str:
@@ -78,8 +78,7 @@ class Zero:
         return f"predicted 0, saw {len(seen)} ({examples(seen)})" if seen else None
 
 
-@dataclass(frozen=True, slots=True)
-class Exactly:
+class Exactly(msgspec.Struct, frozen=True, tag_field="kind", tag=True):
     """Theory predicts exactly these records."""
 
     select: Select = Select.TARGET
@@ -102,8 +101,7 @@ class Exactly:
         return f"predicted exactly {examples(want)}, saw {examples(seen)}"
 
 
-@dataclass(frozen=True, slots=True)
-class AtLeast:
+class AtLeast(msgspec.Struct, frozen=True, tag_field="kind", tag=True):
     """Theory predicts these records, and permits more: only those of ``most``, or any if ``most``
     is null.
     """
@@ -129,8 +127,7 @@ class AtLeast:
         return _beyond(seen - want, self.most, resolve)
 
 
-@dataclass(frozen=True, slots=True)
-class Some:
+class Some(msgspec.Struct, frozen=True, tag_field="kind", tag=True):
     """Theory predicts at least ``count`` records, but not which: only those of ``most``, or any if
     ``most`` is null.
     """
@@ -155,8 +152,7 @@ class Some:
         return _beyond(seen, self.most, resolve)
 
 
-@dataclass(frozen=True, slots=True)
-class AtMost:
+class AtMost(msgspec.Struct, frozen=True, tag_field="kind", tag=True):
     """Theory permits all, some or none of these records, and no other record."""
 
     select: Select
@@ -184,8 +180,7 @@ class AtMost:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class Permitted:
+class Permitted(msgspec.Struct, frozen=True, tag_field="kind", tag=True):
     """Theory permits any number of records, also none."""
 
     def text(self) -> str:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from harness.model import safe_files
 from harness.model.failures import UsageError
-from harness.model.types import misfit
+from harness.model.plain import made
 from harness.saved import ASIDE, SWEEP_FILE
 
 if TYPE_CHECKING:
@@ -102,16 +102,8 @@ class Asked:
     @staticmethod
     def _from_plain(plain: dict[str, Any]) -> Asked:
         """Raises ``KeyError``, ``TypeError`` or ``ValueError`` where it is none."""
-        known = {each.name: each for each in dataclasses.fields(Asked)}
-        if unknown := sorted(plain.keys() - known):
-            raise ValueError(f"the field {unknown[0]} is unknown")
-        part, parts = plain["shard"]
-        asked = Asked(
-            **{name: plain[name] for name in known}
-            | {"shard": (part, parts), "acts": tuple(plain["acts"])}
-        )
-        if wrong := misfit(asked, Asked):
-            raise TypeError(wrong)
+        asked = made(Asked, plain)
+        part, parts = asked.shard
         if not 1 <= part <= parts or asked.depth not in DEPTHS or asked.jobs < 1:
             raise ValueError(
                 f"shard {part} of {parts}, depth {asked.depth} or jobs {asked.jobs} is not possible"

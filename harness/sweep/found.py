@@ -39,9 +39,9 @@ from harness.controls import AtWrite, InProgram, OnWire
 from harness.faults import Twice
 from harness.model import safe_files
 from harness.model.failures import UsageError
+from harness.model.plain import check_known, made
 from harness.model.scenario import Role
-from harness.model.types import misfit
-from harness.model.writes import CALLS, WRITES, Side
+from harness.model.writes import CALLS, WRITES
 from harness.model.writes import Point as Write
 from harness.sweep.cells import with_fault
 from harness.sweep.points import Happening, protocol_of, shared, step_named
@@ -171,19 +171,13 @@ class Found:
             raise ValueError(
                 f"it was written by a newer lostack (schema {plain['schema']}); upgrade to read it"
             )
-        known = {each.name for each in dataclasses.fields(Found)} - {"file"}
-        if unknown := sorted(plain.keys() - known):
-            raise ValueError(
-                f"the field {unknown[0]} is unknown; the known ones: {', '.join(sorted(known))}"
-            )
-        happenings: dict[str, Happening] = {
-            table: _happening(plain[table]) for table in ("fault", "then") if table in plain
+        check_known(Found, plain, hidden={"file"})
+        hints = get_type_hints(Found)
+        said: dict[str, Any] = {
+            name: _happening(value) if name in _TABLES else made(hints[name], value, name)
+            for name, value in plain.items()
         }
-        found = Found(
-            **plain | happenings | {"without": tuple(plain.get("without", ())), "file": file}
-        )
-        if wrong := _wrong(found):
-            raise ValueError(wrong)
+        found = Found(**{**said, "file": file})
         if bool(found.pipeline) == bool(found.declaration):
             raise ValueError("give either pipeline or declaration")
         if not 1 <= found.position <= found.records:
@@ -196,19 +190,6 @@ class Found:
 
 
 _TABLES = {"fault", "then"}
-
-
-def _wrong(found: Found) -> str | None:
-    """Say which number or text is none, or ``None``."""
-    hints = get_type_hints(Found).items()
-    return next(
-        (
-            bad
-            for name, hint in hints
-            if hint in (str, int) and (bad := misfit(getattr(found, name), hint, name))
-        ),
-        None,
-    )
 
 
 def _happening(plain: Mapping[str, Any]) -> Happening:
@@ -224,13 +205,10 @@ def _trigger(plain: Mapping[str, Any]) -> Trigger | AtWrite:
         return InProgram(Role(plain["role"]), str(plain["failpoint"]))
     if "call" not in plain:
         return _on_wire(plain)
-    write = Write(
-        plain["call"], plain["occurrence"], Side(plain["side"]), tuple(plain.get("files", ()))
-    )
-    if wrong := misfit(write, Write) or (
-        write.call not in CALLS + WRITES and f"no durable write is called {write.call}"
-    ):
-        raise ValueError(wrong)
+    names = {"call", "occurrence", "side", "files"} & plain.keys()
+    write = made(Write, {name: plain[name] for name in names}, "the durable write")
+    if write.call not in CALLS + WRITES:
+        raise ValueError(f"no durable write is called {write.call}")
     since = _on_wire(plain["since"])
     if since != OnWire(Role(plain["role"]), since.api, since.direction):
         raise ValueError(
@@ -254,11 +232,8 @@ def _on_wire(plain: Mapping[str, Any]) -> OnWire:
         for key, value in plain.items()
         if key not in {"api", "protocol", "since", "role", "direction"}
     }
-    if wrong := next(
-        (bad for key, value in rest.items() if (bad := misfit(value, int, key))), None
-    ):
-        raise ValueError(wrong)
-    return OnWire(Role(plain["role"]), name, Direction(plain["direction"]), since=since, **rest)
+    numbers: dict[str, Any] = {key: made(int, value, key) for key, value in rest.items()}
+    return OnWire(Role(plain["role"]), name, Direction(plain["direction"]), since=since, **numbers)
 
 
 def _inline(at: Trigger | AtWrite) -> str:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from harness.judge.verdict import Kind
 from harness.model import events as kinds
 from harness.model.events import End, FaultPhase
+from harness.model.plain import made
 from harness.model.semantics import PROMISES
 from harness.model.states import State
 from harness.wire.rules import Direction
@@ -65,13 +66,7 @@ class Signature:
     @staticmethod
     def from_json(plain: Mapping[str, Any]) -> Signature:
         """Read a signature from what :meth:`to_json` returned."""
-        return Signature(
-            str(plain["verdict"]),
-            *(
-                tuple(plain[name])
-                for name in ("anomalies", "states", "last_hops", "errors", "recovery")
-            ),
-        )
+        return made(Signature, plain)
 
     def text(self) -> str:
         """Return the signature in words, in one line."""
