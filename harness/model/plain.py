@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import TYPE_CHECKING, Any, TypeVar
+import re
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import msgspec
 
@@ -22,27 +23,47 @@ def made(kind: type[T], plain: object, name: str = "it") -> T:
 
     >>> made(tuple[int, ...], [1, "two"], "seeds")
     Traceback (most recent call last):
-    ValueError: seeds is wrong: Expected `int`, got `str` - at `$[1]`
+    ValueError: seeds[1] must be of type int, not str
 
     Raises:
-        ValueError: the data do not fit the type, or it is a dataclass and has no such field.
+        ValueError: the data do not fit the type, or it is a dataclass that has not these fields.
     """
     if isinstance(plain, dict) and dataclasses.is_dataclass(kind):
-        check_known(kind, plain)
+        check_fields(kind, plain)
     try:
         return msgspec.convert(plain, kind, dec_hook=_named)
     except msgspec.ValidationError as error:
-        raise ValueError(f"{name} is wrong: {error}") from error
+        raise ValueError(_said(str(error), name)) from error
 
 
-def check_known(kind: type, plain: Mapping[str, Any], hidden: Collection[str] = ()) -> None:
-    """Raise ValueError if a dataclass lacks one of these fields, or if that is ``hidden``."""
-    known = sorted({each.name for each in dataclasses.fields(kind)}.difference(hidden))
-    if unknown := sorted(plain.keys() - known):
-        raise ValueError(f"the field {unknown[0]} is unknown; the known ones: {', '.join(known)}")
+def check_fields(kind: type, plain: Mapping[str, Any], hidden: Collection[str] = ()) -> None:
+    """Raise ValueError if a dataclass has not each of these fields, or must have another one.
+    ``hidden``: fields of it that are not read.
+    """
+    fields = {each.name: each for each in dataclasses.fields(kind) if each.name not in hidden}
+    if unknown := sorted(plain.keys() - fields):
+        known = ", ".join(sorted(fields))
+        raise ValueError(f"the field {unknown[0]} is unknown; the known ones: {known}")
+    for name, each in fields.items():
+        needed = each.default is each.default_factory is dataclasses.MISSING
+        if needed and name not in plain:
+            raise ValueError(f"it has no {name!r}")
+
+
+def _said(error: str, name: str) -> str:
+    """Return an error of msgspec in plain words."""
+    if not (found := _WRONG.match(error)):
+        return f"{name} is wrong: {error}"
+    wanted, got, at = found.groups(default="")
+    where = at.removeprefix("$").removeprefix(".")
+    inside = f"{name}{where}" if where.startswith("[") else where or name
+    return f"{inside} must be of type {wanted}, not {got}"
 
 
 def _named(kind: type, plain: Any) -> Any:
     if issubclass(kind, Name) and isinstance(plain, str):
         return kind(plain)
     raise NotImplementedError(kind)
+
+
+_WRONG: Final = re.compile(r"Expected `(.+?)`, got `(.+?)`(?: - at `(.*)`)?$")

@@ -19,7 +19,7 @@ import msgspec
 from harness.model import safe_files
 from harness.model.failures import why_damaged
 from harness.model.older import plan_of_before
-from harness.model.plain import check_known, made
+from harness.model.plain import check_fields, made
 from harness.model.prediction import Permitted, Prediction, Select, Zero
 from harness.model.scenario import Evidence, Predicted, RefusedByClient
 from harness.model.semantics import Anomaly, Guarantee, Semantic, forbids
@@ -203,7 +203,7 @@ class Plan:
     @staticmethod
     def _from_plain(data: dict[str, Any]) -> Plan:
         data = plan_of_before(data)
-        check_known(Evidence, data["evidence"])
+        check_fields(Evidence, data["evidence"])
         return made(Plan, data | {"sign": data["sign"] or None})
 
     @staticmethod

@@ -39,7 +39,7 @@ from harness.controls import AtWrite, InProgram, OnWire
 from harness.faults import Twice
 from harness.model import safe_files
 from harness.model.failures import UsageError
-from harness.model.plain import check_known, made
+from harness.model.plain import check_fields, made
 from harness.model.scenario import Role
 from harness.model.writes import CALLS, WRITES
 from harness.model.writes import Point as Write
@@ -171,7 +171,7 @@ class Found:
             raise ValueError(
                 f"it was written by a newer lostack (schema {plain['schema']}); upgrade to read it"
             )
-        check_known(Found, plain, hidden={"file"})
+        check_fields(Found, plain, hidden={"file"})
         hints = get_type_hints(Found)
         said: dict[str, Any] = {
             name: _happening(value) if name in _TABLES else made(hints[name], value, name)

@@ -131,7 +131,7 @@ def test_every_point_of_a_real_run_can_be_written(semantic: str, tmp_path: Path)
         ("position = 5", "position = 50", "position 50 is outside"),
         ('act = "late-next-kill"', 'act = "x"', "the act x is not"),
         ('api = "EndTxn"', 'api = "EndTx"', "no step is called EndTx"),
-        ("records = 24", 'records = "2"', "records cannot hold"),
+        ("records = 24", 'records = "2"', "records must be of type int, not str"),
         ("seed = 3", "sed = 3", "field sed"),
         ("schema = 1", "schema = 2", "newer"),
         ("schema = 1", "schema =", "valid TOML"),
