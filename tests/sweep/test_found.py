@@ -135,7 +135,7 @@ def test_every_point_of_a_real_run_can_be_written(semantic: str, tmp_path: Path)
         ("seed = 3", "sed = 3", "field sed"),
         ("schema = 1", "schema = 2", "newer"),
         ("schema = 1", "schema =", "valid TOML"),
-        ("occurrence = 2", 'occurrence = "2"', "occurrence cannot"),
+        ("occurrence = 2", 'occurrence = "2"', "occurrence must be of type int, not str"),
         ('pipeline = "plain/exactly-once"', "", "either pipe"),
         ('role = "producer", api = "EndTxn"', 'api = "EndTxn"', "role"),
         ("offset = 1", "ofset = 1", "ofset"),
