@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import re
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Final, TypeVar
 
 import msgspec
 
@@ -36,7 +36,7 @@ def made(kind: type[T], plain: object, name: str = "it") -> T:
         raise ValueError(_said(str(error), name)) from error
 
 
-def check_fields(kind: type, plain: Mapping[str, Any], hidden: Collection[str] = ()) -> None:
+def check_fields(kind: type, plain: Mapping[str, object], hidden: Collection[str] = ()) -> None:
     """Raise ValueError if a dataclass has not each of these fields, or must have another one.
     ``hidden``: fields of it that are not read.
     """
@@ -60,7 +60,7 @@ def _said(error: str, name: str) -> str:
     return f"{inside} must be of type {wanted}, not {got}"
 
 
-def _named(kind: type, plain: Any) -> Any:
+def _named(kind: type, plain: object) -> object:
     if issubclass(kind, Name) and isinstance(plain, str):
         return kind(plain)
     raise NotImplementedError(kind)
