@@ -13,45 +13,92 @@ if TYPE_CHECKING:
 
 ROOT = Path(__file__).parents[2]
 FOLDERS = ("harness", "scenarios")
-MOST_IN_A_FILE = 700
-MOST_IN_A_CLASS = 400
-LONGER_STILL = {
+MOST = 500, 300
+"""Lines of a file, and of a class."""
+EDGE = 700, 400
+"""Nothing else may be longer than this ..."""
+BEYOND = {
     "harness/pipelines/declaration.py",
     "harness/sweep/sweeping.py:Sweep",
     "harness/systems/kafka/observer.py:Observer",
     "scenarios/pulsar.py",
 }
-"""What the formatter made longer than that; to be split, and none to be added."""
+"""... but these."""
+LONGER_STILL = {
+    "harness/audit/batches.py",
+    "harness/audit/on_spark.py",
+    "harness/cli/init.py",
+    "harness/judge/course.py:Course",
+    "harness/judge/crosschecks.py",
+    "harness/judge/verdict.py",
+    "harness/matrix/checking.py",
+    "harness/matrix/runner.py",
+    "harness/matrix/runner.py:_Run",
+    "harness/pipelines/cells.py",
+    "harness/pipelines/declaration.py",
+    "harness/pipelines/declaration.py:Pipeline",
+    "harness/protocols/core/session.py",
+    "harness/protocols/core/session.py:CoreSession",
+    "harness/protocols/kafka/tracker.py",
+    "harness/protocols/kafka/tracker.py:Tracker",
+    "harness/protocols/pulsar/session.py",
+    "harness/protocols/pulsar/session.py:PulsarSession",
+    "harness/provision/images.py",
+    "harness/report/page/timeline.py",
+    "harness/run/controls.py:WireControls",
+    "harness/run/queues.py",
+    "harness/runtimes/process/durable.py",
+    "harness/soak/stream.py",
+    "harness/soak/stream.py:Streaming",
+    "harness/stages/settings.py",
+    "harness/sweep/points.py",
+    "harness/sweep/sweeping.py",
+    "harness/sweep/sweeping.py:Sweep",
+    "harness/systems/declared/brokers/attached.py",
+    "harness/systems/declared/wire/view.py:WireView",
+    "harness/systems/flink/job.py:Job",
+    "harness/systems/kafka/observer.py",
+    "harness/systems/kafka/observer.py:Observer",
+    "harness/systems/memory/play.py:MemoryCellRun",
+    "harness/systems/storm/cluster.py:Cluster",
+    "harness/wire/wire.py:Wire",
+    "scenarios/pulsar.py",
+    "scenarios/streaming.py",
+    "scenarios/streams.py",
+}
+"""What is longer than that; to be split, and none to be added."""
 
 
-def too_long(folder: Path) -> Iterable[str]:
-    """Yield the files below a folder, and the classes in them (``file:class``), that have too many
-    lines.
+def too_long(folder: Path, most: tuple[int, int] = MOST) -> Iterable[str]:
+    """Yield the files below a folder, and the classes in them (``file:class``), that have more
+    lines than ``most``.
     """
+    in_a_file, in_a_class = most
     for file in sorted(folder.rglob("*.py")):
         text = file.read_text(encoding="utf-8")
         named = str(file.relative_to(folder.parent))
-        if len(text.splitlines()) > MOST_IN_A_FILE:
+        if len(text.splitlines()) > in_a_file:
             yield named
         for node in ast.walk(ast.parse(text)):
             if (
                 isinstance(node, ast.ClassDef)
-                and (node.end_lineno or 0) - node.lineno + 1 > MOST_IN_A_CLASS
+                and (node.end_lineno or 0) - node.lineno + 1 > in_a_class
             ):
                 yield f"{named}:{node.name}"
 
 
 def test_nothing_is_too_long() -> None:
-    """Neither a file nor a class of ours."""
+    """Neither a file nor a class of ours; what is still to be split grows no further."""
     assert {each for folder in FOLDERS for each in too_long(ROOT / folder)} == LONGER_STILL
+    assert {each for folder in FOLDERS for each in too_long(ROOT / folder, EDGE)} <= BEYOND
 
 
 @pytest.mark.parametrize(
     ("lines", "seen"),
     [
-        (400, []),
-        (401, ["harness/deep/m.py:C"]),
-        (701, ["harness/deep/m.py", "harness/deep/m.py:C"]),
+        (300, []),
+        (301, ["harness/deep/m.py:C"]),
+        (501, ["harness/deep/m.py", "harness/deep/m.py:C"]),
     ],
 )
 def test_one_line_too_many_is_seen(tmp_path: Path, lines: int, seen: list[str]) -> None:
