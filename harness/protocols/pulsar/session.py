@@ -25,7 +25,14 @@ from harness.protocols.pulsar.steps import (
     TO_CLIENT,
     Command,
 )
-from harness.wire.protocol import PLAIN, Immovable, Insight, Move, Need, Opaque, UnableError
+from harness.protocols.queues import (
+    MAX_REMEMBERED,
+    OpenTransaction,
+    QueueSession,
+    remember,
+    subject_of,
+)
+from harness.wire.protocol import PLAIN, Insight, Need, Opaque, UnableError
 from harness.wire.rules import Direction, Subject
 
 if TYPE_CHECKING:
@@ -34,8 +41,6 @@ if TYPE_CHECKING:
     from harness.model.identity import Identity
     from harness.wire.protocol import Data, Fed, Line
 
-MAX_REMEMBERED: Final = 10_000
-"""Requests that wait for an answer, and messages of a consumer that wait for an acknowledgement."""
 SILENCE_S: Final = 30.0
 """How often each side asks whether the other is still there, and how long it then waits, as both
 have it by default.
@@ -122,14 +127,6 @@ acknowledgement names it.
 """
 
 
-@dataclass(slots=True)
-class _Transaction:
-    """The requests of a transaction."""
-
-    records: set[str] = field(default_factory=set)
-    topics: set[str] = field(default_factory=set)
-
-
 @dataclass(frozen=True, slots=True)
 class Ledger:
     """The bookkeeping of one cell: where its records carry their ids, and state that outlives a
@@ -143,7 +140,9 @@ class Ledger:
     """
     pieces: Pieces = field(default_factory=Pieces)
     """Of messages that are sent."""
-    transactions: OrderedDict[str, _Transaction] = field(default_factory=OrderedDict)
+    transactions: OrderedDict[str, OpenTransaction[PulsarFrame]] = field(
+        default_factory=OrderedDict
+    )
     """By the broker's names for them. The end of one is asked for again where its answer did not
     come.
     """
@@ -177,17 +176,14 @@ class Pulsar:
         return PulsarSession(conn, limit)
 
 
-class PulsarSession:
+class PulsarSession(QueueSession[PulsarFrame]):
     """The state of one connection."""
 
+    immovable = "belongs to its connection, as producers and consumers do"
+
     def __init__(self, conn: int, limit: int) -> None:
-        self._conn = conn
-        self._limit = limit
-        self._heard: dict[Direction, PulsarFrame] = {}
-        """The frame of each direction that was found and is not taken from the buffer yet."""
-        self._numbers = dict.fromkeys(Direction, 0)
+        super().__init__(conn, limit)
         self._version = 0
-        self._owner: str | None = None
         self._asked: OrderedDict[str, PulsarFrame] = OrderedDict()
         self._sends: defaultdict[tuple[int, int], deque[PulsarFrame]] = defaultdict(deque)
         """By producer and sequence: what waits for a receipt, in order."""
@@ -212,10 +208,6 @@ class PulsarSession:
         if isinstance(fed, PulsarFrame):
             self._heard[way] = fed
         return fed
-
-    def taken(self, way: Direction, size: int) -> None:  # noqa: ARG002 - of a frame, whole
-        """Take note that bytes have left the buffer: the next frame may be looked for."""
-        self._heard.pop(way, None)
 
     def _frame(self, way: Direction, data: Data) -> Fed:
         head = frames.head(data)
@@ -345,16 +337,18 @@ class PulsarSession:
             ids = subject.transactional_ids | ({frame.transaction} if frame.transaction else set())
             frame.subject = Subject(subject.records, subject.topics, frozenset(ids))
         elif frame.step == Command.END_TXN:
-            transaction = ledger.transactions.get(frame.transaction or "", _Transaction())
-            frame.subject = self._subject(frame, transaction.records, transaction.topics)
+            transaction = ledger.transactions.get(
+                frame.transaction or "", OpenTransaction[PulsarFrame]()
+            )
+            frame.subject = subject_of(frame.transaction, transaction.records, transaction.topics)
         else:
             frame.carried = tuple(
                 each
                 for at, one in enumerate(frame.taken_off)
                 for each in _done(one, frame.kept.get(at, frozenset()))
             )
-            frame.subject = self._subject(
-                frame, (r for r, _ in frame.carried if r is not None), (frame.topic,)
+            frame.subject = subject_of(
+                frame.transaction, (r for r, _ in frame.carried if r is not None), (frame.topic,)
             )
         return Insight(frame.subject, error)
 
@@ -362,10 +356,8 @@ class PulsarSession:
         self, frame: PulsarFrame, data: bytes | None, outlined: frames.Outline, ledger: Ledger
     ) -> Insight:
         if data is None:
-            return Insight(
-                because=f"{frame.size} bytes are above the limit of {self._limit}", voids=True
-            )
-        frame.subject = self._subject(frame, (), (frame.topic,))
+            return self.too_large(frame)
+        frame.subject = subject_of(frame.transaction, (), (frame.topic,))
         try:
             whole = self._whole(frame, outlined, data, ledger)
             found = () if whole is None else payload.singles(outlined.metadata, whole)
@@ -383,8 +375,8 @@ class PulsarSession:
         )
         if frame.last and payload.is_chunk(outlined.metadata) and frame.way is Direction.REQUEST:
             frame.carried = self._known(outlined.metadata.text(payload.UUID), frame.carried, ledger)
-        frame.subject = self._subject(
-            frame, (r for r, _ in frame.carried if r is not None), (frame.topic,)
+        frame.subject = subject_of(
+            frame.transaction, (r for r, _ in frame.carried if r is not None), (frame.topic,)
         )
         return Insight(frame.subject)
 
@@ -420,17 +412,9 @@ class PulsarSession:
         another connection.
         """
         if any(record is not None for record, _ in carried):
-            _remember(ledger.sent, name, carried)
+            remember(ledger.sent, name, carried)
             return carried
         return ledger.sent.get(name, carried)
-
-    def _subject(
-        self, frame: PulsarFrame, records: Iterable[str], topics: Iterable[str | None]
-    ) -> Subject:
-        ids = frozenset[str]() if frame.transaction is None else frozenset((frame.transaction,))
-        return Subject(
-            frozenset(records), frozenset(each for each in topics if each is not None), ids
-        )
 
     def sending(self, frame: PulsarFrame) -> None:
         """Remember a frame that will be answered. If there are too many, the oldest is
@@ -443,10 +427,9 @@ class PulsarSession:
                 self._sends.pop(next(iter(self._sends)))
         elif frame.step == Command.MESSAGE:
             given, place = self._given[said.number(1)], _place(said.inner(2))
-            given.pop(place, None)
-            _remember(given, place, frame)
+            remember(given, place, frame)
         elif frame.way is Direction.REQUEST and frame.id is not None:
-            _remember(self._asked, str(frame.id), frame)
+            remember(self._asked, str(frame.id), frame)
 
     def settled(
         self, frame: PulsarFrame, ledger: Ledger | None, *, reached: bool
@@ -494,10 +477,9 @@ class PulsarSession:
             and frame.way is Direction.REQUEST
             and frame.step != Command.END_TXN
         ):
-            found = ledger.transactions.get(frame.transaction, _Transaction())
-            found.records |= frame.subject.records
-            found.topics |= frame.subject.topics
-            _remember(ledger.transactions, frame.transaction, found)
+            found = ledger.transactions.get(frame.transaction, OpenTransaction[PulsarFrame]())
+            found.add(frame.subject)
+            remember(ledger.transactions, frame.transaction, found)
 
     def refuse(self, frame: PulsarFrame, data: bytes, error: str) -> bytes:  # noqa: ARG002 - what is answered is known
         """Return the answer that refuses a request.
@@ -525,27 +507,9 @@ class PulsarSession:
         own = {1: said.number(1), 6: request} if command is Command.ACK else {1: request}
         return frames.command(NUMBERS[answer], own | halves | {4: code, 5: error})
 
-    def move(self, frame: PulsarFrame, data: bytes) -> Move | Immovable:  # noqa: ARG002 - nothing is
-        """Return that the frame cannot be sent on another connection: producers and consumers
-        belong to their own.
-        """
-        return Immovable("belongs to its connection, as producers and consumers do")
-
-    def owner(self) -> str | None:
-        """Return the client's user name, or its description of itself, or else the first topic that
-        it named.
-        """
-        return self._owner
-
     def silence_s(self, way: Direction) -> float | None:  # noqa: ARG002 - both sides ask
         """Return the default time-out of both sides, which the protocol does not transmit."""
         return SILENCE_S
-
-    def ended(self, by: str, ledger: object) -> Iterable[Line]:  # noqa: ARG002 - nobody's end is told
-        """Return no line: the broker delivers unacknowledged messages to another consumer, on whose
-        connection that is seen.
-        """
-        return ()
 
 
 def _facts(frame: PulsarFrame) -> dict[str, object]:
@@ -641,9 +605,3 @@ def _error(frame: PulsarFrame) -> int | str | None:
         return 0
     code = frame.said.number(number)
     return _NAMES.get(code, f"ServerError {code}")
-
-
-def _remember(where: OrderedDict[Name, T], name: Name, what: T) -> None:
-    where[name] = what
-    if len(where) > MAX_REMEMBERED:
-        where.popitem(last=False)
