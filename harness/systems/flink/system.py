@@ -7,21 +7,21 @@ from typing import TYPE_CHECKING
 
 from harness.model.scenario import Deployment, Role
 from harness.provision.kafka import ensure_kafka
-from harness.run.cell import CellRun
 from harness.run.lacking import fetched_for
 from harness.runtimes.interface import JAVA_IMAGE
 from harness.systems.flink.archive import with_archives
 from harness.systems.flink.cluster import Cluster
 from harness.systems.flink.install import CLIENT, VERSION, ensure_flink
 from harness.systems.flink.parts import parts_of
-from harness.systems.kafka.system import Prepared, started
+from harness.systems.kafka.system import DeployedOnKafka, Prepared, started
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping
     from pathlib import Path
 
     from harness.model.cell import Cell
     from harness.model.history import HistoryWriter
+    from harness.run.parts import Parts
     from harness.systems.flink.install import FlinkInstall
     from harness.systems.kafka.services import Services
     from harness.systems.kafka.transport import KafkaTransport
@@ -116,15 +116,14 @@ class FlinkSystem:
         )
 
 
-class FlinkDeployed:
+class FlinkDeployed(DeployedOnKafka):
     """A running broker behind its wire, and a cluster for each client (connector)."""
 
     def __init__(
         self, transport: KafkaTransport, services: Services, clusters: Mapping[str, Cluster]
     ) -> None:
-        self.transport = transport
+        super().__init__(transport, services)
         self._clusters = clusters
-        self._services = services
 
     def start(self) -> None:
         """Start the clusters, and meanwhile the wire and the broker."""
@@ -134,25 +133,20 @@ class FlinkDeployed:
         for cluster in self._clusters.values():
             cluster.await_up()
 
-    def together(self, cells: Sequence[Cell]) -> None:
-        """Do nothing: cells on Flink share no crash."""
-
-    def cell_run(self, cell: Cell, directory: Path, history: HistoryWriter) -> CellRun:
-        """Return the run of one cell."""
-        parts = parts_of(
+    def parts(self, cell: Cell, directory: Path, history: HistoryWriter) -> Parts:
+        """Return the parts of one cell."""
+        return parts_of(
             cell,
             directory,
             history,
             transport=self.transport,
-            services=self._services,
+            services=self.services,
             cluster=self._clusters[cell.client],
         )
-        return CellRun(cell, history, parts)
 
     def check(self) -> None:
         """Raise EnvironmentFailure if a process of the deployment died by itself."""
-        self.transport.check()
-        self._services.check()
+        super().check()
         for cluster in self._clusters.values():
             cluster.check()
 
@@ -162,5 +156,4 @@ class FlinkDeployed:
             for cluster in self._clusters.values():
                 cluster.close()
         finally:
-            self._services.close()
-            self.transport.close()
+            super().close()

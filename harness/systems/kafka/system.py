@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.metadata
+from abc import ABC, abstractmethod
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import chain
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
     from harness.model.cell import Cell
     from harness.model.history import HistoryWriter
     from harness.model.security import Security
+    from harness.run.parts import Parts
     from harness.services.postgres.program import PostgresProgram
     from harness.systems.kafka.launcher import Ground, ToxiproxyProgram
 
@@ -209,16 +211,47 @@ class KafkaSystem:
         return self._prepared.versions(self.name)
 
 
-class KafkaDeployed:
-    """Running brokers for cells of lostack's own stages. Safe to use from several threads, one per
-    cell.
+class DeployedOnKafka(ABC):
+    """Running brokers behind their wire, for the cells of one system. Safe to use from several
+    threads, one per cell.
     """
+
+    def __init__(self, transport: KafkaTransport, services: Services) -> None:
+        self.transport = transport
+        self.services = services
+
+    def together(self, cells: Sequence[Cell]) -> None:
+        """Do nothing: the cells share no crash."""
+        del cells
+
+    @abstractmethod
+    def parts(self, cell: Cell, directory: Path, history: HistoryWriter) -> Parts:
+        """Return the parts of one cell."""
+
+    def cell_run(self, cell: Cell, directory: Path, history: HistoryWriter) -> CellRun:
+        """Return the run of one cell."""
+        return CellRun(cell, history, self.parts(cell, directory, history))
+
+    def check(self) -> None:
+        """Raise EnvironmentFailure if the guardian, the wire, Toxiproxy or the database died by
+        itself.
+        """
+        self.transport.check()
+        self.services.check()
+
+    def close(self) -> None:
+        """Stop the services, the brokers and the wire."""
+        self.services.close()
+        self.transport.close()
+
+
+class KafkaDeployed(DeployedOnKafka):
+    """Running brokers for cells of lostack's own stages."""
 
     def __init__(
         self, transport: KafkaTransport, services: Services, clients: Mapping[str, ClientSetup]
     ) -> None:
-        self.transport = transport
-        self.services = services
+        super().__init__(transport, services)
         self._clients = clients
         self._crash = SharedCrash(())
 
@@ -234,9 +267,9 @@ class KafkaDeployed:
         """Let these cells share one death and one restart of the broker."""
         self._crash = SharedCrash(cell.id for cell in cells)
 
-    def cell_run(self, cell: Cell, directory: Path, history: HistoryWriter) -> CellRun:
-        """Return the run of one cell."""
-        parts = parts_of(
+    def parts(self, cell: Cell, directory: Path, history: HistoryWriter) -> Parts:
+        """Return the parts of one cell."""
+        return parts_of(
             cell,
             directory,
             history,
@@ -245,16 +278,3 @@ class KafkaDeployed:
             crash=self._crash,
             setup=self._clients.get(cell.client),
         )
-        return CellRun(cell, history, parts)
-
-    def check(self) -> None:
-        """Raise EnvironmentFailure if the guardian, the wire, Toxiproxy or the database died by
-        itself.
-        """
-        self.transport.check()
-        self.services.check()
-
-    def close(self) -> None:
-        """Stop the services, the brokers and the wire."""
-        self.services.close()
-        self.transport.close()

@@ -12,21 +12,21 @@ from harness.model.scenario import Role
 from harness.provision.failpoints import ensure_failpoints
 from harness.provision.spark import ensure_spark, pyspark_version
 from harness.provision.spark_release import wanted_release
-from harness.run.cell import CellRun
 from harness.run.lacking import fetched_for
-from harness.systems.kafka.system import Prepared, started
+from harness.systems.kafka.system import DeployedOnKafka, Prepared, started
 from harness.systems.spark.driver import CONF
 from harness.systems.spark.launcher import DockerSparkGround, ProcessSparkGround, refuse_release
 from harness.systems.spark.parts import parts_of
 from harness.systems.spark.session import NAME, SharedSession
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping
     from pathlib import Path
 
     from harness.model.cell import Cell
     from harness.model.history import HistoryWriter
     from harness.model.scenario import Deployment
+    from harness.run.parts import Parts
     from harness.systems.kafka.services import Services
     from harness.systems.kafka.transport import KafkaTransport
     from harness.systems.spark.launcher import SparkGround
@@ -103,15 +103,14 @@ class SparkSystem:
         return DockerSparkGround(pyspark_version(), tuple(jar.name for jar in driver_jars(say)))
 
 
-class SparkDeployed:
+class SparkDeployed(DeployedOnKafka):
     """A running broker behind its wire, for the queries of cells."""
 
     def __init__(
         self, transport: KafkaTransport, services: Services, spark: Mapping[str, SparkGround]
     ) -> None:
         """``spark``: by the client."""
-        self.transport = transport
-        self._services = services
+        super().__init__(transport, services)
         self._spark = spark
         self._sessions = {
             client: SharedSession(
@@ -131,31 +130,22 @@ class SparkDeployed:
             self.transport.runtime.expect(ground.preload)
         self.transport.start()
 
-    def together(self, cells: Sequence[Cell]) -> None:
-        """Do nothing: cells on Spark share no crash."""
-
-    def cell_run(self, cell: Cell, directory: Path, history: HistoryWriter) -> CellRun:
-        """Return the run of one cell."""
-        parts = parts_of(
+    def parts(self, cell: Cell, directory: Path, history: HistoryWriter) -> Parts:
+        """Return the parts of one cell."""
+        return parts_of(
             cell,
             directory,
             history,
             transport=self.transport,
-            services=self._services,
+            services=self.services,
             spark=self._spark[cell.client],
             session=self._sessions[cell.client],
         )
-        return CellRun(cell, history, parts)
-
-    def check(self) -> None:
-        """Raise EnvironmentFailure if a process of the deployment died by itself."""
-        self.transport.check()
-        self._services.check()
 
     def close(self) -> None:
         """Stop the sessions, then the services, the broker and the wire."""
         with ExitStack() as ends:  # the last comes first
             ends.callback(self.transport.close)
-            ends.callback(self._services.close)
+            ends.callback(self.services.close)
             for session in self._sessions.values():
                 ends.callback(session.close)

@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING
 
 from harness.model.scenario import Role
 from harness.provision.kafka import ensure_kafka
-from harness.run.cell import CellRun
 from harness.run.lacking import fetched_for
-from harness.systems.kafka.system import Prepared, started
+from harness.systems.kafka.system import DeployedOnKafka, Prepared, started
 from harness.systems.storm.archive import with_archives
 from harness.systems.storm.cluster import Cluster
 from harness.systems.storm.install import ensure_client, ensure_storm
@@ -17,12 +16,13 @@ from harness.systems.storm.keeper import Keeper
 from harness.systems.storm.parts import parts_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping
     from pathlib import Path
 
     from harness.model.cell import Cell
     from harness.model.history import HistoryWriter
     from harness.model.scenario import Deployment
+    from harness.run.parts import Parts
     from harness.systems.kafka.services import Services
     from harness.systems.kafka.transport import KafkaTransport
     from harness.systems.storm.install import StormInstall
@@ -86,7 +86,7 @@ class StormSystem:
         return self._kafka.versions(self.name) | (self._storm.versions if self._storm else {})
 
 
-class StormDeployed:
+class StormDeployed(DeployedOnKafka):
     """A running broker behind its wire, and a Storm for the topologies of cells."""
 
     def __init__(
@@ -98,10 +98,9 @@ class StormDeployed:
     ) -> None:
         """``clients``: pinned client → the class path of its topologies."""
         self._clients = clients
-        self.transport = transport
+        super().__init__(transport, services)
         self.cluster = cluster
         self._keeper = Keeper(transport, cluster)
-        self._services = services
 
     def start(self) -> None:
         """Start Storm, and meanwhile the wire and the broker."""
@@ -109,27 +108,22 @@ class StormDeployed:
         self.transport.start(preloads=())
         self.cluster.await_up()
 
-    def together(self, cells: Sequence[Cell]) -> None:
-        """Do nothing: cells on Storm share no crash."""
-
-    def cell_run(self, cell: Cell, directory: Path, history: HistoryWriter) -> CellRun:
-        """Return the run of one cell."""
-        parts = parts_of(
+    def parts(self, cell: Cell, directory: Path, history: HistoryWriter) -> Parts:
+        """Return the parts of one cell."""
+        return parts_of(
             cell,
             directory,
             history,
             transport=self.transport,
-            services=self._services,
+            services=self.services,
             cluster=self.cluster,
             keeper=self._keeper,
             jars=self._clients.get(cell.client, ""),
         )
-        return CellRun(cell, history, parts)
 
     def check(self) -> None:
         """Raise EnvironmentFailure if a process of the deployment died by itself."""
-        self.transport.check()
-        self._services.check()
+        super().check()
         self.cluster.check()
 
     def close(self) -> None:
@@ -137,5 +131,4 @@ class StormDeployed:
         try:
             self.cluster.close()
         finally:
-            self._services.close()
-            self.transport.close()
+            super().close()

@@ -7,22 +7,22 @@ from typing import TYPE_CHECKING
 
 from harness.model.scenario import Role
 from harness.provision.kafka import ensure_kafka
-from harness.run.cell import CellRun
 from harness.run.lacking import fetched_for
 from harness.runtimes.interface import JAVA_IMAGE
 from harness.stages.clients import PRELOADS
-from harness.systems.kafka.system import Prepared, started
+from harness.systems.kafka.system import DeployedOnKafka, Prepared, started
 from harness.systems.streams.install import CLIENT, VERSION, StreamsInstall, ensure_streams
 from harness.systems.streams.parts import parts_of
 from harness.systems.streams.settings import NAME
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping
     from pathlib import Path
 
     from harness.model.cell import Cell
     from harness.model.history import HistoryWriter
     from harness.model.scenario import Deployment
+    from harness.run.parts import Parts
     from harness.systems.kafka.services import Services
     from harness.systems.kafka.transport import KafkaTransport
 
@@ -83,41 +83,26 @@ class StreamsSystem:
         }
 
 
-class StreamsDeployed:
+class StreamsDeployed(DeployedOnKafka):
     """A running broker behind its wire, for the instances of cells."""
 
     def __init__(
         self, transport: KafkaTransport, services: Services, installs: Mapping[str, StreamsInstall]
     ) -> None:
-        self.transport = transport
-        self._services = services
+        super().__init__(transport, services)
         self._installs = installs
 
     def start(self) -> None:
         """Start the wire and the broker."""
         self.transport.start(preloads=PRELOADS["kafka-python"])
 
-    def together(self, cells: Sequence[Cell]) -> None:
-        """Do nothing: cells on Kafka Streams share no crash."""
-
-    def cell_run(self, cell: Cell, directory: Path, history: HistoryWriter) -> CellRun:
-        """Return the run of one cell."""
-        parts = parts_of(
+    def parts(self, cell: Cell, directory: Path, history: HistoryWriter) -> Parts:
+        """Return the parts of one cell."""
+        return parts_of(
             cell,
             directory,
             history,
             transport=self.transport,
-            services=self._services,
+            services=self.services,
             install=self._installs[cell.client],
         )
-        return CellRun(cell, history, parts)
-
-    def check(self) -> None:
-        """Raise EnvironmentFailure if a process of the deployment died by itself."""
-        self.transport.check()
-        self._services.check()
-
-    def close(self) -> None:
-        """Stop the services, the broker and the wire."""
-        self._services.close()
-        self.transport.close()
