@@ -9,7 +9,7 @@ bytes, one of random counts some 10 kB.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -36,15 +36,6 @@ DENSE: Final = 1024
 LIVE_PAGES: Final = 8192
 """Pages kept uncompressed: 256 MiB, 2.7 x 10⁸ ids."""
 CODEC: Final = "lz4"
-
-
-class PageOf(NamedTuple):
-    """The name of a page: it has the ids ``number`` of ``key`` with ``number >> PAGE_BITS ==
-    page``.
-    """
-
-    key: str
-    page: int
 
 
 class TooManyKeysError(Exception):

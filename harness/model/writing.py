@@ -10,12 +10,13 @@ import json
 import os
 import threading
 import time
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING
+
+from harness.model.closing import Closing
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
     from pathlib import Path
-    from types import TracebackType
 
 SUFFIX = ".jsonl"
 APPENDING = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW
@@ -33,7 +34,7 @@ def in_plain_json(line: object) -> bytes:
     return json.dumps(line, separators=(",", ":")).encode()
 
 
-class HistoryWriter:
+class HistoryWriter(Closing):
     """Appends events to one file. Safe to use from several threads of one process.
 
     Raises:
@@ -107,14 +108,3 @@ class HistoryWriter:
         fd, self._fd = self._fd, CLOSED
         if fd != CLOSED:
             os.close(fd)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        value: BaseException | None,
-        tb: TracebackType | None,
-    ) -> None:
-        self.close()

@@ -28,7 +28,6 @@ if TYPE_CHECKING:
 
 A = TypeVar("A", bound=kinds.Event)
 READY_S = 30.0
-EXIT_S = 15.0
 GRACE_S = 30.0
 """How long a process may take to end after SIGTERM: what Kubernetes gives by default."""
 LIVES = 6

@@ -6,13 +6,13 @@ import errno
 import secrets
 import socket
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, Self
+from typing import TYPE_CHECKING, Final
 
+from harness.model.closing import Closing
 from harness.model.failures import EnvironmentFailure
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from types import TracebackType
 
 FIRST: Final = 10_000
 """The lowest port to lease. Below it are many well-known ports."""
@@ -53,7 +53,7 @@ def is_free(port: int) -> bool:
     return True
 
 
-class PortLease:
+class PortLease(Closing):
     """``count`` ports that no other run gets until ``close`` or the death of this process.
 
     A lease is a Unix socket that is bound to a name of the kernel's (no file). Such a name is seen
@@ -103,17 +103,6 @@ class PortLease:
         """Give the ports back. Safe to call twice."""
         while self._held:
             self._held.popitem()[1].close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        value: BaseException | None,
-        tb: TracebackType | None,
-    ) -> None:
-        self.close()
 
 
 def _from_somewhere(ports: list[int]) -> Iterator[int]:

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Self, TypedDict, TypeVar
 
 import msgspec
 
+from harness.model.closing import Closing
 from harness.wire.door import connect, greeting
 from harness.wire.messages import (
     LOOPBACK,
@@ -34,7 +35,6 @@ from harness.wire.rules import Direction, FreezeScope, How, Rule, RuleCounts
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
     from pathlib import Path
-    from types import TracebackType
 
     from harness.model.identity import Identity
 
@@ -67,7 +67,7 @@ def argv(
     return (python, "-m", "harness.wire", "--history", str(history), "--run", str(run), *limit)
 
 
-class WireControl:
+class WireControl(Closing):
     """A connection to a running wire. Every method raises :class:`WireError` with one line when it
     cannot be done.
     """
@@ -104,17 +104,6 @@ class WireControl:
             self._sock.shutdown(socket.SHUT_RDWR)
         self._reader.join(REPLY_WITHIN_S)
         self._sock.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        value: BaseException | None,
-        tb: TracebackType | None,
-    ) -> None:
-        self.close()
 
     def check(self) -> None:
         """Raise :class:`WireError` if the wire has ended or has reported a failure.

@@ -12,7 +12,7 @@ import subprocess
 import sys
 import threading
 import time
-from typing import TYPE_CHECKING, Any, Final, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from testcontainers.core.network import Network
 
@@ -38,8 +38,6 @@ if TYPE_CHECKING:
 
     from harness.runtimes.docker.engine import Image
     from harness.runtimes.interface import NodeSpec
-
-READY_WITHIN_S: Final = 20.0
 
 
 class DockerRuntime:

@@ -10,9 +10,10 @@ import struct
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Self
 
+from harness.model.closing import Closing
+
 if TYPE_CHECKING:
     from pathlib import Path
-    from types import TracebackType
 
 FIELDS: Final = ("taken", "cursor", "unheard", "delivered", "done")
 _NUMBER: Final = struct.Struct("=q")
@@ -36,7 +37,7 @@ class Mark:
     done: int
 
 
-class Marks:
+class Marks(Closing):
     """The file with the progress of all partitions. Each number has one writer."""
 
     def __init__(self, path: Path) -> None:
@@ -74,14 +75,3 @@ class Marks:
     def close(self) -> None:
         """Close the file."""
         self._map.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        value: BaseException | None,
-        tb: TracebackType | None,
-    ) -> None:
-        self.close()

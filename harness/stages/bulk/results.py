@@ -5,16 +5,16 @@ one transaction.
 from __future__ import annotations
 
 import sqlite3
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING
 
 import numpy as np
 
+from harness.model.closing import Closing
 from harness.stages.bulk.records import Ints, runs
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
-    from types import TracebackType
 
 WAIT_S = 30.0
 _TABLES = """
@@ -28,7 +28,7 @@ CREATE TABLE IF NOT EXISTS strange (row INTEGER PRIMARY KEY, count INTEGER NOT N
 """
 
 
-class Results:
+class Results(Closing):
     """The database. After a SIGKILL it holds whole transactions only."""
 
     def __init__(self, path: Path) -> None:
@@ -97,14 +97,3 @@ class Results:
     def close(self) -> None:
         """Close the database."""
         self._database.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        value: BaseException | None,
-        tb: TracebackType | None,
-    ) -> None:
-        self.close()

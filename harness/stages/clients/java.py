@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from harness.stages.stage import Stage
 
 METADATA_S: Final = 10.0
-CLOSE_CONSUMER_S: Final = 1.0
 _MEANING: Final[dict[str, Meaning]] = {
     **dict.fromkeys(
         (
