@@ -69,7 +69,7 @@ bench: $(READY)  ## measure; results in reports/bench.json
 lock: $(READY)  ## bring requirements.lock and requirements-users.lock up to date with pyproject.toml
 	@$(BIN)/uv --system-certs pip compile --quiet --universal --python-version 3.11 --extra dev --generate-hashes --no-emit-index-url \
 	  --no-annotate --custom-compile-command "make lock" --upgrade pyproject.toml -o $(LOCK)
-	@$(BIN)/uv --system-certs pip compile --quiet --universal --python-version 3.11 --extra setup --extra values --generate-hashes \
+	@$(BIN)/uv --system-certs pip compile --quiet --universal --python-version 3.11 --extra setup --extra all --generate-hashes \
 	  --no-emit-index-url --no-annotate --custom-compile-command "make lock" --constraint $(LOCK) pyproject.toml -o $(USERS)
 
 clean:  ## remove the virtual environment (not the cache: see `lostack doctor`)

@@ -16,17 +16,18 @@ from typing import TYPE_CHECKING
 
 import psutil
 
+from harness.model.extras import EXTRAS, lacks
 from harness.model.failures import EnvironmentFailure
 from harness.plugins import brought, packaged
 from harness.provision import jre
 from harness.provision.archive import find_archive
 from harness.provision.cache import BESIDE, VARIABLE, cache_root, original
+from harness.provision.inside_pyspark import pyspark_version
 from harness.provision.jars import check_jars, read_jar_set
 from harness.provision.java import WANTED, ask, candidates, find_java, how_to_install
 from harness.provision.kafka import VERSION
 from harness.provision.platforms import glibc, why_not_here
 from harness.provision.postgres import find_postgres, why_no_postgres
-from harness.provision.spark import pyspark_version
 from harness.provision.toxiproxy import VERSION as TOXIPROXY
 from harness.provision.toxiproxy import find_toxiproxy, go_candidates
 from harness.registry import real
@@ -65,6 +66,7 @@ def diagnose() -> list[Finding]:
         _python,
         _platform,
         _packages,
+        _extras,
         _cache,
         _java,
         _jars,
@@ -96,9 +98,20 @@ def _python() -> Finding:
 
 
 def _packages() -> Finding:
-    names = ("lostack", "kafka-python", "pyspark", "pandas", "pytest")
+    names = ["lostack", "kafka-python", "pandas", "pytest"]
+    names += [] if lacks("spark") else ["pyspark"]
     versions = ", ".join(f"{name} {importlib.metadata.version(name)}" for name in names)
     return Finding("packages", ok=True, detail=versions)
+
+
+def _extras() -> Finding:
+    """Say which extras are installed. None is needed by every run, so none is missing."""
+    missing = [extra for extra in EXTRAS if lacks(extra)]
+    detail = ", ".join(extra for extra in EXTRAS if extra not in missing) or "none"
+    if missing:
+        asked = f"pip install 'lostack[{','.join(missing)}]'"
+        detail += f"; not installed: {', '.join(missing)} (optional: {asked})"
+    return Finding("extras", ok=True, detail=detail)
 
 
 def _platform() -> Finding:
@@ -163,6 +176,8 @@ def _jars() -> Finding:
 
 
 def _connector() -> Finding:
+    if lacks("spark"):
+        return Finding("spark connector", ok=True, detail="not needed without the extra spark")
     name = f"spark-{pyspark_version()}"
     directory = cache_root() / "jars" / name
     if not directory.exists():
@@ -278,6 +293,9 @@ def _open_files() -> Finding:
 
 
 def _engine() -> Finding:
+    if lacking := [extra for extra in ("docker", "spark") if lacks(extra)]:
+        detail = f"not asked without the extra {lacking[0]}"
+        return Finding("container engine", ok=True, detail=detail)
     from harness.provision.images import NAMES, describe  # noqa: PLC0415
     from harness.runtimes.docker.engine import connect, same_kernel  # noqa: PLC0415 - the engine's client; nobody else needs it
 

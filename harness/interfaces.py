@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol, cast, runtime_checkable
 
+from harness.model.extras import require
 from harness.plugins import load
 
 if TYPE_CHECKING:
@@ -250,7 +251,17 @@ class System:
     """Whether the system runs if the user names none."""
     simulated: bool = False
     """Whether the system is a simulation. Its results say nothing about any real system."""
+    extra: str = ""
+    """The extra of lostack whose libraries the system needs; empty: none."""
 
     def launch(self, runtime: str, version: str | None = None) -> Launcher:
-        """Return the system's launcher in a runtime. The runtime must be among :attr:`runtimes`."""
+        """Return the system's launcher in a runtime. The runtime must be among :attr:`runtimes`.
+
+        Raises:
+            EnvironmentFailure: an extra that the system or the runtime needs is not installed.
+        """
+        if self.extra:
+            require(self.extra, f"the system {self.name}")
+        if runtime == "docker":
+            require("docker", "--runtime docker")
         return cast("Launcher", load(self.launcher)(runtime, version))

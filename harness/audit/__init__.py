@@ -8,3 +8,7 @@ Kafka topic, Parquet files, a database table. It counts copies of every id, page
 and does so on this machine (:mod:`~harness.audit.here`) or, where that does not hold it or a master
 is named, on Spark (:mod:`~harness.audit.on_spark`), by the same functions.
 """
+
+from harness.model.extras import require
+
+require("audit", "an audit")

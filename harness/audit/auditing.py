@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 from harness.audit.failures import ELSEWHERE, AuditError, NotOursToReadError, OutgrownError
 from harness.audit.here import audit_here, can_read
 from harness.audit.spec import NumberedRange, Rows, SpecError, parse, shown
+from harness.model.extras import require
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -64,6 +65,7 @@ def audit(
 def _on_spark(
     left: Side, right: Rows, master: str, jars: Sequence[Path], say: Callable[[str], None]
 ) -> Findings:
+    require("spark", "an audit on Spark")
     from harness.audit.on_spark import audit_on_spark  # noqa: PLC0415 - PySpark takes half a second to import
     from harness.audit.session import spark_session  # noqa: PLC0415
 

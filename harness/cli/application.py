@@ -16,6 +16,7 @@ from harness.cli.signals import interruptible
 from harness.cli.streams import ReaderGoneError, guarded
 from harness.cli.telling import complain, complain_text, tell, tell_text
 from harness.model.exits import ExitCode
+from harness.model.extras import why_missing
 from harness.model.failures import traced
 from harness.provision.account import give_account
 
@@ -227,6 +228,8 @@ def _exit_code(error: BaseException) -> ExitCode | None:
         return ExitCode.USAGE
     if isinstance(error, MemoryError) or (isinstance(error, OSError) and _of_the_machine(error)):
         return ExitCode.ENVIRONMENT
+    if why_missing(error):
+        return ExitCode.ENVIRONMENT
     names = [f"{kind.__module__}.{kind.__qualname__}" for kind in type(error).__mro__]
     return next((code for name, code in _ENDS_WITH.items() if name in names), None)
 
@@ -243,4 +246,4 @@ def _one_line(error: BaseException) -> str:
         return "the machine is out of memory: run fewer cells at once, with --jobs 1, or free some"
     if isinstance(error, OSError):
         return f"cannot use {error.filename or 'this machine'}: {error.strerror}"
-    return str(error)
+    return why_missing(error) or str(error)

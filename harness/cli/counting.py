@@ -11,6 +11,7 @@ import typer
 from harness.cli.options import AsJson  # noqa: TC001 - typer reads them
 from harness.cli.telling import complain, tell, tell_json, tell_text
 from harness.model.exits import ExitCode
+from harness.model.extras import require
 from harness.model.history import SUFFIX, HistoryError
 from harness.model.semantics import Semantic
 
@@ -28,6 +29,7 @@ def account(
     """Account for every cell of many saved runs again, on Spark: one line per cell, by the rules of
     a single run.
     """
+    require("spark", "lostack account")
     from harness.audit.accounts import cell_files, cells_on_spark  # noqa: PLC0415 - PySpark takes half a second to import
     from harness.audit.session import spark_session  # noqa: PLC0415
 

@@ -24,21 +24,21 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from docker.errors import APIError, DockerException, ImageNotFound
-
 from harness.model.failures import EnvironmentFailure
 from harness.model.waiting import WaitTimeoutError, wait_until
 from harness.provision.cache import cache_root, locked, need_space
 from harness.provision.failpoints import ensure_failpoints
+from harness.provision.inside_pyspark import pyspark_home, pyspark_version
 from harness.provision.jars import ensure_jars, read_jar_set
 from harness.provision.java import find_java
 from harness.provision.kafka import VERSION as KAFKA
 from harness.provision.postgres import ensure_postgres, find_postgres
 from harness.provision.rootfs import ACCOUNTS, GROUPS, Rootfs
-from harness.provision.spark import ensure_spark, pyspark_home, pyspark_version
+from harness.provision.spark import ensure_spark
 from harness.provision.toxiproxy import VERSION as TOXIPROXY
 from harness.provision.toxiproxy import ensure_toxiproxy
 from harness.runtimes.docker.engine import HARNESS, Image, connect, me, same_kernel
+from harness.runtimes.docker.errors import APIError, DockerException, ImageNotFound
 from harness.runtimes.interface import JAVA_IMAGE, PROGRAMS_IMAGE
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ POSTGRES: Final = "17.6"
 OFFICIAL: Final = {
     "kafka": f"apache/kafka:{KAFKA}",
     "toxiproxy": f"ghcr.io/shopify/toxiproxy:{TOXIPROXY}",
-    "spark": f"apache/spark:{pyspark_version()}",
+    "spark": f"apache/spark:{pyspark_version('--runtime docker')}",
     "postgres": f"postgres:{POSTGRES}",
 }
 """The images that are used by default."""

@@ -8,7 +8,6 @@ all others.
 from __future__ import annotations
 
 import hashlib
-import importlib.util
 import os
 import subprocess
 import tempfile
@@ -18,6 +17,7 @@ from typing import Final
 from harness.model.failures import EnvironmentFailure
 from harness.provision.cache import original
 from harness.provision.compiled import pack
+from harness.provision.inside_pyspark import jars_of_pyspark
 
 SOURCES: Final = Path(__file__).parents[1] / "stages" / "jvm"
 COMPILER: Final = SOURCES / "Compile.java"
@@ -72,21 +72,10 @@ def janino_path() -> str:
     """Return the class path with the Janino inside PySpark.
 
     Raises:
-        EnvironmentFailure: PySpark has no Janino.
+        EnvironmentFailure: PySpark is not installed, or has no Janino.
     """
-    spec = importlib.util.find_spec("pyspark")
-    for place in (spec.submodule_search_locations or ()) if spec else ():
-        jars = sorted(
-            (
-                *Path(place).glob("jars/janino-*.jar"),
-                *Path(place).glob("jars/commons-compiler-*.jar"),
-            )
-        )
-        if jars:
-            return os.pathsep.join(map(str, jars))
-    raise EnvironmentFailure(
-        "PySpark is not installed as it should be (no Janino in it); run: make clean run"
-    )
+    jars = jars_of_pyspark("Janino, which compiles Java,", "janino-*.jar", "commons-compiler-*.jar")
+    return os.pathsep.join(map(str, jars))
 
 
 def _compile(command: tuple[str, ...]) -> str:

@@ -1,5 +1,5 @@
-"""Sets of jars, such as Kafka 4.3.0 with its dependencies: fetched by the Ivy inside PySpark, each
-checked by its sha256.
+"""Sets of jars, such as Kafka 4.3.0 with its dependencies: fetched by the Ivy inside PySpark, or
+without PySpark by HTTPS, each checked by its sha256.
 
 A set is a file ``<name>.sha256`` beside this module, in the format of ``sha256sum``, with its
 modules in front::
@@ -20,7 +20,6 @@ To add a set, resolve it once, read the list, and commit it.
 from __future__ import annotations
 
 import hashlib
-import importlib.util
 import json
 import os
 import re
@@ -31,11 +30,14 @@ import time
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final
 from xml.sax.saxutils import quoteattr
 
+from harness.model.extras import lacks
 from harness.model.failures import EnvironmentFailure
 from harness.provision.cache import fill, locked, need_space, original
+from harness.provision.central import MIRROR, Module, fetch_listed
+from harness.provision.inside_pyspark import jars_of_pyspark
 from harness.provision.network import argument_file, proxy_options, why_failed
 
 if TYPE_CHECKING:
@@ -72,16 +74,6 @@ FOUND: Final = re.compile(r"^\s+found \S+#")
 DOWNLOADED: Final = re.compile(r"\[SUCCESSFUL \].*\.jar")
 SIZE: Final = re.compile(r"\((\d+)kB\)$")
 UNRESOLVED: Final = re.compile(r"^\s*:: (\S+#\S+;\S+?)(?:!\S+)?(?:: .*)?$")
-
-
-class Module(NamedTuple):
-    """A module of a repository."""
-
-    organisation: str
-    name: str
-    revision: str
-    kind: str = "jar"
-    """The extension of its file in the repository."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -230,7 +222,7 @@ def ensure_jars(
             _fetch(
                 jar_set,
                 directory,
-                lambda part: (retrieve or ivy_retrieve)(jar_set, part, ivy, java, say),
+                lambda part: (retrieve or retrieve_jars)(jar_set, part, ivy, java, say),
                 say,
             )
             shutil.rmtree(ivy, ignore_errors=True)
@@ -263,6 +255,22 @@ def _fetch(
     say(f"{jar_set.name}: {len(jar_set.sums)} jars, {size / 1e6:.0f} MB, all checksums correct")
 
 
+def retrieve_jars(
+    jar_set: JarSet, target: Path, ivy: Path, java: Java, say: Callable[[str], None]
+) -> None:
+    """Fetch a set into ``target``: by HTTPS where the list names every module and a mirror is named
+    or PySpark is not installed, else by Ivy.
+
+    Raises:
+        EnvironmentFailure: the jars cannot be fetched.
+    """
+    direct = os.environ.get(MIRROR) or lacks("spark")
+    if jar_set.listed and direct and not os.environ.get(SETTINGS_VARIABLE):
+        fetch_listed(jar_set.name, jar_set.modules, target, say)
+    else:
+        ivy_retrieve(jar_set, target, ivy, java, say)
+
+
 # --- Ivy ------------------------------------------------------------------------------------------
 
 
@@ -270,15 +278,9 @@ def ivy_jar() -> Path:
     """Return the Ivy inside PySpark.
 
     Raises:
-        EnvironmentFailure: PySpark is not installed.
+        EnvironmentFailure: PySpark is not installed, or is not whole.
     """
-    spec = importlib.util.find_spec("pyspark")
-    for place in (spec.submodule_search_locations or ()) if spec else ():
-        for jar in sorted(Path(place).glob("jars/ivy-*.jar")):
-            return jar
-    raise EnvironmentFailure(
-        "PySpark's installation is incomplete (it has no Ivy); run: make clean run"
-    )
+    return jars_of_pyspark("Ivy, which resolves jars,", "ivy-*.jar")[0]
 
 
 def ivy_module(jar_set: JarSet) -> str:

@@ -4,21 +4,16 @@ publish.
 
 from __future__ import annotations
 
-import hashlib
 import os
 import platform
 import shutil
-import ssl
 import tarfile
-import time
-import urllib.error
 from dataclasses import dataclass
-from http.client import HTTPException
 from typing import TYPE_CHECKING, Final
 
 from harness.model.failures import EnvironmentFailure
 from harness.provision.cache import fill, locked, need_space
-from harness.provision.network import opener
+from harness.provision.download import download
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -37,10 +32,6 @@ MIRROR: Final = "LOSTACK_JAVA_MIRROR"
 """The environment variable whose address takes the place of :data:`HOST`."""
 HOST: Final = "https://github.com"
 FETCHED_MB: Final = 400
-SILENT_S: Final = 60.0
-"""For how many seconds the server may be silent."""
-FETCH_WITHIN_S: Final = 600.0
-CHUNK: Final = 1 << 18
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,52 +79,11 @@ def fetch_java(cache: Path, say: Callable[[str], None], build: Build | None = No
     return home
 
 
-def why_not(error: Exception, address: str) -> str:
-    """Say in a clause why an address could not be fetched."""
-    reason = error.reason if isinstance(error, urllib.error.URLError) else error
-    if isinstance(error, urllib.error.HTTPError):
-        return f"{address} answers {error.code} {error.reason}"
-    if isinstance(reason, ssl.SSLCertVerificationError):
-        return (
-            f"the certificate of {address} is not trusted ({reason.verify_message}): "
-            "name the file of your certificate authority by SSL_CERT_FILE"
-        )
-    said = getattr(reason, "strerror", None) or str(reason) or type(reason).__name__
-    return (
-        f"{address} cannot be reached ({said}): check the network, or name a proxy by HTTPS_PROXY"
-    )
-
-
 def _download(build: Build, part: Path) -> Path:
-    file, digest, ends = (
-        part / "fetched.tar.gz",
-        hashlib.sha256(),
-        time.monotonic() + FETCH_WITHIN_S,
-    )
-    try:
-        with (
-            opener().open(build.address, timeout=SILENT_S) as answer,
-            file.open("wb") as into,
-        ):
-            while chunk := answer.read(CHUNK):
-                digest.update(chunk)
-                into.write(chunk)
-                if time.monotonic() > ends:
-                    raise EnvironmentFailure(
-                        f"{build.address} took more than {FETCH_WITHIN_S / 60:g} minutes"
-                    )
-    except (
-        urllib.error.URLError,
-        HTTPException,
-        TimeoutError,
-        ConnectionError,
-        ssl.SSLError,
-    ) as error:
-        raise EnvironmentFailure(why_not(error, build.address)) from error
-    if digest.hexdigest() != build.sha256:
+    file = part / "fetched.tar.gz"
+    if (found := download(build.address, file)) != build.sha256:
         raise EnvironmentFailure(
-            f"{build.address} differs from its checksum: sha256 {digest.hexdigest()}, not "
-            f"{build.sha256}"
+            f"{build.address} differs from its checksum: sha256 {found}, not {build.sha256}"
         )
     return file
 

@@ -4,14 +4,12 @@ archive for its JVMs.
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import os
 import shutil
 import subprocess
 import sys
 from dataclasses import replace
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -20,6 +18,7 @@ from harness.provision.account import hadoop_login
 from harness.provision.archive import Archive, dump_flag, ensure_archive, require_dumped
 from harness.provision.cache import cache_root
 from harness.provision.gateway import start_gateway
+from harness.provision.inside_pyspark import pyspark_home, pyspark_version
 from harness.provision.jars import LISTS, ensure_jars, read_jar_set
 from harness.provision.java import find_java
 from harness.provision.spark_install import SCALA, SparkInstall
@@ -41,33 +40,6 @@ DUMPED_WITHIN_S: Final = 300.0
 OPTIONS_WITHIN_S: Final = 30.0
 DRIVERS: Final = {"sqlite": "sqlite-jdbc-3.50.3.0", "postgresql": "postgresql-42.7.7"}
 """JDBC subprotocol → the set of jars with its driver."""
-
-
-def pyspark_home() -> Path:
-    """Return the folder of PySpark.
-
-    Raises:
-        EnvironmentFailure: PySpark is not installed.
-    """
-    spec = importlib.util.find_spec("pyspark")
-    for place in (spec.submodule_search_locations or ()) if spec else ():
-        if any(Path(place).glob("jars/spark-core_*.jar")):
-            return Path(place)
-    raise EnvironmentFailure(
-        "PySpark's installation is incomplete (it has no jars); run: make clean run"
-    )
-
-
-def pyspark_version() -> str:
-    """Return the version of PySpark.
-
-    Raises:
-        EnvironmentFailure: PySpark is not installed.
-    """
-    try:
-        return version("pyspark")
-    except PackageNotFoundError:
-        raise EnvironmentFailure("PySpark is not installed; run: make clean run") from None
 
 
 def connectors(release: str) -> dict[str, str]:
@@ -193,8 +165,8 @@ def _launcher_options(java: Java, home: Path, cache: Path, release: str) -> tupl
         )
     except (subprocess.CalledProcessError, subprocess.TimeoutExpired):
         raise EnvironmentFailure(
-            "Spark's launcher does not run, so PySpark's installation may be incomplete; run: "
-            "make clean run"
+            "Spark's launcher does not run, so PySpark's installation may be incomplete: "
+            "install it again"
         ) from None
     words = [word for word in done.stdout.strip("\n\0").split("\0") if word]
     inner = words[words.index("-cp") + 2 : words.index("org.apache.spark.deploy.SparkSubmit")]

@@ -18,10 +18,10 @@ from typing import TYPE_CHECKING, Final
 
 from harness.model.failures import EnvironmentFailure
 from harness.provision.cache import fill, locked, need_space
+from harness.provision.central import Module
 from harness.provision.jars import (
     LISTS,
     JarSet,
-    Module,
     ensure_jars,
     ivy_retrieve,
     read_jar_set,

@@ -12,6 +12,7 @@ import tomllib
 from pathlib import Path
 
 import pytest
+from packaging.requirements import Requirement
 
 ROOT = Path(__file__).parents[2]
 SCRIPT = ROOT / ".ci" / "action"
@@ -252,7 +253,10 @@ def test_a_users_ci_installs_what_a_user_needs() -> None:
     def names(said: list[str]) -> set[str]:
         return {re.match(r"[\w.-]+", each)[0].lower().replace(".", "-") for each in said}  # type: ignore[index]
 
-    needed = names([*project["dependencies"], *extras["setup"], *extras["values"]])
+    [own] = (Requirement(each) for each in extras["all"])
+    assert own.name == "lostack"
+    brought = [each for extra in own.extras for each in extras[extra]]
+    needed = names([*project["dependencies"], *extras["setup"], *brought])
     assert needed <= users.keys()
     assert not users.keys() & (names(extras["dev"]) - needed)
     script = SCRIPT.read_text(encoding="utf-8")

@@ -40,9 +40,14 @@ def test_the_licence_is_the_standard_text() -> None:
 
 
 def test_what_lostack_is_built_on_stays_declared() -> None:
-    """By the project itself, or by an extra of it."""
-    extras = project()["optional-dependencies"].values()
-    asked = [*project()["dependencies"], *(each for extra in extras for each in extra)]
+    """By the project itself, or by an extra that ``lostack[all]`` brings."""
+    extras = project()["optional-dependencies"]
+    [everything] = (Requirement(each) for each in extras["all"])
+    asked = [
+        *project()["dependencies"],
+        *(each for extra in everything.extras for each in extras[extra]),
+    ]
+    assert everything.name == project()["name"]
     assert {Requirement(each).name for each in asked} >= DECLARED
 
 

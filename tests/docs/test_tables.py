@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from harness.provision.inside_pyspark import pyspark_version
 from harness.provision.kafka import VERSION as KAFKA
-from harness.provision.spark import pyspark_version
 from harness.systems.streams.install import VERSION as STREAMS
 from tests.docs import measured, pages, tables
 from tests.docs.published import PUBLISHED

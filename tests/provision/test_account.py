@@ -14,8 +14,8 @@ from harness.model.failures import EnvironmentFailure
 from harness.provision import account, postgres
 from harness.provision.account import JVMS, give_account, hadoop_login
 from harness.provision.cache import VARIABLE, cache_root
+from harness.provision.inside_pyspark import pyspark_home
 from harness.provision.java import find_java
-from harness.provision.spark import pyspark_home
 
 
 @pytest.fixture

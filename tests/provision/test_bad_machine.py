@@ -10,11 +10,11 @@ import pytest
 
 from harness.model.failures import EnvironmentFailure
 from harness.provision.cache import cache_root
+from harness.provision.central import Module
 from harness.provision.jars import (
     LISTS,
     SETTINGS_VARIABLE,
     JarSet,
-    Module,
     check_jars,
     ensure_jars,
     is_stamped,

@@ -14,7 +14,8 @@ from harness import doctor
 from harness.model.failures import EnvironmentFailure
 from harness.provision import cache, platforms
 from harness.provision.cache import VARIABLE, cache_root, fill, locked, original
-from harness.provision.jars import JarSet, Module, ensure_jars, sha256
+from harness.provision.central import Module
+from harness.provision.jars import JarSet, ensure_jars, sha256
 from harness.provision.java import Java
 from harness.provision.kafka import VERSION
 

@@ -13,7 +13,8 @@ import pytest
 from harness.model.failures import EnvironmentFailure
 from harness.model.identity import UnreadValueError
 from harness.provision.cache import cache_root
-from harness.provision.jars import OPTIONS, SETTINGS_VARIABLE, JarSet, Module, ivy_retrieve
+from harness.provision.central import Module
+from harness.provision.jars import OPTIONS, SETTINGS_VARIABLE, JarSet, ivy_retrieve
 from harness.provision.java import find_java
 from harness.provision.network import argument_file, opener, proxy_options, why_failed
 from harness.values.registry import _opener

@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 
 from harness.model.failures import EnvironmentFailure
+from harness.provision.inside_pyspark import pyspark_version
 from harness.provision.jars import read_jar_set
-from harness.provision.spark import connectors, ensure_spark, pyspark_version
+from harness.provision.spark import connectors, ensure_spark
 
 GOOD, BAD = "4.2.0", "4.2.0+3.9.1"
 

@@ -2,7 +2,11 @@
 loopback only.
 """
 
-from harness.runtimes.docker.node import DockerNode
-from harness.runtimes.docker.runtime import DockerRuntime
+from harness.model.extras import require
+
+require("docker", "a container")
+
+from harness.runtimes.docker.node import DockerNode  # noqa: E402 - it imports the engine's client
+from harness.runtimes.docker.runtime import DockerRuntime  # noqa: E402
 
 __all__ = ["DockerNode", "DockerRuntime"]

@@ -87,6 +87,7 @@ SYSTEM = System(
     launcher="harness.systems.activemq.system:launcher",
     clients=("stomp.py", "openwire", "amqp"),
     runtimes=("process", "docker"),
+    extra="queues",
     runs=runs,
     abilities=lambda _: frozenset({Compaction}),
     versions=versions,

@@ -88,6 +88,7 @@ SYSTEM = System(
     launcher="harness.systems.artemis.system:launcher",
     clients=("stomp.py", "core", "openwire", "amqp"),
     runtimes=("process", "docker"),
+    extra="queues",
     runs=runs,
     abilities=lambda _: frozenset({Refusal}),
     versions=versions,

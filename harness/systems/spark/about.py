@@ -45,7 +45,8 @@ def lacks(cell: Cell) -> str | None:
 
 def client_versions(_: str, __: str | None) -> Collection[str]:
     """Return the connectors for the installed Spark whose checksums are known."""
-    from harness.provision.spark import connectors, pyspark_version  # noqa: PLC0415 - what fetches is imported when it is asked
+    from harness.provision.inside_pyspark import pyspark_version  # noqa: PLC0415 - what fetches is imported when it is asked
+    from harness.provision.spark import connectors  # noqa: PLC0415
 
     return list(connectors(pyspark_version()))
 
@@ -63,4 +64,5 @@ SYSTEM = System(
     lacks=lacks,
     transport="kafka",
     by_default=True,
+    extra="spark",
 )

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Final
 from harness.model.failures import EnvironmentFailure
 from harness.model.scenario import Role
 from harness.provision.failpoints import ensure_failpoints
-from harness.provision.spark import ensure_spark, pyspark_version
+from harness.provision.inside_pyspark import pyspark_version
+from harness.provision.spark import ensure_spark
 from harness.provision.spark_release import wanted_release
 from harness.run.lacking import fetched_for
 from harness.systems.kafka.system import DeployedOnKafka, Prepared, started
