@@ -12,7 +12,7 @@ from harness.run.runtimes import PROCESSES
 from harness.run.served import ServedBroker
 from harness.stages.pushing import SUBSCRIPTION_NAME, Cursor
 from harness.systems.pulsar.admin import Admin
-from harness.systems.pulsar.ledgers import Done, Entry, entries_of, messages, only
+from harness.systems.pulsar.ledgers import Done, Entry, entries_of, messages, only, readers_of
 from harness.wire.messages import Route
 
 if TYPE_CHECKING:
@@ -239,8 +239,14 @@ class PulsarBroker(ServedBroker):
         return f"persistent://{self._namespaces.get(name.partition('.')[0], PLAIN)}/{name}"
 
     def dead_letters(self, queue: str) -> str:
-        """Return the topic for the dead letters of lostack's subscription."""
-        return f"{queue}-{SUBSCRIPTION_NAME}-DLQ"
+        """Return the topic into which clients put the dead letters of the queue's subscription, if
+        they name none. Without a subscription, or with several: of lostack's own.
+        """
+        with Admin(self._http) as admin:
+            said = admin.of_topic(queue, "stats")
+        names = readers_of(said["subscriptions"]) if said else ()
+        name = names[0] if len(names) == 1 else SUBSCRIPTION_NAME
+        return f"{queue}-{name}-DLQ"
 
     def called(self, name: str) -> str:
         """Return the name unchanged: a client's message id is the place of the copy."""

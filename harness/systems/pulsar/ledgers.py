@@ -120,6 +120,11 @@ class Done:
         return at <= self.upto or any(first < at <= last for first, last in self.ranges)
 
 
+def readers_of(subscriptions: Mapping[str, Said]) -> tuple[str, ...]:
+    """Return the names of a topic's subscriptions, without the broker's own."""
+    return tuple(sorted(name for name in subscriptions if name not in _BROKERS_OWN))
+
+
 def only(subscriptions: Mapping[str, Said]) -> Said | None:
     """Return the statistics of a topic's only subscription; ``None`` if it has none. The broker's
     own ones do not count.
@@ -128,13 +133,12 @@ def only(subscriptions: Mapping[str, Said]) -> Said | None:
         StrangeLedgerError: the topic has several subscriptions, for which "acknowledged" has no
             single meaning.
     """
-    found = {name: said for name, said in subscriptions.items() if name not in _BROKERS_OWN}
+    found = readers_of(subscriptions)
     if len(found) > 1:
         raise StrangeLedgerError(
-            "lostack can count for one subscription, and the topic has several: "
-            f"{', '.join(sorted(found))}"
+            f"lostack can count for one subscription, and the topic has several: {', '.join(found)}"
         )
-    return next(iter(found.values()), None)
+    return subscriptions[found[0]] if found else None
 
 
 def joined(entries: Iterable[Entry]) -> Iterator[tuple[Entry, ...]]:
