@@ -50,6 +50,10 @@ _SIDES = (
     "or a side cannot be reached; 4 it proves nothing: rows cannot be read, or not all could be "
     f"looked at; {_ELSE}"
 )
+_DEMO = (
+    "Exit codes: 0 a record was lost by the wrong consumer, and none by the right one; 1 it was "
+    f"not so; {_LACKING}; 4 a run proved nothing; {_ELSE}"
+)
 
 
 class Command(NamedTuple):
@@ -61,6 +65,7 @@ class Command(NamedTuple):
 
 
 COMMANDS = {
+    "demo": Command("demo", "demo", _DEMO),
     "run": Command("run", "run", EPILOG),
     "init": Command("init", "init"),
     "check": Command("check", "check", EPILOG),

@@ -15,6 +15,7 @@ from harness.report.summary import SIGNS, outcome
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
+    from pathlib import Path
 
     from harness.matrix.runner import Progress
     from harness.model.cell import Cell
@@ -58,7 +59,7 @@ class _Lines:
         self._total, self._done = len(cells), 0
         self.say("1 cell" if self._total == 1 else f"{self._total} cells")
 
-    def began(self, cell: Cell) -> None:
+    def began(self, cell: Cell, directory: Path) -> None:
         """Print nothing: a cell has one line, at its end."""
 
     def ended(self, result: CellResult) -> None:
@@ -87,7 +88,7 @@ class _Live(_Lines):
             get_renderable=self._status, console=console, refresh_per_second=4, transient=True
         )
 
-    def began(self, cell: Cell) -> None:
+    def began(self, cell: Cell, _: Path) -> None:
         """Add the cell to the status line."""
         self._running[cell.id] = cell
 
@@ -122,9 +123,9 @@ class Listening:
         """Pass the plan on."""
         self._progress.planned(cells)
 
-    def began(self, cell: Cell) -> None:
+    def began(self, cell: Cell, directory: Path) -> None:
         """Pass the start on."""
-        self._progress.began(cell)
+        self._progress.began(cell, directory)
 
     def ended(self, result: CellResult) -> None:
         """Pass the result on, and call the function."""

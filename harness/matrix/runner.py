@@ -94,8 +94,8 @@ class Progress(Protocol):
     def planned(self, cells: Sequence[Cell]) -> None:
         """Note that these cells are planned."""
 
-    def began(self, cell: Cell) -> None:
-        """Note that a cell has begun."""
+    def began(self, cell: Cell, directory: Path) -> None:
+        """Note that a cell has begun, and in which folder its history and logs will be."""
 
     def ended(self, result: CellResult) -> None:
         """Note that a cell has ended and is judged."""
@@ -490,16 +490,16 @@ class _Run:
     def _one(self, cell: Cell, play: _Play) -> None:
         """Run one cell and judge it."""
         try:
-            self._progress.began(cell)
-            result = self._run_cell(cell, play)
+            directory = self.directory / CELLS / cell.slug
+            self._progress.began(cell, directory)
+            result = self._run_cell(cell, directory, play)
             self._results[result.plan.id] = result
             tidy_cell(result, self.plan.keep)
             self._progress.ended(result)
         except BaseException as error:  # noqa: BLE001 - see _lane
             self._fail(error)
 
-    def _run_cell(self, cell: Cell, play: _Play) -> CellResult:
-        directory = self.directory / CELLS / cell.slug
+    def _run_cell(self, cell: Cell, directory: Path, play: _Play) -> CellResult:
         with HistoryWriter(directory / HISTORY / RUNNER, cell=cell.id, by="runner") as history:
             plan = plan_of(cell)
             try:
@@ -617,9 +617,9 @@ class _OneAtATime:
         with self._lock:
             self._progress.planned(cells)
 
-    def began(self, cell: Cell) -> None:
+    def began(self, cell: Cell, directory: Path) -> None:
         with self._lock:
-            self._progress.began(cell)
+            self._progress.began(cell, directory)
 
     def ended(self, result: CellResult) -> None:
         with self._lock:

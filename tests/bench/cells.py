@@ -35,7 +35,7 @@ class _Silent:
     def planned(self, cells: Sequence[Cell]) -> None:
         """Ignore it."""
 
-    def began(self, cell: Cell) -> None:
+    def began(self, cell: Cell, directory: Path) -> None:
         """Ignore it."""
 
     def ended(self, result: CellResult) -> None:

@@ -55,6 +55,7 @@ SAVED = (
     "run --system memory --only none/exactly-once --baseline known.toml",
 )
 ELSEWHERE = {
+    "demo",
     "list",
     "init",
     "check",

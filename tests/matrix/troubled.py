@@ -118,7 +118,7 @@ class Watched:
         """Remember what is to run."""
         self.cells += [cell.id for cell in cells]
 
-    def began(self, cell: Cell) -> None:
+    def began(self, cell: Cell, _: Path) -> None:
         """Remember what began."""
         self.begun.append(cell.id)
 

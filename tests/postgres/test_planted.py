@@ -27,6 +27,7 @@ from scenarios.database import COMMIT_ANSWER_LOST, CRASH_AFTER_COMMIT, NONE
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from pathlib import Path
 
     from harness.controls import Target
     from harness.model.scenario import Scenario
@@ -77,7 +78,7 @@ class _Silent:
 
     def planned(self, cells: Sequence[Cell]) -> None: ...
 
-    def began(self, cell: Cell) -> None: ...
+    def began(self, cell: Cell, directory: Path) -> None: ...
 
     def ended(self, result: CellResult) -> None: ...
 

@@ -60,7 +60,7 @@ class Heard:
     def planned(self, cells: Sequence[Cell]) -> None:
         """Ignore it."""
 
-    def began(self, _: Cell) -> None:
+    def began(self, _: Cell, __: Path) -> None:
         """Count it."""
         self.began_cells += 1
         if self.began_cells > self.most:

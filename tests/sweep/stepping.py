@@ -163,7 +163,7 @@ class Quiet:
     def planned(self, cells: Any) -> None:
         """Nothing."""
 
-    def began(self, cell: Any) -> None:
+    def began(self, cell: Any, directory: Path) -> None:
         """Nothing."""
 
     def ended(self, result: Any) -> None:

@@ -1,0 +1,185 @@
+"""``lostack demo``: a wrong consumer that looks right, and the record that it loses."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import time
+from importlib.resources import files
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from harness.cli.narrating import Narrator
+from harness.cli.telling import complain, tell
+from harness.judge.verdict import Kind
+from harness.model.exits import ExitCode
+from harness.model.failures import UsageError
+from harness.report.page.detail import broken_rows, history_of
+from harness.report.page.paths import Paths
+from harness.report.page.usual import MARKED
+from harness.report.renderers import write_reports
+from harness.report.summary import SIGNS, counted, outcome
+from harness.report.writing import point_latest
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from harness.matrix.checking import Check, Seen
+    from harness.saved import CellResult, SavedRun
+
+POINT = "commit-ack-lost"
+"""The failure point of the demo: the consumer is killed when the broker has saved its position."""
+PROGRAMS = ("producer.py", "consumer.py", "right.py", "pipeline.toml", "right.toml")
+LOOP = "for message in consumer:"
+"""The first of the two lines of the consumer that are shown."""
+
+
+def demo(
+    folder: Annotated[
+        Path, typer.Argument(help="The folder for the programs and the report.")
+    ] = Path("lostack-demo"),
+    *,
+    quiet: Annotated[bool, typer.Option(help="Print only the two verdicts.")] = False,
+) -> None:
+    """Show a lost record: a consumer that looks right, killed on a real Kafka at one exact moment,
+    and its right twin.
+
+    The programs are copied into a folder, and stay there. Files that are there already are kept.
+    """
+    from harness.matrix.checking import Check, seen_in  # noqa: PLC0415 - brings a system
+    from harness.pipelines import read_pipeline  # noqa: PLC0415
+    from harness.systems.declared.fetchable import check_declared  # noqa: PLC0415
+    from harness.systems.declared.system import DeclaredSystem  # noqa: PLC0415
+
+    copy_programs(folder)
+    began = time.monotonic()
+    wrong, right = (read_pipeline(folder / name) for name in ("pipeline.toml", "right.toml"))
+    check_declared(wrong)
+    system = DeclaredSystem(keep=True)
+    command = "lostack demo"
+    tells = Narrator(quiet=quiet)
+    tells.lines(introduction(folder))
+    try:
+        checks = [Check(each, system, folder / "reports", command) for each in (wrong, right)]
+        tells.lines(["1  Nothing fails."])
+        dry = checks[0].dry_run(tells, brief=True)
+        tells.lines(_without_fault(dry))
+        tells.lines(
+            ["2  The consumer is killed at the moment at which Kafka has saved its position."]
+        )
+        seen = seen_in(dry)
+        lost = _struck(checks[0], seen, tells)
+        tells.lines(_with_fault(lost.results[0]))
+        tells.lines(
+            ["3  The same for right.py, which saves its position when the orders are booked."]
+        )
+        safe = _struck(checks[1], seen, tells)
+        tells.lines(_with_fault(safe.results[0]))
+    except KeyboardInterrupt:
+        complain(f"interrupted; the programs are in {folder}")
+        raise typer.Exit(ExitCode.INTERRUPTED) from None
+    finally:
+        tells.close()
+        system.close()
+    page = next(file for file in write_reports(lost) if file.suffix == ".html")
+    write_reports(safe)
+    point_latest(lost)
+    results = dry, lost.results[0], safe.results[0]
+    for result in results if quiet else ():
+        tell(f"{_verdict(result)}  {result.plan.pipeline}: {result.verdict.reason}")
+    tells.lines(_ending(folder, page, time.monotonic() - began))
+    raise typer.Exit(_exit_code(*results))
+
+
+def copy_programs(folder: Path) -> None:
+    """Copy the demo's programs into a folder; files that are there already stay as they are.
+
+    Raises:
+        UsageError: the folder, or a file in it, cannot be written.
+    """
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        for name in PROGRAMS:
+            if not (folder / name).exists():
+                text = files("harness.demo").joinpath(name).read_text(encoding="utf-8")
+                (folder / name).write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise UsageError(
+            f"cannot write the demo's programs into {folder}: {error.strerror}; name another "
+            "folder: lostack demo FOLDER"
+        ) from error
+
+
+def introduction(folder: Path) -> Iterator[str]:
+    """Yield what the demo is about, with the lines of the consumer that matter."""
+    yield "A producer sends orders through a real Kafka to a consumer, which books each in a"
+    yield "database. Booking is slow, so a thread does it while the loop reads on. It looks right"
+    yield f"({folder / 'consumer.py'}):"
+    yield ""
+    lines = (folder / "consumer.py").read_text(encoding="utf-8").splitlines()
+    start = next((at for at, line in enumerate(lines) if LOOP in line), max(0, len(lines) - 2))
+    for number, line in enumerate(lines[start : start + 2], start=start + 1):
+        yield f"  {number:>3}  {line}"
+    yield ""
+
+
+def _struck(check: Check, seen: Mapping[str, Seen], tells: Narrator) -> SavedRun:
+    """Run the one cell with the fault. ``seen``: what the wire saw of each stage without it."""
+    cells, rest = check.plan(seen, [POINT])
+    saved = check.faults(cells, rest, tells)
+    if saved.info.interrupted or not saved.results:
+        raise KeyboardInterrupt
+    return saved
+
+
+def _without_fault(result: CellResult) -> Iterator[str]:
+    yield f"   {_verdict(result)}  {_counted(result)}"
+    if result.verdict.kind is not Kind.KEPT:
+        yield f"   {result.verdict.reason}"
+    yield ""
+
+
+def _with_fault(result: CellResult) -> Iterator[str]:
+    yield f"   {_verdict(result)}  {_counted(result)}"
+    if result.verdict.kind not in {Kind.KEPT, Kind.BROKEN}:
+        yield f"   {result.verdict.reason}"
+    if (history := history_of(result)) and (rows := broken_rows(result)):
+        path = Paths(history.events).of(rows[0])
+        for line in f"{path.record}: {path.sentence}".split("; "):
+            yield f"     {line}"
+        if path.usually:
+            yield f"   {MARKED.format(path.usually)}"
+    yield ""
+
+
+def _counted(result: CellResult) -> str:
+    """Say how many orders were booked and lost."""
+    account = result.judgement.account
+    lost = sorted(account.lost)
+    told = f"{account.counts['offered']} orders sent, {account.counts['recorded']} booked"
+    if lost:
+        names = f"{', '.join(lost[:3])}{', ...' if len(lost) > 3 else ''}"  # noqa: PLR2004
+        told += f"; {counted(len(lost), 'order')} lost: {names}"
+    return told
+
+
+def _verdict(result: CellResult) -> str:
+    word = outcome(result.verdict)
+    return f"{SIGNS[word]} {word}"
+
+
+def _ending(folder: Path, page: Path, seconds: float) -> Iterator[str]:
+    again = shlex.join(["lostack", "check", str(folder / "pipeline.toml"), "--only", POINT])
+    yield f"{seconds:.0f} s. What happened, moment by moment: {os.path.relpath(page)}"
+    yield f"Mend {folder / 'consumer.py'}, and try it again: {again}"
+    yield "Your own programs: lostack init, then lostack check"
+
+
+def _exit_code(dry: CellResult, lost: CellResult, safe: CellResult) -> ExitCode:
+    """Return 0 if the demo showed what it says, 4 if a run proved nothing, else 1."""
+    kinds = dry.verdict.kind, lost.verdict.kind, safe.verdict.kind
+    if kinds == (Kind.KEPT, Kind.BROKEN, Kind.KEPT):
+        return ExitCode.KEPT
+    return ExitCode.VOID if {Kind.VOID, Kind.STUCK} & {*kinds} else ExitCode.BROKEN

@@ -1,0 +1,34 @@
+"""Book each order. Booking is slow, so a thread does it, and the loop reads on."""
+
+import json
+import os
+import sqlite3
+import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
+
+from kafka import KafkaConsumer
+
+DATABASE = sys.argv[1]
+
+
+def book(order):
+    """Ask a slow service, then write the order into the database."""
+    time.sleep(0.15)
+    database = sqlite3.connect(DATABASE)
+    with database:
+        database.execute("INSERT OR IGNORE INTO orders VALUES (?)", (order["order"],))
+    database.close()
+
+
+sqlite3.connect(DATABASE).execute("CREATE TABLE IF NOT EXISTS orders (number TEXT PRIMARY KEY)")
+consumer = KafkaConsumer(
+    "orders",
+    bootstrap_servers=os.environ["BOOTSTRAP_SERVERS"],
+    group_id="booking",
+    auto_offset_reset="earliest",
+    auto_commit_interval_ms=1000,
+)
+with ThreadPoolExecutor(max_workers=1) as worker:
+    for message in consumer:
+        worker.submit(book, json.loads(message.value))
