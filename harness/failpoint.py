@@ -4,8 +4,10 @@ can kill it.
 A program calls ``failpoint("after-record", record_id)`` at such a place. Unless the harness has
 armed that name, the call does nothing. If it is armed, the program *first* writes the hit into its
 cell's history, and then kills (SIGKILL) or pauses (SIGSTOP) itself, or is told to fail. So the
-trigger is exact and counted. The module needs only the standard library: any Python program can use
-it.
+trigger is exact and counted.
+
+This file needs only the standard library, and no other file of lostack: a program that is shipped
+without lostack carries a copy of it (``lostack vendor failpoint FILE``).
 
 The harness arms a name by writing a file ``<name>.json`` into the folder that the environment
 variable ``LOSTACK_FAILPOINTS`` names::
@@ -24,21 +26,22 @@ and after any number of restarts.
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import signal
+import threading
+import time
 from pathlib import Path
 from typing import Any
-
-from harness.model.kinds import FAILPOINT
-from harness.model.waiting import wait_until
-from harness.model.writing import HistoryWriter
 
 VARIABLE = "LOSTACK_FAILPOINTS"
 FAIL = "fail"
 _ACTIONS = {"kill": signal.SIGKILL, "pause": signal.SIGSTOP, "hold": None, FAIL: None}
 HELD_S = 600.0
 """Seconds after which a held program gives up. A living harness releases it sooner."""
+POLL_S = 0.01
+_APPENDING = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW
 _hits: dict[str, int] = {}
 
 
@@ -54,23 +57,56 @@ def failpoint(name: str, record: str | None = None) -> bool:
     order = _due(file, name, record) if file else None
     if file is None or order is None:
         return False
-    with HistoryWriter(Path(order["history"]), cell=order["cell"], by="failpoint") as history:
-        history.write(
-            FAILPOINT,
-            name=name,
-            record=order.get("called", record),
-            hit=_hits[name],
-            action=order["action"],
-            pid=os.getpid(),
-        )
+    _write_hit(order, name, record)
     act = _ACTIONS[order["action"]]
     if act is not None:
         os.kill(os.getpid(), act)
     elif order["action"] != FAIL:
-        wait_until(
-            file.with_suffix(".go").exists, within_s=HELD_S, because=f"the harness to act on {name}"
-        )
+        _wait_for(file.with_suffix(".go"), name)
     return bool(order["action"] == FAIL)
+
+
+def _write_hit(order: dict[str, Any], name: str, record: str | None) -> None:
+    """Append one line to the cell's history, as the harness's own writers do.
+
+    Raises:
+        OSError: the line could not be written whole.
+    """
+    line = {
+        "line": 1,
+        "t": time.monotonic_ns(),
+        "w": time.time_ns(),
+        "cell": order["cell"],
+        "by": "failpoint",
+        "event": "failpoint",
+        "name": name,
+        "record": order.get("called", record),
+        "hit": _hits[name],
+        "action": order["action"],
+        "pid": os.getpid(),
+    }
+    data = json.dumps(line, separators=(",", ":")).encode() + b"\n"
+    history = Path(order["history"])
+    history.parent.mkdir(parents=True, exist_ok=True)
+    descriptor = os.open(history, _APPENDING, 0o644)
+    try:
+        if os.write(descriptor, data) != len(data):
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(history))
+    finally:
+        os.close(descriptor)
+
+
+def _wait_for(released: Path, name: str) -> None:
+    """Wait until the harness lets this program go on.
+
+    Raises:
+        TimeoutError: it did not within :data:`HELD_S`.
+    """
+    ends = time.monotonic() + HELD_S
+    while not released.exists():
+        if time.monotonic() > ends:
+            raise TimeoutError(f"waited {HELD_S:g} s for the harness to act on {name}")
+        threading.Event().wait(POLL_S)
 
 
 def _due(file: Path, name: str, record: str | None) -> dict[str, Any] | None:

@@ -85,6 +85,7 @@ COMMANDS = {
     "audit": Command("counting", "audit", _SIDES),
     "images": Command("machine", "images"),
     "doctor": Command("machine", "doctor"),
+    "vendor": Command("machine", "vendor"),
 }
 """The commands in the order of the help. Modules lie in this package; each is imported when its
 command is asked for.

@@ -3,15 +3,25 @@
 from __future__ import annotations
 
 import sys
+from enum import StrEnum
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
+import harness
 from harness import registry
 from harness.cli.options import AsJson  # noqa: TC001 - typer reads them
 from harness.cli.telling import complain, tell, tell_json
 from harness.matrix.progress import make_progress
 from harness.model.exits import ExitCode
+from harness.model.failures import UsageError
+
+
+class Vendored(StrEnum):
+    """The files that programs carry copies of."""
+
+    FAILPOINT = "failpoint"
 
 
 def fetch(
@@ -40,6 +50,22 @@ def images() -> None:
     client = connect()
     for name in NAMES:
         tell(f"{name:<10} {ensure_image(client, name, complain)}")
+
+
+def vendor(
+    what: Annotated[Vendored, typer.Argument(help="What to copy.")],
+    file: Annotated[Path, typer.Argument(help="Where to, e.g. src/failpoint.py.")],
+    *,
+    force: Annotated[bool, typer.Option("--force", help="Overwrite a file that exists.")] = False,
+) -> None:
+    """Copy a file of lostack's into your program, which then needs no lostack to run."""
+    text = (Path(harness.__file__).parent / f"{what}.py").read_text(encoding="utf-8")
+    try:
+        with file.open("w" if force else "x", encoding="utf-8") as into:
+            into.write(text)
+    except FileExistsError:
+        raise UsageError(f"{file} exists: name another file, or add --force") from None
+    tell(f"{file}: from {file.stem} import {what}")
 
 
 def doctor(*, as_json: AsJson = False) -> None:

@@ -567,9 +567,7 @@ def test_a_failpoint_in_the_users_program(
             "    consumer.commit()",
             '    failpoint("recorded", order["order"])\n    consumer.commit()',
         )
-        text = text.replace(
-            "import json\n", "import json\nfrom harness.failpoint import failpoint\n", 1
-        )
+        text = text.replace("import json\n", "import json\nfrom lostack import failpoint\n", 1)
         (tmp_path / program).write_text(text, encoding="utf-8")
     file = tmp_path / "pipeline.toml"
     words = "{python} consumer.py {work}/orders.db"
