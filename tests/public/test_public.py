@@ -142,7 +142,7 @@ def test_no_page_tells_a_user_to_import_the_inside(page: Path) -> None:
 
 def test_the_reference_names_all() -> None:
     """Each name and each fixture has its entry."""
-    text = (ROOT / "docs" / "reference" / "python.md").read_text(encoding="utf-8")
+    text = (ROOT / "docs" / "python.md").read_text(encoding="utf-8")
     listed = set(re.findall(r"^\| `(\w+)", text, re.MULTILINE))
     assert listed == NAMES | FIXTURES
 
