@@ -66,7 +66,7 @@ def failpoint(name: str, record: str | None = None) -> bool:
     return bool(order["action"] == FAIL)
 
 
-def _write_hit(order: dict[str, Any], name: str, record: str | None) -> None:
+def _write_hit(order: dict[str, object], name: str, record: str | None) -> None:
     """Append one line to the cell's history, as the harness's own writers do.
 
     Raises:
@@ -86,7 +86,7 @@ def _write_hit(order: dict[str, Any], name: str, record: str | None) -> None:
         "pid": os.getpid(),
     }
     data = json.dumps(line, separators=(",", ":")).encode() + b"\n"
-    history = Path(order["history"])
+    history = Path(str(order["history"]))
     history.parent.mkdir(parents=True, exist_ok=True)
     descriptor = os.open(history, _APPENDING, 0o644)
     try:
