@@ -53,7 +53,7 @@ PLANTED = [
     ("layers", "harness.wire.rules", "harness.runtimes.interface"),  # side by side
     ("core", "harness.model.cell", "kafka"),
     ("core", "harness.model.cell", "harness.interfaces"),
-    ("failpoint", "harness.model.waiting", "psutil"),  # on the way
+    ("failpoint", "harness.failpoint", "harness.model.waiting"),  # it stands alone
     ("failpoint", "harness", "rich"),  # in the package that it lies in
     ("programs", "harness.stages.stage", "harness.interfaces"),
     ("programs", "harness.stages.sinks.interface", "pandas"),
