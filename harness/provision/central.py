@@ -13,6 +13,8 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Final, NamedTuple
 from urllib.parse import quote
 
+from jgo.constants import MAVEN_CENTRAL_URL
+
 from harness.model.failures import EnvironmentFailure
 from harness.provision.download import download
 
@@ -20,7 +22,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
 
-HOST: Final = "https://repo1.maven.org/maven2"
+HOST: Final = MAVEN_CENTRAL_URL
+"""The address at which jgo, a client of Maven repositories, finds Maven Central."""
 MIRROR: Final = "LOSTACK_MAVEN_MIRROR"
 """The environment variable whose address takes the place of :data:`HOST`."""
 AGENT: Final = {"User-Agent": "lostack"}

@@ -6,6 +6,7 @@ import hashlib
 from typing import TYPE_CHECKING, Final
 
 import pytest
+from jgo.constants import MAVEN_CENTRAL_URL
 
 from harness.model.failures import EnvironmentFailure
 from harness.provision import jars
@@ -58,10 +59,10 @@ def test_jars_come_from_a_mirror(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 
 
 def test_maven_central_is_asked_where_no_mirror_is_named() -> None:
-    """By its own name, over TLS."""
-    assert address_of(MODULES[0], {}) == (
-        "https://repo1.maven.org/maven2/org/test/thing/1/thing-1.jar"
-    )
+    """At the address that jgo knows, over TLS."""
+    address = address_of(MODULES[0], {})
+    assert address == f"{MAVEN_CENTRAL_URL}/org/test/thing/1/thing-1.jar"
+    assert address.startswith("https://")
 
 
 def test_a_jar_that_is_not_there_is_one_line(
