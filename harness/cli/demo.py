@@ -103,7 +103,7 @@ def copy_programs(folder: Path) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         for name in PROGRAMS:
             if not (folder / name).exists():
-                text = files("harness.demo").joinpath(name).read_text(encoding="utf-8")
+                text = files("harness").joinpath("demo", name).read_text(encoding="utf-8")
                 (folder / name).write_text(text, encoding="utf-8")
     except OSError as error:
         raise UsageError(

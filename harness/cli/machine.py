@@ -65,6 +65,8 @@ def vendor(
             into.write(text)
     except FileExistsError:
         raise UsageError(f"{file} exists: name another file, or add --force") from None
+    except OSError as error:
+        raise UsageError(f"cannot write {file}: {error.strerror}") from error
     tell(f"{file}: from {file.stem} import {what}")
 
 

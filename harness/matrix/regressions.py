@@ -47,8 +47,11 @@ class Ruling:
 
 
 def apart(bug: PublishedBug) -> bool:
-    """Say whether this is a bug of an engine. An engine is downloaded only if its bug is named."""
-    return any(system_name(trial.system) in registry.engines() for trial in bug.trials)
+    """Say whether this is a bug of an engine, or of a system that needs an extra of lostack. Such a
+    system is fetched only if its bug is named.
+    """
+    named = {each.name for each in registry.declared() if each.extra} | {*registry.engines()}
+    return any(system_name(trial.system) in named for trial in bug.trials)
 
 
 def cells_of(bugs: Iterable[PublishedBug], seeds: Sequence[int]) -> tuple[Cell, ...]:

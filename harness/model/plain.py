@@ -61,9 +61,11 @@ def _said(error: str, name: str) -> str:
 
 
 def _named(kind: type, plain: object) -> object:
-    if issubclass(kind, Name) and isinstance(plain, str):
-        return kind(plain)
-    raise NotImplementedError(kind)
+    if not issubclass(kind, Name):
+        raise NotImplementedError(kind)
+    if not isinstance(plain, str):
+        raise TypeError(f"Expected `str`, got `{type(plain).__name__}`")
+    return kind(plain)
 
 
 _WRONG: Final = re.compile(r"Expected `(.+?)`, got `(.+?)`(?: - at `(.*)`)?$")

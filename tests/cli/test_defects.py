@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 ROOT = Path(__file__).parents[2]
 DECLARED = ROOT / "examples" / "orders" / "pipeline.toml"
 PLANTS = {
+    "demo": ("", "harness.cli.demo.introduction"),
     "run": ("--system memory --only none", "harness.cli.run.run_cells"),
     "init": (
         "new --producer ./p --topic t --output stdout --input stdin --no-ci",
@@ -57,6 +58,7 @@ PLANTS = {
         "harness.audit.findings.as_text",
     ),
     "images": ("", "harness.runtimes.docker.engine.connect"),
+    "vendor": ("failpoint copy.py", "harness.cli.machine.tell"),
     "doctor": ("", "harness.doctor.diagnose"),
 }
 """For each command its arguments, and the function in which an error is planted."""

@@ -71,6 +71,7 @@ def test_a_bug_of_an_engine_is_tried_where_it_is_named() -> None:
         "FLINK-35749",
         "FLINK-40626",
         "KAFKA-14294",
+        "KAFKA-19479",
         "PIP-299",
         "STORM-3301",
     }

@@ -38,8 +38,8 @@ ENGINES = re.compile(
     re.IGNORECASE,
 )
 """Their names, and those of settings of their clients."""
-PLANNING = {"cell", "scenario"}
-"""The modules of the model that say what is to be run."""
+PLANNING = {"cell", "extras", "scenario"}
+"""The modules of the model that say what is to be run, and what must be installed for it."""
 COUNTING = ("accounting", "copies", "rows", "signs", "states", "transactions")
 """Those that say what was counted, and what was seen of protections."""
 OF_ONE_KIND = re.compile(

@@ -130,6 +130,10 @@ def test_a_program_can_carry_the_failpoint_alone(
     assert file.read_text() == "mine"
     assert main(["vendor", "failpoint", str(file), "--force"]) == 0
     assert main(["vendor", "something", str(file), "--force"]) == 2
+    capsys.readouterr()
+    assert main(["vendor", "failpoint", str(tmp_path / "none" / "copy.py")]) == 2
+    [line] = capsys.readouterr().err.splitlines()
+    assert line.startswith(f"lostack: cannot write {tmp_path}/none/copy.py: No such file")
 
 
 @pytest.mark.parametrize("page", pages.pages(), ids=lambda page: str(page.relative_to(ROOT)))

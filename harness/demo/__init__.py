@@ -1,1 +1,0 @@
-"""The programs that ``lostack demo`` copies into a folder of the user's, and checks there."""
