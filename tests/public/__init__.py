@@ -1,1 +1,1 @@
-"""The public package lostack."""
+"""Proves that the package `lostack` keeps the names, and what they take, that users import."""
