@@ -13,8 +13,6 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Final, NamedTuple
 from urllib.parse import quote
 
-from jgo.constants import MAVEN_CENTRAL_URL
-
 from harness.model.failures import EnvironmentFailure
 from harness.provision.download import download
 
@@ -22,10 +20,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
 
-HOST: Final = MAVEN_CENTRAL_URL
-"""The address at which jgo, a client of Maven repositories, finds Maven Central."""
 MIRROR: Final = "LOSTACK_MAVEN_MIRROR"
-"""The environment variable whose address takes the place of :data:`HOST`."""
+"""The environment variable whose address takes the place of Maven Central's."""
 AGENT: Final = {"User-Agent": "lostack"}
 """Some repositories refuse a program that does not say its name."""
 AT_ONCE: Final = 4
@@ -43,10 +39,17 @@ class Module(NamedTuple):
 
 def address_of(module: Module, environ: Mapping[str, str] = os.environ) -> str:
     """Return the address of a module's file in the repository."""
-    root = (environ.get(MIRROR) or HOST).rstrip("/")
+    root = (environ.get(MIRROR) or _central()).rstrip("/")
     folder = "/".join((*module.organisation.split("."), module.name, module.revision))
     file = f"{module.name}-{module.revision}.{module.kind}"
     return f"{root}/{quote(f'{folder}/{file}')}"
+
+
+def _central() -> str:
+    """Return the address at which jgo, a client of Maven repositories, finds Maven Central."""
+    from jgo.constants import MAVEN_CENTRAL_URL  # noqa: PLC0415 - it brings all of jgo
+
+    return str(MAVEN_CENTRAL_URL)
 
 
 def fetch_listed(
