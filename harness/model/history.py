@@ -23,11 +23,12 @@ from dataclasses import dataclass, field
 from functools import cache
 from itertools import chain
 from pathlib import PurePath
-from typing import TYPE_CHECKING, TypeVar, Union, overload
+from typing import TYPE_CHECKING, TypeVar, Union, cast, overload
 
 import msgspec
 
 from harness.model import safe_files
+from harness.model.conversion import convert, decoder
 from harness.model.events import CLASSES, OfUnknownKind
 from harness.model.events import Event as Event  # noqa: PLC0414 - who reads a history names it, too
 from harness.model.older import history_of_before, line_of_before
@@ -265,7 +266,7 @@ def _decoder() -> msgspec.json.Decoder[Event]:
     """Return what decodes a line of any kind. It is made when a line is read first: who only writes
     has no need of it.
     """
-    return msgspec.json.Decoder(_any_kind())
+    return decoder(cast("type[Event]", _any_kind()))
 
 
 @cache
@@ -335,10 +336,10 @@ def event_of(line: dict[str, object]) -> Event:
             line = {name: told for name, told in line.items() if name not in facts} | {
                 "facts": {name: line[name] for name in line if name in facts}
             }
-        return msgspec.convert(line, kind)
+        return convert(line, kind)
     known = {name: told for name, told in line.items() if name in Event.__struct_fields__}
     rest = {name: told for name, told in line.items() if name not in {*known, "event"}}
-    return msgspec.convert({**known, "kind": line["event"], "fields": rest}, OfUnknownKind)
+    return convert({**known, "kind": line["event"], "fields": rest}, OfUnknownKind)
 
 
 def line_of(event: Event, *, defaults: bool = True) -> dict[str, object]:

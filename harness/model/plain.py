@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final, TypeVar
 
 import msgspec
 
+from harness.model.conversion import convert
 from harness.model.names import Name
 
 if TYPE_CHECKING:
@@ -31,7 +32,7 @@ def made(kind: type[T], plain: object, name: str = "it") -> T:
     if isinstance(plain, dict) and dataclasses.is_dataclass(kind):
         check_fields(kind, plain)
     try:
-        return msgspec.convert(plain, kind, dec_hook=_named)
+        return convert(plain, kind, dec_hook=_named)
     except msgspec.ValidationError as error:
         raise ValueError(_said(str(error), name)) from error
 

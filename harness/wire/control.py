@@ -15,9 +15,8 @@ from dataclasses import asdict
 from types import NoneType
 from typing import TYPE_CHECKING, Self, TypedDict, TypeVar
 
-import msgspec
-
 from harness.model.closing import Closing
+from harness.model.conversion import convert
 from harness.wire.door import connect, greeting
 from harness.wire.messages import (
     LOOPBACK,
@@ -308,7 +307,7 @@ class WireControl(Closing):
                 self._sock.sendall(line)
         except OSError as error:
             raise WireError(f"the wire is gone: {error.strerror}") from error
-        return msgspec.convert(self._await(number, verb, within_s), answer)
+        return convert(self._await(number, verb, within_s), answer)
 
     def _await(self, number: int, verb: str, within_s: float) -> object:
         with self._condition:

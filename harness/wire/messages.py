@@ -12,7 +12,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-import msgspec
+from harness.model.conversion import convert
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -69,7 +69,7 @@ class Route:
     @staticmethod
     def from_json(fields: Mapping[str, object]) -> Route:
         """Build a route from the fields that ``dataclasses.asdict`` returned."""
-        return msgspec.convert(fields, Route)
+        return convert(fields, Route)
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,9 +13,8 @@ import traceback
 from dataclasses import asdict, is_dataclass
 from typing import TYPE_CHECKING, TypeVar
 
-import msgspec
-
 import harness.values  # noqa: F401 - what an identity reads Avro and Protobuf by
+from harness.model.conversion import convert
 from harness.model.history import HistoryError
 from harness.model.identity import Identity
 from harness.wire.connections import Selection
@@ -275,11 +274,11 @@ def _arg(args: dict[str, object], name: str, kind: type[T]) -> T:
         ValueError: it is no ``kind``.
         KeyError: it is missing.
     """
-    return msgspec.convert(args[name], kind)
+    return convert(args[name], kind)
 
 
 def _selection(args: dict[str, object]) -> Selection:
-    return msgspec.convert(
+    return convert(
         {name: args.get(name) for name in ("client", "role", "node")}, Selection, strict=True
     )
 
