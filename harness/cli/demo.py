@@ -12,10 +12,13 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from harness.cli.narrating import Narrator
-from harness.cli.telling import complain, tell
+from harness.cli.telling import complain, tell, warn
 from harness.judge.verdict import Kind
+from harness.model import safe_files
 from harness.model.exits import ExitCode
 from harness.model.failures import UsageError
+from harness.model.scenario import NotApplicable
+from harness.report.advising import last_words
 from harness.report.page.detail import broken_rows, history_of
 from harness.report.page.paths import Paths
 from harness.report.page.usual import MARKED
@@ -41,7 +44,7 @@ def demo(
         Path, typer.Argument(help="The folder for the programs and the report.")
     ] = Path("lostack-demo"),
     *,
-    quiet: Annotated[bool, typer.Option(help="Print only the two verdicts.")] = False,
+    quiet: Annotated[bool, typer.Option(help="Print only the verdicts.")] = False,
 ) -> None:
     """Show a lost record: a consumer that looks right, killed on a real Kafka at one exact moment,
     and its right twin.
@@ -69,6 +72,9 @@ def demo(
         tells.lines(
             ["2  The consumer is killed at the moment at which Kafka has saved its position."]
         )
+        if dry.verdict.kind is not Kind.KEPT:
+            warn(*last_words(dry), f"saved with its logs in {os.path.relpath(dry.directory)}")
+            raise typer.Exit(_exit_code(dry))
         seen = seen_in(dry)
         lost = _struck(checks[0], seen, tells)
         tells.lines(_with_fault(lost.results[0]))
@@ -90,7 +96,13 @@ def demo(
     for result in results if quiet else ():
         tell(f"{_verdict(result)}  {result.plan.pipeline}: {result.verdict.reason}")
     tells.lines(_ending(folder, page, time.monotonic() - began))
-    raise typer.Exit(_exit_code(*results))
+    code = _exit_code(*results)
+    if code is not ExitCode.KEPT:
+        complain(
+            "this was not what the demo shows: kept without a fault, broken by it, and kept by "
+            "right.py"
+        )
+    raise typer.Exit(code)
 
 
 def copy_programs(folder: Path) -> None:
@@ -103,8 +115,8 @@ def copy_programs(folder: Path) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         for name in PROGRAMS:
             if not (folder / name).exists():
-                text = files("harness").joinpath("demo", name).read_text(encoding="utf-8")
-                (folder / name).write_text(text, encoding="utf-8")
+                program = files("harness").joinpath("demo", name).read_bytes()
+                safe_files.write_whole(folder, name, program)
     except OSError as error:
         raise UsageError(
             f"cannot write the demo's programs into {folder}: {error.strerror}; name another "
@@ -128,6 +140,9 @@ def introduction(folder: Path) -> Iterator[str]:
 def _struck(check: Check, seen: Mapping[str, Seen], tells: Narrator) -> SavedRun:
     """Run the one cell with the fault. ``seen``: what the wire saw of each stage without it."""
     cells, rest = check.plan(seen, [POINT])
+    for cell in rest:
+        if isinstance(cell.expectation, NotApplicable):
+            raise UsageError(f"{check.pipeline.name}: {POINT}: {cell.expectation.because}")
     saved = check.faults(cells, rest, tells)
     if saved.info.interrupted or not saved.results:
         raise KeyboardInterrupt
@@ -177,9 +192,9 @@ def _ending(folder: Path, page: Path, seconds: float) -> Iterator[str]:
     yield "Your own programs: lostack init, then lostack check"
 
 
-def _exit_code(dry: CellResult, lost: CellResult, safe: CellResult) -> ExitCode:
+def _exit_code(*results: CellResult) -> ExitCode:
     """Return 0 if the demo showed what it says, 4 if a run proved nothing, else 1."""
-    kinds = dry.verdict.kind, lost.verdict.kind, safe.verdict.kind
-    if kinds == (Kind.KEPT, Kind.BROKEN, Kind.KEPT):
+    kinds = [result.verdict.kind for result in results]
+    if kinds == [Kind.KEPT, Kind.BROKEN, Kind.KEPT]:
         return ExitCode.KEPT
     return ExitCode.VOID if {Kind.VOID, Kind.STUCK} & {*kinds} else ExitCode.BROKEN

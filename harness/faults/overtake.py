@@ -101,7 +101,7 @@ class MarkOvertakesAcknowledgement:
 
     def evidence(self) -> Evidence:
         """Return what the history must show: the request with the target was held; the producer was
-        killed if, and only if, a mark was saved meanwhile.
+        killed if, and only if, it had saved anything since its first request.
         """
         role = self.at.role
         proof = Overtaken(str(role), self.within_s, mark=True, unseen=self.unseen)

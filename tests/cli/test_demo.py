@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import json
 import re
-from typing import TYPE_CHECKING
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from harness.cli import main
-from harness.cli.demo import PROGRAMS, copy_programs, introduction
+from harness.cli.demo import PROGRAMS, _exit_code, copy_programs, introduction
 from harness.cli.narrating import Story
+from harness.judge.verdict import Kind
+from harness.model.exits import ExitCode
 from harness.model.failures import UsageError
 from harness.pipelines import read_pipeline
 from tests.events import typed
@@ -45,6 +48,36 @@ def test_a_folder_that_cannot_be_written_is_one_line(tmp_path: Path) -> None:
     (tmp_path / "taken").write_text("")
     with pytest.raises(UsageError, match=r"cannot write .*taken.*name another folder"):
         copy_programs(tmp_path / "taken")
+
+
+def test_no_program_is_written_through_a_link(tmp_path: Path) -> None:
+    """A link of somebody else's, to a file that is not there yet, is replaced."""
+    folder = tmp_path / "theirs"
+    folder.mkdir()
+    (folder / "right.py").symlink_to(tmp_path / "elsewhere")
+    copy_programs(folder)
+    assert not (tmp_path / "elsewhere").exists()
+    assert not (folder / "right.py").is_symlink()
+
+
+@pytest.mark.parametrize(
+    ("kinds", "code"),
+    [
+        ((Kind.KEPT, Kind.BROKEN, Kind.KEPT), ExitCode.KEPT),
+        ((Kind.KEPT, Kind.KEPT, Kind.KEPT), ExitCode.BROKEN),
+        ((Kind.KEPT, Kind.BROKEN, Kind.BROKEN), ExitCode.BROKEN),
+        ((Kind.KEPT, Kind.VOID, Kind.KEPT), ExitCode.VOID),
+        ((Kind.KEPT, Kind.BROKEN, Kind.STUCK), ExitCode.VOID),
+        ((Kind.BROKEN,), ExitCode.BROKEN),
+        ((Kind.VOID,), ExitCode.VOID),
+    ],
+)
+def test_its_exit_code_says_whether_it_showed_what_it_says(
+    kinds: tuple[Kind, ...], code: ExitCode
+) -> None:
+    """A fault that did not fire makes a run void."""
+    results: Any = [SimpleNamespace(verdict=SimpleNamespace(kind=kind)) for kind in kinds]
+    assert _exit_code(*results) is code
 
 
 def test_it_shows_the_two_lines_that_are_wrong(tmp_path: Path) -> None:
