@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import errno
+import functools
 import importlib
 import sys
 import threading
 from contextlib import contextmanager
 from importlib.metadata import PackageNotFoundError, version
-from typing import TYPE_CHECKING, Annotated, NamedTuple
+from typing import TYPE_CHECKING, Annotated, NamedTuple, ParamSpec, TypeVar
 
 import typer
 
@@ -23,6 +24,8 @@ from harness.provision.account import give_account
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
+P = ParamSpec("P")
+T = TypeVar("T")
 
 BROKEN_PIPE = 141
 """The exit code of a program that died of SIGPIPE. It is no success: nobody has read
@@ -126,8 +129,28 @@ def application(only: str | None = None) -> typer.Typer:
     for name, command in COMMANDS.items():
         if only in {None, name}:
             module = importlib.import_module(f"harness.cli.{command.module}")
-            app.command(name, epilog=command.epilog)(getattr(module, command.function))
+            function = _interruptible(getattr(module, command.function))
+            app.command(name, epilog=command.epilog)(function)
     return app
+
+
+class _InterruptedError(Exception):
+    """A command was interrupted, and has not told it itself. typer would make an exit code of a
+    KeyboardInterrupt, without a word.
+    """
+
+
+def _interruptible(function: Callable[P, T]) -> Callable[P, T]:
+    """Return the function of a command; its interrupts come through typer."""
+
+    @functools.wraps(function)
+    def run(*args: P.args, **named: P.kwargs) -> T:
+        try:
+            return function(*args, **named)
+        except KeyboardInterrupt as error:
+            raise _InterruptedError from error
+
+    return run
 
 
 def _options(
@@ -184,7 +207,7 @@ def _code_of(act: Callable[[], int | None]) -> int:
     """Run a command and return its exit code. If it raises, say why in one line."""
     try:
         return int(act() or ExitCode.KEPT)
-    except (KeyboardInterrupt, typer.Abort) as error:
+    except (KeyboardInterrupt, _InterruptedError, typer.Abort) as error:
         # typer takes every end of a file for that of standard input
         if isinstance(error.__cause__, EOFError):
             return _told(error.__cause__)

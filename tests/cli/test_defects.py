@@ -149,6 +149,23 @@ def test_an_error_of_ours_is_no_broken_promise(
     told(capsys.readouterr().err)
 
 
+@pytest.mark.parametrize("name", COMMANDS)
+def test_an_interrupt_is_told(
+    name: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """In every command, in one line."""
+
+    def interrupted(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    arguments, where = PLANTS[name]
+    monkeypatch.setattr(where, interrupted)
+    assert cli.main([name, *shlex.split(arguments)]) == int(ExitCode.INTERRUPTED) == 130
+    told = [line for line in capsys.readouterr().err.splitlines() if "interrupted" in line]
+    assert len(told) == 1, told
+    assert told[0].startswith("lostack: ")
+
+
 @pytest.mark.parametrize("where", ["PlayedSystem.deploy", "MemoryDeployed.check"])
 def test_an_error_in_a_lane_of_cells(
     where: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]

@@ -166,3 +166,21 @@ def test_tests_hear_signals_where_pytest_was_begun_with_them_ignored(
     )
     assert done.returncode == 0, done.stdout + done.stderr
     assert "3 passed" in done.stdout
+
+
+def test_an_interrupt_during_the_imports_is_one_line() -> None:
+    """Ctrl-C within the first second."""
+    program = """
+import os, signal, sys
+class Interrupts:
+    def find_spec(self, name, *_):
+        if name == "typer":
+            os.kill(os.getpid(), signal.SIGINT)
+sys.meta_path.insert(0, Interrupts())
+from harness.cli import main
+sys.exit(main(["list"]))
+"""
+    ended = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=False
+    )
+    assert (ended.returncode, ended.stdout, ended.stderr) == (130, "", "lostack: interrupted\n")
