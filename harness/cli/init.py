@@ -24,6 +24,7 @@ from harness.cli.drafts.writing import (
     workflow,
 )
 from harness.cli.telling import ask, complain, tell, tell_json, warn
+from harness.model import safe_files
 from harness.model.failures import UsageError
 from harness.model.scenario import Role
 from harness.model.secrets import with_variables
@@ -357,13 +358,15 @@ def _write(folder: Path, draft: Draft, *, ci: bool) -> None:
         OSError: a file cannot be written.
     """
     at, schema_at, workflow_at = folder / FILE, folder / SCHEMA_FILE, folder / CI_FILE
+    for name in (FILE, SCHEMA_FILE, *([CI_FILE] if ci else [])):
+        safe_files.check_plain(folder, name)
     written: list[Path] = []
     with ExitStack() as undo:
-        _put(at, draft.toml(), undo)
+        _put(folder, FILE, draft.toml(), undo)
         written.append(at)
         read_pipeline(at).check_commands()
-        if not schema_at.exists() or _is_ours(schema_at):
-            _put(schema_at, json.dumps(schema(), indent=1) + "\n", undo)
+        if not schema_at.exists() or _is_ours(folder):
+            _put(folder, SCHEMA_FILE, json.dumps(schema(), indent=1) + "\n", undo)
             written.append(schema_at)
         else:
             warn(
@@ -373,8 +376,8 @@ def _write(folder: Path, draft: Draft, *, ci: bool) -> None:
         if ci and workflow_at.exists():
             warn(f"{workflow_at} exists already and was left as it is")
         elif ci:
-            workflow_at.parent.mkdir(parents=True, exist_ok=True)
-            _put(workflow_at, workflow(FILE), undo)
+            safe_files.make_folder(folder, Path(CI_FILE).parent)
+            _put(folder, CI_FILE, workflow(FILE), undo)
             written.append(workflow_at)
         undo.pop_all()
     tell(f"wrote {', '.join(map(str, written))}")
@@ -386,21 +389,19 @@ def _write(folder: Path, draft: Draft, *, ci: bool) -> None:
     tell(f"next: lostack check --explain {shlex.quote(str(at))}")
 
 
-def _put(file: Path, text: str, undo: ExitStack) -> None:
+def _put(folder: Path, name: str, text: str, undo: ExitStack) -> None:
     """Write a file, and let ``undo`` know what was there."""
-    if file.exists():
-        undo.callback(file.write_bytes, file.read_bytes())
+    if safe_files.exists(folder, name):
+        undo.callback(safe_files.write_whole, folder, name, safe_files.read_bytes(folder, name))
     else:
-        undo.callback(file.unlink, missing_ok=True)
-    file.write_text(text, encoding="utf-8")
+        undo.callback((folder / name).unlink, missing_ok=True)
+    safe_files.write_whole(folder, name, text)
 
 
-def _is_ours(schema_at: Path) -> bool:
-    """Whether a file is a schema that was written here, by this version or another."""
+def _is_ours(folder: Path) -> bool:
+    """Whether the schema in a folder was written here, by this version or another."""
     with suppress(OSError, ValueError, AttributeError):
-        return bool(
-            json.loads(schema_at.read_text(encoding="utf-8")).get("title") == schema()["title"]
-        )
+        return bool(safe_files.read_json(folder, SCHEMA_FILE).get("title") == schema()["title"])
     return False
 
 

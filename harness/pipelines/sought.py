@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from harness.model.identity import ANYWHERE, REGISTRY, Identity, ValueSchema
+from harness.model.safe_files import read_named
 from harness.pipelines.refusing import DeclarationError
 from harness.values.compiling import described
 from harness.values.missing import SchemaError
@@ -136,7 +137,7 @@ def _registry(named: str) -> str:
 
 def _read(file: Path) -> bytes:
     try:
-        return file.read_bytes()
+        return read_named(file)
     except OSError as error:
         raise DeclarationError(f"id: cannot read {file}: {error.strerror}") from error
 

@@ -7,16 +7,22 @@ from __future__ import annotations
 import re
 import shlex
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from itertools import islice
+from typing import TYPE_CHECKING, Any, Final
 
 import yaml
 
+from harness.model.safe_files import read_named
 from harness.pipelines.refusing import DeclarationError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
     from pathlib import Path
 
+MOST_BYTES: Final = 1 << 20
+"""The largest compose file that is read."""
+MOST_VALUES: Final = 100_000
+"""The most values that it may have, each alias counted as what it stands for."""
 FILES = ("compose.yaml", "compose.yml", "docker-compose.yml", "docker-compose.yaml")
 BROKERS = frozenset({"kafka", "redpanda", "activemq", "artemis", "pulsar"})
 OF_BROKERS = frozenset({"cp", "server", "native", "enterprise", "classic", "all", "local"})
@@ -76,7 +82,8 @@ def read_compose(file: Path) -> tuple[Composed, ...]:
         DeclarationError: the file cannot be read, or has no services; one line that names it.
     """
     try:
-        data = yaml.safe_load(file.read_text(encoding="utf-8"))
+        data = yaml.safe_load(read_named(file, MOST_BYTES))
+        _check_size(data)
         services = data["services"]
         return tuple(
             _service(str(name), told or {}, file.resolve().parent.name)
@@ -88,11 +95,29 @@ def read_compose(file: Path) -> tuple[Composed, ...]:
         raise DeclarationError(
             f"{file} is not a docker-compose file: services, or one of them, is not a table"
         ) from error
+    except RecursionError as error:
+        raise DeclarationError(f"{file} is nested too deep for a docker-compose file") from error
     except (yaml.YAMLError, ValueError) as error:
         raise DeclarationError(
             f"{file} is not a docker-compose file with services: "
             f"{' '.join(str(error).split())[:120]}"
         ) from error
+
+
+def _check_size(data: object) -> None:
+    """Raise ValueError if a document has too many values, each alias counted as what it stands
+    for.
+    """
+    left, seen = [data], 0
+    while left and seen <= MOST_VALUES:
+        value = left.pop()
+        seen += 1
+        if isinstance(value, dict):
+            left.extend(islice(value.values(), MOST_VALUES))
+        elif isinstance(value, list):
+            left.extend(islice(value, MOST_VALUES))
+    if seen > MOST_VALUES:
+        raise ValueError(f"it has more than {MOST_VALUES} values, those of its aliases counted")
 
 
 def _service(name: str, told: Mapping[str, Any], project: str) -> Composed:

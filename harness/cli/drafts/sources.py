@@ -102,7 +102,8 @@ def _sources(words: Sequence[str], folder: Path) -> list[Path]:
 
 
 def _read(file: Path) -> str:
-    return file.read_text(encoding="utf-8", errors="replace")[:MOST]
+    with file.open(encoding="utf-8", errors="replace") as text:
+        return text.read(MOST)
 
 
 def _every(patterns: Iterable[str], text: str) -> tuple[str, ...]:
