@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 from urllib.parse import unquote, urlsplit
+from urllib.request import proxy_bypass
 
 from harness.model.failures import EnvironmentFailure
 
@@ -18,7 +19,9 @@ PORTS: Final = {"http": 80, "https": 443, **dict.fromkeys(SOCKS, 1080)}
 
 @dataclass(frozen=True)
 class Proxy:
-    """A proxy. ``speaks``: the scheme of its address; ``text``: the address as it was written."""
+    """A proxy. ``speaks``: the scheme of its address; ``text``: the address as it was written;
+    ``variable``: the variable that names it.
+    """
 
     text: str
     speaks: str
@@ -26,6 +29,11 @@ class Proxy:
     port: int
     username: str
     password: str
+    variable: str
+
+    def __str__(self) -> str:
+        """Name the proxy, without its log-in."""
+        return f"the proxy {self.host}:{self.port} ({self.variable})"
 
     @property
     def is_socks(self) -> bool:
@@ -53,6 +61,19 @@ def proxies(environ: Mapping[str, str]) -> dict[str, Proxy]:
         if variable is not None:
             found[scheme] = _parsed(variable, environ[variable])
     return found
+
+
+def proxy_for(address: str, environ: Mapping[str, str]) -> Proxy | None:
+    """Return the proxy through which an address is asked; ``None``: it is asked itself.
+
+    Raises:
+        EnvironmentFailure: a variable is not the address of a proxy.
+    """
+    at = urlsplit(address)
+    excluded = {"no": without_proxy(environ)}
+    if proxy_bypass(at.hostname or "", excluded):
+        return None
+    return proxies(environ).get(at.scheme)
 
 
 def without_proxy(environ: Mapping[str, str]) -> str:
@@ -83,6 +104,7 @@ def _parsed(variable: str, text: str) -> Proxy:
         port or PORTS[at.scheme],
         unquote(at.username or ""),
         unquote(at.password or ""),
+        variable,
     )
 
 

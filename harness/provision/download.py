@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import os
 import ssl
 import time
 import urllib.error
@@ -11,6 +12,7 @@ from http.client import HTTPException
 from typing import TYPE_CHECKING, Final
 
 from harness.model.failures import EnvironmentFailure
+from harness.model.proxies import proxy_for
 from harness.provision.network import opener
 
 if TYPE_CHECKING:
@@ -62,6 +64,11 @@ def why_not(error: Exception, address: str) -> str:
             "name the file of your certificate authority by SSL_CERT_FILE"
         )
     said = getattr(reason, "strerror", None) or str(reason) or type(reason).__name__
+    if proxy := proxy_for(address, os.environ):
+        return (
+            f"{address} cannot be reached through {proxy} ({said}): check that proxy, or unset "
+            f"{proxy.variable}"
+        )
     return (
         f"{address} cannot be reached ({said}): check the network, or name a proxy by HTTPS_PROXY"
     )

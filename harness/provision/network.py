@@ -10,7 +10,7 @@ import urllib.request
 from typing import TYPE_CHECKING, Final
 from urllib.parse import urlsplit
 
-from harness.model.proxies import proxies, without_proxy
+from harness.model.proxies import proxies, proxy_for, without_proxy
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -102,4 +102,5 @@ def why_failed(line: str, java: Path) -> str | None:
             "authority to Java's trust store (keytool -importcert -cacerts), or name another store "
             "by JAVA_TOOL_OPTIONS=-Djavax.net.ssl.trustStore=FILE"
         )
-    return f"{host}: {match['why']}"
+    proxy = proxy_for(match["url"], os.environ)
+    return f"{host}: {match['why']}{f' (asked through {proxy})' if proxy else ''}"

@@ -14,6 +14,7 @@ from harness.model.failures import EnvironmentFailure
 from harness.model.identity import UnreadValueError
 from harness.provision.cache import cache_root
 from harness.provision.central import Module
+from harness.provision.download import download
 from harness.provision.jars import OPTIONS, SETTINGS_VARIABLE, JarSet, ivy_retrieve
 from harness.provision.java import find_java
 from harness.provision.network import argument_file, opener, proxy_options, why_failed
@@ -293,3 +294,43 @@ def test_a_module_that_the_repository_lacks_is_not_found(fetching: Fetching) -> 
     """The server answered, so the network is not to blame."""
     with serving({}) as repository:
         assert "not found: org.test#thing;1" in fetching.failure(repository.address)
+
+
+PROXY_VARIABLES = ("HTTPS_PROXY", "HTTP_PROXY", "ALL_PROXY", "NO_PROXY")
+
+
+@pytest.fixture
+def no_proxy(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
+    """Return what sets variables, with none set that names a proxy."""
+    for name in PROXY_VARIABLES:
+        monkeypatch.delenv(name, raising=False)
+        monkeypatch.delenv(name.lower(), raising=False)
+    return monkeypatch
+
+
+def test_a_proxy_that_refuses_is_named(no_proxy: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Without its log-in; and nobody is told to name one."""
+    with serving({}) as served:
+        address = served.address
+    closed = address.removeprefix("http://")
+    no_proxy.setenv("HTTP_PROXY", f"http://me:secret@{closed}")
+    with pytest.raises(EnvironmentFailure) as failed:
+        download("http://files.example/one", tmp_path / "one")
+    assert str(failed.value) == (
+        f"http://files.example/one cannot be reached through the proxy {closed} (HTTP_PROXY) "
+        "(Connection refused): check that proxy, or unset HTTP_PROXY"
+    )
+    no_proxy.setenv("NO_PROXY", "127.0.0.1")
+    with pytest.raises(EnvironmentFailure, match="check the network, or name a proxy"):
+        download(f"{address}/one", tmp_path / "one")
+
+
+def test_ivy_is_said_to_have_asked_through_a_proxy(no_proxy: pytest.MonkeyPatch) -> None:
+    """The name that was not found may be the proxy's."""
+    line = "Host jars.example not found. url=https://jars.example/a.jar"
+    assert why_failed(line, Path("java")) == "jars.example: not found"
+    no_proxy.setenv("ALL_PROXY", "junk")
+    said = "jars.example: not found (asked through the proxy junk:80 (ALL_PROXY))"
+    assert why_failed(line, Path("java")) == said
+    no_proxy.setenv("NO_PROXY", "example")
+    assert why_failed(line, Path("java")) == "jars.example: not found"
