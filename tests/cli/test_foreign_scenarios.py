@@ -173,7 +173,11 @@ def test_a_wheel_has_the_scenarios_below_the_package(wheel: Path) -> None:
     """And nothing beside it: every file of ours is there once, but for the scenarios' own test."""
     with zipfile.ZipFile(wheel) as archive:
         names = [name for name in archive.namelist() if ".dist-info/" not in name]
-    wanted = {f"harness/{name}" for name in files_below(ROOT / "harness")}
+    wanted = {
+        f"{package}/{name}"
+        for package in ("harness", "lostack")
+        for name in files_below(ROOT / package)
+    }
     wanted |= {
         f"harness/scenarios/{name}"
         for name in files_below(ROOT / "scenarios")
