@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from typing import TYPE_CHECKING
 
 from harness.cli.signals import interruptible
@@ -25,7 +24,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
             return run(arguments)
     except KeyboardInterrupt:
-        sys.stderr.write("lostack: interrupted\n")
+        from harness.cli.telling import complain  # noqa: PLC0415 - see above
+
+        complain("interrupted")
         return INTERRUPTED
 
 
