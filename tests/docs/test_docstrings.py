@@ -9,6 +9,7 @@ import builtins
 import re
 from typing import TYPE_CHECKING
 
+import msgspec
 import pytest
 
 from tests.docs.pages import ROOT
@@ -117,6 +118,7 @@ def test_what_is_raised_stands_in_a_block() -> None:
     known = (
         {name for tree in trees.values() for name in names_in(tree)}
         | set(dir(builtins))
+        | set(dir(msgspec))
         | {"error"}
     )
     assert [f"{file}: {each}" for file, tree in trees.items() for each in wrong(tree, known)] == []
