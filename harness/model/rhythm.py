@@ -28,12 +28,14 @@ TWICE: Final = 2
 class Rhythm:
     """How a stage saved its position. ``commits_s``: the longest time that a commit was due, while
     a record was given that it covers; ``None``: none was seen. ``session_s``: its group's session
-    time-out. ``works_s``: the time that one record took, on average.
+    time-out. ``works_s``: the time that one record took, on average. ``incessant``: the requests,
+    each with the server it goes to, that it goes on making when it has no record in hand.
     """
 
     commits_s: float | None = None
     session_s: float = SESSION_S
     works_s: float = 0.0
+    incessant: frozenset[tuple[str, str]] = frozenset()
 
     @property
     def within_s(self) -> float:

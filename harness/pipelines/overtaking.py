@@ -6,13 +6,15 @@ from __future__ import annotations
 
 import fnmatch
 from collections import defaultdict
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from itertools import pairwise
 from typing import TYPE_CHECKING, Final
 
 from harness.controls import InHand, OnWire
 from harness.faults import CommitOvertakesWork, MarkOvertakesAcknowledgement
 from harness.model import events as kinds
-from harness.model.rhythm import SESSION_S, UNSEEN, Rhythm
+from harness.model.events import DrainPhase
+from harness.model.rhythm import SESSION_S, TWICE, UNSEEN, Rhythm
 from harness.model.scenario import Role
 from harness.model.writes import CALLS, FirstWrites
 from harness.pipelines.declaration import InputKind, OutputKind
@@ -43,6 +45,7 @@ MARK_BECAUSE: Final = (
     "the mark that the record is sent, it is killed and the request never arrives; if not, the "
     "request goes on."
 )
+BROKER: Final = "its broker"
 FEW: Final = 4
 """A stage that writes into at most so many files writes into the same ones again: a database has
 three.
@@ -194,8 +197,19 @@ def _work(pipeline: Pipeline, stage: Stage, at: OnWire, found: Practised) -> InH
     sent = Moment.SEND in found.moments or (dialect.logs and sends.api.label in found.steps)
     only_sends = stage.role is Role.PROCESSOR and sent
     writes = None if only_sends else _writes(pipeline, stage, found)
+    in_output = isinstance(writes, FirstWrites) and bool(writes.within)
+    incessant = _incessant(found, sends if sent else None)
+    # where its results are known to go, they are held there
+    if incessant and not (in_output or (only_sends and BROKER not in incessant)):
+        return (
+            f"the {role} speaks to {' and '.join(incessant)} all the time, also with no record in "
+            "hand: nobody can tell which of that is work"
+        )
+    sent = sent and BROKER not in incessant
     to_services = tuple(
-        OnWire(role, step, Direction.REQUEST, node=name) for name, step in found.said.items()
+        OnWire(role, step, Direction.REQUEST, node=name)
+        for name, step in found.said.items()
+        if f"the {name}" not in incessant
     )
     if isinstance(writes, str) and not sent and not to_services:
         return writes
@@ -207,10 +221,20 @@ def _work(pipeline: Pipeline, stage: Stage, at: OnWire, found: Practised) -> InH
         round(found.rhythm.within_s, 2),
         round(found.rhythm.quiet_s, 2),
         # its results are in no file of its output: they may be there
-        ()
-        if only_sends or (isinstance(writes, FirstWrites) and writes.within)
-        else found.elsewhere,
+        () if only_sends or in_output else found.elsewhere,
     )
+
+
+def _incessant(found: Practised, sends: OnWire | None) -> tuple[str, ...]:
+    """Return the servers that the stage goes on telling something when it has no record in hand, of
+    those to which its work may go. ``sends``: the request that brings results to a broker.
+    """
+    told = found.rhythm.incessant
+    services = tuple(
+        f"the {name}" for name, step in found.said.items() if (step.label, name) in told
+    )
+    to_broker = sends is not None and any(step == sends.api.label for step, _ in told)
+    return (*services, BROKER) if to_broker else services
 
 
 def _saves(role: Role, dialect: Dialect, found: Practised) -> OnWire | None:
@@ -272,10 +296,33 @@ def rhythms_in(history: History, roles: Mapping[str, str]) -> dict[str, Rhythm]:
         / 1000
         for role in given
     }
-    return {
+    found = {
         role: _rhythm(records, _saved(history, roles, role), sessions[role])
         for role, records in given.items()
     }
+    return {
+        role: replace(rhythm, incessant=_goes_on(history, role, TWICE * rhythm.quiet_s))
+        for role, rhythm in found.items()
+    }
+
+
+def _goes_on(history: History, role: str, within_s: float) -> frozenset[tuple[str, str]]:
+    """Return the requests of a stage, each with its server, that go on when everything is at rest:
+    those that never pause for half of the last ``within_s`` (seconds) before the drain is complete.
+    """
+    ends = [e.t for e in history.of(kinds.Drain) if e.phase == DrainPhase.COMPLETED]
+    if not ends:
+        return frozenset()
+    end, size = ends[-1], round(within_s * 1e9)
+    times = defaultdict[tuple[str, str], list[int]](list)
+    for event in history.of(kinds.Frame):
+        if event.role == role and event.dir == Direction.REQUEST and end - size < event.t < end:
+            times[str(event.api), str(event.node)].append(event.t)
+    return frozenset(
+        request
+        for request, at in times.items()
+        if max(b - a for a, b in pairwise([end - size, *sorted(at), end])) < size / TWICE
+    )
 
 
 def _saved(

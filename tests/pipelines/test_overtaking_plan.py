@@ -207,6 +207,68 @@ def test_the_rhythm_is_the_longest_time_from_a_delivery_to_its_commit() -> None:
     assert nothing.commits_s is None
 
 
+TURN = Exchange.TURN.label
+TALKS = frozenset({(TURN, "cache"), (Api.PRODUCE.label, "broker")})
+BEATS = replace(
+    CONSUMER,
+    written=Written({}, 20),
+    said={"cache": Said({TURN: 20}, 20)},
+    rhythm=Rhythm(0.02, incessant=TALKS),
+)
+
+
+def test_a_stage_that_talks_all_the_time_cannot_be_held_at_that(tmp_path: Path) -> None:
+    """It never rests, and nobody can tell a question from a result."""
+    found = reason(planned(tmp_path, OVERTAKES, BEATS))
+    assert found is not None
+    assert "speaks to the cache all the time, also with no record in hand" in found
+    both = replace(BEATS, requests={"Fetch": 9, "OffsetCommit": 9, "Produce": 9})
+    found = reason(planned(tmp_path, OVERTAKES, both))
+    assert found is not None
+    assert "the cache and its broker all the time" in found
+
+
+def test_where_its_results_go_it_is_held_all_the_same(tmp_path: Path) -> None:
+    """Into the file of its output, or, of a processor, into its topic."""
+    work = work_of(planned(tmp_path, OVERTAKES, replace(BEATS, written=WRITES)))
+    assert (work.writes, work.sends) == (
+        FirstWrites(("{work}/out.jsonl",), "{work}/*.jsonl"),
+        (),
+    )
+    sends = replace(
+        BEATS,
+        requests={"Fetch": 9, "OffsetCommit": 9, "Produce": 9},
+        rhythm=Rhythm(0.02, incessant=frozenset({(TURN, "cache")})),
+    )
+    work = work_of(planned(tmp_path, OVERTAKES, sends, PROCESSOR, "processor"))
+    assert work.sends == (OnWire(Role.PROCESSOR, Api.PRODUCE, Direction.REQUEST),)
+
+
+def test_what_goes_on_at_rest_is_incessant() -> None:
+    """One answer is given for each question, and only what follows closely never rests."""
+    second = 1_000_000_000
+    place = {"topic": "orders", "partition": 0, "offset": 0}
+    told: list[dict[str, Any]] = [
+        {"event": "fetched", "record": "a", "conn": 3, "reached": True, "t": second, **place},
+        {"event": "commit_answer", "error": 0, "request": "3:1", "t": second, **place, "offset": 1},
+        {"event": "drain", "phase": "completed", "t": 10 * second},
+    ]
+
+    def asked(node: str, *tenths: int) -> list[dict[str, Any]]:
+        line = {"event": "frame", "role": "consumer", "conn": 4, "api": TURN, "dir": "request"}
+        return [{**line, "node": node, "t": at * second // 10} for at in tenths]
+
+    told += asked("beat", *range(10, 120))  # every 0.1 s
+    told += asked("slow", *range(10, 120, 5))  # every 0.5 s: between two of them it rests
+    told += asked("work", *range(10, 95))  # until it was done
+    told += asked("once", 97)
+    roles = {"3": "consumer", "4": "consumer"}
+    found = rhythms_in(a_history(told), roles)["consumer"]
+    assert found.quiet_s == pytest.approx(0.3)
+    assert found.incessant == {(TURN, "beat")}
+    assert not rhythms_in(a_history(told[:2] + told[3:]), roles)["consumer"].incessant
+
+
 def test_a_queue_before_a_slow_stage_is_no_clock() -> None:
     """All records are given at once, and each is committed behind its work of half a second."""
     place = {"topic": "orders", "partition": 0}

@@ -1,7 +1,8 @@
 """Record every order, in one of several ways. Knows nothing of lostack.
 
 ``consumer.py HOW WHERE``: the right ways commit behind the work, the wrong ones before it is done.
-``WHERE`` is a file, a PostgreSQL database, or the address of a store over HTTP.
+``WHERE`` is a file, a PostgreSQL database, or the address of a store over HTTP. With ``ASKS``, the
+address of a store, it asks there all the time whether the store is well.
 """
 
 import asyncio
@@ -9,6 +10,7 @@ import json
 import os
 import sys
 import threading
+import time
 import urllib.request
 from concurrent.futures import ThreadPoolExecutor, wait
 
@@ -31,6 +33,13 @@ consumer.subscribe(["orders"])
 lock = threading.Lock()
 if "://" not in where:
     book = os.open(where, os.O_CREAT | os.O_APPEND | os.O_WRONLY, 0o644)
+
+
+def asks(store):
+    """Ask a store whether it is well, over and over."""
+    while True:
+        urllib.request.urlopen(f"{store}/noted", b"?").close()  # noqa: S310 - http
+        time.sleep(0.02)
 
 
 def record(*messages):
@@ -109,6 +118,8 @@ async def in_a_loop():
             await asyncio.to_thread(consumer.commit, message, asynchronous=False)
 
 
+if "ASKS" in os.environ:
+    threading.Thread(target=asks, args=(os.environ["ASKS"],), daemon=True).start()
 if how.startswith("commit"):
     one_by_one()
 elif how.startswith("batch"):
