@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from harness.abilities import HeldWork, SavedMarks
 from harness.faults.triggers import await_fault, rule_at
+from harness.model.rhythm import CLOCK_S
 from harness.model.scenario import Evidence
 from harness.proofs.overtaken import Overtaken
 from harness.wire.rules import Action, How
@@ -85,7 +86,8 @@ class CommitOvertakesWork:
 @dataclass(frozen=True, slots=True)
 class MarkOvertakesAcknowledgement:
     """A producer's request with the target, or the end of its transaction, is held for ``within_s``
-    (seconds). ``sends``: the request with which the producer sends.
+    (seconds), so that a clock which saves marks ticks meanwhile. ``sends``: the request with which
+    the producer sends.
 
     If the producer has saved anything by then, the producer is killed and the request is discarded;
     else the request is released. ``unseen``: the servers at which nobody sees what it saves. Where
@@ -96,7 +98,7 @@ class MarkOvertakesAcknowledgement:
 
     at: OnWire
     sends: OnWire
-    within_s: float = 2.0
+    within_s: float = CLOCK_S
     unseen: tuple[str, ...] = ()
 
     def evidence(self) -> Evidence:

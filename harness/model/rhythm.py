@@ -14,8 +14,8 @@ Others may commit by a clock.
 LEAST_S: Final = 2.0
 """The shortest wait (seconds) for the commit of a prompt stage."""
 CLOCK_S: Final = 6.0
-"""The shortest wait (seconds) for a commit by a clock. Most clients commit every 5 s by default,
-and a short run may not show a whole interval.
+"""The shortest wait (seconds) for a commit, or a producer's mark, by a clock. Most clients commit
+every 5 s by default, and a short run may not show a whole interval.
 """
 LONG_S: Final = 5.5
 """A stage that commits less often (seconds) has an interval of more than 5 s."""

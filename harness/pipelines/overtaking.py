@@ -50,6 +50,8 @@ FEW: Final = 4
 """A stage that writes into at most so many files writes into the same ones again: a database has
 three.
 """
+RESTED: Final = 1_000_000_000
+"""For so long (nanoseconds) nothing is recorded at the end of a run, so no stage has work then."""
 SAVES: Final = (
     Moment.POSITION_ANSWER,
     Moment.SESSION_COMMIT,
@@ -301,28 +303,34 @@ def rhythms_in(history: History, roles: Mapping[str, str]) -> dict[str, Rhythm]:
         for role, records in given.items()
     }
     return {
-        role: replace(rhythm, incessant=_goes_on(history, role, TWICE * rhythm.quiet_s))
+        role: replace(rhythm, incessant=_goes_on(history, role, rhythm.quiet_s))
         for role, rhythm in found.items()
     }
 
 
-def _goes_on(history: History, role: str, within_s: float) -> frozenset[tuple[str, str]]:
+def _goes_on(history: History, role: str, quiet_s: float) -> frozenset[tuple[str, str]]:
     """Return the requests of a stage, each with its server, that go on when everything is at rest:
-    those that never pause for half of the last ``within_s`` (seconds) before the drain is complete.
+    before the drain is complete, they pause for ``quiet_s`` (seconds) in less than half of the
+    time.
     """
     ends = [e.t for e in history.of(kinds.Drain) if e.phase == DrainPhase.COMPLETED]
     if not ends:
         return frozenset()
-    end, size = ends[-1], round(within_s * 1e9)
+    quiet = round(quiet_s * 1e9)
+    end, begin = ends[-1], ends[-1] - max(TWICE * quiet, RESTED)
     times = defaultdict[tuple[str, str], list[int]](list)
     for event in history.of(kinds.Frame):
-        if event.role == role and event.dir == Direction.REQUEST and end - size < event.t < end:
+        if event.role == role and event.dir == Direction.REQUEST and begin < event.t < end:
             times[str(event.api), str(event.node)].append(event.t)
     return frozenset(
         request
         for request, at in times.items()
-        if max(b - a for a, b in pairwise([end - size, *sorted(at), end])) < size / TWICE
+        if sum(gap for gap in _gaps(begin, sorted(at), end) if gap >= quiet) < (end - begin) / TWICE
     )
+
+
+def _gaps(begin: int, times: list[int], end: int) -> Iterator[int]:
+    return (later - earlier for earlier, later in pairwise((begin, *times, end)))
 
 
 def _saved(

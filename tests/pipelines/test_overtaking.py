@@ -145,6 +145,25 @@ def test_a_mark_that_waits_for_the_acknowledgement_is_kept(
     assert not found.judgement.account.duplicated
 
 
+def test_a_mark_by_a_clock_is_awaited(system: DeclaredSystem, tmp_path: Path) -> None:
+    """Every 5 s it passes what the client has not sent yet. Its request was held for 2 s, and the
+    verdict said that the mark had waited.
+    """
+    found = checked(system, tmp_path, "clock", "marking", MARK_OVERTAKES)
+    assert found.verdict.kind is Kind.BROKEN, found.verdict.reason
+    assert found.plan.target in found.judgement.account.lost
+    assert phases(found) == [WorkPhase.WATCHED, WorkPhase.HELD, WorkPhase.COVERED]
+
+
+def test_a_clock_that_waits_for_acknowledgements_is_kept(
+    system: DeclaredSystem, tmp_path: Path
+) -> None:
+    """Whether it has saved a mark of earlier records meanwhile, or none."""
+    found = checked(system, tmp_path, "clock-behind", "marking", MARK_OVERTAKES)
+    assert (found.verdict.kind, found.verdict.fired) == (Kind.KEPT, 1), found.verdict.reason
+    assert phases(found)[:2] == [WorkPhase.WATCHED, WorkPhase.HELD]
+
+
 def test_a_mark_past_the_wire_is_not_tried(system: DeclaredSystem, tmp_path: Path) -> None:
     """Who keeps a connection to a server that lostack does not start may mark there. Nobody can say
     that the mark waited; the verdict names the server.

@@ -260,12 +260,13 @@ def test_what_goes_on_at_rest_is_incessant() -> None:
 
     told += asked("beat", *range(10, 120))  # every 0.1 s
     told += asked("slow", *range(10, 120, 5))  # every 0.5 s: between two of them it rests
-    told += asked("work", *range(10, 95))  # until it was done
+    told += asked("work", *range(10, 91))  # until it was done
     told += asked("once", 97)
+    told += asked("stalls", *range(10, 94), *range(97, 120))  # once for 0.4 s: a slow machine
     roles = {"3": "consumer", "4": "consumer"}
     found = rhythms_in(a_history(told), roles)["consumer"]
     assert found.quiet_s == pytest.approx(0.3)
-    assert found.incessant == {(TURN, "beat")}
+    assert found.incessant == {(TURN, "beat"), (TURN, "stalls")}
     assert not rhythms_in(a_history(told[:2] + told[3:]), roles)["consumer"].incessant
 
 

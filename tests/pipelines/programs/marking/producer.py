@@ -2,12 +2,14 @@
 
 ``producer.py HOW INPUT CURSOR``: ``behind`` saves the cursor behind the acknowledgement, ``before``
 as soon as the record is handed to the client, ``first`` before that; ``never`` saves none.
+``clock`` saves every 5 s what was handed to the client, ``clock-behind`` what was acknowledged.
 ``CURSOR`` is a file, or a PostgreSQL database.
 """
 
 import json
 import os
 import sys
+import threading
 import time
 from pathlib import Path
 
@@ -54,9 +56,25 @@ def save(count):
     new.replace(cursor)
 
 
+def saves(sent):
+    """Save every 5 s how many records are sent."""
+    saved = load()
+    while True:
+        time.sleep(5)
+        if how == "clock-behind":
+            for future in sent[: (count := len(sent))]:
+                future.get(timeout=60)
+        else:
+            count = len(sent)
+        save(saved + count)
+
+
 if "://" in sys.argv[3]:
     database = connected()
 done = load()
+futures = []
+if how.startswith("clock"):
+    threading.Thread(target=saves, args=(futures,), daemon=True).start()
 for number, line in enumerate(lines.read_text().splitlines(), start=1):
     if number <= done:
         continue
@@ -65,6 +83,10 @@ for number, line in enumerate(lines.read_text().splitlines(), start=1):
     sent = producer.send("orders", line.encode(), key=json.loads(line)["customer"].encode())
     if how == "before":
         save(number)
+    if how.startswith("clock"):
+        futures.append(sent)
+        time.sleep(0.05)
+        continue
     sent.get(timeout=60)
     if how == "behind":
         save(number)

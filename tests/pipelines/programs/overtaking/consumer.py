@@ -2,7 +2,7 @@
 
 ``consumer.py HOW WHERE``: the right ways commit behind the work, the wrong ones before it is done.
 ``WHERE`` is a file, a PostgreSQL database, or the address of a store over HTTP. With ``ASKS``, the
-address of a store, it asks there all the time whether the store is well.
+address of a store, it asks there all the time whether the store is there.
 """
 
 import asyncio
@@ -36,9 +36,9 @@ if "://" not in where:
 
 
 def asks(store):
-    """Ask a store whether it is well, over and over."""
+    """Ask a store whether it is there, over and over."""
     while True:
-        urllib.request.urlopen(f"{store}/noted", b"?").close()  # noqa: S310 - http
+        urllib.request.urlopen(store).close()  # noqa: S310 - http
         time.sleep(0.02)
 
 

@@ -1,5 +1,5 @@
 """Keep what is posted: ``/noted`` answers whether it is new, ``/booked`` keeps a row, and ``/both``
-does both at once.
+does both at once. Who asks whether the store is there is told so.
 """
 
 import http.server
@@ -27,6 +27,11 @@ class Handler(http.server.BaseHTTPRequestHandler):
                 database.execute("INSERT INTO booked VALUES (?)", (number,))
         self.send_response(201 if new else 200)
         self.send_header("Content-Length", "0")
+        self.end_headers()
+
+    def do_GET(self) -> None:
+        """Say that the store is there."""
+        self.send_response(204)
         self.end_headers()
 
     def log_message(self, *words: object) -> None:
