@@ -33,7 +33,7 @@ class OnWire:
     frame. If it is a failpoint, the process waits there until this trigger is armed. If both
     triggers have the same role, they are about the same process. ``node``: only frames of
     connections to this server count; ``since`` is then held until the program has said there what
-    it has to say about earlier records.
+    it has to say about earlier records. ``least``: smaller frames (bytes) do not count.
     """
 
     role: Role
@@ -43,6 +43,7 @@ class OnWire:
     occurrence: int = 1
     since: Trigger | None = None
     node: str | None = None
+    least: int | None = None
 
     @property
     def at_target(self) -> bool:

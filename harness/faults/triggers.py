@@ -26,6 +26,7 @@ def rule_at(at: OnWire, action: Action, name: str = "fault", **more: Any) -> Rul
         direction=at.direction,
         occurrence=at.occurrence,
         node=at.node,
+        least=at.least,
         granted=granted,
         **more,
     )

@@ -4,8 +4,11 @@ and how long to wait for a commit that follows the same rhythm.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Final
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 PROMPT_S: Final = 0.5
 """A stage whose positions follow its deliveries within this time (seconds) commits behind its work.
@@ -29,13 +32,15 @@ class Rhythm:
     """How a stage saved its position. ``commits_s``: the longest time that a commit was due, while
     a record was given that it covers; ``None``: none was seen. ``session_s``: its group's session
     time-out. ``works_s``: the time that one record took, on average. ``incessant``: the requests,
-    each with the server it goes to, that it goes on making when it has no record in hand.
+    each with the server it goes to, that it goes on making when it has no record in hand; and from
+    which size on (bytes) a request is none of these, for only larger ones came with records
+    (``None``: none of them was larger).
     """
 
     commits_s: float | None = None
     session_s: float = SESSION_S
     works_s: float = 0.0
-    incessant: frozenset[tuple[str, str]] = frozenset()
+    incessant: Mapping[tuple[str, str], int | None] = field(default_factory=dict)
 
     @property
     def within_s(self) -> float:

@@ -21,6 +21,7 @@ from harness.pipelines.declaration import InputKind, OutputKind
 from harness.pipelines.dialects import Moment
 from harness.pipelines.writes import UNWATCHED
 from harness.protocols.kafka.steps import Api
+from harness.protocols.tcp.steps import Exchange
 from harness.wire.rules import Direction
 
 if TYPE_CHECKING:
@@ -45,7 +46,6 @@ MARK_BECAUSE: Final = (
     "the mark that the record is sent, it is killed and the request never arrives; if not, the "
     "request goes on."
 )
-BROKER: Final = "its broker"
 FEW: Final = 4
 """A stage that writes into at most so many files writes into the same ones again: a database has
 three.
@@ -200,19 +200,18 @@ def _work(pipeline: Pipeline, stage: Stage, at: OnWire, found: Practised) -> InH
     only_sends = stage.role is Role.PROCESSOR and sent
     writes = None if only_sends else _writes(pipeline, stage, found)
     in_output = isinstance(writes, FirstWrites) and bool(writes.within)
-    incessant = _incessant(found, sends if sent else None)
+    services = _services(role, found)
+    incessant = (*(name for name, held in services.items() if held is None),)
+    talks = bool(sent and any(step == sends.api.label for step, _ in found.rhythm.incessant))
     # where its results are known to go, they are held there
-    if incessant and not (in_output or (only_sends and BROKER not in incessant)):
+    if (incessant or talks) and not (in_output or (only_sends and not talks)):
+        servers = [*(f"the {name}" for name in incessant), *(["its broker"] if talks else [])]
         return (
-            f"the {role} speaks to {' and '.join(incessant)} all the time, also with no record in "
+            f"the {role} speaks to {' and '.join(servers)} all the time, also with no record in "
             "hand: nobody can tell which of that is work"
         )
-    sent = sent and BROKER not in incessant
-    to_services = tuple(
-        OnWire(role, step, Direction.REQUEST, node=name)
-        for name, step in found.said.items()
-        if f"the {name}" not in incessant
-    )
+    sent = sent and not talks
+    to_services = tuple(held for held in services.values() if held is not None)
     if isinstance(writes, str) and not sent and not to_services:
         return writes
     return InHand(
@@ -227,16 +226,18 @@ def _work(pipeline: Pipeline, stage: Stage, at: OnWire, found: Practised) -> InH
     )
 
 
-def _incessant(found: Practised, sends: OnWire | None) -> tuple[str, ...]:
-    """Return the servers that the stage goes on telling something when it has no record in hand, of
-    those to which its work may go. ``sends``: the request that brings results to a broker.
+def _services(role: Role, found: Practised) -> dict[str, OnWire | None]:
+    """Return what the stage says to each service when it has work; ``None``: nobody can tell, for
+    it says the same all the time.
     """
     told = found.rhythm.incessant
-    services = tuple(
-        f"the {name}" for name, step in found.said.items() if (step.label, name) in told
-    )
-    to_broker = sends is not None and any(step == sends.api.label for step, _ in told)
-    return (*services, BROKER) if to_broker else services
+    return {
+        name: OnWire(role, step, Direction.REQUEST, node=name, least=told.get((step.label, name)))
+        if (step.label, name) not in told
+        or (step is Exchange.TURN and told[step.label, name] is not None)
+        else None
+        for name, step in found.said.items()
+    }
 
 
 def _saves(role: Role, dialect: Dialect, found: Practised) -> OnWire | None:
@@ -303,30 +304,39 @@ def rhythms_in(history: History, roles: Mapping[str, str]) -> dict[str, Rhythm]:
         for role, records in given.items()
     }
     return {
-        role: replace(rhythm, incessant=_goes_on(history, role, rhythm.quiet_s))
+        role: replace(rhythm, incessant=_goes_on(history, role, rhythm.quiet_s, given[role]))
         for role, rhythm in found.items()
     }
 
 
-def _goes_on(history: History, role: str, quiet_s: float) -> frozenset[tuple[str, str]]:
+def _goes_on(
+    history: History,
+    role: str,
+    quiet_s: float,
+    given: Mapping[str, tuple[kinds.Fetched, int]],
+) -> dict[tuple[str, str], int | None]:
     """Return the requests of a stage, each with its server, that go on when everything is at rest:
     before the drain is complete, they pause for ``quiet_s`` (seconds) in less than half of the
-    time.
+    time. And from which size on a request is none of these; see :class:`Rhythm`.
     """
     ends = [e.t for e in history.of(kinds.Drain) if e.phase == DrainPhase.COMPLETED]
     if not ends:
-        return frozenset()
-    quiet = round(quiet_s * 1e9)
+        return {}
+    quiet, since = round(quiet_s * 1e9), min(t for _, t in given.values())
     end, begin = ends[-1], ends[-1] - max(TWICE * quiet, RESTED)
-    times = defaultdict[tuple[str, str], list[int]](list)
+    asked = defaultdict[tuple[str, str], list[kinds.Frame]](list)
     for event in history.of(kinds.Frame):
-        if event.role == role and event.dir == Direction.REQUEST and begin < event.t < end:
-            times[str(event.api), str(event.node)].append(event.t)
-    return frozenset(
-        request
-        for request, at in times.items()
-        if sum(gap for gap in _gaps(begin, sorted(at), end) if gap >= quiet) < (end - begin) / TWICE
-    )
+        if event.role == role and event.dir == Direction.REQUEST and since < event.t < end:
+            asked[str(event.api), str(event.node)].append(event)
+    found = dict[tuple[str, str], int | None]()
+    for request, events in asked.items():
+        at_rest = [e for e in events if e.t > begin]
+        gaps = _gaps(begin, sorted(e.t for e in at_rest), end)
+        if sum(gap for gap in gaps if gap >= quiet) < (end - begin) / TWICE:
+            least = 1 + max(e.size or 0 for e in at_rest)
+            larger = sum((e.size or 0) >= least for e in events)
+            found[request] = least if larger > 1 else None
+    return found
 
 
 def _gaps(begin: int, times: list[int], end: int) -> Iterator[int]:

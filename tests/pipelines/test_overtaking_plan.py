@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from harness.controls import InHand, OnWire
+from harness.faults.triggers import rule_at
 from harness.matrix.checking import Check, Seen
 from harness.model import events as kinds
 from harness.model.rhythm import Rhythm
@@ -25,7 +26,7 @@ from harness.protocols.postgres.steps import Database
 from harness.protocols.tcp.steps import Exchange
 from harness.systems.declared.feed.waves import Waves
 from harness.systems.declared.system import DeclaredSystem
-from harness.wire.rules import Direction
+from harness.wire.rules import Action, Direction
 from tests.events import a_history
 from tests.pipelines.test_declaration import GOOD, declared
 
@@ -208,7 +209,7 @@ def test_the_rhythm_is_the_longest_time_from_a_delivery_to_its_commit() -> None:
 
 
 TURN = Exchange.TURN.label
-TALKS = frozenset({(TURN, "cache"), (Api.PRODUCE.label, "broker")})
+TALKS = {(TURN, "cache"): None, (Api.PRODUCE.label, "broker"): None}
 BEATS = replace(
     CONSUMER,
     written=Written({}, 20),
@@ -228,6 +229,22 @@ def test_a_stage_that_talks_all_the_time_cannot_be_held_at_that(tmp_path: Path) 
     assert "the cache and its broker all the time" in found
 
 
+def test_larger_turns_are_work(tmp_path: Path) -> None:
+    """Where each question was smaller than what was posted. Commits have no size that says so."""
+    talks = Rhythm(0.02, incessant={(TURN, "cache"): 70})
+    [sends] = work_of(planned(tmp_path, OVERTAKES, replace(BEATS, rhythm=talks))).sends
+    assert sends == OnWire(Role.CONSUMER, Exchange.TURN, Direction.REQUEST, node="cache", least=70)
+    rule = rule_at(sends, Action.HOLD, limit=None)
+    assert (rule.least, rule.node) == (70, "cache")
+    commit = Database.COMMIT.label
+    beats = replace(
+        BEATS,
+        said={"db": Said({commit: 20}, 20)},
+        rhythm=Rhythm(0.02, incessant={(commit, "db"): 70}),
+    )
+    assert "speaks to the db all the time" in str(reason(planned(tmp_path, OVERTAKES, beats)))
+
+
 def test_where_its_results_go_it_is_held_all_the_same(tmp_path: Path) -> None:
     """Into the file of its output, or, of a processor, into its topic."""
     work = work_of(planned(tmp_path, OVERTAKES, replace(BEATS, written=WRITES)))
@@ -238,7 +255,7 @@ def test_where_its_results_go_it_is_held_all_the_same(tmp_path: Path) -> None:
     sends = replace(
         BEATS,
         requests={"Fetch": 9, "OffsetCommit": 9, "Produce": 9},
-        rhythm=Rhythm(0.02, incessant=frozenset({(TURN, "cache")})),
+        rhythm=Rhythm(0.02, incessant={(TURN, "cache"): None}),
     )
     work = work_of(planned(tmp_path, OVERTAKES, sends, PROCESSOR, "processor"))
     assert work.sends == (OnWire(Role.PROCESSOR, Api.PRODUCE, Direction.REQUEST),)
@@ -254,9 +271,9 @@ def test_what_goes_on_at_rest_is_incessant() -> None:
         {"event": "drain", "phase": "completed", "t": 10 * second},
     ]
 
-    def asked(node: str, *tenths: int) -> list[dict[str, Any]]:
+    def asked(node: str, *tenths: int, size: int = 60) -> list[dict[str, Any]]:
         line = {"event": "frame", "role": "consumer", "conn": 4, "api": TURN, "dir": "request"}
-        return [{**line, "node": node, "t": at * second // 10} for at in tenths]
+        return [{**line, "node": node, "size": size, "t": at * second // 10} for at in tenths]
 
     told += asked("beat", *range(10, 120))  # every 0.1 s
     told += asked("slow", *range(10, 120, 5))  # every 0.5 s: between two of them it rests
@@ -266,7 +283,10 @@ def test_what_goes_on_at_rest_is_incessant() -> None:
     roles = {"3": "consumer", "4": "consumer"}
     found = rhythms_in(a_history(told), roles)["consumer"]
     assert found.quiet_s == pytest.approx(0.3)
-    assert found.incessant == {(TURN, "beat"), (TURN, "stalls")}
+    assert found.incessant == {(TURN, "beat"): None, (TURN, "stalls"): None}
+    larger = [*asked("beat", 5, 5, 15, size=90), *asked("stalls", 20, 21, 22, size=61)]
+    found = rhythms_in(a_history([*told, *larger]), roles)["consumer"]
+    assert found.incessant == {(TURN, "beat"): None, (TURN, "stalls"): 61}
     assert not rhythms_in(a_history(told[:2] + told[3:]), roles)["consumer"].incessant
 
 

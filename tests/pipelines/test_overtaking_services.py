@@ -4,7 +4,6 @@ it, or waits for it. The wire holds the work on its way.
 
 from __future__ import annotations
 
-import dataclasses
 import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -12,15 +11,11 @@ from typing import TYPE_CHECKING
 import pytest
 
 from harness.judge.verdict import Kind
-from harness.matrix.checking import Check, seen_in
-from harness.matrix.progress import make_progress
 from harness.model import events as kinds
 from harness.model.events import WorkPhase
-from harness.model.scenario import NotApplicable
-from harness.pipelines import read_pipeline
 from harness.pipelines.overtaking import MARK_OVERTAKES, OVERTAKES
 from harness.proofs.overtaken import MARK_WAITED, POSITION_WAITED
-from tests.pipelines.test_check import Silent, check
+from tests.pipelines.test_check import check
 from tests.pipelines.test_overtaking import phases
 from tests.pipelines.test_service_crashes import folder_of_all, open_folder, system, told
 
@@ -51,49 +46,28 @@ def checked(
     system: DeclaredSystem, folder: Path, file: str, how: str, point: str = OVERTAKES
 ) -> CellResult:
     """Check the program that works in this way, with its results or its mark at a service."""
-    return check(system, folder / "reports", ready(folder, file, how), point)[point]
-
-
-def ready(folder: Path, file: str, how: str) -> Path:
-    """Return the declaration of the program that works in this way."""
     own = Path(__file__).parents[2]
     for each in ("examples/outbox", "tests/pipelines/programs"):
         shutil.copytree(own / each, folder / each)
     declared = folder / "tests" / "pipelines" / "programs" / file
     declared.write_text(declared.read_text(encoding="utf-8").replace("HOW", how), encoding="utf-8")
-    return declared
-
-
-def test_who_asks_its_service_all_the_time_is_not_tried_there(
-    system: DeclaredSystem, folder_of_all: Path
-) -> None:
-    """It never rests, so nobody can tell a question from a result. A right program was void."""
-    declared = ready(folder_of_all, "overtaking/asks.toml", "pool")
-    asked = Check(
-        dataclasses.replace(read_pipeline(declared), patience_s=6.0),
-        system,
-        folder_of_all / "reports",
-        "pytest",
-    )
-    with make_progress(Silent()) as progress:
-        cells, [never] = asked.plan(seen_in(asked.dry_run(progress)), (OVERTAKES,))
-    assert not cells
-    because = never.expectation
-    assert isinstance(because, NotApplicable)
-    assert "the consumer speaks to the store all the time" in because.because
+    return check(system, folder / "reports", declared, point)[point]
 
 
 @pytest.mark.strace
 @pytest.mark.parametrize("how", ["pool", "pool-by-clock"])
-def test_who_asks_a_service_all_the_time_is_tried_at_its_output(
-    system: DeclaredSystem, folder_of_all: Path, how: str
+@pytest.mark.parametrize(("file", "held"), [("asks", "frame"), ("asks-beside", "write")])
+def test_who_asks_a_service_all_the_time_is_tried(
+    system: DeclaredSystem, folder_of_all: Path, file: str, held: str, how: str
 ) -> None:
-    """Its results are in a file, and are held there. Both were void."""
-    found = checked(system, folder_of_all, "overtaking/asks-beside.toml", how)
+    """It never rests, but what it posts is larger than what it asks, or goes into the output. All
+    of them were void.
+    """
+    found = checked(system, folder_of_all, f"overtaking/{file}.toml", how)
     wrong = how == "pool-by-clock"
     assert found.verdict.kind is (Kind.BROKEN if wrong else Kind.KEPT), found.verdict.reason
     assert (found.plan.target in found.judgement.account.lost) is wrong
-    assert {how for how, _ in held_at(found)} == {"write"}
+    assert {how for how, _ in held_at(found)} == {held}
 
 
 def held_at(found: CellResult) -> list[tuple[str | None, str | None]]:
