@@ -57,7 +57,7 @@ def checked(
 @pytest.mark.strace
 @pytest.mark.parametrize("how", ["pool", "pool-by-clock"])
 @pytest.mark.parametrize(("file", "held"), [("asks", "frame"), ("asks-beside", "write")])
-def test_who_asks_a_service_all_the_time_is_tried(
+def test_who_asks_all_the_time_is_tried_at_its_output(
     system: DeclaredSystem, folder_of_all: Path, file: str, held: str, how: str
 ) -> None:
     """It never rests, but what it posts is larger than what it asks, or goes into the output. All
