@@ -10,6 +10,7 @@ import signal
 import socket
 import subprocess
 import sys
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -170,6 +171,28 @@ def test_of_an_earlier_incarnation_nothing_ends_by_itself(
         owners.attribute()
         stage.kill()
     assert told == []
+
+
+def test_nobody_is_looked_for_behind_a_connection_that_has_ended(scenes: Scenes) -> None:
+    """A program connects anew for each request: looking for who is gone took so long that faults
+    were noticed seconds late, or never.
+    """
+    asked: list[int] = []
+
+    def owner(port: int) -> int:
+        asked.append(port)
+        return 1
+
+    stage: Any = SimpleNamespace(processes=SimpleNamespace(owner=owner), incarnation=1)
+    lines = [
+        {"event": kinds.CONN, "phase": phase, "conn": conn, "role": "consumer", "peer": 7000 + conn}
+        for conn in range(3)
+        for phase in (("open",) if conn == 1 else ("open", "close"))
+    ]
+    scene = scenes("orders", *lines, history=SimpleNamespace(write=lambda *_, **__: None))
+    stages = {Role.CONSUMER: stage}
+    Owners(scene, stages, Workers(stages, Victim())).attribute()
+    assert asked == [7001]
 
 
 def test_a_worker_that_ends_by_itself_is_told_at_once(

@@ -33,7 +33,8 @@ class Owners:
     def attribute(self) -> None:
         """Write down which process each new connection belongs to.
 
-        A connection that has already ended has no owner, and proves nothing. If a process that has
+        A connection that has already ended has no owner, and proves nothing: nobody is looked for,
+        which takes time where a program connects anew for each request. If a process that has
         fetched ends by itself, the user is told at once.
         """
         new, reads = (
@@ -41,10 +42,19 @@ class Owners:
             self._scene.pipeline.dialect.reads[0].label,
         )
         self._looked_at += len(new)
+        ended = {
+            event.conn
+            for event in new
+            if isinstance(event, kinds.Conn) and event.phase == ConnPhase.CLOSE
+        }
         for event in new:
             if isinstance(event, kinds.Frame) and event.api == reads:
                 self._note(event)
-            elif isinstance(event, kinds.Conn) and event.phase == ConnPhase.OPEN:
+            elif (
+                isinstance(event, kinds.Conn)
+                and event.phase == ConnPhase.OPEN
+                and event.conn not in ended
+            ):
                 self._find(event)
         for one in self._workers.gone():
             stage = self._stages[one.role]
