@@ -26,7 +26,7 @@ $(error $(NO_MUSL))
 endif
 endif
 
-.PHONY: help run test test-fast test-real test-all test-rest slice engines regressions images lint bench lock clean set-up
+.PHONY: help run test test-fast test-real test-all test-rest slice engines regressions images lint bench site picture lock clean set-up
 
 help:  ## show this
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 12
@@ -65,6 +65,12 @@ lint: $(READY)  ## style, the directions of imports, and types, those of the tes
 
 bench: $(READY)  ## measure; results in reports/bench.json
 	@$(BIN)/python -m tests.bench $(ARGS) && $(BIN)/python -m tests.bench.audit
+
+site: $(READY)  ## the pages as a site with a search, in build/site; it can be read from a disk
+	@$(BIN)/python -m tests.docs.site
+
+picture: $(READY)  ## record `lostack demo` again, and draw the moving picture of it
+	@$(BIN)/python -m tests.docs.recording && $(BIN)/python -m tests.docs
 
 lock: $(READY)  ## bring requirements.lock and requirements-users.lock up to date with pyproject.toml
 	@$(BIN)/uv --system-certs pip compile --quiet --universal --python-version 3.11 --extra dev --generate-hashes --no-emit-index-url \

@@ -1,5 +1,5 @@
-"""Writes the table of points anew, in docs/points.md and README.md: ``python -m tests.points
-[RUN...]``.
+"""Writes the table of points anew, in docs/points.md, and Kafka's line of it in words, in
+README.md: ``python -m tests.points [RUN...]``.
 
 What the runs have measured is added to docs/points.json. A run is its folder, or the
 ``report.json`` that was kept of it.
@@ -14,7 +14,8 @@ from functools import reduce
 from pathlib import Path
 from typing import Final
 
-from harness.matrix.points import LEGEND, measured_in, page, places, table
+from harness.matrix.points import NOTHING, POINTS, measured_in, page, places
+from harness.model.semantics import Semantic
 from harness.saved import load_run
 
 ROOT: Final = Path(__file__).parents[1]
@@ -28,6 +29,9 @@ Made by `python -m tests.points`: the predictions are those of the scenarios, an
 `lostack points` shows it, and with the names of saved runs what those have measured.
 
 """  # noqa: E501
+
+WORDS: Final = {"L": "**lost**", "D": "**doubled**", "0": "safe", NOTHING: NOTHING}
+"""What README says for a letter of the table."""
 
 Measured = dict[str, dict[int, bool]]
 
@@ -56,10 +60,21 @@ def rewritten(measured: Measured) -> dict[Path, str]:
     lines = ",\n".join(
         f" {json.dumps(name)}: {json.dumps(seeds)}" for name, seeds in measured.items()
     )
-    readme = SECTION.sub(
-        lambda _: f"\n{table(measured)}\n{LEGEND}\n\n", README.read_text(encoding="utf-8")
-    )
+    readme = SECTION.sub(lambda _: f"\n{in_words(measured)}\n", README.read_text(encoding="utf-8"))
     return {KEPT: f"{{\n{lines}\n}}\n", PAGE: HEAD + page(measured), README: readme}
+
+
+def in_words(measured: Measured) -> str:
+    """Return what plain Kafka does at each point, a row for each semantic, in Markdown. The points
+    have the numbers that they have in ``docs/pipeline.svg``.
+    """
+    [line] = (line for line in places() if line[0].system == "kafka" and not line[0].line.scenarios)
+    heads = (f"{number} {name}" for number, name in enumerate(POINTS.values(), start=1))
+    rows = [["promise", *heads], ["---"] * (len(POINTS) + 1)]
+    for at, semantic in enumerate(Semantic):
+        cells = (list(place.cells())[at].text(measured) for place in line)
+        rows.append([str(semantic), *(WORDS[cell] for cell in cells)])
+    return "".join(f"| {' | '.join(row)} |\n" for row in rows)
 
 
 def reported(report: Path) -> Measured:

@@ -7,6 +7,7 @@ import shlex
 import time
 from importlib.resources import files
 from pathlib import Path
+from textwrap import wrap
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -24,7 +25,6 @@ from harness.report.page.paths import Paths
 from harness.report.page.usual import MARKED
 from harness.report.renderers import write_reports
 from harness.report.summary import SIGNS, counted, outcome
-from harness.report.writing import point_latest
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -35,6 +35,14 @@ if TYPE_CHECKING:
 POINT = "commit-ack-lost"
 """The failure point of the demo: the consumer is killed when the broker has saved its position."""
 PROGRAMS = ("producer.py", "consumer.py", "right.py", "pipeline.toml", "right.toml")
+HEADINGS = (
+    "1  Nothing fails.",
+    "2  The consumer is killed at the moment at which Kafka has saved its position.",
+    "3  The same for right.py, which saves its position when the orders are booked.",
+)
+"""What is said before each of the three cells."""
+COLUMNS = 96
+"""How long a line of the demo may be."""
 LOOP = "for message in consumer:"
 """The first of the two lines of the consumer that are shown."""
 
@@ -66,23 +74,19 @@ def demo(
     tells.lines(introduction(folder))
     try:
         checks = [Check(each, system, folder / "reports", command) for each in (wrong, right)]
-        tells.lines(["1  Nothing fails."])
+        tells.lines(HEADINGS[:1])
         dry = checks[0].dry_run(tells, brief=True)
-        tells.lines(_without_fault(dry))
-        tells.lines(
-            ["2  The consumer is killed at the moment at which Kafka has saved its position."]
-        )
+        tells.lines(ended(dry))
         if dry.verdict.kind is not Kind.KEPT:
             warn(*last_words(dry), f"saved with its logs in {os.path.relpath(dry.directory)}")
             raise typer.Exit(_exit_code(dry))
         seen = seen_in(dry)
+        tells.lines(HEADINGS[1:2])
         lost = _struck(checks[0], seen, tells)
-        tells.lines(_with_fault(lost.results[0]))
-        tells.lines(
-            ["3  The same for right.py, which saves its position when the orders are booked."]
-        )
+        tells.lines(ended(lost.results[0]))
+        tells.lines(HEADINGS[2:])
         safe = _struck(checks[1], seen, tells)
-        tells.lines(_with_fault(safe.results[0]))
+        tells.lines(ended(safe.results[0]))
     except KeyboardInterrupt:
         complain(f"interrupted; the programs are in {folder}")
         raise typer.Exit(ExitCode.INTERRUPTED) from None
@@ -91,11 +95,10 @@ def demo(
         system.close()
     page = next(file for file in write_reports(lost) if file.suffix == ".html")
     write_reports(safe)
-    point_latest(lost)
     results = dry, lost.results[0], safe.results[0]
     for result in results if quiet else ():
         tell(f"{_verdict(result)}  {result.plan.pipeline}: {result.verdict.reason}")
-    tells.lines(_ending(folder, page, time.monotonic() - began))
+    tells.lines(ending(folder, page, time.monotonic() - began))
     code = _exit_code(*results)
     if code is not ExitCode.KEPT:
         complain(
@@ -149,14 +152,10 @@ def _struck(check: Check, seen: Mapping[str, Seen], tells: Narrator) -> SavedRun
     return saved
 
 
-def _without_fault(result: CellResult) -> Iterator[str]:
-    yield f"   {_verdict(result)}  {_counted(result)}"
-    if result.verdict.kind is not Kind.KEPT:
-        yield f"   {result.verdict.reason}"
-    yield ""
-
-
-def _with_fault(result: CellResult) -> Iterator[str]:
+def ended(result: CellResult) -> Iterator[str]:
+    """Yield what is told of a cell at its end: its verdict, what was counted, and what happened to
+    the first record that broke the promise.
+    """
     yield f"   {_verdict(result)}  {_counted(result)}"
     if result.verdict.kind not in {Kind.KEPT, Kind.BROKEN}:
         yield f"   {result.verdict.reason}"
@@ -165,14 +164,20 @@ def _with_fault(result: CellResult) -> Iterator[str]:
         for line in f"{path.record}: {path.sentence}".split("; "):
             yield f"     {line}"
         if path.usually:
-            yield f"   {MARKED.format(path.usually)}"
+            yield from wrap(
+                MARKED.format(path.usually),
+                COLUMNS,
+                initial_indent="   ",
+                subsequent_indent="     ",
+            )
     yield ""
 
 
 def _counted(result: CellResult) -> str:
-    """Say how many orders were booked and lost."""
+    """Say how many orders were booked, and which ones are lost, in the order of the source."""
     account = result.judgement.account
-    lost = sorted(account.lost)
+    rows = sorted(account.rows, key=lambda row: int(row["position"]))
+    lost = [row["record"] for row in rows if row["record"] in account.lost]
     told = f"{account.counts['offered']} orders sent, {account.counts['recorded']} booked"
     if lost:
         names = f"{', '.join(lost[:3])}{', ...' if len(lost) > 3 else ''}"  # noqa: PLR2004
@@ -185,11 +190,12 @@ def _verdict(result: CellResult) -> str:
     return f"{SIGNS[word]} {word}"
 
 
-def _ending(folder: Path, page: Path, seconds: float) -> Iterator[str]:
+def ending(folder: Path, page: Path, seconds: float) -> Iterator[str]:
+    """Yield the last lines: how long it took, the report, and what to do next."""
     again = shlex.join(["lostack", "check", str(folder / "pipeline.toml"), "--only", POINT])
     yield f"{seconds:.0f} s. What happened, moment by moment: {os.path.relpath(page)}"
     yield f"Mend {folder / 'consumer.py'}, and try it again: {again}"
-    yield "Your own programs: lostack init, then lostack check"
+    yield "Your own programs: lostack init, then lostack check pipeline.toml"
 
 
 def _exit_code(*results: CellResult) -> ExitCode:

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 EVERY_S: Final = 0.1
 """How often (seconds) a history is looked at for something new."""
+KAFKA: Final = "starting a Kafka of its own"
 RULE: Final = "fault"
 """The rule of the wire that belongs to the cell's fault."""
 
@@ -43,8 +44,10 @@ class Narrator:
             tell_lines(lines)
 
     def say(self, text: str) -> None:
-        """Print a line about the set-up, such as a download."""
-        self.lines([f"   {text}"])
+        """Print a line about the set-up, such as a download. A reader need not know the name of the
+        broker that is started.
+        """
+        self.lines([f"   {KAFKA if text.startswith('starting ') else text}"])
 
     def planned(self, cells: Sequence[Cell]) -> None:
         """Print nothing: who asks for the cells says what they are."""

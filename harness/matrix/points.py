@@ -224,8 +224,8 @@ def reasons() -> str:
 
 
 def page(measured: Measured) -> str:
-    """Return the whole page in Markdown: the table, its legend, names, semantics and reasons."""
-    return "\n".join((table(measured), LEGEND, "", vocabulary(), semantics(), reasons()))
+    """Return the whole page in Markdown: the legend, its table, names, semantics and reasons."""
+    return "\n".join((LEGEND, "", table(measured), vocabulary(), semantics(), reasons()))
 
 
 def _seeds(cells: Iterable[Iterable[Cell]], measured: Measured) -> str:

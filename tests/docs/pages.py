@@ -7,6 +7,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from tests.docs import published, reference, scenarios, sources, suites
+from tests.docs.moving import PICTURE, drawn
+from tests.docs.recording import Recording
 from tests.docs.tables import Table
 
 if TYPE_CHECKING:
@@ -86,6 +88,6 @@ def generated() -> dict[Path, str]:
 
 
 def wanted() -> dict[Path, str]:
-    """Return every page with what it is to hold."""
-    made = generated()
+    """Return every page with what it is to hold, and the moving picture."""
+    made = generated() | {PICTURE: drawn(Recording.read())}
     return {page: rewritten(page) for page in pages() if page not in made} | made

@@ -11,7 +11,7 @@ from tests.docs.markdown import columns
 
 PUBLISHED: Final = Path(__file__).parents[2] / "reports" / "published"
 SHOWN: Final = "kafka/kafka-python/plain/broker-crash-before-ack/at-least-once/process/s1"
-"""The cell that README explains."""
+"""The cell that a page explains."""
 
 
 def told_by(folder: Path = PUBLISHED) -> dict[str, Any]:

@@ -10,55 +10,25 @@ import pytest
 
 from harness.model.events import FaultPhase, Outcome
 from tests.docs import pages, reference
+from tests.docs.links import CODE, dead_links
 from tests.docs.pages import ROOT, generated, parts_of, rewritten
 from tests.docs.reference import documented
 from tests.docs.tables import Table
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
     from pathlib import Path
 
-LONGEST = {"README.md": 150, "ARCHITECTURE.md": 80}
-_CODE = re.compile(r"^```.*?^```|`[^`\n]*`", re.DOTALL | re.MULTILINE)
-_LINK = re.compile(r"\]\(([^)\s]+)\)")
-_HEADING = re.compile(r"^#+ (.+)$", re.MULTILINE)
+LONGEST = {
+    "README.md": 120,
+    "ARCHITECTURE.md": 80,
+    "CONTRIBUTING.md": 30,
+}
 _FIGURE = re.compile(r"\d[\d.,]* ?(?:s|ms|min|MB|GB|%|cells|seeds|runs|of \d+)\b")
-
-
-def anchors(text: str) -> set[str]:
-    """Return what a link may name behind ``#``: the headings of a page, as a forge makes anchors of
-    them.
-    """
-    found: set[str] = set()
-    for heading in _HEADING.findall(
-        re.sub(r"^```.*?^```", "", text, flags=re.DOTALL | re.MULTILINE)
-    ):
-        words = re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", heading)
-        name = re.sub(r"[^\w\- ]", "", words.lower()).replace(" ", "-")
-        at = 0
-        while (numbered := f"{name}-{at}" if at else name) in found:
-            at += 1
-        found.add(numbered)
-    return found
-
-
-def dead_links(page: Path) -> Iterable[str]:
-    """Yield the links of a page that lead to no file, or to no heading, of this repository."""
-    for link in _LINK.findall(_CODE.sub("", page.read_text(encoding="utf-8"))):
-        if "://" in link:
-            continue
-        file, _, anchor = link.partition("#")
-        target = (page.parent / file).resolve() if file else page
-        heading = {anchor} if anchor and target.suffix == ".md" else set()
-        if not target.exists() or (
-            heading and heading - anchors(target.read_text(encoding="utf-8"))
-        ):
-            yield link
 
 
 def figures(text: str) -> list[str]:
     """Return the figures that a text has outside of code and of its generated parts."""
-    return _FIGURE.findall(_CODE.sub("", pages.MARK.sub("", text)))
+    return _FIGURE.findall(CODE.sub("", pages.MARK.sub("", text)))
 
 
 @pytest.mark.parametrize("page", pages.pages(), ids=lambda page: str(page.relative_to(ROOT)))
@@ -113,6 +83,14 @@ def test_a_part_that_was_touched_is_found_out(tmp_path: Path) -> None:
 def test_no_page_is_too_long(name: str) -> None:
     """What everybody reads first is short."""
     assert len((ROOT / name).read_text(encoding="utf-8").splitlines()) <= LONGEST[name]
+
+
+def test_no_release_of_the_changelog_is_too_long() -> None:
+    """Older detail is in the file's history."""
+    text = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+    releases = text.split("\n## ")[1:]
+    assert releases
+    assert [each.splitlines()[0] for each in releases if len(each.splitlines()) > 150] == []
 
 
 def test_readme_has_no_figure_of_its_own() -> None:
