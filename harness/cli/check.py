@@ -9,7 +9,7 @@ import sys
 from dataclasses import replace
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
@@ -19,6 +19,7 @@ from harness.cli.telling import complain, tell, warn
 from harness.judge.verdict import UNCLEAN, Kind
 from harness.matrix.progress import make_progress
 from harness.model.exits import ExitCode
+from harness.model.failures import UsageError
 from harness.model.keep import Keep
 from harness.pipelines.cells import NO_FAULT
 from harness.pipelines.declaration import EXPECTABLE
@@ -34,14 +35,18 @@ from harness.saved import load_run
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from harness.pipelines import Pipeline
     from harness.report.breaks import Known
     from harness.saved import CellResult, SavedRun
+
+DECLARATION: Final = Path("pipeline.toml")
+"""The file that ``lostack init`` writes."""
 
 
 def check(
     file: Annotated[
-        Path, typer.Argument(help="The declaration of your pipeline, e.g. pipeline.toml.")
-    ],
+        Path, typer.Argument(help="The declaration of your pipeline, by default pipeline.toml.")
+    ] = DECLARATION,
     *,
     only: Annotated[
         list[str] | None, typer.Option(help="Only this failure point. May be repeated.")
@@ -85,13 +90,10 @@ def check(
         seen_in,
         untried,
     )
-    from harness.pipelines import read_pipeline  # noqa: PLC0415
-    from harness.systems.declared.fetchable import check_declared  # noqa: PLC0415
     from harness.systems.declared.system import DeclaredSystem  # noqa: PLC0415
 
     known = read_baseline(baseline) if baseline else ()
-    pipeline = read_pipeline(file)
-    check_declared(pipeline)
+    pipeline = _declared(file)
     system: DeclaredSystem = DeclaredSystem(keep=True)
     if attach is not None:
         from harness.systems.declared.brokers.attached import AttachedKafka, Attachment  # noqa: PLC0415
@@ -154,6 +156,25 @@ def check(
         complain(f"--strict: no effect was seen of {', '.join(unseen)}")
         code = ExitCode.VOID
     raise typer.Exit(code if code in {ExitCode.BROKEN, ExitCode.INTERRUPTED} else alone or code)
+
+
+def _declared(file: Path) -> Pipeline:
+    """Read a declaration.
+
+    Raises:
+        UsageError: nobody has named one, and there is none.
+    """
+    from harness.pipelines import read_pipeline  # noqa: PLC0415 - nobody else needs it
+    from harness.systems.declared.fetchable import check_declared  # noqa: PLC0415
+
+    if file == DECLARATION and not file.exists():
+        raise UsageError(
+            f"there is no {file} in this folder: lostack init writes one, or name yours: lostack "
+            "check FILE"
+        )
+    pipeline = read_pipeline(file)
+    check_declared(pipeline)
+    return pipeline
 
 
 def _tell_all(saved: SavedRun, file: Path, known: Sequence[Known], *, as_json: bool) -> ExitCode:

@@ -73,7 +73,11 @@ def demo(
     tells = Narrator(quiet=quiet)
     tells.lines(introduction(folder))
     try:
-        checks = [Check(each, system, folder / "reports", command) for each in (wrong, right)]
+        # apart, so that ``latest`` names the run with the lost record
+        checks = [
+            Check(wrong, system, folder / "reports", command),
+            Check(right, system, folder / "reports-of-right", command),
+        ]
         tells.lines(HEADINGS[:1])
         dry = checks[0].dry_run(tells, brief=True)
         tells.lines(ended(dry))

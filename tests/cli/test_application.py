@@ -141,3 +141,15 @@ def test_a_run_is_judged_and_reported_without_pandas(tmp_path: Path) -> None:
         [sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=120
     )
     assert done.stdout.splitlines()[-1] == "0 False", done.stdout + done.stderr
+
+
+def test_check_without_a_file_takes_the_one_that_init_writes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """If it is not there, the message says how to come by one; else what is in it counts."""
+    monkeypatch.chdir(tmp_path)
+    assert main(["check"]) == 2
+    assert "there is no pipeline.toml in this folder: lostack init" in capsys.readouterr().err
+    (tmp_path / "pipeline.toml").write_text('claims = "at-least-once"\n', encoding="utf-8")
+    assert main(["check"]) == 2
+    assert "pipeline.toml: topics is missing" in capsys.readouterr().err

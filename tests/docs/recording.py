@@ -18,6 +18,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any, Final
 
+from harness.latest import LATEST, run_directory
 from tests.gate.saved import save
 
 ROOT: Final = Path(__file__).parents[2]
@@ -66,12 +67,12 @@ def record(folder: Path, program: Path | None = None) -> Recording:
         stdout=subprocess.PIPE,
         text=True,
         encoding="utf-8",
-    ) as program:
+    ) as running:
         lines.extend(
-            (round(time.monotonic() - began, 1), line.rstrip("\n")) for line in program.stdout or ()
+            (round(time.monotonic() - began, 1), line.rstrip("\n")) for line in running.stdout or ()
         )
-    if program.returncode:
-        raise RecordingError(f"lostack demo ended with {program.returncode}")
+    if running.returncode:
+        raise RecordingError(f"lostack demo ended with {running.returncode}")
     return Recording(
         {
             "version": 2,
@@ -84,16 +85,15 @@ def record(folder: Path, program: Path | None = None) -> Recording:
     )
 
 
-def cells(reports: Path) -> list[Path]:
+def cells(folder: Path) -> list[Path]:
     """Return the folders of the demo's three runs in their order: without a fault, lost, kept."""
-    dry = (reports / "dry-runs").iterdir()
-    runs = [*sorted(path for path in dry if path.name[0].isdigit() and not path.is_symlink())]
-    return [*runs, *sorted(path for path in reports.iterdir() if path.name[0].isdigit())]
+    parts = ("reports/dry-runs", "reports", "reports-of-right")
+    return [run_directory(folder / part / LATEST).resolve() for part in parts]
 
 
-def keep(recording: Recording, reports: Path) -> None:
+def keep(recording: Recording, folder: Path) -> None:
     """Write a recording, and what its cells' histories say, into the repository."""
-    save("demo", cells(reports))
+    save("demo", cells(folder))
     RECORDING.write_text(recording.text(), encoding="utf-8")
 
 
@@ -101,7 +101,7 @@ def main() -> None:
     """Record and keep it; say what else is to be made anew."""
     with tempfile.TemporaryDirectory() as folder:
         try:
-            keep(record(Path(folder)), Path(folder) / "lostack-demo" / "reports")
+            keep(record(Path(folder)), Path(folder) / "lostack-demo")
         except RecordingError as error:
             sys.exit(str(error))
 

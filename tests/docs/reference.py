@@ -212,7 +212,7 @@ def _argument(argument: Any) -> str:
 
 
 def _option(option: Any) -> str:
-    name = " / ".join(option.opts)
+    name = " / ".join([*option.opts, *(option.secondary_opts if option.default is True else [])])
     kind = str(option.type_descriptor.annotation)
     if kind in {"<class 'bool'>", "bool"}:
         return name
@@ -221,7 +221,9 @@ def _option(option: Any) -> str:
 
 
 def _default(value: Any) -> str:
-    if isinstance(value, bool) or value in (None, (), [], inspect.Parameter.empty):
+    if value is True:
+        return "yes"
+    if value in (False, None, (), [], inspect.Parameter.empty):
         return ""
     return ", ".join(
         f"`{each}`" for each in (value if isinstance(value, (list, tuple)) else [value])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 import tomllib
 from typing import Any, Final
 
@@ -23,6 +24,7 @@ DECLARED: Final = {
     "pandas",
 }
 """The packages that lostack is built on."""
+PUBLISH: Final = ROOT / ".github" / "workflows" / "publish.yml"
 FORMS: Final = sorted((ROOT / ".github" / "ISSUE_TEMPLATE").glob("*.yml"))
 
 
@@ -73,3 +75,24 @@ def test_a_form_can_be_filled_in(form: Any) -> None:
 def test_there_are_forms() -> None:
     """One for a wrong verdict, one for everything else."""
     assert [form.stem for form in FORMS] == ["bug", "wrong-verdict"]
+
+
+def test_a_release_is_checked_and_not_uploaded() -> None:
+    """As a user meets it: built, checked, installed without a checkout, and shown by its demo."""
+    steps = "\n".join(
+        str(step.get("run") or step["uses"])
+        for job in yaml.safe_load(PUBLISH.read_text(encoding="utf-8"))["jobs"].values()
+        for step in job["steps"]
+    )
+    for wanted in ("python -m build", "twine check --strict", "pip install dist/", "lostack demo"):
+        assert wanted in steps
+    assert "twine upload" not in steps
+    assert "pypi-publish" not in steps
+
+
+def test_every_python_of_the_metadata_is_in_the_workflows() -> None:
+    """CI and the release try the versions that the classifiers name."""
+    named = {each.rpartition(" ")[2] for each in project()["classifiers"] if "Python :: 3." in each}
+    ci = PUBLISH.with_name("ci.yml").read_text(encoding="utf-8")
+    assert named == set(re.findall(r'"(3\.\d+)"', ci))
+    assert named == set(re.findall(r'"(3\.\d+)"', PUBLISH.read_text(encoding="utf-8")))
