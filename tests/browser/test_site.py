@@ -34,7 +34,7 @@ def test_what_is_searched_is_found_from_a_disk(tmp_path: Path) -> None:
             within_s=30,
             because="the search has found the page",
         )
-        asked = [json.loads(line["message"])["message"] for line in browser.get_log("performance")]
+        asked = [json.loads(line["message"])["message"] for line in browser.get_log("performance")]  # type: ignore[no-untyped-call]
     addresses = {
         each["params"]["request"]["url"]
         for each in asked
