@@ -41,7 +41,7 @@ def build(source: Path, to: Path, settings: Path = SETTINGS) -> None:
     """Build the site of a folder of pages.
 
     Raises:
-        mkdocs.exceptions.Abort: a link leads nowhere, or a page stands in no menu.
+        mkdocs.exceptions.Abort: a link leads nowhere.
     """
     os.environ.setdefault("NO_MKDOCS_2_WARNING", "1")
     from mkdocs.commands.build import build as built  # noqa: PLC0415 - an extra
