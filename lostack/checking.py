@@ -31,14 +31,19 @@ class DryRunError(Exception):
 
 
 def attached_kafka(
-    bootstrap: str, pipeline: Pipeline | Path | str, *, remote: bool = False
+    bootstrap: str,
+    pipeline: Pipeline | Path | str,
+    *,
+    remote: bool = False,
+    listeners: bool = False,
 ) -> Kafka:
     """Return a Kafka that runs already, for one pipeline. ``remote``: it may be on another machine.
+    ``listeners``: its brokers have a listener for each stage (docs/attach.md).
 
     Raises:
         DeclarationError: the declaration is wrong, or the cluster cannot be attached to.
     """
-    attachment = Attachment(bootstrap, _declared(pipeline), remote)
+    attachment = Attachment(bootstrap, _declared(pipeline), remote, listeners)
     attachment.check()
     return DeclaredSystem(keep=True, source=AttachedKafka(attachment))
 

@@ -75,6 +75,13 @@ def check(
     attach_remote: Annotated[
         bool, typer.Option("--attach-remote", help="Allow a broker on another machine.")
     ] = False,
+    attach_listeners: Annotated[
+        bool,
+        typer.Option(
+            "--attach-listeners",
+            help="Use listeners of the broker, one for each stage: see docs/attach.md.",
+        ),
+    ] = False,
     baseline: Baseline = None,
     reports: Reports = Path("reports"),
     keep: KeepFiles = Keep.BROKEN,
@@ -98,7 +105,7 @@ def check(
     if attach is not None:
         from harness.systems.declared.brokers.attached import AttachedKafka, Attachment  # noqa: PLC0415
 
-        attachment = Attachment(attach, pipeline, attach_remote)
+        attachment = Attachment(attach, pipeline, attach_remote, attach_listeners)
         attachment.check()
         system = DeclaredSystem(keep=True, source=AttachedKafka(attachment))
     elif pipeline.security and (

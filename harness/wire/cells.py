@@ -18,6 +18,10 @@ if TYPE_CHECKING:
     from harness.wire.messages import Route
 
 BY = "wire"
+FOLLOWS = "#"
+"""In the name of a route to a server that an answer has named: between the name of the route that
+the answer came by, and the server's number.
+"""
 _INCARNATION_WORDS = 3
 _FAST = msgspec.json.Encoder().encode
 
@@ -50,6 +54,15 @@ def incarnation(client: str) -> str:
     return ".".join((*words[: _INCARNATION_WORDS - 1], last[:end]))
 
 
+def base_of(route: str) -> str:
+    """Return the name of the route whose answers led to this one; its own, if none did.
+
+    >>> base_of("consumer#2"), base_of("consumer")
+    ('consumer', 'consumer')
+    """
+    return route.partition(FOLLOWS)[0]
+
+
 class Cells:
     """The open cells. A client belongs to a cell by the key in its client id, or by a route that
     the cell has claimed.
@@ -69,7 +82,7 @@ class Cells:
         """
         if not self._cells:
             return None
-        return self._by_key.get(client.partition(".")[0]) or self._by_route.get(route.name)
+        return self._by_key.get(client.partition(".")[0]) or self.of_route(route.name)
 
     def process_of(self, client: str, route: Route | None = None) -> str:
         """Return the name of the process behind a client id; of a foreign client that is the whole
@@ -78,13 +91,13 @@ class Cells:
         On a route that a cell has claimed, it is the route's role in that cell: a program may have
         several clients and speak to several servers, and all of it dies together.
         """
-        if route is not None and (cell := self._by_route.get(route.name)) is not None:
+        if route is not None and (cell := self.of_route(route.name)) is not None:
             return f"{route.role} of {cell.id}"
         return incarnation(client) if client.partition(".")[0] in self._by_key else client
 
     def of_route(self, name: str) -> WireCell | None:
-        """Return the cell that has claimed a route."""
-        return self._by_route.get(name)
+        """Return the cell that has claimed a route, or the route whose answers led to it."""
+        return self._by_route.get(name) or self._by_route.get(base_of(name))
 
     def get(self, cell_id: str) -> WireCell:
         """Return a cell.

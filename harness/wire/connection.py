@@ -18,11 +18,12 @@ from harness.wire.protocol import PLAIN
 from harness.wire.rules import Direction
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from contextlib import AbstractContextManager
 
     from harness.wire.cell import WireCell
     from harness.wire.messages import Route
-    from harness.wire.protocol import Frame, Id, Protocol
+    from harness.wire.protocol import Address, Frame, Id, Protocol
     from harness.wire.rules import How, Rule
     from harness.wire.tls import Ends
     from harness.wire.traffic import Meter
@@ -99,6 +100,9 @@ class Hub(Interface):
 
     def hold(self, carried: Carried, cell: WireCell, rule: Rule, conn: Connection) -> Hold:
         """Register a held frame and apply the freeze of its rule, with nothing in between."""
+
+    async def follow(self, route: Route, servers: Mapping[int, Address]) -> dict[int, Address]:
+        """Return the wire's own address for each server that an answer has named."""
 
     def scratch(self) -> AbstractContextManager[memoryview]:
         """Lend a buffer for bytes that are forwarded without being read."""

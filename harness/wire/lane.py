@@ -15,8 +15,18 @@ from typing import TYPE_CHECKING
 
 from harness.wire import asking
 from harness.wire.connection import Pending, Swallow
+from harness.wire.messages import WireError
 from harness.wire.pipe import Pipe
-from harness.wire.protocol import Between, Frame, Need, Opaque, Secure, UnableError, insight_of
+from harness.wire.protocol import (
+    Between,
+    Frame,
+    NamesServers,
+    Need,
+    Opaque,
+    Secure,
+    UnableError,
+    insight_of,
+)
 from harness.wire.rules import Action, After, Direction, How
 from harness.wire.streams import TlsError
 
@@ -54,6 +64,9 @@ class Lane:
         self._target = target
         self._direction = direction
         self._turn = conn.turn if direction is Direction.RESPONSE else contextlib.nullcontext()
+        session = conn.session
+        answers = direction is Direction.RESPONSE and conn.route.follows
+        self._names = session if answers and isinstance(session, NamesServers) else None
         self.back: Lane | None = None
         """The response lane of the same connection; set only on the request lane."""
 
@@ -133,7 +146,31 @@ class Lane:
         ):
             self._conn.identify(name)
 
+    async def _rename(self, names: NamesServers, frame: Frame) -> bool:
+        """Put the wire's own ports into an answer that names servers; if they cannot be found it
+        passes as it is, and voids. Return false if the stream ends inside it.
+        """
+        if not await self._pipe.fill(frame.size):
+            return False
+        with memoryview(self._inlet.buffer) as view:
+            whole = bytes(view[: frame.size])
+        try:
+            if not (servers := names.servers(frame, whole)):
+                return True
+            new = names.renamed(
+                frame, whole, await self._hub.follow(self._conn.route, servers)
+            )
+        except (UnableError, WireError) as error:
+            frame.because = str(error)
+            return True
+        self._inlet.buffer[: frame.size] = new
+        frame.size, frame.head = len(new), frame.head and len(new)
+        return True
+
     async def _frame(self, frame: Frame) -> bool:
+        if self._names is not None and self._names.may_name(frame):
+            if not await self._rename(self._names, frame):
+                return False
         carried = self._conn.carry(self._direction, frame)
         if frame.because is not None and carried.cell is not None:
             carried.cell.blind(carried, frame.because)

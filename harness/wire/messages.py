@@ -60,6 +60,14 @@ class Route:
     protocol: str = field(kw_only=True)
     tls: Tls | None = None
     users: str = ""
+    follows: bool = False
+    """Whether the servers that its answers name get ports of the wire, which take the place of
+    their addresses in these answers.
+    """
+    located: Mapping[str, str] = field(default_factory=dict)
+    """Of a route that follows: where a server is that answers name by an address which does not
+    lead there from here, as ``{HOST:PORT: HOST:PORT}``.
+    """
 
     def files(self) -> tuple[str, ...]:
         """Return the files that the wire reads for it."""

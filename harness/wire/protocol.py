@@ -4,10 +4,11 @@ bytes of one connection.
 The wire owns sockets, holds, freezes, cuts, delays and rules. For each direction it calls a session
 in this order:
 
-    feed → read → sending → settled → taken
+    feed → servers, renamed → read → sending → settled → taken
 
 ``feed`` says what stands at the beginning of the buffered bytes, and says the same until ``taken``:
-the wire may wait, and ask again with more bytes. ``read`` looks into a frame, if a rule or a
+the wire may wait, and ask again with more bytes. Only of a route that follows, an answer that names
+servers is then changed (:class:`NamesServers`). ``read`` looks into a frame, if a rule or a
 history needs that. ``sending`` comes before the first byte of a frame is sent, because its answer
 may arrive before the last byte is sent. ``settled`` comes when the fate of a frame is known, also
 if the frame was dropped, discarded or swallowed, or was cut off when its connection ended.
@@ -32,6 +33,8 @@ Data: TypeAlias = bytes | bytearray | memoryview
 Line: TypeAlias = "tuple[str, Mapping[str, object]]"
 """A line of the history: kind and fields."""
 Id: TypeAlias = int | str
+Address: TypeAlias = "tuple[str, int]"
+"""Host and port."""
 
 UNKNOWN = "unknown"
 """The step of a frame whose kind the protocol does not know."""
@@ -302,6 +305,28 @@ class LogsIn(Interface):
 
     def admit(self, users: Mapping[str, str]) -> None:
         """Take note of the passwords, ``{user: password}``."""
+
+
+@runtime_checkable
+class NamesServers(Interface):
+    """An ability of a session: its server's answers name the servers to which the client connects
+    next, and other addresses can be put in their place.
+
+    The engine asks before ``read``, which is given the frame as the client gets it.
+    """
+
+    def may_name(self, frame: Any) -> bool:
+        """Say whether a frame may name servers."""
+
+    def servers(self, frame: Any, data: Data) -> Mapping[int, Address]:
+        """Return the servers that a frame names, by number. ``data``: the whole frame.
+
+        Raises:
+            UnableError: they cannot be found.
+        """
+
+    def renamed(self, frame: Any, data: Data, own: Mapping[int, Address]) -> bytes:
+        """Return the whole frame with other addresses of these servers."""
 
 
 class Protocol(Interface):

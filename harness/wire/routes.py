@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from harness.model.waiting import POLL_S
+from harness.wire.cells import base_of
 from harness.wire.messages import RouteState, WireError
 from harness.wire.sockets import bind
 
@@ -57,6 +58,9 @@ class Routes:
         self._listeners[route.name] = listener
         return listener.state(0)
 
+    def __contains__(self, name: str) -> bool:
+        return name in self._listeners
+
     def must_be_new(self, name: str) -> None:
         """Raise :class:`WireError` where there is such a route."""
         if name in self._listeners:
@@ -77,9 +81,16 @@ class Routes:
         return self._state(listener)
 
     async def remove(self, name: str) -> None:
-        """Close a route and forget it."""
-        await self.close(name)
-        del self._listeners[name]
+        """Close a route, and those to servers that its answers have named, and forget them."""
+        self.listener(name)
+        for each in [other for other in self._listeners if name in (other, base_of(other))]:
+            await self.close(each)
+            del self._listeners[each]
+
+    def relocate(self, name: str, host: str, port: int) -> None:
+        """Let new connections over a route reach a server that has moved."""
+        listener = self.listener(name)
+        listener.route = replace(listener.route, upstream_host=host, upstream_port=port)
 
     def states(self) -> list[RouteState]:
         """Return all routes as they are."""
@@ -105,7 +116,7 @@ class Routes:
         port: int = sock.getsockname()[1]
         listener.route = replace(route, listen_port=port)
         listener.sock = sock
-        listener.task = asyncio.create_task(self._accept(listener.route, sock))
+        listener.task = asyncio.create_task(self._accept(listener, sock))
         self._own.write(
             "route", phase="open", route=route.name, node=route.node, role=route.role, port=port
         )
@@ -118,7 +129,7 @@ class Routes:
             self._own.write("route", phase="closed", route=listener.route.name)
         listener.sock = listener.task = None
 
-    async def _accept(self, route: Route, sock: socket.socket) -> None:
+    async def _accept(self, listener: Listener, sock: socket.socket) -> None:
         loop = asyncio.get_running_loop()
         while True:
             try:
@@ -126,11 +137,14 @@ class Routes:
             # no descriptor is free, or the client has gone again: the listener must live on
             except OSError as error:
                 self._own.write(
-                    "route", phase="accept-failed", route=route.name, because=str(error)
+                    "route",
+                    phase="accept-failed",
+                    route=listener.route.name,
+                    because=str(error),
                 )
                 await asyncio.sleep(POLL_S)
                 continue
-            task = asyncio.create_task(self._served(route, client))
+            task = asyncio.create_task(self._served(listener.route, client))
             self._tasks.add(task)
             task.add_done_callback(self._tasks.discard)
 

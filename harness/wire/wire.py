@@ -20,11 +20,12 @@ from harness.model.history import HistoryError, HistoryWriter
 from harness.wire.cells import BY, Cells
 from harness.wire.connection import Connection
 from harness.wire.connections import Connections
+from harness.wire.following import Following
 from harness.wire.holds import Holds
 from harness.wire.inside import Inside
 from harness.wire.lane import carry
 from harness.wire.messages import LOOPBACK, CellSummary, WireError
-from harness.wire.protocol import PLAIN, LogsIn
+from harness.wire.protocol import PLAIN, LogsIn, NamesServers
 from harness.wire.routes import Routes
 from harness.wire.rules import Action, Direction, FreezeScope, How
 from harness.wire.sockets import connect, owner_of, port_of, tune
@@ -39,7 +40,7 @@ if TYPE_CHECKING:
     from harness.wire.cell import Carried, WireCell
     from harness.wire.connection import Hold
     from harness.wire.messages import Frozen, Route, RouteState, Traffic
-    from harness.wire.protocol import Protocol
+    from harness.wire.protocol import Address, Protocol
     from harness.wire.rules import Rule, RuleCounts
     from harness.wire.tls import Ends
 
@@ -108,6 +109,7 @@ class Wire:
         self.holding = Holds(self.conns, self._numbers, decode_limit=decode_limit)
         self.cells = Cells()
         self._routes = Routes(self.conns, self._own, self._serve)
+        self._following = Following(self._routes, self.add_route)
         self._protocols: dict[str, Protocol] = {}
         self._ends: dict[str, Ends] = {}
         """By the name of the route."""
@@ -148,6 +150,10 @@ class Wire:
         else:
             self._own.write(kind, **fields)
 
+    async def follow(self, route: Route, servers: Mapping[int, Address]) -> dict[int, Address]:
+        """Return the wire's own address for each server that an answer has named."""
+        return await self._following.follow(route, servers)
+
     @contextlib.contextmanager
     def scratch(self) -> Iterator[memoryview]:
         """Lend a block of memory for bytes that only pass through; as many exist as were ever lent
@@ -168,6 +174,8 @@ class Wire:
         for file in route.files():
             self.inside.path(file)
         protocol = self._protocol(route)
+        if route.follows and not isinstance(protocol.session(0, limit=0), NamesServers):
+            raise WireError(f"route {route.name}: no answer of {route.protocol} names a server")
         if route.tls is not None:
             self._ends[route.name] = make_ends(route.tls)
         if route.users:
@@ -185,7 +193,8 @@ class Wire:
     async def remove_route(self, name: str) -> None:
         """Close a route and forget it."""
         await self._routes.remove(name)
-        self._ends.pop(name, None)
+        for each in [other for other in self._ends if other not in self._routes]:
+            del self._ends[each]
 
     def routes(self) -> list[RouteState]:
         """Return all routes as they are."""

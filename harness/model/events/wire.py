@@ -91,6 +91,10 @@ class OfFrame(Event, frozen=True, kw_only=True):
     """The session time-out that a JoinGroup request names."""
     acks: int | None = None
     """What a Produce request asks for (-1: all)."""
+    renamed: int | None = None
+    """In an answer: the number of brokers whose addresses the wire replaced by its own. The client
+    got these bytes; ``size`` is that of the broker's answer.
+    """
     committed_only: bool | None = None
     """Whether a Fetch request of a reader asks for committed records only
     (``isolation.level=read_committed``).

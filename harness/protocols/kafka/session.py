@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
-from harness.protocols.kafka import codec, frames, reading, sasl, sharing
+from harness.protocols.kafka import addresses, codec, frames, reading, sasl, sharing
 from harness.protocols.kafka.insights import NOTHING, Insight
 from harness.protocols.kafka.refusing import refusal
 from harness.protocols.kafka.steps import CELL_APIS, LOGIN, STEPS, Api, step_of
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping
 
     from harness.model.identity import Identity
-    from harness.wire.protocol import Data, Fed, Line
+    from harness.wire.protocol import Address, Data, Fed, Line
 
 NOBODY: Final[Mapping[str, str]] = MappingProxyType({})
 MAX_PENDING: Final = 10_000
@@ -238,6 +238,23 @@ class KafkaSession:
         if way in self._at_token:
             self._at_token.remove(way)
             self._tokens[way] -= 1
+
+    # -- the brokers that answers name -------------------------------------------------------------
+
+    def may_name(self, frame: KafkaFrame) -> bool:
+        """Say whether an answer may name brokers."""
+        return frame.asked is not None and addresses.may_name(frame.step, frame.version)
+
+    def servers(self, frame: KafkaFrame, data: Data) -> Mapping[int, Address]:
+        """Return the brokers that an answer names, by id."""
+        return addresses.brokers_in(frame.step, frame.version, data)
+
+    def renamed(self, frame: KafkaFrame, data: Data, own: Mapping[int, Address]) -> bytes:
+        """Return an answer with other addresses of brokers, and note in its line that it is not
+        the broker's. Its ``size`` there is that of the broker's answer.
+        """
+        frame.facts["renamed"] = len(own)
+        return addresses.with_addresses(frame.step, frame.version, data, own)
 
     # -- what they are about -----------------------------------------------------------------------
 

@@ -1,11 +1,12 @@
 """Attach to a Kafka cluster that already runs: the wire stands between it and the pipeline's
 programs.
 
-lostack kills only the programs, never a broker of the cluster. Each broker needs a listener per
-stage, ``LOSTACK_CONSUMER`` and the like. Its advertised address is where the wire listens, so the
-addresses that programs learn from the broker lead through the wire. lostack reads these addresses
-from the brokers' settings. In the cluster it changes only topics that the pipeline names and groups
-that the pipeline's programs use, and only those that did not exist at the beginning.
+lostack kills only the programs, never a broker of the cluster. The wire puts addresses of its own
+into the brokers' answers, so that the programs reach every broker through it. By the other way each
+broker has a listener per stage, ``LOSTACK_CONSUMER`` and the like, whose advertised address is
+where the wire listens; lostack reads these addresses from the brokers' settings. In the cluster it
+changes only topics that the pipeline names and groups that the pipeline's programs use, and only
+those that did not exist at the beginning.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from __future__ import annotations
 import contextlib
 import importlib.metadata
 import ipaddress
+import itertools
 import json
 import shutil
 import socket
@@ -61,7 +63,7 @@ EVERYWHERE = ("", "0.0.0.0", "::")  # noqa: S104 - what a broker's own settings 
 @dataclass(frozen=True, slots=True)
 class Listener:
     """One broker's listener for one role: its own address, and the advertised port, on which the
-    wire must listen.
+    wire must listen (0: any, because the wire leads on from there).
     """
 
     node: str
@@ -184,12 +186,13 @@ def probe(at: str, authority: str) -> None:
 @dataclass(frozen=True, slots=True)
 class Attachment:
     """A cluster and the pipeline that attaches to it. ``remote``: the cluster may be on another
-    machine.
+    machine. ``prepared``: its brokers have a listener for each stage.
     """
 
     bootstrap: str
     pipeline: Pipeline
     remote: bool = False
+    prepared: bool = False
 
     @property
     def security(self) -> DeclaredSecurity | None:
@@ -248,8 +251,9 @@ class Attachment:
                 "--attach-remote to allow that"
             )
 
-    def listeners(self) -> tuple[Listener, ...]:
-        """Ask the brokers for their listeners, and check that none of the pipeline's topics exists.
+    def entrances(self) -> Entrances:
+        """Ask the brokers where the wire leads to, and check that none of the pipeline's topics
+        exists.
 
         Raises:
             EnvironmentFailure: the brokers do not answer.
@@ -270,7 +274,7 @@ class Attachment:
                 f"the cluster at {self.bootstrap} does not answer: {type(error).__name__}: {error}"
             ) from error
 
-    def _ask(self) -> tuple[Listener, ...] | None:
+    def _ask(self) -> Entrances | None:
         """Ask once; ``None`` if one broker does not know another broker at the moment."""
         roles = [str(stage.known) for stage in self.pipeline.stages]
         with contextlib.suppress(UnknownBrokerIdError):
@@ -287,10 +291,32 @@ class Attachment:
                         "and deletes its topics: delete it, or let the pipeline use another name"
                     )
                 brokers = admin.describe_cluster()["brokers"]
-                return tuple(each for broker in brokers for each in self._of(admin, broker, roles))
+                if self.prepared:
+                    return Entrances(
+                        tuple(
+                            each for broker in brokers for each in self._of(admin, broker, roles)
+                        )
+                    )
+                return self._led(brokers, roles)
             finally:
                 admin.close()
         return None
+
+    def _led(self, brokers: Iterable[Mapping[str, Any]], roles: Iterable[str]) -> Entrances:
+        """Return an entrance for each role and bootstrap address: the wire leads on from there."""
+        own = [_at(each) for each in self.bootstrap.split(",")]
+        for broker in brokers:
+            self.allow(str(broker["host"]))
+            own.append((str(broker["host"]), int(broker["port"])))
+        asked = own[: self.bootstrap.count(",") + 1]
+        names = ("bootstrap",) if len(asked) == 1 else itertools.count(1)
+        entrances = tuple(
+            Listener(name if isinstance(name, str) else f"bootstrap-{name}", role, *at, 0)
+            for name, at in zip(names, asked, strict=False)
+            for role in roles
+        )
+        around = {f"{address}:{port}" for host, port in own for address in _resolved(host)}
+        return Entrances(entrances, frozenset(around))
 
     def _of(
         self, admin: Any, broker: Mapping[str, Any], roles: Iterable[str]
@@ -302,6 +328,29 @@ class Attachment:
         for each in found:
             self.allow(each.host)
         return found
+
+
+@dataclass(frozen=True, slots=True)
+class Entrances:
+    """Where the wire leads to, for each role. ``around``: the brokers' own addresses, which a
+    program must not use.
+    """
+
+    listeners: tuple[Listener, ...] = ()
+    around: frozenset[str] = frozenset()
+
+
+def _at(address: str) -> tuple[str, int]:
+    host, _, port = address.rpartition(":")
+    return host.strip("[]"), int(port)
+
+
+def _resolved(host: str) -> list[str]:
+    """Return the IPv4 addresses of a host; none if its name cannot be resolved."""
+    try:
+        return socket.gethostbyname_ex(host)[2]
+    except OSError:
+        return []
 
 
 def _settings(admin: Any, number: int) -> dict[str, str]:
@@ -361,7 +410,9 @@ class AttachedBrokers:
         self._secrets = (directory / "secrets").absolute()
         self._authority = self._secrets / "authorities.pem"
         self._wire: RunningWire | None = None
-        self._listeners: tuple[Listener, ...] = ()
+        self._entrances = Entrances()
+        self._ports: dict[str, int] = {}
+        """The wire's port, by the name of the route."""
         self._groups_before: frozenset[str] = frozenset()
         self._groups_seen: set[str] = set()
         self._created: set[str] = set()
@@ -378,21 +429,25 @@ class AttachedBrokers:
         """The cluster's own address, without the wire."""
         return self._attachment.bootstrap
 
+    @property
+    def around(self) -> frozenset[str]:
+        """The brokers' own addresses, if the wire puts its own into their answers."""
+        return self._entrances.around
+
     def start(self) -> None:
-        """Read the cluster's listeners and groups, without changing anything, and
-        start the wire.
+        """Read the cluster's addresses and groups, without changing anything, and start the
+        wire.
         """
-        self._listeners = self._attachment.listeners()
+        self._entrances = self._attachment.entrances()
         self._groups_before = frozenset(self.observer.groups())
         self.access = self._own_papers()
-        routes = self._routes(*dict.fromkeys(each.role for each in self._listeners))
+        routes = self._routes(*dict.fromkeys(each.role for each in self._entrances.listeners))
         self._wire = start_wire(self.runtime, self.directory, routes)
+        self._ports = {each.name: each.listen_port for each in self.wire.routes()}
 
     def bootstrap(self, role: Role) -> str:
         """Return the bootstrap addresses for a stage, which are the wire's."""
-        return ",".join(
-            f"127.0.0.1:{each.wire_port}" for each in self._listeners if each.role == role
-        )
+        return ",".join(f"127.0.0.1:{self._ports[name]}" for name in self.routes(str(role)))
 
     def routes(self, *roles: str) -> tuple[str, ...]:
         """Return the names of the wire's routes for these roles."""
@@ -403,10 +458,10 @@ class AttachedBrokers:
         return topic
 
     def _routes(self, *roles: str) -> tuple[Route, ...]:
-        """Return the wire's routes, each from a listener's advertised address to the listener
-        itself.
+        """Return the wire's routes, each from where the wire listens to the broker's own listener.
         """
-        several = len({each.node for each in self._listeners}) > 1
+        listeners = self._entrances.listeners
+        several = len({each.node for each in listeners}) > 1
         return tuple(
             Route(
                 f"{each.node}.{each.role}" if several else each.role,
@@ -416,9 +471,10 @@ class AttachedBrokers:
                 each.port,
                 upstream_host=socket.gethostbyname(each.host),
                 protocol="kafka",
+                follows=not self._attachment.prepared,
                 **self._secured(each.host),
             )
-            for each in self._listeners
+            for each in listeners
             if each.role in roles
         )
 

@@ -54,6 +54,12 @@ class Brokers(Protocol):
         """The credentials of the stages; ``None`` if the brokers ask for none."""
 
     @property
+    def around(self) -> frozenset[str]:
+        """The addresses at which a program would reach the brokers past the wire, as far as
+        programs could know them.
+        """
+
+    @property
     def wire(self) -> WireControl:
         """The wire's control."""
 
@@ -111,6 +117,8 @@ class KafkaBrokers(Brokers, Protocol):
 
 class OwnBrokers:
     """One broker that lostack starts. Implements :class:`KafkaBrokers`."""
+
+    around: frozenset[str] = frozenset()
 
     def __init__(self, transport: KafkaTransport) -> None:
         self._transport = transport

@@ -77,6 +77,7 @@ class QueueBrokers:
     """
 
     access: Access | None = None
+    around: frozenset[str] = frozenset()
 
     def __init__(self, launcher: Launcher, directory: Path, protocol: str = "") -> None:
         self._launcher = launcher

@@ -1,5 +1,5 @@
-"""Find the servers that the stages speak to past the wire in the dry run: nothing that is said
-there can be tried.
+"""Find the servers that the stages speak to past the wire. In the dry run: nothing that is said
+there can be tried. In every cell: whoever speaks to an attached broker past the wire proves nothing.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from harness.faults import NoFault
 from harness.model import events as kinds
+from harness.model.failures import CellFailure
 from harness.runtimes.process.peers import Peers, peers_in, peers_of, port_of
 
 if TYPE_CHECKING:
@@ -36,17 +37,30 @@ class UnseenServers:
     ) -> None:
         fault = scene.cell.scenario.fault
         self._scene = scene
+        self._around = scene.brokers.around
+        self._looked_at = stages
         self._stages = stages if isinstance(fault, NoFault) and fault.watched else {}
         self._traced = traced
         self._peers = {role: Peers() for role in self._stages}
         self._next = 0.0
 
     def look(self) -> None:
-        """Look which servers the stages are connected to now."""
-        if not self._peers or time.monotonic() < self._next:
+        """Look which servers the stages are connected to now.
+
+        Raises:
+            CellFailure: one of them is a broker, at its own address instead of the wire's.
+        """
+        if not (self._peers or self._around) or time.monotonic() < self._next:
             return
-        for role, peers in self._peers.items():
-            peers.add(peers_of(self._stages[role].processes.members()))
+        for role, stage in (self._looked_at if self._around else self._stages).items():
+            seen = peers_of(stage.processes.members())
+            if past := sorted(seen.connected & self._around):
+                raise CellFailure(
+                    f"the {role} is connected to {past[0]}, the broker's own address, past the "
+                    "wire: let it take the address of the broker from {bootstrap} alone"
+                )
+            if role in self._peers:
+                self._peers[role].add(seen)
         self._next = time.monotonic() + LOOK_S
 
     def tell(self) -> None:
