@@ -5,10 +5,11 @@ lostack's format.
 from __future__ import annotations
 
 import functools
+import hashlib
 import json
 import re
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from harness.model.failures import CellFailure
 
@@ -17,6 +18,8 @@ if TYPE_CHECKING:
 
 ANYWHERE = "anywhere"
 """In the value, else in the key, else in a header."""
+WHOLE = "whole"
+"""No id is looked for: the record itself, as :func:`whole` tells it, is its id."""
 HEADER = "header:"
 REGISTRY = "registry"
 """The kind of schema that a schema registry keeps."""
@@ -70,8 +73,8 @@ class Identity:
     matches.
     """
     where: str = ANYWHERE
-    """``anywhere`` (in the value, else in the key, else in a header), ``value``, ``key`` or
-    ``header:NAME``.
+    """``anywhere`` (in the value, else in the key, else in a header), ``value``, ``key``,
+    ``header:NAME`` or ``whole``.
     """
     json: str = ""
     """A dotted path into a JSON text. ``pattern`` is then applied to what stands there."""
@@ -81,7 +84,7 @@ class Identity:
     """
 
     def __post_init__(self) -> None:
-        if self.where not in (ANYWHERE, "value", "key") and not self.where.startswith(HEADER):
+        if self.where not in (ANYWHERE, WHOLE, "value", "key") and not self.where.startswith(HEADER):
             raise IdentityError(
                 f"an id cannot be in {self.where!r}: it is in anywhere, value, key or header:NAME"
             )
@@ -108,6 +111,8 @@ class Identity:
         Raises:
             UnreadValueError: the schema of its value is in a registry, which does not answer.
         """
+        if self.where == WHOLE:
+            return whole(key, value, headers)
         texts = self._places(key, value, headers)
         return next((found for text in texts if (found := self.in_text(text)) is not None), None)
 
@@ -120,6 +125,8 @@ class Identity:
         """Return every id of a record in a log: all ids in the text (value, key or header) in which
         :meth:`find` finds one.
         """
+        if self.where == WHOLE:
+            return (whole(key, value, headers),)
         return next(
             (found for text in self._places(key, value, headers) if (found := self.every(text))), ()
         )
@@ -194,6 +201,68 @@ class Identity:
         return Identity(**{**plain, "schema": None if schema is None else ValueSchema(**schema)})
 
 
+MOST_WHOLE: Final = 4096
+"""Characters of a value that stand in a whole record; of a longer one only its short fields."""
+MOST_FIELD: Final = 256
+
+
+def whole(
+    key: bytes | None, value: bytes | None, headers: Iterable[tuple[str, bytes | None]] = ()
+) -> str:
+    """Return a record as JSON: its key, headers and value, as text.
+
+    >>> whole(b"k", b"{}")
+    '{"key": "k", "headers": {}, "value": "{}"}'
+    """
+    named = {name: _text(data) for name, data in headers}
+    text = _text(value)
+    if text is not None and len(text) > MOST_WHOLE:
+        text = _shortened(text)
+    return json.dumps({"key": _text(key), "headers": named, "value": text}, ensure_ascii=False)
+
+
+def _shortened(text: str) -> str:
+    digest = hashlib.sha256(text.encode()).hexdigest()
+    try:
+        fields = json.loads(text)
+    except ValueError:
+        fields = None
+    if not isinstance(fields, dict):
+        return f"{text[:MOST_FIELD]}… sha256 {digest}"
+    short = {
+        name: each for name, each in fields.items() if len(json.dumps(each)) <= MOST_FIELD
+    }
+    return json.dumps({**short, "sha256": digest}, ensure_ascii=False)
+
+
+def carries(wanted: Mapping[str, Any], record: str) -> bool:
+    r"""Say whether a whole record is the wanted one: by its ``key``, its ``headers``, fields of its
+    value (``json``: dotted path to value), or ``text`` in its value. All that is named must fit.
+
+    >>> made = whole(b"k", b'{"order": 17}')
+    >>> carries({"json": {"order": 17}, "key": "k"}, made), carries({"text": "18"}, made)
+    (True, False)
+    """
+    try:
+        found = json.loads(record)
+        key, headers, value = found["key"], found["headers"], found["value"]
+    except (ValueError, KeyError, TypeError):
+        return False
+    return (
+        ("key" not in wanted or key == wanted["key"])
+        and all(headers.get(name) == text for name, text in wanted.get("headers", {}).items())
+        and ("text" not in wanted or wanted["text"] in (value or ""))
+        and all(
+            value is not None and _at_path(value, path) == _spelled(each)
+            for path, each in wanted.get("json", {}).items()
+        )
+    )
+
+
+def _spelled(value: object) -> str:
+    return value if isinstance(value, str) else json.dumps(value)
+
+
 @functools.lru_cache(maxsize=64)
 def _reader(schema: ValueSchema) -> Callable[[bytes], str | None]:
     return READERS[schema.kind](schema)
@@ -220,4 +289,4 @@ def _at_path(text: str, path: str) -> str | None:
             at = at[int(word)] if isinstance(at, list) else at[word]
     except (ValueError, KeyError, IndexError, TypeError):
         return None
-    return at if isinstance(at, str) else json.dumps(at)
+    return _spelled(at)

@@ -64,7 +64,7 @@ class Route:
     """Whether the servers that its answers name get ports of the wire, which take the place of
     their addresses in these answers.
     """
-    located: Mapping[str, str] = field(default_factory=dict)
+    located: dict[str, str] = field(default_factory=dict)
     """Of a route that follows: where a server is that answers name by an address which does not
     lead there from here, as ``{HOST:PORT: HOST:PORT}``.
     """

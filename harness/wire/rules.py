@@ -9,11 +9,13 @@ and on, ``limit`` times in all.
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+import json
+from dataclasses import asdict, dataclass, field
 from enum import StrEnum
 from types import NoneType
 from typing import TYPE_CHECKING, Any, Final
 
+from harness.model.identity import carries
 from harness.model.kinds import Direction as Direction  # noqa: PLC0414 - a rule has a direction
 
 if TYPE_CHECKING:
@@ -112,7 +114,7 @@ class How(StrEnum):
 
 CONTENT = ("record", "topic", "transactional_id")
 """Selectors of a rule that need the frame's content, not only its header."""
-_TEXT: Final = ("api", "role", "node", "client", *CONTENT, "error", "since")
+_TEXT: Final = ("api", "role", "node", "client", *CONTENT, "carrying", "error", "since")
 _PLAIN: Final[Mapping[str, type | tuple[type, ...]]] = {
     "id": str,
     **dict.fromkeys(_TEXT, (str, NoneType)),
@@ -139,6 +141,9 @@ class Rule:
     the one. ``delay_s`` is in seconds, for ``delay`` only; ``error`` and ``forward`` are for
     ``answer``.
 
+    ``carrying`` says in JSON which record is meant, where records are their own ids
+    (:func:`harness.model.identity.carries`).
+
     ``since`` is the id of another rule of the cell: frames count from behind the one at which that
     has fired first, and where it is of the same role, those of the same process only.
     """
@@ -153,6 +158,7 @@ class Rule:
     record: str | None = None
     topic: str | None = None
     transactional_id: str | None = None
+    carrying: str | None = None
     occurrence: int = 1
     least: int | None = None
     limit: int | None = 1
@@ -234,7 +240,8 @@ class Rule:
     @property
     def content(self) -> frozenset[str]:
         """The fields by which it selects and that no header has."""
-        return frozenset(name for name in CONTENT if getattr(self, name) is not None)
+        named = frozenset(name for name in CONTENT if getattr(self, name) is not None)
+        return named if self.carrying is None else named | {"record"}
 
     def to_json(self) -> dict[str, object]:
         """Return plain values, as they go over the control connection."""
@@ -311,6 +318,11 @@ class ArmedRule:
     seen: int = 0
     matched: int = 0
     fired: int = 0
+    _carrying: Mapping[str, Any] | None = field(init=False)
+
+    def __post_init__(self) -> None:
+        told = self.rule.carrying
+        self._carrying = None if told is None else json.loads(told)
 
     @property
     def counts(self) -> RuleCounts:
@@ -336,6 +348,10 @@ class ArmedRule:
         rule = self.rule
         return (
             (rule.record is None or rule.record in subject.records)
+            and (
+                self._carrying is None
+                or any(carries(self._carrying, record) for record in subject.records)
+            )
             and (rule.topic is None or rule.topic in subject.topics)
             and (
                 rule.transactional_id is None or rule.transactional_id in subject.transactional_ids

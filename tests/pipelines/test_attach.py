@@ -241,14 +241,18 @@ def what_is_there(at: str) -> tuple[set[str], set[str]]:
 @pytest.mark.kafka
 @pytest.mark.rest
 @pytest.mark.timeout(400)
-def test_somebody_elses_broker_is_used_and_left_as_it_was(broker: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("prepared", [False, True], ids=["as-it-is", "by-its-listeners"])
+def test_somebody_elses_broker_is_used_and_left_as_it_was(
+    broker: str, tmp_path: Path, *, prepared: bool
+) -> None:
     """The fault is exact, the verdict as ever; the broker is killed by nobody; its own topic stays,
     ours are gone again.
     """
     before = what_is_there(broker)
     assert "payroll" in before[0]
     pipeline = read_pipeline(ORDERS)
-    system = DeclaredSystem(keep=True, source=AttachedKafka(Attachment(broker, pipeline)))
+    attachment = Attachment(broker, pipeline, prepared=prepared)
+    system = DeclaredSystem(keep=True, source=AttachedKafka(attachment))
     asked = Check(pipeline, system, tmp_path, "pytest")
     try:
         with make_progress(Silent()) as progress:
@@ -267,7 +271,8 @@ def test_somebody_elses_broker_is_used_and_left_as_it_was(broker: str, tmp_path:
     nodes = {event.node for event in read_history(found.directory / HISTORY).of(kinds.Node)}
     assert nodes == {"producer", "consumer"}
     wire = read_history(found.directory / HISTORY).of(kinds.Conn)
-    assert len({event.node for event in wire}) == len(broker.split(","))
+    reached = {event.node for event in wire if not str(event.node).startswith("bootstrap")}
+    assert len(reached) == len(broker.split(","))
     assert what_is_there(broker) == before
 
 
@@ -286,6 +291,32 @@ def test_a_topic_that_is_there_already_is_not_touched(broker: str, tmp_path: Pat
         Check(pipeline, system, tmp_path, "pytest").dry_run(progress)
     system.close()
     assert what_is_there(broker) == before
+
+
+@pytest.mark.kafka
+@pytest.mark.rest
+@pytest.mark.timeout(400)
+@pytest.mark.parametrize("broker", [1], indirect=True)
+def test_a_program_that_knows_the_brokers_own_address_is_found(
+    broker: str, tmp_path: Path
+) -> None:
+    """What it does there passes nobody: nothing is proved."""
+    folder = tmp_path / "mine"
+    shutil.copytree(EXAMPLES / "orders", folder)
+    program = folder / "consumer.py"
+    text = program.read_text(encoding="utf-8")
+    told = text.replace('os.environ["BOOTSTRAP_SERVERS"]', repr(broker))
+    assert told != text
+    program.write_text(told, encoding="utf-8")
+    pipeline = read_pipeline(folder / "pipeline.toml")
+    system = DeclaredSystem(keep=True, source=AttachedKafka(Attachment(broker, pipeline)))
+    try:
+        with make_progress(Silent()) as progress:
+            dry = Check(pipeline, system, tmp_path / "runs", "pytest").dry_run(progress)
+    finally:
+        system.close()
+    assert dry.verdict.kind is Kind.VOID
+    assert f"is connected to {broker}, the broker's own address" in dry.verdict.reason
 
 
 @pytest.mark.kafka

@@ -136,9 +136,12 @@ def _up(at: str, access: Access) -> bool:
     return with_brokers
 
 
-@pytest.fixture
+@pytest.fixture(params=[False, True], ids=["as-it-is", "by-its-listeners"])
 def asked(
-    broker: tuple[str, Access], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    request: pytest.FixtureRequest,
+    broker: tuple[str, Access],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> Iterator[Check]:
     """A check of the example's programs, by the user's own user."""
     at, access = broker
@@ -152,7 +155,7 @@ def asked(
     for program in SECURED.parent.glob("*.py"):
         (folder / program.name).write_text(program.read_text(encoding="utf-8"), encoding="utf-8")
     pipeline = read_pipeline(declared(folder, ('protocol = "SASL_SSL"', named)))
-    attachment = Attachment(at, pipeline)
+    attachment = Attachment(at, pipeline, prepared=request.param)
     attachment.check()
     system = DeclaredSystem(keep=True, source=AttachedKafka(attachment))
     yield Check(pipeline, system, tmp_path / "reports", "pytest")

@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 
 SIGNATURES: Final = {
     "attached_kafka": (
-        "(bootstrap: 'str', pipeline: 'Pipeline | Path | str', *, remote: 'bool' = False) -> "
-        "'Kafka'"
+        "(bootstrap: 'str', pipeline: 'Pipeline | Path | str', *, remote: 'bool' = False, "
+        "listeners: 'bool' = False) -> 'Kafka'"
     ),
     "check": (
         "(pipeline: 'Pipeline | Path | str', *, only: 'Sequence[str]' = (), seed: 'int' = 1, "

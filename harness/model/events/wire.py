@@ -332,6 +332,8 @@ class Rule(OfFrame, frozen=True, kw_only=True):
     """Of ``armed``, as the fields up to ``since``: what the rule selects, and what it does."""
     record: str | None = None
     transactional_id: str | None = None
+    carrying: str | None = None
+    """Which record is meant, in JSON."""
     occurrence: int | None = None
     least: int | None = None
     limit: int | None = 1

@@ -121,7 +121,8 @@ class _Walk:
                 raise UnableError("it names controllers, which the wire does not stand before")
             self.at += 1
         else:
-            self.at += self._length(wide=field == BYTES)
+            size = self._length(wide=field == BYTES)  # it moves ``at`` itself
+            self.at += size
 
     def _length(self, *, wide: bool) -> int:
         """Return the length of an array, text or bytes; of null it is 0."""

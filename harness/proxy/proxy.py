@@ -1,0 +1,342 @@
+"""A proxy in front of a Kafka that runs already, and the faults that a test asks of it."""
+
+from __future__ import annotations
+
+import threading
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, Self
+
+from harness.model import events as kinds
+from harness.model.events import RulePhase
+from harness.model.failures import UsageError
+from harness.model.identity import WHOLE, Identity
+from harness.model.tail import SoFar
+from harness.model.waiting import WaitTimeoutError, wait_until
+from harness.proxy.asking import rule_of
+from harness.proxy.running import OwnWire
+from harness.proxy.ways import ways
+from harness.wire.messages import LOOPBACK, Route, WireError
+from harness.wire.rules import How, RuleCounts
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from types import TracebackType
+
+    from harness.model.history import Event
+    from harness.proxy.ways import Way
+    from harness.wire.rules import Rule
+
+CELL: Final = "proxy"
+ROUTE: Final = "kafka"
+ROLE: Final = "client"
+WITHIN_S: Final = 30.0
+_LATE_S: Final = 3600.0
+
+
+class NeverStruckError(AssertionError):
+    """A fault has not struck: the test has proved nothing of it. The message says what was seen."""
+
+
+class NotReadError(AssertionError):
+    """Something passed the proxy that it could not read: what it counts is not whole."""
+
+
+def host_and_port(text: str) -> tuple[str, int]:
+    """Parse ``HOST:PORT``.
+
+    Raises:
+        UsageError: it is none.
+    """
+    host, _, port = text.rpartition(":")
+    if not host or not port.isdigit():
+        raise UsageError(f"{text!r} is not HOST:PORT")
+    return host.strip("[]"), int(port)
+
+
+class Fault:
+    """One fault. As a context manager it ends with the block, and fails if it has not struck."""
+
+    def __init__(self, proxy: Proxy, name: str, do: str, rule: Rule) -> None:
+        self.id = name
+        self._proxy = proxy
+        self._do = do
+        self._rule = rule
+        self._last: RuleCounts | None = None
+        self._over = threading.Event()
+        self._detached = threading.Event()
+        self._hits = proxy.finder(name)
+        self._resolved: set[str] = set()
+        proxy.control.arm(CELL, rule)
+        if do == "late":
+            threading.Thread(target=self._let_go, daemon=True).start()
+
+    def __str__(self) -> str:
+        rule = self._rule
+        words = [self._do, str(rule.api), str(rule.direction)]
+        words += [f"of topic {rule.topic}"] if rule.topic else []
+        words += [f"of client {rule.client}"] if rule.client else []
+        words += [f"of transaction {rule.transactional_id}"] if rule.transactional_id else []
+        words += [f"with {rule.carrying}"] if rule.carrying else []
+        words += [f"number {rule.occurrence}"] if rule.occurrence > 1 else []
+        return " ".join(words)
+
+    @property
+    def counts(self) -> RuleCounts:
+        """How many frames fitted by their headers (``seen``), fitted whole (``matched``), and were
+        struck (``fired``).
+        """
+        if self._last is not None:
+            return self._last
+        return self._proxy.control.counts(CELL, self.id)
+
+    @property
+    def fired(self) -> int:
+        """How often it has struck."""
+        return self.counts.fired
+
+    def wait(self, within_s: float = WITHIN_S) -> Self:
+        """Wait until it has struck.
+
+        Raises:
+            NeverStruckError: it did not strike in time.
+        """
+        with suppress(WaitTimeoutError):
+            wait_until(lambda: self.fired > 0, within_s=within_s, because=str(self))
+        self.check()
+        return self
+
+    def check(self) -> None:
+        """Raise :class:`NeverStruckError` if it has not struck."""
+        counts = self.counts
+        if not counts.fired:
+            raise NeverStruckError(
+                f"fault {self.id} never struck: {self}: of {counts.seen} frames of this API "
+                f"{counts.matched} fitted"
+            )
+
+    def release(self) -> None:
+        """Let go what it holds, where it stands."""
+        self._resolve(How.RELEASE)
+
+    def discard(self) -> None:
+        """Throw away what it holds."""
+        self._resolve(How.DISCARD)
+
+    def deliver(self) -> None:
+        """Send a held request over a new connection. Its answer goes to nobody."""
+        if self._do == "late" and self.fired:
+            self._detached.wait(WITHIN_S)
+        self._resolve(How.DELIVER)
+
+    def _held(self) -> list[str]:
+        return [hit.held for hit in self._hits() if hit.held and hit.held not in self._resolved]
+
+    def _resolve(self, how: How) -> None:
+        held = self._held()
+        if not held:
+            raise UsageError(f"fault {self.id} holds nothing: {self}")
+        for each in held:
+            self._resolved.add(each)
+            done = self._proxy.control.resolve(each, how)
+            if how is How.DELIVER and not done.reached:
+                raise WireError(f"fault {self.id} could not be delivered: {done.because}")
+
+    def _let_go(self) -> None:
+        """Take each held request from its connection, which is cut: the client may try again."""
+        taken: set[str] = set()
+        with suppress(WireError, WaitTimeoutError):
+            while not self._over.is_set():
+                wait_until(
+                    lambda: self._over.is_set() or set(self._held()) - taken,
+                    within_s=_LATE_S,
+                    because="a request to be late",
+                    poll_s=0.02,
+                )
+                for each in set(self._held()) - taken:
+                    self._proxy.control.resolve(each, How.RELEASE_LATER)
+                    taken.add(each)
+                    self._detached.set()
+
+    def end(self) -> RuleCounts:
+        """Strike no more. What is held goes on: a late request is delivered."""
+        if self._last is None:
+            self._over.set()
+            self._last = self._proxy.control.disarm(CELL, self.id)
+            if self._held():
+                self.deliver() if self._do == "late" else self.release()
+        return self._last
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        value: BaseException | None,
+        tb: TracebackType | None,
+    ) -> None:
+        try:
+            self.end()
+        except WireError:
+            if kind is None:
+                raise
+        if kind is None:
+            self.check()
+
+
+class Proxy:
+    """Stands in front of a Kafka. Programs that are given :attr:`bootstrap` reach every broker
+    through it; nothing in Kafka need be set.
+
+    ``upstream``: ``HOST:PORT`` of any broker. ``located``: where brokers are that Kafka names by an
+    address which does not lead there from here, as ``{"kafka:9092": "localhost:9092"}``. ``port``:
+    where it listens (0: any). ``history``: the folder in which the lines of all that it saw stay.
+
+    As a context manager it fails at the end if a fault has not struck, or if something could not
+    be read.
+    """
+
+    def __init__(
+        self,
+        upstream: str,
+        *,
+        located: Mapping[str, str] | None = None,
+        port: int = 0,
+        history: Path | str | None = None,
+    ) -> None:
+        host, at = host_and_port(upstream)
+        for each in (located or {}).items():
+            for address in each:
+                host_and_port(address)
+        self._wire = OwnWire(Path(history) if history is not None else None)
+        self.faults: dict[str, Fault] = {}
+        self._closed = False
+        try:
+            route = Route(
+                ROUTE,
+                "bootstrap",
+                ROLE,
+                port,
+                at,
+                upstream_host=host,
+                protocol="kafka",
+                follows=True,
+                located=dict(located or {}),
+            )
+            self.bootstrap = f"{LOOPBACK}:{self.control.add_route(route).listen_port}"
+            folder = self._wire.folder / "history"
+            folder.mkdir(exist_ok=True)
+            identity = Identity(where=WHOLE)
+            self.control.open_cell(
+                CELL, CELL, folder / "wire.jsonl", routes=[ROUTE], identity=identity
+            )
+            self._so_far = SoFar(folder)
+        except BaseException:
+            self._wire.close()
+            raise
+
+    @property
+    def control(self) -> Any:
+        """The wire's control."""
+        return self._wire.control
+
+    def finder(self, fault: str) -> Any:
+        """Return a function that returns a fault's strikes so far."""
+        return self._so_far.finder(
+            kinds.Rule, lambda event: event.phase is RulePhase.HIT and event.rule == fault
+        )
+
+    # -- faults ------------------------------------------------------------------------------------
+
+    def fault(self, do: str, api: str, **more: Any) -> Fault:
+        """Arm a fault by its name: what the methods below do, which say the rest of it.
+
+        Raises:
+            UsageError: there is no such fault; one line.
+        """
+        name = f"f{len(self.faults) + 1}"
+        try:
+            rule = rule_of(name, do, api, **more)
+        except TypeError as error:
+            raise UsageError(f"{do}: {error}") from error
+        made = self.faults[name] = Fault(self, name, do, rule)
+        return made
+
+    def lose(self, api: str, **more: Any) -> Fault:
+        """Lose a request (``answer=True``: the broker's answer), and end its connection."""
+        return self.fault("lose", api, **more)
+
+    def never(self, api: str, **more: Any) -> Fault:
+        """Lose a request or answer, and all behind it; the connection stays, and is silent."""
+        return self.fault("never", api, **more)
+
+    def cut(self, api: str, **more: Any) -> Fault:
+        """End the connection when the request has been carried out (``answer=True``: when the
+        answer has arrived).
+        """
+        return self.fault("cut", api, **more)
+
+    def hold(self, api: str, **more: Any) -> Fault:
+        """Hold a request or answer until ``release()``, ``discard()`` or ``deliver()``."""
+        return self.fault("hold", api, **more)
+
+    def late(self, api: str, **more: Any) -> Fault:
+        """Take a request from its connection, which ends; it arrives at ``deliver()``."""
+        return self.fault("late", api, **more)
+
+    def refuse(self, api: str, error: str, **more: Any) -> Fault:
+        """Refuse a request by a legal error of Kafka (``applied=True``: it is carried out)."""
+        return self.fault("refuse", api, error=error, **more)
+
+    def delay(self, api: str, seconds: float, **more: Any) -> Fault:
+        """Delay a request or answer."""
+        return self.fault("delay", api, seconds=seconds, **more)
+
+    # -- what was seen -----------------------------------------------------------------------------
+
+    def records(self, topic: str | None = None) -> list[Way]:
+        """Return what was seen of each record."""
+        seen: list[Event] = self._so_far.of(
+            kinds.Sent, kinds.Unsent, kinds.ProduceAnswer, kinds.Fetched, kinds.Committed
+        )
+        return ways(seen, topic)
+
+    def verify(self) -> None:
+        """Fail if a fault has not struck, or if something could not be read.
+
+        Raises:
+            NeverStruckError: a fault has not struck.
+            NotReadError: something could not be read.
+        """
+        for fault in self.faults.values():
+            fault.check()
+        unread = [each.because for each in self._so_far.of(kinds.Undecodable)]
+        unread += [each.because for each in self._so_far.of(kinds.Failed)]
+        if unread:
+            raise NotReadError(f"the proxy could not read all that passed: {unread[0]}")
+
+    # -- the end -----------------------------------------------------------------------------------
+
+    def close(self) -> None:
+        """End the proxy. Its ports are closed then. Safe to call twice."""
+        if not self._closed:
+            self._closed = True
+            with suppress(WireError):
+                self.control.close_cell(CELL)
+            self._wire.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        value: BaseException | None,
+        tb: TracebackType | None,
+    ) -> None:
+        try:
+            if kind is None:
+                self.verify()
+        finally:
+            self.close()

@@ -1,0 +1,116 @@
+"""What a proxy has seen of each record, from the wire's lines. Pure."""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from harness.model import events as kinds
+from harness.model.identity import carries
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from harness.model.history import Event
+
+NS = 1_000_000_000
+
+
+@dataclass(slots=True)
+class Way:
+    """What was seen of one record. ``record``: key, headers and value, as JSON.
+
+    ``sent``: how often it went to a broker. ``dropped``: how often a fault kept it from one.
+    ``acknowledged``: how often its producer got the answer that it is stored. ``fetched``: how
+    often a consumer got it. ``steps``: the same as text, in order.
+    """
+
+    record: str
+    topic: str | None = None
+    sent: int = 0
+    dropped: int = 0
+    acknowledged: int = 0
+    fetched: int = 0
+    steps: list[str] = field(default_factory=list)
+
+    def is_of(self, named: object) -> bool:
+        """Say whether this is the record that a test calls so: by fields of its value, else by its
+        key, its value, or one field of its value.
+        """
+        if isinstance(named, dict):
+            return carries({"json": named}, self.record)
+        whole = json.loads(self.record)
+        text = str(named)
+        if text in (whole["key"], whole["value"]):
+            return True
+        try:
+            value = json.loads(whole["value"] or "null")
+        except ValueError:
+            return False
+        return isinstance(value, dict) and any(
+            str(each) == text for each in value.values() if isinstance(each, str | int)
+        )
+
+    def told(self) -> dict[str, Any]:
+        """Return it as plain values."""
+        return {
+            "record": json.loads(self.record),
+            "topic": self.topic,
+            "sent": self.sent,
+            "dropped": self.dropped,
+            "acknowledged": self.acknowledged,
+            "fetched": self.fetched,
+            "steps": self.steps,
+        }
+
+
+def ways(events: Iterable[Event], topic: str | None = None) -> list[Way]:
+    """Return the way of every record, in the order in which records were first seen. ``topic``:
+    only of records in this one.
+    """
+    found: dict[str, Way] = {}
+    at: defaultdict[tuple[str | None, int], list[tuple[int, Way]]] = defaultdict(list)
+    begin: int | None = None
+    for event in events:
+        begin = event.t if begin is None else begin
+        when = f"{(event.t - begin) / NS:.3f} s"
+        match event:
+            case kinds.Sent() | kinds.Unsent():
+                way = found.setdefault(event.record, Way(event.record, event.topic))
+                where = f"{event.topic}/{event.partition}"
+                if isinstance(event, kinds.Sent):
+                    way.sent += 1
+                    way.steps.append(f"{when}: sent to {where}")
+                else:
+                    way.dropped += 1
+                    way.steps.append(f"{when}: sent to {where}, and kept from the broker by a fault")
+            case kinds.ProduceAnswer():
+                way = found.setdefault(event.record, Way(event.record))
+                way.acknowledged += bool(event.error == 0 and event.reached)
+                what = (
+                    f"stored at offset {event.offset}"
+                    if event.error == 0
+                    else f"refused by error {event.error}"
+                )
+                lost = "" if event.reached else ", and the answer was lost"
+                way.steps.append(f"{when}: {what}{lost}")
+            case kinds.Fetched():
+                way = found.setdefault(event.record, Way(event.record, event.topic))
+                way.topic = way.topic or event.topic
+                way.fetched += bool(event.reached)
+                partition, offset = event.at or (-1, -1)
+                at[event.topic, partition].append((offset, way))
+                lost = "" if event.reached else ", and the answer was lost"
+                way.steps.append(
+                    f"{when}: fetched from {event.topic}/{partition} at offset {offset}{lost}"
+                )
+            case kinds.Committed():
+                lost = "" if event.reached else ", and the request was lost"
+                for offset, way in at[event.topic, event.partition]:
+                    if offset == event.offset - 1:
+                        way.steps.append(
+                            f"{when}: position {event.offset} saved by {event.group}{lost}"
+                        )
+    return [way for way in found.values() if topic is None or way.topic == topic]
