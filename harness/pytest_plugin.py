@@ -30,6 +30,7 @@ from harness.pytest_pipelines import (
     lostack_delivery,
     lostack_kafka,
 )
+from harness.pytest_proxy import lostack_proxy
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator
@@ -38,7 +39,7 @@ if TYPE_CHECKING:
     from harness.report.breaks import Known
     from harness.saved import CellResult
 
-__all__ = ["lostack_deliveries", "lostack_delivery", "lostack_kafka"]
+__all__ = ["lostack_deliveries", "lostack_delivery", "lostack_kafka", "lostack_proxy"]
 RESULT = pytest.StashKey["CellResult"]()
 _CELL = "lostack_cell"
 _DIST = "lostack_dist"

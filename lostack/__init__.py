@@ -23,6 +23,8 @@ if TYPE_CHECKING:
         Stage,
         read_pipeline,
     )
+    from harness.proxy.delivered import assert_delivered
+    from harness.proxy.proxy import NeverStruckError, Proxy
     from harness.saved import CellResult, SavedRun, SavedRunError, load_run
     from lostack.checking import DryRunError, Kafka, attached_kafka, check
 
@@ -34,13 +36,16 @@ __all__ = [
     "Input",
     "Kafka",
     "Kind",
+    "NeverStruckError",
     "Output",
     "Pipeline",
+    "Proxy",
     "SavedRun",
     "SavedRunError",
     "Semantic",
     "Stage",
     "Verdict",
+    "assert_delivered",
     "attached_kafka",
     "check",
     "failpoint",
@@ -55,13 +60,16 @@ _WHERE = {
     "Input": "harness.pipelines",
     "Kafka": "lostack.checking",
     "Kind": "harness.judge.verdict",
+    "NeverStruckError": "harness.proxy.proxy",
     "Output": "harness.pipelines",
     "Pipeline": "harness.pipelines",
+    "Proxy": "harness.proxy.proxy",
     "SavedRun": "harness.saved",
     "SavedRunError": "harness.saved",
     "Semantic": "harness.model.semantics",
     "Stage": "harness.pipelines",
     "Verdict": "harness.judge.verdict",
+    "assert_delivered": "harness.proxy.delivered",
     "attached_kafka": "lostack.checking",
     "check": "lostack.checking",
     "failpoint": "harness.failpoint",

@@ -57,6 +57,10 @@ _DEMO = (
     "Exit codes: 0 a record was lost by the wrong consumer, and none by the right one; 1 it was "
     f"not so; {_LACKING}; 4 a run proved nothing; {_ELSE}"
 )
+_PROXY = (
+    "Exit codes: 0 every fault struck; 1 one never did, or something could not be read; "
+    f"{_LACKING}; {_ELSE}"
+)
 
 
 class Command(NamedTuple):
@@ -75,6 +79,7 @@ COMMANDS = {
     "sweep": Command("sweep", "sweep", _FAULTS),
     "soak": Command("soak", "soak", _FAULTS),
     "export": Command("sweep", "export"),
+    "proxy": Command("proxy", "proxy", _PROXY),
     "fetch": Command("machine", "fetch"),
     "list": Command("listing", "list_cells"),
     "points": Command("points", "points"),

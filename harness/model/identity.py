@@ -84,7 +84,9 @@ class Identity:
     """
 
     def __post_init__(self) -> None:
-        if self.where not in (ANYWHERE, WHOLE, "value", "key") and not self.where.startswith(HEADER):
+        if self.where not in (ANYWHERE, WHOLE, "value", "key") and not self.where.startswith(
+            HEADER
+        ):
             raise IdentityError(
                 f"an id cannot be in {self.where!r}: it is in anywhere, value, key or header:NAME"
             )
@@ -229,9 +231,7 @@ def _shortened(text: str) -> str:
         fields = None
     if not isinstance(fields, dict):
         return f"{text[:MOST_FIELD]}… sha256 {digest}"
-    short = {
-        name: each for name, each in fields.items() if len(json.dumps(each)) <= MOST_FIELD
-    }
+    short = {name: each for name, each in fields.items() if len(json.dumps(each)) <= MOST_FIELD}
     return json.dumps({**short, "sha256": digest}, ensure_ascii=False)
 
 

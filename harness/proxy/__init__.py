@@ -1,1 +1,1 @@
-"""The wire for everybody's tests: in front of a Kafka that runs already, from Python or over HTTP."""
+"""The wire for everybody's tests, in front of a running Kafka: from Python or over HTTP."""

@@ -85,7 +85,9 @@ def ways(events: Iterable[Event], topic: str | None = None) -> list[Way]:
                     way.steps.append(f"{when}: sent to {where}")
                 else:
                     way.dropped += 1
-                    way.steps.append(f"{when}: sent to {where}, and kept from the broker by a fault")
+                    way.steps.append(
+                        f"{when}: sent to {where}, and kept from the broker by a fault"
+                    )
             case kinds.ProduceAnswer():
                 way = found.setdefault(event.record, Way(event.record))
                 way.acknowledged += bool(event.error == 0 and event.reached)

@@ -157,9 +157,7 @@ class Lane:
         try:
             if not (servers := names.servers(frame, whole)):
                 return True
-            new = names.renamed(
-                frame, whole, await self._hub.follow(self._conn.route, servers)
-            )
+            new = names.renamed(frame, whole, await self._hub.follow(self._conn.route, servers))
         except (UnableError, WireError) as error:
             frame.because = str(error)
             return True
@@ -168,9 +166,9 @@ class Lane:
         return True
 
     async def _frame(self, frame: Frame) -> bool:
-        if self._names is not None and self._names.may_name(frame):
-            if not await self._rename(self._names, frame):
-                return False
+        names = self._names
+        if names is not None and names.may_name(frame) and not await self._rename(names, frame):
+            return False
         carried = self._conn.carry(self._direction, frame)
         if frame.because is not None and carried.cell is not None:
             carried.cell.blind(carried, frame.because)

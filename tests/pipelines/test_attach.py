@@ -297,9 +297,7 @@ def test_a_topic_that_is_there_already_is_not_touched(broker: str, tmp_path: Pat
 @pytest.mark.rest
 @pytest.mark.timeout(400)
 @pytest.mark.parametrize("broker", [1], indirect=True)
-def test_a_program_that_knows_the_brokers_own_address_is_found(
-    broker: str, tmp_path: Path
-) -> None:
+def test_a_program_that_knows_the_brokers_own_address_is_found(broker: str, tmp_path: Path) -> None:
     """What it does there passes nobody: nothing is proved."""
     folder = tmp_path / "mine"
     shutil.copytree(EXAMPLES / "orders", folder)

@@ -19,6 +19,15 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 SIGNATURES: Final = {
+    "Proxy": (
+        "(upstream: 'str', *, located: 'Mapping[str, str] | None' = None, port: 'int' = 0, "
+        "history: 'Path | str | None' = None) -> 'None'"
+    ),
+    "assert_delivered": (
+        "(sent: 'Iterable[Any]', rows: 'Iterable[Any]', *, at_least: 'str | None' = None, "
+        "at_most: 'str | None' = None, exactly: 'str | None' = None, "
+        "proxy: 'Proxy | None' = None) -> 'None'"
+    ),
     "attached_kafka": (
         "(bootstrap: 'str', pipeline: 'Pipeline | Path | str', *, remote: 'bool' = False, "
         "listeners: 'bool' = False) -> 'Kafka'"
@@ -43,6 +52,7 @@ NAMES: Final = {
     "Input",
     "Kafka",
     "Kind",
+    "NeverStruckError",
     "Output",
     "Pipeline",
     "SavedRun",
@@ -57,8 +67,22 @@ FIXTURES: Final = {
     "lostack_delivery",
     "lostack_deliveries",
     "lostack_kafka",
+    "lostack_proxy",
 }
 MEMBERS: Final = {
+    "Proxy": {
+        "bootstrap",
+        "close",
+        "cut",
+        "delay",
+        "hold",
+        "late",
+        "lose",
+        "never",
+        "records",
+        "refuse",
+        "verify",
+    },
     "CellResult": {"directory", "ended", "judgement", "plan", "seconds", "verdict"},
     "SavedRun": {"directory", "info", "missing", "results", "whole"},
     "Verdict": {"effect", "fired", "green", "kind", "label", "reason"},

@@ -35,9 +35,7 @@ class Cluster:
         self.folder = folder
         self.version = 12
         self.brokers = {number: ScriptedBroker(self.answer) for number in (1, 2)}
-        self.named = {
-            number: ("127.0.0.1", broker.port) for number, broker in self.brokers.items()
-        }
+        self.named = {number: ("127.0.0.1", broker.port) for number, broker in self.brokers.items()}
         self.route = f"follows-{next(NUMBERS)}"
         route = Route(
             self.route,
@@ -158,9 +156,7 @@ def test_an_address_that_leads_nowhere_from_here_is_given_another(
 ) -> None:
     """As of a broker in a container, which others reach by its published port."""
     with ScriptedBroker() as published:
-        cluster = Cluster(
-            wire, tmp_path, **{"kafka.example:9092": f"127.0.0.1:{published.port}"}
-        )
+        cluster = Cluster(wire, tmp_path, **{"kafka.example:9092": f"127.0.0.1:{published.port}"})
         cluster.named[2] = ("kafka.example", 9092)
         with Client(cluster.ports()[2]) as client:
             client.ask(request(Api.HEARTBEAT, 9, "any"))

@@ -7,6 +7,7 @@ byte for byte, also tagged fields that nobody here knows.
 
 from __future__ import annotations
 
+import functools
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from harness.protocols.kafka.frames import LENGTH_BYTES, MIN_RESPONSE_BYTES, varint
@@ -30,6 +31,8 @@ address."""
 DESCRIBE_CLUSTER: Final = step_of(60)
 _CONTROLLERS: Final = 2
 _UUID: Final = 16
+MORE: Final = 0x80
+"""In a byte of a varint: there is another one."""
 _NODE_ENDPOINTS: Final = 0
 """The tag under which Produce and Fetch name leaders (KIP-951)."""
 _NOBODY: Final = -1
@@ -127,8 +130,12 @@ class _Walk:
     def _length(self, *, wide: bool) -> int:
         """Return the length of an array, text or bytes; of null it is 0."""
         if self._flexible:
-            count, self.at = varint(self._data, self.at)
-            return max(count - 1, 0)
+            count = self._data[self.at]
+            if count < MORE:  # nearly always
+                self.at += 1
+            else:
+                count, self.at = varint(self._data, self.at)
+            return count - 1 if count else 0
         width = 4 if wide else 2
         count = self._number(width)
         return max(count, 0)
@@ -156,13 +163,14 @@ class _Walk:
         if node in self._own:
             host, port = self._own[node]
             name = host.encode()
-            size_of = (
-                _uvarint(len(name) + 1) if self._flexible else len(name).to_bytes(2, "big")
-            )
+            size_of = _uvarint(len(name) + 1) if self._flexible else len(name).to_bytes(2, "big")
             self._put(begin, size_of + name + port.to_bytes(4, "big"))
 
     def tags(self, nodes: int = -1) -> None:
         """Walk over tagged fields. ``nodes``: the one that has brokers."""
+        if not self._data[self.at]:  # nearly always
+            self.at += 1
+            return
         count, self.at = varint(self._data, self.at)
         for _ in range(count):
             tag, self.at = varint(self._data, self.at)
@@ -172,7 +180,7 @@ class _Walk:
             self._check()
             if tag == nodes:
                 inner = _Walk(self._data[inside : self.at], flexible=True, own=self._own)
-                for _ in range(inner._length(wide=True)):  # noqa: SLF001 - of the same class
+                for _ in range(inner._length(wide=True)):
                     inner.struct((NODE, TEXT))
                 self.found |= inner.found
                 new = inner.result()
@@ -196,30 +204,44 @@ def _uvarint(value: int) -> bytes:
     return bytes((*out, value))
 
 
+@functools.cache
+def _layout(step: str, version: int) -> tuple[bool, Fields, int]:
+    """Return whether an answer is flexible, its fields, and the tagged field that has brokers.
+
+    Raises:
+        UnableError: the version is not known.
+    """
+    first, last, flexible_since, _ = _KNOWN[step]
+    if not first <= version <= last:
+        raise _unable(step, version, f"only versions {first} to {last} are known")
+    nodes = _NODE_ENDPOINTS if step in (Api.PRODUCE, Api.FETCH) else -1
+    return version >= flexible_since, _fields(step, version), nodes
+
+
+def _unable(step: str, version: int, because: str) -> UnableError:
+    what = "the brokers that its answer may name are not found, because"
+    return UnableError(f"{step} version {version}: {what} {because}")
+
+
 def _walk(step: str, version: int, frame: Data, own: Mapping[int, Address]) -> _Walk:
     """Walk over a whole answer, its length included.
 
     Raises:
         UnableError: the addresses in it cannot be found; one line.
     """
-    first, last, flexible_since, _ = _KNOWN[step]
-    what = f"{step} version {version}: the brokers that its answer may name are not found"
-    if not first <= version <= last:
-        raise UnableError(f"{what}, because only versions {first} to {last} are known")
-    flexible = version >= flexible_since
+    flexible, fields, nodes = _layout(step, version)
     walk = _Walk(frame, flexible=flexible, own=own)
     try:
         walk.at = LENGTH_BYTES + MIN_RESPONSE_BYTES
         if flexible:
             walk.tags()
-        nodes = _NODE_ENDPOINTS if step in (Api.PRODUCE, Api.FETCH) else -1
-        walk.struct(_fields(step, version), nodes)
+        walk.struct(fields, nodes)
     except (IndexError, UnicodeDecodeError) as error:
-        raise UnableError(f"{what}, because it is not laid out as such an answer is") from error
+        raise _unable(step, version, "it is not laid out as such an answer is") from error
     except UnableError as error:
         raise UnableError(f"{step} version {version}: {error}") from error
     if walk.at != len(frame):
-        raise UnableError(f"{what}, because {len(frame) - walk.at} bytes are left over")
+        raise _unable(step, version, f"{len(frame) - walk.at} bytes are left over")
     return walk
 
 

@@ -293,9 +293,7 @@ class Attachment:
                 brokers = admin.describe_cluster()["brokers"]
                 if self.prepared:
                     return Entrances(
-                        tuple(
-                            each for broker in brokers for each in self._of(admin, broker, roles)
-                        )
+                        tuple(each for broker in brokers for each in self._of(admin, broker, roles))
                     )
                 return self._led(brokers, roles)
             finally:
@@ -458,8 +456,7 @@ class AttachedBrokers:
         return topic
 
     def _routes(self, *roles: str) -> tuple[Route, ...]:
-        """Return the wire's routes, each from where the wire listens to the broker's own listener.
-        """
+        """Return the wire's routes, each from a port of the wire to the broker's own listener."""
         listeners = self._entrances.listeners
         several = len({each.node for each in listeners}) > 1
         return tuple(

@@ -1,5 +1,6 @@
 """Find the servers that the stages speak to past the wire. In the dry run: nothing that is said
-there can be tried. In every cell: whoever speaks to an attached broker past the wire proves nothing.
+there can be tried. In every cell: if one speaks to an attached broker past the wire, nothing is
+proved.
 """
 
 from __future__ import annotations

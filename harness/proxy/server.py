@@ -1,0 +1,217 @@
+"""The proxy over HTTP, for tests in any language: JSON, on loopback, for whoever knows a secret."""
+
+from __future__ import annotations
+
+import contextlib
+import hmac
+import json
+import threading
+from http import HTTPStatus
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import parse_qs, urlsplit
+
+from harness.model.failures import EnvironmentFailure, UsageError
+from harness.proxy.proxy import Fault, NeverStruckError, NotReadError, Proxy
+from harness.wire.messages import LOOPBACK, WireError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+MOST_BYTES: Final = 1 << 20
+"""Of a request."""
+MOST_WAIT_S: Final = 600.0
+SILENT_S: Final = 60.0
+"""After that many seconds without a byte a client is given up."""
+FIRST: Final = "1"
+_STATUS: Final = {
+    UsageError: HTTPStatus.BAD_REQUEST,
+    NeverStruckError: HTTPStatus.CONFLICT,
+    NotReadError: HTTPStatus.CONFLICT,
+    WireError: HTTPStatus.CONFLICT,
+    EnvironmentFailure: HTTPStatus.SERVICE_UNAVAILABLE,
+}
+
+
+class _NotThereError(Exception):
+    """There is nothing at this address; one line."""
+
+
+class Proxies:
+    """All routes: each is a proxy of its own. Faults are numbered over all of them."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self.routes: dict[str, Proxy] = {}
+
+    def add(
+        self, upstream: str, located: Mapping[str, str] | None = None, port: int = 0
+    ) -> dict[str, Any]:
+        """Add a route, and return what a client must know of it."""
+        made = Proxy(upstream, located=located, port=port)
+        with self._lock:
+            name = str(len(self.routes) + 1)
+            self.routes[name] = made
+        return {"route": name, "bootstrap": made.bootstrap, "upstream": upstream}
+
+    def route(self, name: str) -> Proxy:
+        """Return one.
+
+        Raises:
+            UsageError: there is no such route.
+        """
+        if name not in self.routes:
+            raise UsageError(f"there is no route {name!r}: there are {', '.join(self.routes)}")
+        return self.routes[name]
+
+    def fault(self, name: str) -> Fault:
+        """Return a fault by ``ROUTE.ID``."""
+        route, _, number = name.partition(".")
+        with contextlib.suppress(KeyError):
+            return self.routes[route].faults[number]
+        raise _NotThereError(f"there is no fault {name}")
+
+    def verify(self) -> None:
+        """Fail if a fault has not struck, or if something could not be read."""
+        for proxy in tuple(self.routes.values()):
+            proxy.verify()
+
+    def close(self) -> None:
+        """End all."""
+        for proxy in self.routes.values():
+            proxy.close()
+
+    # -- what a request asks -----------------------------------------------------------------------
+
+    def do(self, method: str, words: list[str], query: Mapping[str, str], body: Any) -> Any:
+        """Carry out a request, and return the answer as plain values."""
+        if not isinstance(body, dict):
+            raise UsageError("the body must be a JSON object")
+        try:
+            match method, words:
+                case "POST", ["routes"]:
+                    return self.add(body.pop("upstream", ""), body.pop("map", None), **body)
+                case "POST", ["verify"]:
+                    self.verify()
+                    return {"verified": True}
+                case "GET", ["records"]:
+                    proxy = self.route(query.get("route", FIRST))
+                    return [way.told() for way in proxy.records(query.get("topic"))]
+                case _, ["faults", *rest]:
+                    return self._faults(method, rest, query, body)
+        except TypeError as error:
+            raise UsageError(f"{' '.join((method, *words))}: {error}") from error
+        raise _nothing(method, words)
+
+    def _faults(
+        self, method: str, words: list[str], query: Mapping[str, str], body: dict[str, Any]
+    ) -> Any:
+        match method, words:
+            case "POST", []:
+                return self._arm(**body)
+            case "GET", []:
+                return self._all()
+            case "GET", [name] if "wait" in query:
+                self.fault(name).wait(min(_seconds(query["wait"]), MOST_WAIT_S))
+            case "GET", [name]:
+                pass
+            case "POST", [name, "release" | "discard" | "deliver" as how]:
+                getattr(self.fault(name), how)()
+            case "DELETE", [name]:
+                self.fault(name).end()
+                self.fault(name).check()
+            case _:
+                raise _nothing(method, ["faults", *words])
+        return _told(name, self.fault(name))
+
+    def _all(self) -> list[dict[str, Any]]:
+        return [
+            _told(f"{route}.{name}", fault)
+            for route, proxy in tuple(self.routes.items())
+            for name, fault in tuple(proxy.faults.items())
+        ]
+
+    def _arm(self, route: str = FIRST, do: str = "", api: str = "", **more: Any) -> Any:
+        fault = self.route(route).fault(do, api, **more)
+        return _told(f"{route}.{fault.id}", fault)
+
+
+def _nothing(method: str, words: list[str]) -> _NotThereError:
+    return _NotThereError(f"there is no {method} /{'/'.join(words)}")
+
+
+def _told(name: str, fault: Fault) -> dict[str, Any]:
+    counts = fault.counts
+    return {
+        "id": name,
+        "fault": str(fault),
+        "seen": counts.seen,
+        "matched": counts.matched,
+        "fired": counts.fired,
+    }
+
+
+def _seconds(text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        raise UsageError(f"wait={text}: a number of seconds is asked for") from None
+
+
+def serve(proxies: Proxies, secret: str, port: int = 0) -> ThreadingHTTPServer:
+    """Return a server that listens, and does not serve yet.
+
+    Raises:
+        EnvironmentFailure: the port is taken.
+    """
+
+    class Handler(BaseHTTPRequestHandler):
+        """One request. Nothing of it is logged."""
+
+        protocol_version = "HTTP/1.1"
+        timeout = SILENT_S
+
+        def log_message(self, *_: object) -> None:
+            """Log nothing: lines would stand among those of tests."""
+
+        def _any(self) -> None:
+            status, answer = self._answer()
+            data = json.dumps(answer).encode() + b"\n"
+            self.send_response(status)
+            self.send_header("Content-Type", "application/json")
+            self.send_header("Content-Length", str(len(data)))
+            self.end_headers()
+            self.wfile.write(data)
+
+        def _answer(self) -> tuple[HTTPStatus, Any]:
+            told = self.headers.get("Authorization", "").encode()
+            size = self.headers.get("Content-Length") or "0"
+            if not size.isdigit() or int(size) > MOST_BYTES:
+                self.close_connection = True
+                return HTTPStatus.REQUEST_ENTITY_TOO_LARGE, {"error": f"at most {MOST_BYTES} bytes"}
+            data = self.rfile.read(int(size))
+            if not hmac.compare_digest(told, f"Bearer {secret}".encode()):
+                said = "send the header Authorization: Bearer SECRET"
+                return HTTPStatus.UNAUTHORIZED, {"error": said}
+            asked = urlsplit(self.path)
+            query = {name: values[-1] for name, values in parse_qs(asked.query).items()}
+            words = [word for word in asked.path.split("/") if word]
+            try:
+                body = json.loads(data) if data else {}
+                answer = proxies.do(self.command, words, query, body)
+            except _NotThereError as error:
+                return HTTPStatus.NOT_FOUND, {"error": str(error)}
+            except ValueError as error:
+                return HTTPStatus.BAD_REQUEST, {"error": f"the body is no JSON: {error}"}
+            except tuple(_STATUS) as error:
+                status = next(code for kind, code in _STATUS.items() if isinstance(error, kind))
+                return status, {"error": str(error)}
+            made = self.command == "POST" and len(words) == 1 and words[0] in ("routes", "faults")
+            return HTTPStatus.CREATED if made else HTTPStatus.OK, answer
+
+        do_GET = do_POST = do_DELETE = _any  # noqa: N815 - names of the standard library
+
+    try:
+        return ThreadingHTTPServer((LOOPBACK, port), Handler)
+    except OSError as error:
+        raise EnvironmentFailure(f"cannot listen on port {port}: {error.strerror}") from error

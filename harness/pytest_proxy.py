@@ -1,0 +1,30 @@
+"""The proxy in a project's own tests: a fixture that makes proxies, and fails if a fault has not
+struck.
+"""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from harness.proxy.proxy import Proxy
+
+
+@pytest.fixture
+def lostack_proxy() -> Iterator[Callable[..., Proxy]]:
+    """Return a function that makes a proxy in front of a running Kafka (``HOST:PORT``). Behind the
+    test it ends, and fails if a fault has not struck.
+    """
+    from harness.proxy.proxy import Proxy  # noqa: PLC0415 - only for those who use it
+
+    with ExitStack() as ends:
+
+        def make(upstream: str, **more: Any) -> Proxy:
+            return ends.enter_context(Proxy(upstream, **more))
+
+        yield make

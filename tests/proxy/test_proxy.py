@@ -1,0 +1,233 @@
+"""The proxy from Python, in front of a scripted broker."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import pytest
+
+from harness.model.failures import UsageError
+from harness.protocols.kafka.steps import ERRORS, Api
+from harness.proxy.delivered import assert_delivered
+from harness.proxy.proxy import NeverStruckError, NotReadError, Proxy
+from tests.wire import kafka_frames as kf
+from tests.wire.broker import Client, ScriptedBroker, corr_of, request, response
+from tests.wire.test_answers import told
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+CLIENT = "shop-1"
+
+
+def answer(frame: bytes) -> bytes:
+    """Answer as a broker that stores everything."""
+    api = int.from_bytes(frame[4:6], "big")
+    if api == Api.PRODUCE.number:
+        return kf.produce_answer(corr_of(frame))
+    return response(corr_of(frame), b"answer")
+
+
+@pytest.fixture
+def broker() -> Iterator[ScriptedBroker]:
+    """One that stores everything."""
+    with ScriptedBroker(answer) as made:
+        yield made
+
+
+def upstream(broker: ScriptedBroker) -> str:
+    """Return its address."""
+    return f"127.0.0.1:{broker.port}"
+
+
+def connect(proxy: Proxy) -> Client:
+    """Connect as a program does."""
+    return Client(int(proxy.bootstrap.rpartition(":")[2]))
+
+
+def order(number: int, corr: int = 1) -> bytes:
+    """Return a request with an order."""
+    value = json.dumps({"order": number, "item": {"name": "tea"}}).encode()
+    return kf.produce(corr, CLIENT, kf.batch([value]))
+
+
+def test_the_answer_for_one_record_is_lost(broker: ScriptedBroker) -> None:
+    """And for no other one; the broker has got it."""
+    with (
+        Proxy(upstream(broker)) as proxy,
+        proxy.lose("Produce", answer=True, record={"order": 17, "item.name": "tea"}) as fault,
+    ):
+        with connect(proxy) as client:
+            client.ask(order(16))
+            client.send(order(17, 2))
+            assert client.ended()
+        assert (fault.counts.seen, fault.counts.matched, fault.fired) == (2, 1, 1)
+        assert broker.corrs() == [1, 2]
+        [first, second] = proxy.records()
+    assert (first.sent, first.acknowledged, second.sent, second.acknowledged) == (1, 1, 1, 0)
+    assert second.is_of({"order": 17})
+    assert second.is_of(17)
+    assert "the answer was lost" in second.steps[-1]
+
+
+@pytest.mark.parametrize(
+    "named",
+    [
+        {"record": {"order": 18}},
+        {"record": "coffee"},
+        {"key": "another"},
+        {"header": {"trace": "1"}},
+        {"topic": "another"},
+        {"client": "shop-2"},
+        {"nth": 2},
+    ],
+    ids=str,
+)
+def test_a_fault_that_never_strikes_fails(broker: ScriptedBroker, named: dict[str, object]) -> None:
+    """With what was seen, at the end of its block, and of the proxy."""
+    with Proxy(upstream(broker)) as proxy:
+        fault = proxy.lose("Produce", **named)
+        with connect(proxy) as client:
+            client.ask(order(17))
+        with pytest.raises(NeverStruckError, match="fault f1 never struck: lose Produce request"):
+            proxy.verify()
+        with pytest.raises(NeverStruckError), fault:
+            pass
+        del proxy.faults[fault.id]
+
+
+@pytest.mark.parametrize(
+    "named",
+    [
+        {"record": {"order": 17}},
+        {"record": "tea"},
+        {"key": "key"},
+        {"topic": kf.TOPIC},
+        {"client": CLIENT},
+        {},
+    ],
+    ids=str,
+)
+def test_what_is_named_is_met(broker: ScriptedBroker, named: dict[str, object]) -> None:
+    """The request never arrives."""
+    with Proxy(upstream(broker)) as proxy, proxy.lose("Produce", **named):
+        with connect(proxy) as client:
+            client.send(order(17))
+            assert client.ended()
+        assert broker.corrs() == []
+        [seen] = proxy.records()
+    assert (seen.sent, seen.dropped) == (0, 1)
+
+
+def test_a_request_is_refused_as_a_broker_would(broker: ScriptedBroker) -> None:
+    """By an error that it may give, and by no other."""
+    with Proxy(upstream(broker)) as proxy:
+        with pytest.raises(UsageError, match="a Produce is never refused by MEMBER_ID_REQUIRED"):
+            proxy.refuse("Produce", "MEMBER_ID_REQUIRED")
+        with proxy.refuse("Produce", "NOT_ENOUGH_REPLICAS"), connect(proxy) as client:
+            assert told(client.ask(order(1))) == [ERRORS["NOT_ENOUGH_REPLICAS"]]
+    assert broker.corrs() == []
+
+
+def test_a_request_is_held_until_it_is_released(broker: ScriptedBroker) -> None:
+    """A test can do something in between."""
+    with Proxy(upstream(broker)) as proxy, connect(proxy) as client:
+        with proxy.hold("Produce") as fault:
+            client.send(order(1))
+            fault.wait()
+            assert broker.corrs() == []
+            fault.release()
+            client.read()
+        with proxy.hold("Produce", answer=True):
+            client.send(order(2, 2))
+            broker.wait_corrs(1, 2)
+            proxy.faults["f2"].wait()
+        assert client.read()[4:8] == (2).to_bytes(4, "big")
+
+
+def test_a_late_request_arrives_behind_the_one_that_took_its_place(
+    broker: ScriptedBroker,
+) -> None:
+    """Its connection ended, so the client tried again."""
+    with Proxy(upstream(broker)) as proxy, proxy.late("Produce") as fault:
+        with connect(proxy) as client:
+            client.send(order(1))
+            assert client.ended()
+        with connect(proxy) as client:
+            client.ask(order(1, 2))
+        assert broker.corrs() == [2]
+        fault.deliver()
+        assert sorted(broker.corrs()) == [1, 2]
+
+
+def test_nothing_is_answered_any_more(broker: ScriptedBroker) -> None:
+    """The connection stays open."""
+    with Proxy(upstream(broker)) as proxy, proxy.never("Produce", answer=True):
+        with connect(proxy) as client:
+            client.send(order(1), request(Api.HEARTBEAT, 2, CLIENT))
+            assert client.silent()
+        assert broker.corrs() == [1, 2]
+
+
+def test_what_cannot_be_read_fails(broker: ScriptedBroker) -> None:
+    """It was no Kafka that was spoken."""
+    proxy = Proxy(upstream(broker))
+    with connect(proxy) as client:
+        client.send(b"GET / HTTP/1.1\r\n\r\n")
+        client.silent()
+    with pytest.raises(NotReadError, match="could not read all that passed"), proxy:
+        pass
+
+
+@pytest.mark.parametrize(
+    ("do", "more", "said"),
+    [
+        ("break", {}, "there is no fault 'break': there are lose"),
+        ("lose", {"api": "Commit"}, "there is no API 'Commit': there are Produce"),
+        ("lose", {"seconds": 1}, "seconds belongs to delay"),
+        ("delay", {}, "seconds belongs to delay"),
+        ("refuse", {}, "error belongs to refuse"),
+        ("late", {"answer": True}, "only a request can be late"),
+        ("lose", {"nth": 0}, "occurrence counts from 1"),
+        ("lose", {"topic": 7}, "topic is no 7"),
+        ("lose", {"colour": "red"}, "colour"),
+        ("lose", {"api": "Heartbeat", "record": "x"}, "cannot be selected by record"),
+    ],
+)
+def test_a_mistake_is_told_in_one_line(
+    broker: ScriptedBroker, do: str, more: dict[str, object], said: str
+) -> None:
+    """Before anything passes."""
+    with Proxy(upstream(broker)) as proxy:
+        with pytest.raises(UsageError, match=said) as error:
+            proxy.fault(do, str(more.pop("api", "Produce")), **more)
+        assert "\n" not in str(error.value)
+        assert proxy.faults == {}
+
+
+def test_an_address_that_is_none_is_told() -> None:
+    """Before a wire is started."""
+    with pytest.raises(UsageError, match="'9092' is not HOST:PORT"):
+        Proxy("9092")
+
+
+def test_what_arrived_is_compared_with_what_was_sent(broker: ScriptedBroker) -> None:
+    """A lost record has its way in the message."""
+    assert_delivered([1, 2], [2, 1, 1], at_least="once")
+    assert_delivered(["a", "b"], ["b"], at_most="once")
+    with pytest.raises(AssertionError, match=r"1 duplicated: 1"):
+        assert_delivered([1], [1, 1], exactly="once")
+    with pytest.raises(AssertionError, match=r"1 never sent: 3"):
+        assert_delivered([1], [1, 3], at_least="once")
+    with pytest.raises(UsageError, match="say one of at_least"):
+        assert_delivered([1], [1])
+    with Proxy(upstream(broker)) as proxy:
+        with proxy.lose("Produce"), connect(proxy) as client:
+            client.send(order(17))
+            assert client.ended()
+        with pytest.raises(AssertionError) as error:
+            assert_delivered([{"order": 17}, 18], [], at_least="once", proxy=proxy)
+    assert "2 lost" in str(error.value)
+    assert "and kept from the broker by a fault" in str(error.value)
+    assert "18: the proxy has seen no such record" in str(error.value)

@@ -1,0 +1,174 @@
+"""The proxy over HTTP, in front of a scripted broker."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import urllib.error
+import urllib.request
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from harness.cli import main
+from harness.proxy.server import Proxies, serve
+from tests.proxy.test_proxy import answer, order, upstream
+from tests.wire.broker import WITHIN_S, Client, ScriptedBroker
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+SECRET = "a-secret-of-these-tests"  # noqa: S105 - of nothing else
+
+
+class Api:
+    """A client of the API."""
+
+    def __init__(self, at: str) -> None:
+        self.at = at
+
+    def ask(self, method: str, path: str, body: Any = None, secret: str = SECRET) -> Any:
+        """Return the status and what was said."""
+        data = body if body is None or isinstance(body, bytes) else json.dumps(body).encode()
+        asked = urllib.request.Request(  # noqa: S310 - it is on loopback
+            self.at + path, data, {"Authorization": f"Bearer {secret}"}, method=method
+        )
+        try:
+            with urllib.request.urlopen(asked, timeout=WITHIN_S) as said:  # noqa: S310
+                return said.status, json.load(said)
+        except urllib.error.HTTPError as error:
+            return error.code, json.load(error)
+
+
+@pytest.fixture
+def broker() -> Iterator[ScriptedBroker]:
+    """One that stores everything."""
+    with ScriptedBroker(answer) as made:
+        yield made
+
+
+@pytest.fixture
+def api() -> Iterator[Api]:
+    """A server without a route."""
+    proxies = Proxies()
+    server = serve(proxies, SECRET)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    yield Api(f"http://127.0.0.1:{server.server_address[1]}")
+    server.shutdown()
+    server.server_close()
+    proxies.close()
+
+
+def connect(bootstrap: str) -> Client:
+    """Connect as a program does."""
+    return Client(int(bootstrap.rpartition(":")[2]))
+
+
+def test_a_fault_is_armed_met_and_verified(api: Api, broker: ScriptedBroker) -> None:
+    """From the route to the end."""
+    status, route = api.ask("POST", "/routes", {"upstream": upstream(broker)})
+    assert (status, route["route"]) == (201, "1")
+    asked = {"do": "lose", "api": "Produce", "answer": True, "record": {"order": 17}}
+    status, fault = api.ask("POST", "/faults", asked)
+    assert (status, fault["id"], fault["fired"]) == (201, "1.f1", 0)
+    status, said = api.ask("POST", "/verify")
+    assert status == 409
+    assert "fault f1 never struck" in said["error"]
+    assert api.ask("GET", "/faults/1.f1?wait=0.01")[0] == 409
+    with connect(route["bootstrap"]) as client:
+        client.send(order(17))
+        assert client.ended()
+    assert api.ask("GET", "/faults/1.f1?wait=5")[1]["fired"] == 1
+    assert api.ask("POST", "/verify") == (200, {"verified": True})
+    [record] = api.ask("GET", "/records")[1]
+    assert (record["sent"], record["acknowledged"]) == (1, 0)
+    assert api.ask("GET", "/faults")[1][0]["matched"] == 1
+    assert api.ask("DELETE", "/faults/1.f1")[0] == 200
+
+
+def test_a_held_request_is_released(api: Api, broker: ScriptedBroker) -> None:
+    """By its fault."""
+    route = api.ask("POST", "/routes", {"upstream": upstream(broker)})[1]
+    api.ask("POST", "/faults", {"do": "hold", "api": "Produce"})
+    assert api.ask("POST", "/faults/1.f1/release")[0] == 400
+    with connect(route["bootstrap"]) as client:
+        client.send(order(17))
+        assert api.ask("GET", "/faults/1.f1?wait=5")[0] == 200
+        assert api.ask("POST", "/faults/1.f1/release")[0] == 200
+        client.read()
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "body", "status", "said"),
+    [
+        ("POST", "/faults", {"do": "break", "api": "Produce"}, 400, "there is no fault 'break'"),
+        ("POST", "/faults", {"do": "lose", "api": "Produce", "x": 1}, 400, "x"),
+        ("POST", "/faults", [], 400, "must be a JSON object"),
+        ("POST", "/faults", b"{", 400, "is no JSON"),
+        ("POST", "/faults", {"do": "lose", "api": "Produce", "route": "9"}, 400, "no route '9'"),
+        ("GET", "/faults/1.f9", None, 404, "there is no fault 1.f9"),
+        ("GET", "/faults/nothing", None, 404, "there is no fault nothing"),
+        ("DELETE", "/routes", None, 404, "there is no DELETE /routes"),
+        ("POST", "/routes", {"upstream": "here"}, 400, "is not HOST:PORT"),
+    ],
+)
+def test_a_mistake_is_told(
+    api: Api, broker: ScriptedBroker, *, method: str, path: str, body: Any, status: int, said: str
+) -> None:
+    """In one line, and the server goes on."""
+    api.ask("POST", "/routes", {"upstream": upstream(broker)})
+    code, answered = api.ask(method, path, body)
+    assert code == status
+    assert said in answered["error"]
+    assert api.ask("GET", "/faults")[0] == 200
+
+
+def test_nothing_is_done_without_the_secret(api: Api) -> None:
+    """Whatever is asked."""
+    status, _ = api.ask("GET", "/faults", secret="another")  # noqa: S106 - a wrong one
+    assert status == 401
+    assert api.ask("POST", "/routes", {"upstream": "127.0.0.1:1"}, secret="")[0] == 401
+    assert api.ask("GET", "/faults")[1] == []
+
+
+@pytest.mark.parametrize("struck", [True, False])
+def test_the_command_stands_until_it_is_told_to_end(
+    broker: ScriptedBroker, *, struck: bool
+) -> None:
+    """Its exit code says whether every fault has struck."""
+    command = [sys.executable, "-m", "harness.cli", "proxy", "--upstream", upstream(broker)]
+    running = subprocess.Popen(
+        command,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "LOSTACK_PROXY_SECRET": SECRET},
+    )
+    assert running.stdout is not None
+    said = json.loads(running.stdout.readline())
+    api = Api(said["api"])
+    assert api.ask("POST", "/faults", {"do": "lose", "api": "Produce"})[0] == 201
+    if struck:
+        with connect(said["bootstrap"]) as client:
+            client.send(order(17))
+            assert client.ended()
+    running.send_signal(signal.SIGTERM)
+    _, error = running.communicate(timeout=4 * WITHIN_S)
+    assert running.returncode == (0 if struck else 1), error
+    assert ("never struck" in error) is not struck
+
+
+def test_a_secret_is_asked_for(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """And an address that can be one."""
+    monkeypatch.delenv("LOSTACK_PROXY_SECRET", raising=False)
+    assert main(["proxy", "--upstream", "127.0.0.1:1"]) == 2
+    assert "set the variable LOSTACK_PROXY_SECRET" in capsys.readouterr().err
+    monkeypatch.setenv("LOSTACK_PROXY_SECRET", SECRET)
+    assert main(["proxy", "--upstream", "127.0.0.1:1", "--map", "kafka:9092"]) == 2
+    assert "is not NAME:PORT=HOST:PORT" in capsys.readouterr().err
