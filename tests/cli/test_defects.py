@@ -43,6 +43,7 @@ PLANTS = {
     "sweep": ("--only plain", "harness.sweep.pipelines.swept"),
     "soak": ("plain --system memory", "harness.cli.soak.run_soak"),
     "export": ("finding.lostack.toml", "harness.sweep.exporting.export"),
+    "proxy": ("--upstream localhost:1 --map a:1=b:1", "harness.cli.proxy._pair"),
     "fetch": ("memory", "tests.cli.played.PlayedSystem.prepare"),
     "list": ("--system memory", "harness.registry.inapplicable"),
     "points": ("", "harness.matrix.points.table"),

@@ -69,6 +69,7 @@ ELSEWHERE = {
     "account",
     "audit",
     "run",
+    "proxy",
     "vendor",
 }
 """Commands that read no saved run, or need a real system: the test of the one way out
