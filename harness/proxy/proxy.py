@@ -20,11 +20,12 @@ from harness.wire.messages import LOOPBACK, Route, WireError
 from harness.wire.rules import How, RuleCounts
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
     from types import TracebackType
 
     from harness.model.history import Event
     from harness.proxy.ways import Way
+    from harness.wire.control import WireControl
     from harness.wire.rules import Rule
 
 CELL: Final = "proxy"
@@ -237,11 +238,11 @@ class Proxy:
             raise
 
     @property
-    def control(self) -> Any:
+    def control(self) -> WireControl:
         """The wire's control."""
         return self._wire.control
 
-    def finder(self, fault: str) -> Any:
+    def finder(self, fault: str) -> Callable[[], list[kinds.Rule]]:
         """Return a function that returns a fault's strikes so far."""
         return self._so_far.finder(
             kinds.Rule, lambda event: event.phase is RulePhase.HIT and event.rule == fault

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import hmac
 import json
+import sys
 import threading
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -158,6 +159,15 @@ def _seconds(text: str) -> float:
         raise UsageError(f"wait={text}: a number of seconds is asked for") from None
 
 
+class _Server(ThreadingHTTPServer):
+    """Says nothing of clients that leave before they are answered."""
+
+    def handle_error(self, request: object, client_address: object) -> None:
+        """Print a defect alone."""
+        if not isinstance(sys.exception(), OSError):
+            super().handle_error(request, client_address)  # type: ignore[arg-type]
+
+
 def serve(proxies: Proxies, secret: str, port: int = 0) -> ThreadingHTTPServer:
     """Return a server that listens, and does not serve yet.
 
@@ -212,6 +222,6 @@ def serve(proxies: Proxies, secret: str, port: int = 0) -> ThreadingHTTPServer:
         do_GET = do_POST = do_DELETE = _any  # noqa: N815 - names of the standard library
 
     try:
-        return ThreadingHTTPServer((LOOPBACK, port), Handler)
+        return _Server((LOOPBACK, port), Handler)
     except OSError as error:
         raise EnvironmentFailure(f"cannot listen on port {port}: {error.strerror}") from error

@@ -71,11 +71,12 @@ def by_librdkafka(bootstrap: str, topic: str, *, idempotent: bool) -> list[str]:
     consumer.subscribe([topic])
     rows: list[str] = []
     silent = 0
-    while silent < 8:
+    while silent < (8 if rows else 40):
         message = consumer.poll(1.0)
         if message is None or message.error():
-            silent += 1 if rows else 0.25
+            silent += 1
             continue
+        silent = 0
         rows.append(str(json.loads(message.value() or b"null")["order"]))
     consumer.close()
     return rows
