@@ -25,7 +25,19 @@ ACTIONS: Final = {
 _ONLY: Final = {"seconds": "delay", "error": "refuse", "applied": "refuse"}
 
 
-def rule_of(
+def rule_of(name: str, do: str, api: str, **more: Any) -> Rule:
+    """Return the rule of a fault; ``more`` is what :func:`_rule_of` takes.
+
+    Raises:
+        UsageError: there is no such fault; one line.
+    """
+    try:
+        return _rule_of(name, do, api, **more)
+    except (TypeError, ValueError) as error:
+        raise UsageError(f"{do}: {str(error).removeprefix('_rule_of() ')}") from error
+
+
+def _rule_of(
     name: str,
     do: str,
     api: str,

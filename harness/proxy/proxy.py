@@ -49,7 +49,7 @@ def host_and_port(text: str) -> tuple[str, int]:
     Raises:
         UsageError: it is none.
     """
-    host, _, port = text.rpartition(":")
+    host, _, port = str(text).rpartition(":")
     if not host or not port.isdigit():
         raise UsageError(f"{text!r} is not HOST:PORT")
     return host.strip("[]"), int(port)
@@ -257,10 +257,7 @@ class Proxy:
             UsageError: there is no such fault; one line.
         """
         name = f"f{len(self.faults) + 1}"
-        try:
-            rule = rule_of(name, do, api, **more)
-        except TypeError as error:
-            raise UsageError(f"{do}: {error}") from error
+        rule = rule_of(name, do, api, **more)
         made = self.faults[name] = Fault(self, name, do, rule)
         return made
 
