@@ -5,12 +5,12 @@ struck.
 from __future__ import annotations
 
 from contextlib import ExitStack
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Mapping
 
     from harness.proxy.proxy import Proxy
 
@@ -24,7 +24,7 @@ def lostack_proxy() -> Iterator[Callable[..., Proxy]]:
 
     with ExitStack() as ends:
 
-        def make(upstream: str, **more: Any) -> Proxy:
-            return ends.enter_context(Proxy(upstream, **more))
+        def make(upstream: str, *, located: Mapping[str, str] | None = None) -> Proxy:
+            return ends.enter_context(Proxy(upstream, located=located))
 
         yield make

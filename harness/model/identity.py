@@ -8,7 +8,7 @@ import functools
 import hashlib
 import json
 import re
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 from harness.model.failures import CellFailure
@@ -235,28 +235,37 @@ def _shortened(text: str) -> str:
     return json.dumps({**short, "sha256": digest}, ensure_ascii=False)
 
 
-def carries(wanted: Mapping[str, Any], record: str) -> bool:
-    r"""Say whether a whole record is the wanted one: by its ``key``, its ``headers``, fields of its
-    value (``json``: dotted path to value), or ``text`` in its value. All that is named must fit.
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    r"""Which whole record is meant: by its ``key``, its ``headers``, ``fields`` of its value (JSON;
+    dotted path to value), or ``text`` in its value. All that is named must fit.
 
     >>> made = whole(b"k", b'{"order": 17}')
-    >>> carries({"json": {"order": 17}, "key": "k"}, made), carries({"text": "18"}, made)
+    >>> Wanted("k", fields={"order": 17}).fits(made), Wanted(text="18").fits(made)
     (True, False)
     """
-    try:
-        found = json.loads(record)
-        key, headers, value = found["key"], found["headers"], found["value"]
-    except (ValueError, KeyError, TypeError):
-        return False
-    return (
-        ("key" not in wanted or key == wanted["key"])
-        and all(headers.get(name) == text for name, text in wanted.get("headers", {}).items())
-        and ("text" not in wanted or wanted["text"] in (value or ""))
-        and all(
-            value is not None and _at_path(value, path) == _spelled(each)
-            for path, each in wanted.get("json", {}).items()
+
+    key: str | None = None
+    headers: dict[str, str] = field(default_factory=dict)
+    fields: dict[str, object] = field(default_factory=dict)
+    text: str | None = None
+
+    def fits(self, record: str) -> bool:
+        """Say whether a record, as :func:`whole` tells it, is the wanted one."""
+        try:
+            found = json.loads(record)
+            key, headers, value = found["key"], found["headers"], found["value"]
+        except (ValueError, KeyError, TypeError):
+            return False
+        return (
+            self.key in (None, key)
+            and all(headers.get(name) == text for name, text in self.headers.items())
+            and (self.text is None or self.text in (value or ""))
+            and all(
+                value is not None and _at_path(value, path) == _spelled(each)
+                for path, each in self.fields.items()
+            )
         )
-    )
 
 
 def _spelled(value: object) -> str:

@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any, Final
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Final, TypedDict
 
+import msgspec
+
+from harness.model.conversion import convert
 from harness.model.failures import UsageError
+from harness.model.identity import Wanted
 from harness.protocols.kafka.steps import Api
 from harness.wire.rules import Action, After, Direction, Rule, RuleError
 
@@ -22,95 +27,108 @@ ACTIONS: Final = {
     "delay": Action.DELAY,
 }
 """What can be done to a frame, in the words of a test."""
-_ONLY: Final = {"seconds": "delay", "error": "refuse", "applied": "refuse"}
 
 
-def rule_of(name: str, do: str, api: str, **more: Any) -> Rule:
-    """Return the rule of a fault; ``more`` is what :func:`_rule_of` takes.
-
-    Raises:
-        UsageError: there is no such fault; one line.
-    """
-    try:
-        return _rule_of(name, do, api, **more)
-    except (TypeError, ValueError) as error:
-        raise UsageError(f"{do}: {str(error).removeprefix('_rule_of() ')}") from error
-
-
-def _rule_of(
-    name: str,
-    do: str,
-    api: str,
-    *,
-    answer: bool = False,
-    topic: str | None = None,
-    client: str | None = None,
-    transaction: str | None = None,
-    record: Mapping[str, Any] | str | None = None,
-    key: str | None = None,
-    header: Mapping[str, str] | None = None,
-    nth: int = 1,
-    times: int | None = 1,
-    seconds: float | None = None,
-    error: str | None = None,
-    applied: bool | None = None,
-) -> Rule:
-    """Return the rule that does this to the ``nth`` frame that fits, and to those behind it,
-    ``times`` in all (``None``: to each).
+class Which(TypedDict, total=False):
+    """Which frame is meant. ``answer``: the broker's answer, else the request.
 
     ``record``: fields of a JSON value, by their dotted paths, or a text in the value. ``key`` and
-    ``header``: the record's own.
+    ``header``: the record's own. ``nth``: which of those that fit; ``times``: how many from there
+    on (``None``: all).
+    """
+
+    answer: bool
+    topic: str | None
+    client: str | None
+    transaction: str | None
+    record: Mapping[str, object] | str | None
+    key: str | None
+    header: Mapping[str, str] | None
+    nth: int
+    times: int | None
+
+
+class Asked(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A fault as it is asked for: what is :class:`Which`, and what is done to it."""
+
+    do: str
+    api: str
+    answer: bool = False
+    topic: str | None = None
+    client: str | None = None
+    transaction: str | None = None
+    record: dict[str, object] | str | None = None
+    key: str | None = None
+    header: dict[str, str] | None = None
+    nth: int = 1
+    times: int | None = 1
+    seconds: float | None = None
+    error: str | None = None
+    applied: bool | None = None
+
+    @property
+    def wanted(self) -> Wanted | None:
+        """Which record is meant; ``None``: any."""
+        if self.record is None and self.key is None and self.header is None:
+            return None
+        text = self.record if isinstance(self.record, str) else None
+        fields = self.record if isinstance(self.record, dict) else {}
+        return Wanted(self.key, self.header or {}, fields, text)
+
+    def check(self) -> None:
+        """Raise :class:`UsageError` if an option belongs to another fault, or is missing."""
+        if self.do not in ACTIONS:
+            raise UsageError(f"there is no fault {self.do!r}: there are {', '.join(ACTIONS)}")
+        if (self.seconds is not None) != (self.do == "delay"):
+            raise UsageError(f"seconds belongs to delay, and to nothing else: {self.do}")
+        if (self.error is not None) != (self.do == "refuse"):
+            raise UsageError(f"error belongs to refuse, and to nothing else: {self.do}")
+        if self.applied is not None and self.do != "refuse":
+            raise UsageError(f"applied belongs to refuse, and {self.do} was asked for")
+        if self.do == "late" and self.answer:
+            raise UsageError("a late answer has nobody left to go to: only a request can be late")
+
+
+def asked_for(plain: Mapping[str, object]) -> Asked:
+    """Return a fault from plain values.
 
     Raises:
         UsageError: there is no such fault; one line.
     """
-    if do not in ACTIONS:
-        raise UsageError(f"there is no fault {do!r}: there are {', '.join(ACTIONS)}")
-    for option, value in (("seconds", seconds), ("error", error), ("applied", applied)):
-        if (value is not None) != (_ONLY[option] == do) and not (
-            option == "applied" and value is None
-        ):
-            raise UsageError(f"{option} belongs to {_ONLY[option]}, and {do} was asked for")
-    step = next((each for each in Api if each.value.lower() == str(api).lower()), None)
-    if step is None:
-        raise UsageError(f"there is no API {api!r}: there are {', '.join(Api)}")
-    if do == "late" and answer:
-        raise UsageError("a late answer has nobody left to go to: only a request can be late")
-    carrying = _carrying(record, key, header)
     try:
-        rule = Rule(
+        asked = convert(dict(plain), Asked)
+    except msgspec.ValidationError as error:
+        raise UsageError(f"no fault can be made of that: {error}") from error
+    asked.check()
+    return asked
+
+
+def rule_of(name: str, asked: Asked) -> Rule:
+    """Return the rule of a fault.
+
+    Raises:
+        UsageError: Kafka has no such API, or it cannot be selected by that; one line.
+    """
+    step = next((each for each in Api if each.value.lower() == asked.api.lower()), None)
+    if step is None:
+        raise UsageError(f"there is no API {asked.api!r}: there are {', '.join(Api)}")
+    wanted = asked.wanted
+    try:
+        return Rule(
             name,
-            ACTIONS[do],
+            ACTIONS[asked.do],
             step,
-            Direction.RESPONSE if answer else Direction.REQUEST,
-            client=client,
-            topic=topic,
-            transactional_id=transaction,
-            carrying=json.dumps(carrying) if carrying else None,
-            occurrence=nth,
-            limit=times,
-            after=After.BLACK_HOLE if do == "never" else After.CUT,
-            delay_s=seconds or 0.0,
-            error=error,
-            forward=bool(applied),
+            Direction.RESPONSE if asked.answer else Direction.REQUEST,
+            client=asked.client,
+            topic=asked.topic,
+            transactional_id=asked.transaction,
+            carrying=None if wanted is None else json.dumps(asdict(wanted)),
+            occurrence=asked.nth,
+            limit=asked.times,
+            after=After.BLACK_HOLE if asked.do == "never" else After.CUT,
+            delay_s=asked.seconds or 0.0,
+            error=asked.error,
+            forward=bool(asked.applied),
         )
-        Rule.from_json(rule.to_json())  # which looks at the types, too
-    except (RuleError, TypeError) as error_:
-        raise UsageError(str(error_).removeprefix(f"rule {name}: ")) from error_
-    return rule
-
-
-def _carrying(
-    record: Mapping[str, Any] | str | None, key: str | None, header: Mapping[str, str] | None
-) -> dict[str, Any]:
-    """Return which record is meant, as :func:`harness.model.identity.carries` takes it."""
-    wanted: dict[str, Any] = {}
-    if isinstance(record, str):
-        wanted["text"] = record
-    elif record is not None:
-        wanted["json"] = dict(record)
-    if key is not None:
-        wanted["key"] = key
-    if header is not None:
-        wanted["headers"] = dict(header)
-    return wanted
+    except RuleError as error:
+        raise UsageError(str(error).removeprefix(f"rule {name}: ")) from error

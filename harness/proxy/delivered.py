@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from harness.model.failures import UsageError
 
@@ -18,8 +18,8 @@ MOST_TOLD = 10
 
 
 def assert_delivered(
-    sent: Iterable[Any],
-    rows: Iterable[Any],
+    sent: Iterable[object],
+    rows: Iterable[object],
     *,
     at_least: str | None = None,
     at_most: str | None = None,
@@ -50,7 +50,7 @@ def assert_delivered(
 
 
 def _told(
-    wrong: dict[str, list[str]], offered: dict[str, Any], proxy: Proxy | None
+    wrong: dict[str, list[str]], offered: dict[str, object], proxy: Proxy | None
 ) -> Iterator[str]:
     """Yield a line for each kind of mistake, and below it what was seen of each record."""
     seen = proxy.records() if proxy is not None else []
@@ -67,5 +67,5 @@ def _told(
                 yield from (f"    {step}" for step in way.steps)
 
 
-def _spelled(value: Any) -> str:
+def _spelled(value: object) -> str:
     return value if isinstance(value, str) else json.dumps(value, sort_keys=True, default=str)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Self
+from typing import TYPE_CHECKING, Final, Self, Unpack
 
 from harness.model import events as kinds
 from harness.model.events import RulePhase
@@ -13,7 +13,7 @@ from harness.model.failures import UsageError
 from harness.model.identity import WHOLE, Identity
 from harness.model.tail import SoFar
 from harness.model.waiting import WaitTimeoutError, wait_until
-from harness.proxy.asking import rule_of
+from harness.proxy.asking import Which, asked_for, rule_of
 from harness.proxy.running import OwnWire
 from harness.proxy.ways import ways
 from harness.wire.messages import LOOPBACK, Route, WireError
@@ -250,46 +250,50 @@ class Proxy:
 
     # -- faults ------------------------------------------------------------------------------------
 
-    def fault(self, do: str, api: str, **more: Any) -> Fault:
-        """Arm a fault by its name: what the methods below do, which say the rest of it.
+    def fault(self, plain: Mapping[str, object]) -> Fault:
+        """Arm a fault that is given as plain values: ``do`` is the name of a method below.
 
         Raises:
             UsageError: there is no such fault; one line.
         """
-        name = f"f{len(self.faults) + 1}"
-        rule = rule_of(name, do, api, **more)
-        made = self.faults[name] = Fault(self, name, do, rule)
+        name, asked = f"f{len(self.faults) + 1}", asked_for(plain)
+        made = self.faults[name] = Fault(self, name, asked.do, rule_of(name, asked))
         return made
 
-    def lose(self, api: str, **more: Any) -> Fault:
+    def lose(self, api: str, **which: Unpack[Which]) -> Fault:
         """Lose a request (``answer=True``: the broker's answer), and end its connection."""
-        return self.fault("lose", api, **more)
+        return self.fault({"do": "lose", "api": api, **which})
 
-    def never(self, api: str, **more: Any) -> Fault:
+    def never(self, api: str, **which: Unpack[Which]) -> Fault:
         """Lose a request or answer, and all behind it; the connection stays, and is silent."""
-        return self.fault("never", api, **more)
+        return self.fault({"do": "never", "api": api, **which})
 
-    def cut(self, api: str, **more: Any) -> Fault:
+    def cut(self, api: str, **which: Unpack[Which]) -> Fault:
         """End the connection when the request has been carried out (``answer=True``: when the
         answer has arrived).
         """
-        return self.fault("cut", api, **more)
+        return self.fault({"do": "cut", "api": api, **which})
 
-    def hold(self, api: str, **more: Any) -> Fault:
+    def hold(self, api: str, **which: Unpack[Which]) -> Fault:
         """Hold a request or answer until ``release()``, ``discard()`` or ``deliver()``."""
-        return self.fault("hold", api, **more)
+        return self.fault({"do": "hold", "api": api, **which})
 
-    def late(self, api: str, **more: Any) -> Fault:
+    def late(self, api: str, **which: Unpack[Which]) -> Fault:
         """Take a request from its connection, which ends; it arrives at ``deliver()``."""
-        return self.fault("late", api, **more)
+        return self.fault({"do": "late", "api": api, **which})
 
-    def refuse(self, api: str, error: str, **more: Any) -> Fault:
-        """Refuse a request by a legal error of Kafka (``applied=True``: it is carried out)."""
-        return self.fault("refuse", api, error=error, **more)
+    def refuse(
+        self, api: str, error: str, *, applied: bool = False, **which: Unpack[Which]
+    ) -> Fault:
+        """Refuse a request by a legal error of Kafka (``applied``: it is carried out all the
+        same).
+        """
+        refused = {"do": "refuse", "api": api, "error": error, "applied": applied}
+        return self.fault({**refused, **which})
 
-    def delay(self, api: str, seconds: float, **more: Any) -> Fault:
+    def delay(self, api: str, seconds: float, **which: Unpack[Which]) -> Fault:
         """Delay a request or answer."""
-        return self.fault("delay", api, seconds=seconds, **more)
+        return self.fault({"do": "delay", "api": api, "seconds": seconds, **which})
 
     # -- what was seen -----------------------------------------------------------------------------
 

@@ -9,9 +9,12 @@ import sys
 import threading
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 from urllib.parse import parse_qs, urlsplit
 
+import msgspec
+
+from harness.model.conversion import convert
 from harness.model.failures import EnvironmentFailure, UsageError
 from harness.proxy.proxy import Fault, NeverStruckError, NotReadError, Proxy
 from harness.wire.messages import LOOPBACK, WireError
@@ -34,6 +37,14 @@ _STATUS: Final = {
 }
 
 
+class _AskedRoute(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A route as it is asked for."""
+
+    upstream: str
+    located: dict[str, str] = msgspec.field(default_factory=dict, name="map")
+    port: int = 0
+
+
 class _NotThereError(Exception):
     """There is nothing at this address; one line."""
 
@@ -47,7 +58,7 @@ class Proxies:
 
     def add(
         self, upstream: str, located: Mapping[str, str] | None = None, port: int = 0
-    ) -> dict[str, Any]:
+    ) -> dict[str, str]:
         """Add a route, and return what a client must know of it."""
         made = Proxy(upstream, located=located, port=port)
         with self._lock:
@@ -84,32 +95,38 @@ class Proxies:
 
     # -- what a request asks -----------------------------------------------------------------------
 
-    def do(self, method: str, words: list[str], query: Mapping[str, str], body: Any) -> Any:
+    def do(self, method: str, words: list[str], query: Mapping[str, str], body: object) -> object:
         """Carry out a request, and return the answer as plain values."""
         if not isinstance(body, dict):
             raise UsageError("the body must be a JSON object")
-        try:
-            match method, words:
-                case "POST", ["routes"]:
-                    return self.add(body.pop("upstream", ""), body.pop("map", None), **body)
-                case "POST", ["verify"]:
-                    self.verify()
-                    return {"verified": True}
-                case "GET", ["records"]:
-                    proxy = self.route(query.get("route", FIRST))
-                    return [way.told() for way in proxy.records(query.get("topic"))]
-                case _, ["faults", *rest]:
-                    return self._faults(method, rest, query, body)
-        except TypeError as error:
-            raise UsageError(f"{' '.join((method, *words))}: {error}") from error
+        match method, words:
+            case "POST", ["routes"]:
+                return self._route(body)
+            case "POST", ["verify"]:
+                self.verify()
+                return {"verified": True}
+            case "GET", ["records"]:
+                proxy = self.route(query.get("route", FIRST))
+                return [way.told() for way in proxy.records(query.get("topic"))]
+            case _, ["faults", *rest]:
+                return self._faults(method, rest, query, body)
         raise _nothing(method, words)
 
+    def _route(self, body: dict[str, object]) -> dict[str, str]:
+        try:
+            asked = convert(body, _AskedRoute)
+        except msgspec.ValidationError as error:
+            raise UsageError(f"no route can be made of that: {error}") from error
+        return self.add(asked.upstream, asked.located, asked.port)
+
     def _faults(
-        self, method: str, words: list[str], query: Mapping[str, str], body: dict[str, Any]
-    ) -> Any:
+        self, method: str, words: list[str], query: Mapping[str, str], body: dict[str, object]
+    ) -> object:
         match method, words:
             case "POST", []:
-                return self._arm(**body)
+                route = str(body.pop("route", FIRST))
+                fault = self.route(route).fault(body)
+                return _told(f"{route}.{fault.id}", fault)
             case "GET", []:
                 return self._all()
             case "GET", [name] if "wait" in query:
@@ -125,23 +142,19 @@ class Proxies:
                 raise _nothing(method, ["faults", *words])
         return _told(name, self.fault(name))
 
-    def _all(self) -> list[dict[str, Any]]:
+    def _all(self) -> list[dict[str, object]]:
         return [
             _told(f"{route}.{name}", fault)
             for route, proxy in tuple(self.routes.items())
             for name, fault in tuple(proxy.faults.items())
         ]
 
-    def _arm(self, route: str = FIRST, do: str = "", api: str = "", **more: Any) -> Any:
-        fault = self.route(route).fault(do, api, **more)
-        return _told(f"{route}.{fault.id}", fault)
-
 
 def _nothing(method: str, words: list[str]) -> _NotThereError:
     return _NotThereError(f"there is no {method} /{'/'.join(words)}")
 
 
-def _told(name: str, fault: Fault) -> dict[str, Any]:
+def _told(name: str, fault: Fault) -> dict[str, object]:
     counts = fault.counts
     return {
         "id": name,
@@ -193,7 +206,7 @@ def serve(proxies: Proxies, secret: str, port: int = 0) -> ThreadingHTTPServer:
             self.end_headers()
             self.wfile.write(data)
 
-        def _answer(self) -> tuple[HTTPStatus, Any]:
+        def _answer(self) -> tuple[HTTPStatus, object]:
             told = self.headers.get("Authorization", "").encode()
             size = self.headers.get("Content-Length") or "0"
             if not size.isdigit() or int(size) > MOST_BYTES:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 from collections import defaultdict
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from harness.model import events as kinds
-from harness.model.identity import carries
+from harness.model.identity import Wanted
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -40,7 +40,7 @@ class Way:
         key, its value, or one field of its value.
         """
         if isinstance(named, dict):
-            return carries({"json": named}, self.record)
+            return Wanted(fields=named).fits(self.record)
         whole = json.loads(self.record)
         text = str(named)
         if text in (whole["key"], whole["value"]):
@@ -53,7 +53,7 @@ class Way:
             str(each) == text for each in value.values() if isinstance(each, str | int)
         )
 
-    def told(self) -> dict[str, Any]:
+    def told(self) -> dict[str, object]:
         """Return it as plain values."""
         return {
             "record": json.loads(self.record),

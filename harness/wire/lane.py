@@ -146,7 +146,7 @@ class Lane:
         ):
             self._conn.identify(name)
 
-    async def _rename(self, names: NamesServers, frame: Frame) -> bool:
+    async def _rename(self, names: NamesServers[Frame], frame: Frame) -> bool:
         """Put the wire's own ports into an answer that names servers; if they cannot be found it
         passes as it is, and voids. Return false if the stream ends inside it.
         """

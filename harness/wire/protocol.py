@@ -308,24 +308,24 @@ class LogsIn(Interface):
 
 
 @runtime_checkable
-class NamesServers(Interface):
+class NamesServers(Interface[F_contra]):
     """An ability of a session: its server's answers name the servers to which the client connects
     next, and other addresses can be put in their place.
 
     The engine asks before ``read``, which is given the frame as the client gets it.
     """
 
-    def may_name(self, frame: Any) -> bool:
+    def may_name(self, frame: F_contra) -> bool:
         """Say whether a frame may name servers."""
 
-    def servers(self, frame: Any, data: Data) -> Mapping[int, Address]:
+    def servers(self, frame: F_contra, data: Data) -> Mapping[int, Address]:
         """Return the servers that a frame names, by number. ``data``: the whole frame.
 
         Raises:
             UnableError: they cannot be found.
         """
 
-    def renamed(self, frame: Any, data: Data, own: Mapping[int, Address]) -> bytes:
+    def renamed(self, frame: F_contra, data: Data, own: Mapping[int, Address]) -> bytes:
         """Return the whole frame with other addresses of these servers."""
 
 

@@ -15,7 +15,7 @@ from enum import StrEnum
 from types import NoneType
 from typing import TYPE_CHECKING, Any, Final
 
-from harness.model.identity import carries
+from harness.model.identity import Wanted
 from harness.model.kinds import Direction as Direction  # noqa: PLC0414 - a rule has a direction
 
 if TYPE_CHECKING:
@@ -142,7 +142,7 @@ class Rule:
     ``answer``.
 
     ``carrying`` says in JSON which record is meant, where records are their own ids
-    (:func:`harness.model.identity.carries`).
+    (:class:`harness.model.identity.Wanted`).
 
     ``since`` is the id of another rule of the cell: frames count from behind the one at which that
     has fired first, and where it is of the same role, those of the same process only.
@@ -318,11 +318,11 @@ class ArmedRule:
     seen: int = 0
     matched: int = 0
     fired: int = 0
-    _carrying: Mapping[str, Any] | None = field(init=False)
+    _carrying: Wanted | None = field(init=False)
 
     def __post_init__(self) -> None:
         told = self.rule.carrying
-        self._carrying = None if told is None else json.loads(told)
+        self._carrying = None if told is None else Wanted(**json.loads(told))
 
     @property
     def counts(self) -> RuleCounts:
@@ -348,10 +348,7 @@ class ArmedRule:
         rule = self.rule
         return (
             (rule.record is None or rule.record in subject.records)
-            and (
-                self._carrying is None
-                or any(carries(self._carrying, record) for record in subject.records)
-            )
+            and (self._carrying is None or any(map(self._carrying.fits, subject.records)))
             and (rule.topic is None or rule.topic in subject.topics)
             and (
                 rule.transactional_id is None or rule.transactional_id in subject.transactional_ids

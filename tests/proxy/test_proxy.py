@@ -9,7 +9,7 @@ import pytest
 
 from harness.model.failures import UsageError
 from harness.protocols.kafka.steps import ERRORS, Api
-from harness.proxy.asking import rule_of
+from harness.proxy.asking import Which, asked_for, rule_of
 from harness.proxy.delivered import assert_delivered
 from harness.proxy.proxy import NeverStruckError, NotReadError, Proxy
 from tests.wire import kafka_frames as kf
@@ -72,7 +72,7 @@ def test_the_answer_for_one_record_is_lost(broker: ScriptedBroker) -> None:
     assert "the answer was lost" in second.steps[-1]
 
 
-MET: tuple[dict[str, object], ...] = (
+MET: tuple[Which, ...] = (
     {"record": {"order": 17}},
     {"record": "tea"},
     {"key": "key"},
@@ -80,7 +80,7 @@ MET: tuple[dict[str, object], ...] = (
     {"client": CLIENT},
     {},
 )
-NOT_MET: tuple[dict[str, object], ...] = (
+NOT_MET: tuple[Which, ...] = (
     {"record": {"order": 18}},
     {"record": {"order": 17, "item.name": "coffee"}},
     {"record": "coffee"},
@@ -186,8 +186,8 @@ MISTAKES: tuple[tuple[str, dict[str, object], str], ...] = (
     ("refuse", {}, "error belongs to refuse"),
     ("late", {"answer": True}, "only a request can be late"),
     ("lose", {"nth": 0}, "occurrence counts from 1"),
-    ("lose", {"topic": 7}, "topic is no 7"),
-    ("lose", {"colour": "red"}, "colour"),
+    ("lose", {"topic": 7}, r"Expected `str \| null`, got `int` - at `\$.topic`"),
+    ("lose", {"colour": "red"}, "unknown field `colour`"),
     ("lose", {"api": "Heartbeat", "record": "x"}, "cannot be selected by record"),
 )
 
@@ -196,7 +196,7 @@ MISTAKES: tuple[tuple[str, dict[str, object], str], ...] = (
 def test_a_mistake_is_told_in_one_line(do: str, more: dict[str, object], said: str) -> None:
     """Before anything is armed."""
     with pytest.raises(UsageError, match=said) as error:
-        rule_of("f1", do, **{"api": "Produce", **more})
+        rule_of("f1", asked_for({"do": do, "api": "Produce", **more}))
     assert "\n" not in str(error.value)
 
 

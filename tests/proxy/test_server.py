@@ -104,7 +104,9 @@ def test_a_held_request_is_released(api: Api, broker: ScriptedBroker) -> None:
 
 MISTAKES: tuple[tuple[str, str, Any, int, str], ...] = (
     ("POST", "/faults", {"do": "break", "api": "Produce"}, 400, "there is no fault 'break'"),
-    ("POST", "/faults", {"do": "lose", "api": "Produce", "x": 1}, 400, "'x'"),
+    ("POST", "/faults", {"do": "lose", "api": "Produce", "x": 1}, 400, "unknown field `x`"),
+    ("POST", "/faults", {"do": "lose"}, 400, "missing required field `api`"),
+    ("POST", "/routes", {}, 400, "missing required field `upstream`"),
     ("POST", "/faults", [], 400, "must be a JSON object"),
     ("POST", "/faults", b"{", 400, "is no JSON"),
     ("POST", "/faults", {"do": "lose", "api": "Produce", "route": "9"}, 400, "no route '9'"),
@@ -113,7 +115,7 @@ MISTAKES: tuple[tuple[str, str, Any, int, str], ...] = (
     ("GET", "/faults/a/b/c", None, 404, "there is no GET /faults/a/b/c"),
     ("DELETE", "/routes", None, 404, "there is no DELETE /routes"),
     ("POST", "/routes", {"upstream": "here"}, 400, "is not HOST:PORT"),
-    ("POST", "/routes", {"upstream": "127.0.0.1:1", "x": 1}, 400, "'x'"),
+    ("POST", "/routes", {"upstream": "127.0.0.1:1", "x": 1}, 400, "unknown field `x`"),
 )
 
 

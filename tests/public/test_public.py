@@ -24,7 +24,7 @@ SIGNATURES: Final = {
         "history: 'Path | str | None' = None) -> 'None'"
     ),
     "assert_delivered": (
-        "(sent: 'Iterable[Any]', rows: 'Iterable[Any]', *, at_least: 'str | None' = None, "
+        "(sent: 'Iterable[object]', rows: 'Iterable[object]', *, at_least: 'str | None' = None, "
         "at_most: 'str | None' = None, exactly: 'str | None' = None, "
         "proxy: 'Proxy | None' = None) -> 'None'"
     ),

@@ -300,12 +300,12 @@ class Attachment:
                 admin.close()
         return None
 
-    def _led(self, brokers: Iterable[Mapping[str, Any]], roles: Iterable[str]) -> Entrances:
+    def _led(self, brokers: Iterable[Mapping[str, object]], roles: Iterable[str]) -> Entrances:
         """Return an entrance for each role and bootstrap address: the wire leads on from there."""
         own = [_at(each) for each in self.bootstrap.split(",")]
         for broker in brokers:
             self.allow(str(broker["host"]))
-            own.append((str(broker["host"]), int(broker["port"])))
+            own.append((str(broker["host"]), int(str(broker["port"]))))
         asked = own[: self.bootstrap.count(",") + 1]
         names = ("bootstrap",) if len(asked) == 1 else itertools.count(1)
         entrances = tuple(
