@@ -225,7 +225,7 @@ class Proxy:
                 follows=True,
                 located=dict(located or {}),
             )
-            self.bootstrap = f"{LOOPBACK}:{self.control.add_route(route).listen_port}"
+            self._bootstrap = f"{LOOPBACK}:{self.control.add_route(route).listen_port}"
             folder = self._wire.folder / "history"
             folder.mkdir(exist_ok=True)
             identity = Identity(where=WHOLE)
@@ -236,6 +236,11 @@ class Proxy:
         except BaseException:
             self._wire.close()
             raise
+
+    @property
+    def bootstrap(self) -> str:
+        """The address for programs, ``HOST:PORT``."""
+        return self._bootstrap
 
     @property
     def control(self) -> WireControl:

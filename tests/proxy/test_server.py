@@ -22,6 +22,8 @@ from tests.wire.broker import WITHIN_S, Client, ScriptedBroker
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+ANSWER_S = 60.0
+"""A route starts a process of its own."""
 SECRET = "a-secret-of-these-tests"  # noqa: S105 - of nothing else
 
 
@@ -38,7 +40,7 @@ class Api:
             self.at + path, data, {"Authorization": f"Bearer {secret}"}, method=method
         )
         try:
-            with urllib.request.urlopen(asked, timeout=WITHIN_S) as said:  # noqa: S310
+            with urllib.request.urlopen(asked, timeout=ANSWER_S) as said:  # noqa: S310
                 return said.status, json.load(said)
         except urllib.error.HTTPError as error:
             return error.code, json.load(error)
