@@ -96,7 +96,11 @@ class Proxies:
     # -- what a request asks -----------------------------------------------------------------------
 
     def do(self, method: str, words: list[str], query: Mapping[str, str], body: object) -> object:
-        """Carry out a request, and return the answer as plain values."""
+        """Carry out a request, and return the answer as plain values.
+
+        Raises:
+            UsageError: the request is wrong; one line.
+        """
         if not isinstance(body, dict):
             raise UsageError("the body must be a JSON object")
         match method, words:

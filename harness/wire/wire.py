@@ -169,7 +169,11 @@ class Wire:
     # -- routes ------------------------------------------------------------------------------------
 
     async def add_route(self, route: Route) -> RouteState:
-        """Listen for one (node, role). The port is the one asked for, or a free one."""
+        """Listen for one (node, role). The port is the one asked for, or a free one.
+
+        Raises:
+            WireError: there is such a route, or its protocol cannot do what it asks for.
+        """
         self._routes.must_be_new(route.name)
         for file in route.files():
             self.inside.path(file)
