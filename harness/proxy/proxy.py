@@ -69,8 +69,9 @@ class Fault:
         self._hits = proxy.finder(name)
         self._resolved: set[str] = set()
         proxy.control.arm(CELL, rule)
+        self._letting_go = threading.Thread(target=self._let_go, daemon=True)
         if do == "late":
-            threading.Thread(target=self._let_go, daemon=True).start()
+            self._letting_go.start()
 
     def __str__(self) -> str:
         rule = self._rule
@@ -138,8 +139,8 @@ class Fault:
         if not held:
             raise UsageError(f"fault {self.id} holds nothing: {self}")
         for each in held:
-            self._resolved.add(each)
             done = self._proxy.control.resolve(each, how)
+            self._resolved.add(each)
             if how is How.DELIVER and not done.reached:
                 raise WireError(f"fault {self.id} could not be delivered: {done.because}")
 
@@ -162,11 +163,29 @@ class Fault:
     def end(self) -> RuleCounts:
         """Strike no more. What is held goes on: a late request is delivered."""
         if self._last is None:
-            self._over.set()
             self._last = self._proxy.control.disarm(CELL, self.id)
-            if self._held():
-                self.deliver() if self._do == "late" else self.release()
+            try:
+                if self._do == "late" and self._held():
+                    self.deliver()
+                for each in self._held():
+                    self._go_on(each)
+            finally:
+                self.forget()
         return self._last
+
+    def _go_on(self, held: str) -> None:
+        """Release a held frame; if its connection is gone meanwhile, it goes nowhere."""
+        try:
+            self._proxy.control.resolve(held, How.RELEASE)
+        except WireError:
+            self._proxy.control.resolve(held, How.DISCARD)
+        self._resolved.add(held)
+
+    def forget(self) -> None:
+        """Wait for no more requests to be late."""
+        self._over.set()
+        if self._letting_go.is_alive():
+            self._letting_go.join(WITHIN_S)
 
     def __enter__(self) -> Self:
         return self
@@ -329,6 +348,8 @@ class Proxy:
         """End the proxy. Its ports are closed then. Safe to call twice."""
         if not self._closed:
             self._closed = True
+            for fault in self.faults.values():
+                fault.forget()
             with suppress(WireError):
                 self.control.close_cell(CELL)
             self._wire.close()

@@ -144,6 +144,21 @@ def test_a_request_is_held_until_it_is_released(broker: ScriptedBroker) -> None:
         assert client.read()[4:8] == (2).to_bytes(4, "big")
 
 
+def test_a_held_request_whose_connection_is_gone_goes_nowhere(broker: ScriptedBroker) -> None:
+    """The block ends all the same."""
+    with Proxy(upstream(broker)) as proxy:
+        with proxy.hold("Produce") as fault, connect(proxy) as client:
+            client.send(order(1))
+            fault.wait()
+            assert proxy.control.cut(role="client") == 1
+        assert proxy.control.holds() == ()
+        late = proxy.late("Produce")
+        proxy.close()
+        assert not late._letting_go.is_alive()
+        proxy.faults.clear()
+    assert broker.corrs() == []
+
+
 def test_a_late_request_arrives_behind_the_one_that_took_its_place(
     broker: ScriptedBroker,
 ) -> None:
