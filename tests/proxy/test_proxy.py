@@ -152,11 +152,16 @@ def test_a_held_request_whose_connection_is_gone_goes_nowhere(broker: ScriptedBr
             fault.wait()
             assert proxy.control.cut(role="client") == 1
         assert proxy.control.holds() == ()
-        late = proxy.late("Produce")
-        proxy.close()
-        assert not late._letting_go.is_alive()
-        proxy.faults.clear()
     assert broker.corrs() == []
+
+
+def test_a_proxy_that_is_closed_waits_for_nothing(broker: ScriptedBroker) -> None:
+    """Also not for a request that was to be late."""
+    proxy = Proxy(upstream(broker))
+    late = proxy.late("Produce")
+    proxy.close()
+    proxy.close()
+    assert not late._letting_go.is_alive()
 
 
 def test_a_late_request_arrives_behind_the_one_that_took_its_place(
