@@ -182,7 +182,9 @@ class Fault:
         self._resolved.add(held)
 
     def forget(self) -> None:
-        """Wait for no more requests to be late."""
+        """Strike no more, and wait for no more requests to be late. What is held stays held."""
+        if self._last is None:
+            self._last = self._proxy.control.disarm(CELL, self.id)
         self._over.set()
         if self._letting_go.is_alive():
             self._letting_go.join(WITHIN_S)
@@ -231,7 +233,7 @@ class Proxy:
                 host_and_port(address)
         self._wire = OwnWire(Path(history) if history is not None else None)
         self.faults: dict[str, Fault] = {}
-        self._closed = False
+        self._kept: list[Event] | None = None
         try:
             route = Route(
                 ROUTE,
@@ -323,10 +325,13 @@ class Proxy:
 
     def records(self, topic: str | None = None) -> list[Way]:
         """Return what was seen of each record."""
-        seen: list[Event] = self._so_far.of(
-            kinds.Sent, kinds.Unsent, kinds.ProduceAnswer, kinds.Fetched, kinds.Committed
-        )
-        return ways(seen, topic)
+        seen = (kinds.Sent, kinds.Unsent, kinds.ProduceAnswer, kinds.Fetched, kinds.Committed)
+        return ways(self._events(*seen), topic)
+
+    def _events(self, *of: type[Event]) -> list[Event]:
+        """Return the events of these kinds, in order of time; also when all is closed."""
+        there = self._so_far.events() if self._kept is None else self._kept
+        return sorted((each for each in there if isinstance(each, of)), key=lambda each: each.t)
 
     def verify(self) -> None:
         """Fail if a fault has not struck, or if something could not be read.
@@ -337,21 +342,25 @@ class Proxy:
         """
         for fault in self.faults.values():
             fault.check()
-        unread = [each.because for each in self._so_far.of(kinds.Undecodable)]
-        unread += [each.because for each in self._so_far.of(kinds.Failed)]
-        if unread:
-            raise NotReadError(f"the proxy could not read all that passed: {unread[0]}")
+        for each in self._events(kinds.Undecodable, kinds.Failed):
+            because = getattr(each, "because", "")
+            raise NotReadError(f"the proxy could not read all that passed: {because}")
 
     # -- the end -----------------------------------------------------------------------------------
 
     def close(self) -> None:
-        """End the proxy. Its ports are closed then. Safe to call twice."""
-        if not self._closed:
-            self._closed = True
-            for fault in self.faults.values():
-                fault.forget()
+        """End the proxy: its ports are closed, and what it saw can still be asked for. Safe to call
+        twice.
+        """
+        if self._kept is not None:
+            return
+        try:
             with suppress(WireError):
+                for fault in self.faults.values():
+                    fault.forget()
                 self.control.close_cell(CELL)
+            self._kept = self._so_far.events()
+        finally:
             self._wire.close()
 
     def __enter__(self) -> Self:

@@ -162,6 +162,9 @@ def test_a_proxy_that_is_closed_waits_for_nothing(broker: ScriptedBroker) -> Non
     proxy.close()
     proxy.close()
     assert not late._letting_go.is_alive()
+    with pytest.raises(NeverStruckError):
+        proxy.verify()
+    assert proxy.records() == []
 
 
 def test_a_late_request_arrives_behind_the_one_that_took_its_place(
@@ -236,12 +239,11 @@ def test_what_arrived_is_compared_with_what_was_sent(broker: ScriptedBroker) -> 
         assert_delivered([1], [1, 3], at_least="once")
     with pytest.raises(UsageError, match="say one of at_least"):
         assert_delivered([1], [1])
-    with Proxy(upstream(broker)) as proxy:
-        with proxy.lose("Produce"), connect(proxy) as client:
-            client.send(order(17))
-            assert client.ended()
-        with pytest.raises(AssertionError) as error:
-            assert_delivered([{"order": 17}, 18], [], at_least="once", proxy=proxy)
+    with Proxy(upstream(broker)) as proxy, proxy.lose("Produce"), connect(proxy) as client:
+        client.send(order(17))
+        assert client.ended()
+    with pytest.raises(AssertionError) as error:
+        assert_delivered([{"order": 17}, 18], [], at_least="once", proxy=proxy)
     assert "2 lost" in str(error.value)
     assert "and kept from the broker by a fault" in str(error.value)
     assert "18: the proxy has seen no such record" in str(error.value)
