@@ -209,7 +209,8 @@ class WireControls:
 
         The wait gives up when the load has come no further for ``FIRE_S`` seconds, or when nothing
         has moved for a while. A trigger that counts from another one, which has fired, may need
-        longer. It gets the cell's ``still_s``, or ``FIRE_S`` if the cell has none.
+        longer. It gets the cell's ``still_s``, or ``FIRE_S`` if the cell has none, and never less
+        than any other trigger.
 
         Raises:
             NotFiredError: the trigger did not fire.
@@ -227,7 +228,7 @@ class WireControls:
         idle = Idle(
             self.watching.progress,
             self.watching.exhausted,
-            longer_s if near else self.watching.idle_s,
+            max(longer_s, self.watching.idle_s) if near else self.watching.idle_s,
         )
 
         def over() -> bool:

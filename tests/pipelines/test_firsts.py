@@ -5,6 +5,7 @@ are gone.
 from __future__ import annotations
 
 from dataclasses import replace
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -21,6 +22,7 @@ from harness.pipelines.shares import Share
 from harness.proofs.growth import Filled
 from harness.proofs.start import READ_LATE, StartedLate, start_signs
 from harness.protocols.kafka.steps import Api
+from harness.systems.declared import abilities
 from harness.systems.declared.system import DeclaredSystem
 from harness.wire.rules import Direction
 from tests.events import a_history, typed
@@ -34,6 +36,7 @@ if TYPE_CHECKING:
 
     from harness.model.scenario import Scenario
     from harness.pipelines.declaration import Pipeline
+    from tests.pipelines.scenes import Scenes
 
 PROGRAMS = EXAMPLES.parent / "tests" / "pipelines" / "programs"
 FOLDER = PROGRAMS / "begins-at-end"
@@ -167,6 +170,24 @@ def test_a_record_that_waited_for_its_reader_shows_the_effect() -> None:
     assert start_signs(a_history([fired, hit, given])) == {READ_LATE: {"a"}}
     assert start_signs(a_history([fired, hit, given | {"reached": False}])) == {READ_LATE: set()}
     assert start_signs(a_history([fired | {"fault": "kill"}, hit, given])) == {}
+
+
+def test_a_producer_that_is_silent_for_long_is_given_longer_to_fill_a_new_partition(
+    scenes: Scenes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As long as it was silent without a fault, twice."""
+    asked: list[float] = []
+    monkeypatch.setattr(
+        abilities, "wait_until", lambda _, *, within_s, **__: asked.append(within_s)
+    )
+    scene, feed = scenes("orders"), SimpleNamespace(release=lambda: None)
+    given: Any = feed
+    for silent_s in (0.0, 80.0):
+        monkeypatch.setattr(
+            scene.learnt.silences, "still", lambda _, least, most=silent_s: max(least, most)
+        )
+        abilities.AddedPartitions(scene, given).await_filled()
+    assert asked == [abilities.FILLED_S, 80.0]
 
 
 def test_new_partitions_have_records_before_their_reader_is_back() -> None:

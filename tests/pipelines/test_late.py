@@ -5,12 +5,14 @@ same, on a real broker.
 from __future__ import annotations
 
 import dataclasses
+import io
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from harness.judge.verdict import Kind
+from harness.matrix import long_cells
 from harness.matrix.checking import Check, seen_in
 from harness.matrix.progress import make_progress
 from harness.model import events as kinds
@@ -180,3 +182,27 @@ def test_who_takes_all_there_is_has_something_before_and_behind(
     assert found.verdict.kind is Kind.KEPT, found.verdict.reason
     assert found.plan.target in found.judgement.account.duplicated
     assert len(found.judgement.account.duplicated) <= 16
+
+
+def test_a_slow_right_program_is_neither_stuck_nor_void(
+    system: DeclaredSystem, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It works for 10 s on each batch, and for longer on all than the drain may stand still. The
+    trigger waits for the target, the drain goes on while batches are recorded, and lines say how
+    far a cell is.
+    """
+    monkeypatch.setattr(long_cells, "TELL_S", 5.0)
+    pipeline = late(
+        "slow", consumer=program("slow.py", "{work}/orders.db"), records=18, drain_s=12.0
+    )
+    asked, said = Check(pipeline, system, tmp_path, "pytest"), io.StringIO()
+    with make_progress(said) as progress:
+        dry = asked.dry_run(progress)
+        assert dry.verdict.kind is Kind.KEPT, dry.verdict.reason
+        cells, _ = asked.plan(seen_in(dry), ("commit-lost",))
+        [found] = asked.faults(cells, (), progress).results
+    assert found.verdict.kind is Kind.KEPT, found.verdict.reason
+    assert found.plan.target in found.judgement.account.duplicated
+    lines = said.getvalue().splitlines()
+    for cell in ("none", "commit-lost"):
+        assert any(cell in line and "records are in the output" in line for line in lines)

@@ -49,6 +49,12 @@ class Bench:
         self.then: dict[str, Any] = {}
         """What happens when something is done, by its name."""
         self.now = 10
+        self.silent_s = 0.0
+        """Twice the longest silence of a run without a fault."""
+
+    def still(self, _cell: object, least: float) -> float:
+        """Return how long nothing may move."""
+        return max(least, self.silent_s)
 
     def note(self, what: str) -> None:
         """Write down what was done, and let happen what follows from it."""
@@ -123,6 +129,7 @@ class Bench:
             history=self,
             load=SimpleNamespace(target=SimpleNamespace(id="k-1")),
             pipeline=SimpleNamespace(dialect=KAFKA),
+            learnt=SimpleNamespace(silences=self),
         )
         controls: Any = SimpleNamespace(
             undo=lambda _: None,
@@ -145,6 +152,18 @@ def bench(monkeypatch: pytest.MonkeyPatch) -> Bench:
     monkeypatch.setattr(time, "monotonic_ns", lambda: 10)
     monkeypatch.setattr(overtaking, "WORKS_S", 0.1)
     return Bench()
+
+
+def test_a_stage_may_be_silent_for_as_long_as_without_a_fault(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Before it comes to its work."""
+    asked: list[float] = []
+    monkeypatch.setattr(WorkOnItsWay, "_within", lambda _, seconds, __: asked.append(seconds))
+    for silent_s, most in ((0.0, 0.1), (80.0, 80.0)):
+        bench.silent_s = silent_s
+        assert not bench.parts(WorkOnItsWay).await_overtaken(BOTH)
+        assert asked[-1] == most
 
 
 def test_what_a_stage_is_busy_with_is_let_go_before_the_target_comes(bench: Bench) -> None:

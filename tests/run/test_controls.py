@@ -25,6 +25,7 @@ from harness.protocols.kafka.steps import Api
 from harness.protocols.tcp.steps import Exchange
 from harness.run import controls as run_controls
 from harness.run.controls import Watching, WireControls
+from harness.run.drain import Idle
 from harness.run.scene import CellScene
 from harness.stages.settings import Settings
 from harness.systems.kafka.faults import OffsetsExpired, TransactionTimeout
@@ -541,3 +542,30 @@ def test_what_counts_from_a_trigger_is_waited_for_as_long_as_nothing_may_move(
     with pytest.raises(NotFiredError):
         controls.await_fired(behind)
     assert time.monotonic() - begun < 30
+
+
+def test_what_counts_from_a_trigger_is_waited_for_as_long_as_any_other(
+    controls: WireControls, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A program whose silences are longer than ``FIRE_S`` may be as silent behind a trigger."""
+    asked: list[float] = []
+
+    class Asked(Idle):
+        """How long nothing may move."""
+
+        def __init__(self, progress: Any, exhausted: Any, idle_s: float) -> None:
+            asked.append(idle_s)
+            super().__init__(progress, exhausted, 0.0)
+
+    monkeypatch.setattr(run_controls, "Idle", Asked)
+    behind = replace(AT, since=replace(AT, direction=Direction.RESPONSE))
+    for trigger in (AT, behind):
+        controls.arm(trigger, rule_at(trigger, Action.HOLD))
+    assert behind.since is not None
+    controls._reached[behind.since] = Fired(None, "consumer-3", None)
+    for silent_s in (0.05, 80.0):
+        controls.watching = Watching(lambda: 0, lambda: True, lambda: True, idle_s=silent_s)
+        for trigger in (AT, behind):
+            with pytest.raises(NotFiredError):
+                controls.await_fired(trigger)
+    assert asked == [0.05, run_controls.FIRE_S, 80.0, 80.0]

@@ -40,7 +40,9 @@ PUT_OUT_S = 75.0
 GROWS = 4
 """How many times as many partitions a topic has when some were added."""
 FILLED_S = 20.0
-"""How long it may take until a producer that has started again sends to a new partition."""
+"""How long it may take until a producer that has started again sends to a new partition; or longer,
+where the dry run's silences were longer.
+"""
 EMPTY_S = 20.0
 """How long a group may take to lose its dead members."""
 REJOINS_S = 10.0
@@ -177,7 +179,7 @@ class AddedPartitions(NewPartitions):
                     for partition, ends in scene.kafka.observer.ends(topic).items()
                     if partition >= scene.pipeline.partitions
                 ),
-                within_s=FILLED_S,
+                within_s=scene.learnt.silences.still(scene.cell, FILLED_S),
                 because=f"a record in an added partition of {topic}",
                 poll_s=0.1,
             )

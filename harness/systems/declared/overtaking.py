@@ -37,7 +37,9 @@ RESTS_S: Final = 20.0
 less than the 30 s that clients wait for an answer.
 """
 WORKS_S: Final = 20.0
-"""How long (seconds) a stage may take to come to its work when the load goes on."""
+"""How long (seconds) a stage may take to come to its work when the load goes on; or longer, where
+the dry run's silences were longer.
+"""
 SENDS_S: Final = 60.0
 """How long (seconds) a producer may take to send its first record."""
 SENDS, SAVES, FIRST = "work", "position", "first"
@@ -98,7 +100,8 @@ class WorkOnItsWay(HeldWork):
         """
         self._within(work.within_s, lambda: self._held() or self._covered())
         self._feed.release()
-        if not self._within(WORKS_S, self._held):
+        works_s = self._scene.learnt.silences.still(self._scene.cell, WORKS_S)
+        if not self._within(works_s, self._held):
             return False
         covered = self._within(work.within_s, self._covered)
         if covered:
