@@ -26,6 +26,7 @@ from harness.report.headline import headline, reds
 from harness.report.own import labels_of, own_facts
 from harness.report.page.detail import first_seen
 from harness.report.page.model import page_of
+from harness.report.page.opening import never_reached, not_applicable, proved, story
 from harness.report.page.usual import MARKED
 from harness.report.renderer import HOW_WE_COUNT, Renderer, facts, not_tested
 from harness.report.summary import SIGNS, is_own, outcome, summarise
@@ -36,8 +37,8 @@ if TYPE_CHECKING:
 TEMPLATES = Path(__file__).parent / "templates"
 INDEX, TREND = "index.html", "trend.html"
 """The pages beside the runs: the list of all runs, and what broke when."""
-MOST_TOLD = 50
-"""How many red cells the page describes above the list of all cells."""
+MOST_TOLD, PLOTTED = 50, 3
+"""How many red cells the page describes at its top, and of how many of these it shows the plot."""
 
 
 def render(run: SavedRun) -> str:
@@ -68,6 +69,10 @@ def render(run: SavedRun) -> str:
             (*names[id(result)], str(outcome(result.verdict)), result) for result in red[:MOST_TOLD]
         ],
         red_more=max(len(red) - MOST_TOLD, 0),
+        story=story,
+        plotted=PLOTTED,
+        proved=proved(run),
+        never=[names[id(result)] for result in run.results if never_reached(result)],
         missing=run.missing,
         how_we_count=HOW_WE_COUNT[:-1] if own else HOW_WE_COUNT,
         costs=costs(run),
@@ -78,7 +83,7 @@ def render(run: SavedRun) -> str:
             result.plan.id: anchor for result, anchor in zip(run.results, page.anchors, strict=True)
         },
         not_tested=not_tested(run),
-        not_applicable=run.info.not_applicable,
+        not_applicable=not_applicable(run),
         anomalies=ANOMALIES,
     )
 

@@ -71,8 +71,7 @@ def _left(run: SavedRun) -> Iterator[str]:
         yield f"PARTIAL: {len(run.missing)} planned cells never began; their outcome is unknown."
     if run.info.not_applicable:
         yield (
-            f"{counted(len(run.info.not_applicable), 'combination')} cannot exist; the matrix "
-            "says why (n/a)."
+            f"{counted(len(run.info.not_applicable), 'combination')} cannot exist: not applicable."
         )
 
 

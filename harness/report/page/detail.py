@@ -13,6 +13,7 @@ from harness.model.semantics import PROMISES, Anomaly
 from harness.report.advising import mending, said_last
 from harness.report.page.evidence import beside, next_step, proof_of, settings_of, sign_of
 from harness.report.page.paths import Paths, anomalous
+from harness.report.page.plot import drawn_plot, plot_of
 from harness.report.page.ribbons import ribbons_of
 from harness.report.page.timeline import timeline_of
 from harness.report.page.usual import MARKED
@@ -28,14 +29,16 @@ if TYPE_CHECKING:
 
 PATHS_PER_CELL = 200
 PATHS_PER_PAGE = 1000
+MOST_DOTS = 1000
 
 
 class Shared:
-    """Shared by all cells of one page: the space left for timelines, and a table of texts that are
-    written once.
+    """Shared by all cells of one page: the space left for paths, the number of dots that each row
+    of a plot may have, and a table of texts that are written once.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, dots: int = MOST_DOTS) -> None:
+        self.dots = dots
         self._paths = PATHS_PER_PAGE
         self._tables: dict[str, dict[object, int]] = {"texts": {}, "settings": {}, "kinds": {}}
 
@@ -170,6 +173,7 @@ def detail_of(result: CellResult, shared: Shared) -> tuple[dict[str, Any], Timel
         return words | {
             "proof": [trouble],
             "trouble": [trouble],
+            "plot": None,
             "ribbons": [],
             "rollback": None,
             "paths": [],
@@ -191,6 +195,9 @@ def _told(result: CellResult, shared: Shared) -> tuple[dict[str, object], Timeli
     return {
         "proof": [*proof_of(plan, events), *beside(result.judgement.movement)],
         "trouble": [*(history.cut_lines if history else ()), *(history.damage if history else ())],
+        "plot": drawn_plot(plot_of(result.judgement.account, events), shared.dots)
+        if rows
+        else None,
         "ribbons": [_ribbon(ribbon) for ribbon in ribbons_of(events, rows)],
         "rollback": _rollback(result),
         "paths": [_path(paths.of(row)) for row in (*target, *shown)] if events else [],

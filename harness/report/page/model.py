@@ -18,7 +18,8 @@ from harness.model.semantics import Anomaly, Semantic, forbids
 from harness.report.escaping import visible
 from harness.report.matrix import tables
 from harness.report.own import labels_of
-from harness.report.page.detail import Shared, detail_of, drawn
+from harness.report.page.detail import MOST_DOTS, Shared, detail_of, drawn
+from harness.report.page.opening import never_reached
 from harness.report.summary import WORST, outcome
 
 if TYPE_CHECKING:
@@ -31,6 +32,8 @@ CHUNK = 20
 """Cells per compressed block. Cells are similar, so large blocks compress well."""
 MESSAGES_PER_PAGE = 30_000
 LEAST_MESSAGES, MOST_MESSAGES = 40, 300
+DOTS_PER_PAGE = 60_000
+LEAST_DOTS = 60
 _PLAIN = re.compile(r"[^A-Za-z0-9._+-]")
 
 
@@ -48,14 +51,16 @@ class Square:
     """Something was lost or duplicated that the semantic permits."""
     runs: str = ""
     """The number of runs, with the upper bound of an anomaly that none of them showed."""
+    never: bool = False
+    """In no run did its fault strike."""
     because: str = ""
     """The reason why the scenario does not apply."""
 
 
 @dataclass(frozen=True)
 class Line:
-    """One scenario of the matrix. ``because``: what happens there, or why not; empty where the page
-    does not say it here.
+    """One scenario of the matrix. ``because``: what happens there; empty where the page does not
+    say it here.
     """
 
     name: str
@@ -70,8 +75,6 @@ class Sheet:
     title: str
     semantics: tuple[str, ...]
     lines: tuple[Line, ...]
-    idle: tuple[Line, ...]
-    """Scenarios that apply to no cell, each with the reason; the page hides them at first."""
 
 
 @dataclass(frozen=True)
@@ -91,7 +94,7 @@ class Page:
 
 def page_of(run: SavedRun) -> Page:
     """Return the model of a run's page."""
-    shared = Shared()
+    shared = Shared(dots_each(len(run.results)))
     names = anchors([result.plan.id for result in run.results])
     most = messages_each(len(run.results))
     details = [_detail(result, most, shared) for result in run.results]
@@ -118,6 +121,15 @@ def messages_each(cells: int) -> int:
     (166, 40, 40)
     """
     return max(LEAST_MESSAGES, min(MOST_MESSAGES, MESSAGES_PER_PAGE // max(cells, 1)))
+
+
+def dots_each(cells: int) -> int:
+    """Return how many dots each row of a plot may have.
+
+    >>> dots_each(1), dots_each(300), dots_each(5000)
+    (1000, 200, 60)
+    """
+    return max(LEAST_DOTS, min(MOST_DOTS, DOTS_PER_PAGE // max(cells, 1)))
 
 
 def fold(details: list[dict[str, object]]) -> str:
@@ -193,6 +205,8 @@ def _row(result: CellResult, anchor: str, label: str) -> list[object]:
 
 def _sheets(run: SavedRun, places: dict[int, int], names: list[str]) -> Iterator[Sheet]:
     for table in tables(run):
+        if not any(row.ran for row in table.rows):
+            continue
         lines = (
             Line(
                 row.name,
@@ -205,8 +219,7 @@ def _sheets(run: SavedRun, places: dict[int, int], names: list[str]) -> Iterator
             for row in table.worst_first
             if row.ran
         )
-        idle = tuple(Line(row.name, (), row.because) for row in table.rows if not row.ran)
-        yield Sheet(table.title, tuple(map(str, table.semantics)), tuple(lines), idle)
+        yield Sheet(table.title, tuple(map(str, table.semantics)), tuple(lines))
 
 
 def _square(
@@ -232,6 +245,7 @@ def _square(
         _count(duplicated),
         hatched=any(permitted),
         runs=_runs(spot),
+        never=all(map(never_reached, spot.results)),
     )
 
 
@@ -241,6 +255,8 @@ def _count(total: int | None) -> str:
 
 def _runs(spot: Spot) -> str:
     """Return the number of runs that count, with the upper bound if none showed the anomaly."""
+    if all(map(never_reached, spot.results)):
+        return "never reached"
     if len(spot.results) == 1:
         return ""
     bounds = {spot.zero_bound(name) for name in ("lost", "duplicated")} - {None, 1.0}

@@ -152,7 +152,7 @@
     };
   };
 
-  const drawTimeline = (timeline) => {
+  const drawTimeline = (timeline, plot) => {
     const messages = unpack(timeline);
     const events = steps(timeline, messages);
     const telling = messages.filter((m) => m.note || m.fate);
@@ -178,7 +178,8 @@
       draw();
     };
     const zoom = (factor, at = (view.from + view.to) / 2) => set(at - (at - view.from) * factor, at + (view.to - at) * factor);
-    const draw = () => paint(svg, timeline, messages, view, events, tell, axis);
+    const dots = plot && drawPlot(plot, timeline, () => ({ axis, view, left: margin(svg, timeline) }));
+    const draw = () => { paint(svg, timeline, messages, view, events, tell, axis); dots?.paint(); };
     const step = (by) => {
       const among = view.idle ? events : events.filter((event) => !event.idle);
       const now = view.at < 0 ? null : events[view.at];
@@ -221,12 +222,12 @@
     } }, h("summary", {}, "The same as a table"));
     new ResizeObserver(draw).observe(svg);
     tell(null);
-    return h("div", { class: "timeline" },
+    return [dots?.figure, h("h2", {}, "Timeline"), h("div", { class: "timeline" },
       h("div", { class: "bar" }, button("the run", () => set(...at(busy))), timeline.fired === null ? null : button("at the fault", () => set(...at(near))),
         button("all", () => set(...whole())), button("+", () => zoom(0.5)), button("−", () => zoom(2)), h("label", {}, idle, " housekeeping"), timeline.breaks.length ? h("label", {}, even, " idle time to scale") : null,
         messages.some((m) => m.target) ? h("small", { class: "key target" }, "bold: the target") : null,
         h("small", {}, left(timeline.omitted))),
-      svg, told, table);
+      svg, told, table)];
   };
 
   const left = ([idle, telling]) => [telling ? `${telling} messages` : "", idle ? `${idle} of the housekeeping` : ""].filter(Boolean).join(" and ") + (idle + telling ? " not drawn: the history has them" : "");
@@ -239,7 +240,40 @@
   };
 
   // how much room the names of lanes have
-  const margin = (svg, timeline) => Math.min(Math.max(96, ...timeline.lanes.map(([label]) => lettering(label) + 14)), Math.max(96, svg.clientWidth / 5));
+  const GUTTER = 116;
+  const margin = (svg, timeline) => Math.min(Math.max(GUTTER, ...timeline.lanes.map(([label]) => lettering(label) + 14)), Math.max(GUTTER, svg.clientWidth / 5));
+
+  // labels side by side: each in the first row in which it touches no other, or, where there is none, only in its title
+  const labels = () => {
+    const rows = new Map();
+    return (row, left, words) => {
+      const taken = rows.get(row) || [], right = left + lettering(words) * 0.92 + 6;
+      if (taken.some(([from, to]) => left < to && right > from)) return false;
+      rows.set(row, [...taken, [left, right]]);
+      return true;
+    };
+  };
+
+  // the axis below a drawing, and its breaks
+  const drawScale = ({ back, front, axis, view, wide, LEFT, top, bottom, high, place, label, about }) => {
+    const shownParts = axis.parts.filter((part) => part.u + part.size >= view.from && part.u <= view.to);
+    for (const part of shownParts.filter((one) => one.broken)) {
+      const left = Math.max(place(part.u), LEFT), right = Math.min(place(part.u + part.size), wide - 12), middle = (left + right) / 2;
+      if (right - left < 2) continue;
+      const words = `${((part.end - part.t) / 10000).toFixed(0)} s`, room = lettering(words);
+      back.append(about(s("rect", { class: "gap", x: left, y: top, width: right - left, height: bottom - top }), { t: part.t, words: `nothing is told for ${seconds(part.end - part.t)}: drawn short` }));
+      front.append(s("path", { class: "break", d: `M${middle - 5} ${bottom + 5}l4 -10m2 10l4 -10M${middle - 5} ${top + 5}l4 -10m2 10l4 -10` }));
+      if (label("ticks", middle - room / 2, words)) front.append(s("text", { class: "soft gap-label", x: middle, y: high - 6, "text-anchor": "middle" }, words));
+    }
+    for (const part of shownParts.filter((one) => !one.broken)) {
+      const from = Math.max(part.t, part.t + view.from - part.u), to = Math.min(part.end, part.t + view.to - part.u);
+      const most = Math.max(1, Math.min(7, (wide - LEFT) / 70) * ((to - from) / (view.to - view.from)));
+      for (const tick of ticks(from, to, most)) {
+        back.append(s("line", { class: "grid", x1: place(axis.to(tick)), x2: place(axis.to(tick)), y1: top, y2: bottom }));
+        if (label("ticks", place(axis.to(tick)) - lettering(seconds(tick)) / 2, seconds(tick))) back.append(s("text", { class: "soft", x: place(axis.to(tick)), y: high - 6, "text-anchor": "middle" }, seconds(tick)));
+      }
+    }
+  };
 
   const paint = (svg, timeline, messages, view, events, tell, axis) => {
     const LEFT = margin(svg, timeline);
@@ -248,14 +282,7 @@
     const x = (t) => place(axis.to(t));
     const y = (lane) => TOP + lane * LANE + LANE / 2;
     const inside = (t) => axis.to(t) >= view.from && axis.to(t) <= view.to;
-    // labels side by side: each in the first row in which it touches no other, or, where there is none, only in its title
-    const rows = new Map();
-    const label = (row, left, words) => {
-      const taken = rows.get(row) || [], right = left + lettering(words) * 0.92 + 6;
-      if (taken.some(([from, to]) => left < to && right > from)) return false;
-      rows.set(row, [...taken, [left, right]]);
-      return true;
-    };
+    const label = labels();
     const bottom = TOP + timeline.lanes.length * LANE;
     const wire = timeline.lanes.findIndex(([, kind]) => kind === "wire");
     const about = (element, event) => {
@@ -266,23 +293,7 @@
     svg.setAttribute("viewBox", `0 0 ${wide} ${high}`);
     svg.setAttribute("height", high);
     const back = s("g"), lines = s("g"), front = s("g");
-    const shownParts = axis.parts.filter((part) => part.u + part.size >= view.from && part.u <= view.to);
-    for (const part of shownParts.filter((one) => one.broken)) {
-      const left = Math.max(place(part.u), LEFT), right = Math.min(place(part.u + part.size), wide - 12), middle = (left + right) / 2;
-      if (right - left < 2) continue;
-      const words = `${((part.end - part.t) / 10000).toFixed(0)} s`, room = lettering(words);
-      back.append(about(s("rect", { class: "gap", x: left, y: TOP, width: right - left, height: bottom - TOP }), { t: part.t, words: `nothing is told for ${seconds(part.end - part.t)}: drawn short` }));
-      front.append(s("path", { class: "break", d: `M${middle - 5} ${bottom + 5}l4 -10m2 10l4 -10M${middle - 5} ${TOP + 5}l4 -10m2 10l4 -10` }));
-      if (label("ticks", middle - room / 2, words)) front.append(s("text", { class: "soft gap-label", x: middle, y: high - 6, "text-anchor": "middle" }, words));
-    }
-    for (const part of shownParts.filter((one) => !one.broken)) {
-      const from = Math.max(part.t, part.t + view.from - part.u), to = Math.min(part.end, part.t + view.to - part.u);
-      const most = Math.max(1, Math.min(7, (wide - LEFT) / 70) * ((to - from) / (view.to - view.from)));
-      for (const tick of ticks(from, to, most)) {
-        back.append(s("line", { class: "grid", x1: x(tick), x2: x(tick), y1: TOP, y2: bottom }));
-        if (label("ticks", x(tick) - lettering(seconds(tick)) / 2, seconds(tick))) back.append(s("text", { class: "soft", x: x(tick), y: high - 6, "text-anchor": "middle" }, seconds(tick)));
-      }
-    }
+    drawScale({ back, front, axis, view, wide, LEFT, top: TOP, bottom, high, place, label, about });
     const letters = Math.floor((LEFT - 12) / 6.6);
     timeline.lanes.forEach(([label], n) => back.append(
       s("line", { class: "lane", x1: LEFT, x2: wide - 12, y1: y(n), y2: y(n) }),
@@ -341,6 +352,74 @@
     const found = [];
     for (let t = Math.max(0, Math.ceil(from / size) * size); t <= to; t += size) found.push(t);
     return found;
+  };
+
+  // --- the plot: a dot for each record, at the time of its first send -------------------------------------------
+  const ROW = 26, FATES = {
+    recorded: ["recorded once", "M-3 0a3 3 0 1 0 6 0a3 3 0 1 0 -6 0"],
+    duplicated: ["duplicated", "M-5 0a5 5 0 1 0 10 0a5 5 0 1 0 -10 0M-1.5 0a1.5 1.5 0 1 0 3 0a1.5 1.5 0 1 0 -3 0"],
+    lost: ["lost", "M-4.5 -4.5l9 9m0 -9l-9 9"],
+    "set aside": ["set aside", "M-4 -4h8v8h-8z"],
+    unsure: ["unsure", "M0 -5l5 9h-10z"],
+    "in doubt": ["in doubt", "M0 -5.5l5.5 5.5l-5.5 5.5l-5.5 -5.5z"],
+  };
+
+  const drawPlot = ([all, lost, extra], timeline, look) => {
+    const rows = all.filter(([fate, count], n) => n < 3 || count).map(([fate, count, later, said]) => {
+      let t = 0;
+      return { fate, count, dots: later.map((step, n) => ({ t: step < 0 ? null : (t += step), said: said ? said[n].filter(Boolean).join(": ") : FATES[fate][0] })) };
+    });
+    const [, , from, to, words] = timeline.bands.find(([kind]) => kind === "fault") || [];
+    const records = rows.reduce((sum, row) => sum + row.count, 0), hidden = records - rows.reduce((sum, row) => sum + row.dots.length, 0);
+    const adrift = rows.some((row) => row.dots.some((dot) => dot.t === null));
+    const caption = [`${records} records, each at the time of its first send: ${rows.filter((row) => row.count).map((row) => `${row.count} ${FATES[row.fate][0]}`).join(", ")}.`,
+      words ? `Band: ${words}, ${seconds(from)}${to === null ? ", to the end" : ` to ${seconds(to)}`}.` : "No fault struck.",
+      adrift ? "At the left edge: no send was seen." : "", hidden ? `${hidden} more are not drawn.` : "",
+      lost || extra ? `A total shows ${lost} more lost, and ${extra} more copies, of records that no line names.` : ""].filter(Boolean).join(" ");
+    const svg = s("svg", { role: "img" });
+    const paint = () => {
+      const { axis, view, left: LEFT } = look(svg);
+      const wide = Math.max(svg.clientWidth, 280), top = 8, bottom = top + rows.length * ROW, high = bottom + 22;
+      const place = (u) => LEFT + ((u - view.from) / (view.to - view.from)) * (wide - LEFT - 12);
+      const back = s("g"), front = s("g"), inside = (u) => u >= view.from && u <= view.to;
+      svg.setAttribute("viewBox", `0 0 ${wide} ${high}`);
+      svg.setAttribute("height", high);
+      const about = (element, event) => { element.append(s("title", {}, event.words)); return element; };
+      drawScale({ back, front, axis, view, wide, LEFT, top, bottom, high, place, label: labels(), about });
+      if (words) {
+        const start = Math.max(place(axis.to(from)), LEFT), end = Math.min(place(axis.to(to ?? timeline.end)), wide - 12);
+        if (end >= LEFT && start <= wide - 12) back.append(about(s("rect", { class: "fault", x: start, y: top - 4, width: Math.max(end - start, 2), height: bottom - top + 4 }), { words }), s("line", { class: "fault-edge", x1: start, x2: start, y1: top - 4, y2: bottom }));
+      }
+      rows.forEach(({ fate, count, dots }, n) => {
+        const y = top + n * ROW + ROW / 2, shape = FATES[fate][1], taken = [-99, -99, -99];
+        back.append(s("line", { class: "lane", x1: LEFT, x2: wide - 12, y1: y, y2: y }),
+          s("path", { class: `dot f-${name(fate)}`, d: shape, transform: `translate(10 ${y})` }), s("text", { class: count ? "" : "soft", x: 22, y: y + 4 }, fate),
+          s("text", { class: count ? "figure" : "figure soft", x: LEFT - 8, y: y + 4, "text-anchor": "end" }, count));
+        for (const dot of dots) {
+          const u = dot.t === null ? view.from : axis.to(dot.t);
+          if (!inside(u)) continue;
+          const x = place(u), free = taken.findIndex((last) => x - last >= 6), level = free < 0 ? taken.indexOf(Math.min(...taken)) : free; // beside, else above and below the line
+          taken[level] = x;
+          front.append(about(s("path", { class: `dot f-${name(fate)}`, "data-fate": fate, d: shape, transform: `translate(${x.toFixed(1)} ${y + [0, -7, 7][level]})` }),
+            { words: `${dot.said}, ${dot.t === null ? "no send was seen" : `sent at ${seconds(dot.t)}`}` }));
+        }
+      });
+      svg.replaceChildren(s("title", {}, caption), back, front);
+    };
+    const table = h("details", {}, h("summary", {}, "The dots as a table"), h("div", { class: "wide" }, h("table", {}, h("tbody", {}, rows.flatMap(({ fate, count, dots }) => {
+      const line = (dot, words) => h("tr", {}, h("td", { class: "number" }, !dot || dot.t === null ? "" : seconds(dot.t)), h("td", {}, FATES[fate][0]), h("td", {}, words));
+      return fate === "recorded" || !count ? [line(dots[0], `${count} records`)] : dots.map((dot) => line(dot, dot.said));
+    })))));
+    const moments = [...rows.flatMap((row) => row.dots.map((dot) => dot.t)), from, to].filter((t) => t !== null && t !== undefined);
+    return { figure: h("figure", { class: "dots" }, svg, h("figcaption", {}, caption), table), paint, stretch: [Math.min(...moments, timeline.end), Math.max(...moments, 0)] };
+  };
+
+  // the plot alone, from the first dot to the last, or to the end of the fault
+  const standing = ({ plot, timeline }) => {
+    const axis = scale(timeline, false), drawn = drawPlot(plot, timeline, () => ({ axis, view, left: GUTTER }));
+    const [first, last] = drawn.stretch.map(axis.to), edge = Math.max((last - first) * 0.03, 10), view = { from: first - edge, to: last + edge };
+    new ResizeObserver(drawn.paint).observe(drawn.figure.firstChild);
+    return drawn.figure;
   };
 
   // --- ribbons and paths --------------------------------------------------------------------------------------
@@ -448,7 +527,7 @@
       h("p", { class: "why" }, cell.reason), h("p", {}, index.texts[detail.because]),
       same.length > 1 ? h("p", { class: "seeds" }, "seeds:", same.map((one) => h("a", { href: `#cell=${one.anchor}`, class: name(one.outcome), "aria-current": one === cell ? "true" : null }, `${signs[one.outcome]} ${one.seed}`))) : null,
       seenCard(detail), mendCard(detail), lastCard(detail),
-      h("h2", {}, "Timeline"), detail.timeline ? drawTimeline(detail.timeline) : h("p", {}, "The history is missing or cannot be read."),
+      h("h2", {}, "What became of each record"), detail.timeline ? drawTimeline(detail.timeline, detail.plot) : h("p", {}, "The history is missing or cannot be read."),
       h("div", { class: "cards" }, proofCard(detail), countsCard(cell, detail), settingsCard(detail), nextCard(detail)),
       detail.ribbons.length ? [h("h2", {}, "Where it fell"), h("p", { class: "legend" }, Object.entries(WORDS).filter(([kind]) => detail.ribbons.some((ribbon) => ribbon[3].some(([one]) => one === kind)))
         .map(([kind, words]) => h("span", { class: "key" }, s("svg", { width: 12, height: 12 }, s("rect", { class: `s-${kind}`, width: 12, height: 12 })), ` ${LETTERS[kind] ? `${LETTERS[kind]} ` : ""}${words}`))),
@@ -499,6 +578,9 @@
   $("more").addEventListener("click", () => { state.rows += ROWS; filter(); });
   $("tools").hidden = false;
   $("cells").hidden = false;
+  for (const place of document.querySelectorAll(".plot")) {
+    unfold(byAnchor.get(place.dataset.anchor).n).then((detail) => detail.plot && detail.timeline && place.append(standing(detail)));
+  }
   chips();
   tabs();
   filter();
