@@ -69,10 +69,6 @@ def _scope(run: SavedRun) -> Iterator[str]:
 def _left(run: SavedRun) -> Iterator[str]:
     if run.missing:
         yield f"PARTIAL: {len(run.missing)} planned cells never began; their outcome is unknown."
-    if run.info.not_applicable:
-        yield (
-            f"{counted(len(run.info.not_applicable), 'combination')} cannot exist: not applicable."
-        )
 
 
 def facts(info: RunInfo) -> dict[str, str]:

@@ -16,11 +16,11 @@ from tests.browser.chromium import chromium
 if TYPE_CHECKING:
     from selenium.webdriver import Chrome
 
-WIDTH, MATRIX_HEIGHT, CELL_HEIGHT = 1240, 560, 960
+WIDTH, TOP_HEIGHT, CELL_HEIGHT = 1240, 900, 1150
 
 
 def main(directory: Path, picture: Path, cell: str) -> None:
-    """Take the top of the matrix, or the top of one cell's page (``cell``: its folder's name)."""
+    """Take the top of the page, or the top of one cell's page (``cell``: its folder's name)."""
     page = (run_directory(directory) / "report.html").resolve().as_uri()
     with chromium(WIDTH, 900) as driver:
         driver.get(f"{page}#cell={cell}" if cell else page)
@@ -29,7 +29,7 @@ def main(directory: Path, picture: Path, cell: str) -> None:
             "x": 0,
             "y": 0,
             "width": WIDTH,
-            "height": CELL_HEIGHT if cell else MATRIX_HEIGHT,
+            "height": CELL_HEIGHT if cell else TOP_HEIGHT,
             "scale": 1,
         }
         shot = driver.execute_cdp_cmd(

@@ -222,7 +222,7 @@
     } }, h("summary", {}, "The same as a table"));
     new ResizeObserver(draw).observe(svg);
     tell(null);
-    return [dots?.figure, h("h2", {}, "Timeline"), h("div", { class: "timeline" },
+    return [dots?.figure, h("div", { class: "timeline" },
       h("div", { class: "bar" }, button("the run", () => set(...at(busy))), timeline.fired === null ? null : button("at the fault", () => set(...at(near))),
         button("all", () => set(...whole())), button("+", () => zoom(0.5)), button("−", () => zoom(2)), h("label", {}, idle, " housekeeping"), timeline.breaks.length ? h("label", {}, even, " idle time to scale") : null,
         messages.some((m) => m.target) ? h("small", { class: "key target" }, "bold: the target") : null,
@@ -519,6 +519,7 @@
 
   const drawCell = (cell, detail) => {
     const same = brothers(cell);
+    const [plot, timeline] = detail.timeline ? drawTimeline(detail.timeline, detail.plot) : [];
     const most = Math.max(...detail.ribbons.map(([, start, end]) => end - start), 1);
     const open = (path) => path[3] === "lost" || path[3] === "duplicated" || path[0] === detail.target;
     return [
@@ -526,8 +527,9 @@
       h("h1", {}, cell.label), h("p", {}, h("span", { class: `chip ${name(cell.outcome)}` }, `${signs[cell.outcome]} ${cell.outcome}`), ` lost ${shown(cell.lost)}, duplicated ${shown(cell.duplicated)}`),
       h("p", { class: "why" }, cell.reason), h("p", {}, index.texts[detail.because]),
       same.length > 1 ? h("p", { class: "seeds" }, "seeds:", same.map((one) => h("a", { href: `#cell=${one.anchor}`, class: name(one.outcome), "aria-current": one === cell ? "true" : null }, `${signs[one.outcome]} ${one.seed}`))) : null,
+      plot && [h("h2", {}, "What became of each record"), plot],
       seenCard(detail), mendCard(detail), lastCard(detail),
-      h("h2", {}, "What became of each record"), detail.timeline ? drawTimeline(detail.timeline, detail.plot) : h("p", {}, "The history is missing or cannot be read."),
+      h("h2", {}, "Timeline"), timeline || h("p", {}, "The history is missing or cannot be read."),
       h("div", { class: "cards" }, proofCard(detail), countsCard(cell, detail), settingsCard(detail), nextCard(detail)),
       detail.ribbons.length ? [h("h2", {}, "Where it fell"), h("p", { class: "legend" }, Object.entries(WORDS).filter(([kind]) => detail.ribbons.some((ribbon) => ribbon[3].some(([one]) => one === kind)))
         .map(([kind, words]) => h("span", { class: "key" }, s("svg", { width: 12, height: 12 }, s("rect", { class: `s-${kind}`, width: 12, height: 12 })), ` ${LETTERS[kind] ? `${LETTERS[kind]} ` : ""}${words}`))),
