@@ -16,7 +16,7 @@ from tests.browser.chromium import chromium
 if TYPE_CHECKING:
     from selenium.webdriver import Chrome
 
-WIDTH, TOP_HEIGHT, CELL_HEIGHT = 1240, 900, 1150
+WIDTH, TOP_HEIGHT, CELL_HEIGHT = 1240, 900, 1182
 
 
 def main(directory: Path, picture: Path, cell: str) -> None:
