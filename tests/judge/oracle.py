@@ -3,7 +3,8 @@
 Written from the definitions alone (docs/concepts.md) and without looking at
 :mod:`harness.judge.accounting`: plain loops over plain dictionaries, every question answered by
 walking through all events again. It is slow on purpose; nothing in it is clever enough to be wrong
-in a clever way.
+in a clever way. Logs and queues (:mod:`tests.judge.queue_oracle`) share the walk; a
+:class:`Meaning` says what differs between them.
 
 Readings the definitions leave open, decided here:
 
@@ -27,7 +28,11 @@ Readings the definitions leave open, decided here:
 
 from __future__ import annotations
 
-from typing import Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 Row = dict[str, Any]
 
@@ -47,48 +52,69 @@ SKIPPED = "stored, skipped"
 NOT_RECORDED = "delivered, not recorded"
 
 
-def oracle(events: list[Row]) -> Row:
+@dataclass(frozen=True)
+class Meaning:
+    """What means one thing of a log and another of a queue. ``rows`` are all lines of the cell."""
+
+    contributions: Callable[[str, list[Row]], int]
+    """How often a record is in the sink."""
+    state_of: Callable[[str, Row, list[Row]], str]
+    last_hop: Callable[[str, list[Row]], str]
+    in_doubt: Callable[[list[Row]], int]
+    """Of how many transactions nobody knows what the broker did."""
+    is_stalled: Callable[[Row, list[Row]], bool]
+    is_resurrected: Callable[[Row, list[Row], dict[str, Row]], bool]
+    count_copies: Callable[[list[Row], list[Row]], int]
+    """How many copies some lines tell of."""
+    told_gone: Callable[[str, list[Row]], list[Row]]
+    """The lines by which alone one knows of a copy of a record: it was taken away, and was never
+    written down.
+    """
+    phantoms: Callable[[list[Row], dict[str, Row]], int]
+    by_origin: Callable[[list[Row], list[Row]], list[list[Row]]]
+    """The sink rows of a record, those that were made from one copy together."""
+
+
+def walk(events: list[Row], meaning: Meaning) -> Row:
     """Account for one cell.
 
-    Counts are ints; ``lost``, ``duplicated_ids``, ``stalled``, ``left_in_topic`` and
+    Counts are ints; ``lost``, ``set_aside``, ``duplicated_ids``, ``stalled``, ``left_in_topic`` and
     ``left_in_source`` are sets of record ids; ``states`` names the state of every offered record
     and ``last_hops`` the last hop of every lost one.
     """
     rows = in_time(events)
     offered = {row["record"]: row for row in of(rows, "offered")}
-    states = {record: state_of(record, offered[record], rows) for record in offered}
+    ours = [row for row in of(rows, "stored") if is_ours(row, offered)]
+    states = {record: meaning.state_of(record, offered[record], rows) for record in offered}
     result: Row = {
         "offered": len(offered),
         "acked": len({row["record"] for row in said(rows, "acked")} & set(offered)),
         "refused": len({row["record"] for row in said(rows, "refused")} & set(offered)),
         "unknown": sum(1 for record in offered if is_unknown(record, rows)),
         "stored": sum(1 for record in offered if topic_copies(record, rows)),
-        "recorded": sum(1 for record in offered if recordings(record, rows)),
+        "recorded": sum(1 for record in offered if meaning.contributions(record, rows)),
         "lost": {record for record in offered if states[record] == LOST},
         "set_aside": {record for record in offered if states[record] == SET_ASIDE},
-        "in_doubt": sum(1 for outcome in outcomes(rows).values() if outcome == "unknown"),
         "stalled": {record for record in offered if states[record] == STALLED},
         "left_in_topic": {record for record in offered if states[record] == LEFT_IN_TOPIC},
         "left_in_source": {record for record in offered if states[record] == LEFT_IN_SOURCE},
+        "in_doubt": meaning.in_doubt(rows),
         "states": states,
         "last_hops": {
-            record: last_hop(record, rows) for record in offered if states[record] == LOST
+            record: meaning.last_hop(record, rows) for record in offered if states[record] == LOST
         },
         "absorbed": sum(1 for row in of(rows, "absorbed") if row["record"] in offered),
-        "aborted": sum(
-            1 for row in of(rows, "stored") if is_ours(row, offered) and is_aborted(row, rows)
+        "aborted": meaning.count_copies(
+            [row for row in ours if not row["visible"] and not meaning.is_stalled(row, rows)], rows
         ),
-        "phantom": phantoms(rows, offered),
-        "resurrected": sum(
-            1
-            for row in of(rows, "stored")
-            if (is_ours(row, offered) and is_resurrected(row, rows))
-            or is_given_away(row, rows, offered)
+        "phantom": meaning.phantoms(rows, offered),
+        "resurrected": meaning.count_copies(
+            [row for row in ours if meaning.is_resurrected(row, rows, offered)], rows
         ),
-        "torn": sum(1 for name in outcomes(rows) if is_torn(name, rows, offered)),
+        "torn": sum(1 for name in outcomes(rows) if is_torn(name, rows, offered, meaning)),
         "reordered": reordered(rows, offered),
     }
-    result.update(duplicates(rows, offered))
+    result.update(duplicates(rows, offered, meaning))
     return result
 
 
@@ -201,13 +227,20 @@ def outcomes(rows: list[Row]) -> dict[str, str]:
     return found
 
 
-def is_resurrected(copy: Row, rows: list[Row]) -> bool:
+def is_resurrected(copy: Row, rows: list[Row], offered: dict[str, Row]) -> bool:
     """Whether a read-committed reader sees a copy that must not be there."""
+    if is_given_away(copy, rows, offered):
+        return True
     if not copy["visible"] or copy["attempt"] is None:
         return False
     name = transaction_of(copy["attempt"])
     if name is not None and outcomes(rows).get(name) == "aborted":
         return True
+    return was_refused(copy, rows)
+
+
+def was_refused(copy: Row, rows: list[Row]) -> bool:
+    """Whether a copy's attempt was refused, with no doubt about an earlier one."""
     for refusal in of(rows, "refused"):
         if refusal["record"] != copy["record"] or refusal["attempt"] != copy["attempt"]:
             continue
@@ -259,7 +292,7 @@ def is_from(row: Row, copy: Row) -> bool:
     return len(epochs) < 2
 
 
-def is_torn(name: str, rows: list[Row], offered: dict[str, Row]) -> bool:
+def is_torn(name: str, rows: list[Row], offered: dict[str, Row], meaning: Meaning) -> bool:
     """Whether of one transaction some attempts are visible and some are not."""
     attempts = set()
     for row in of(rows, "acked"):
@@ -272,11 +305,11 @@ def is_torn(name: str, rows: list[Row], offered: dict[str, Row]) -> bool:
     unseen = 0
     for record, attempt in attempts:
         mine = [row for row in copies(record, rows) if row["attempt"] == attempt]
-        if mine and all(is_stalled(row, rows) for row in mine):
+        if mine and all(meaning.is_stalled(row, rows) for row in mine):
             continue
-        if any(row["visible"] for row in mine):
+        if any(row["visible"] and not meaning.is_stalled(row, rows) for row in mine):
             seen += 1
-        elif mine or not deletions(record, rows):
+        elif mine or not meaning.told_gone(record, rows):
             unseen += 1
     return seen > 0 and unseen > 0
 
@@ -388,25 +421,31 @@ def copy_of(row: Row) -> tuple[int, ...]:
     )
 
 
-def duplicates(rows: list[Row], offered: dict[str, Row]) -> Row:
-    """Count the extra copies in the sink, and which of them the log itself held twice."""
+def by_origin(mine: list[Row], rows: list[Row]) -> list[list[Row]]:
+    """Return sink rows, those that were made from one copy of a log together."""
+    del rows
+    made_of: dict[tuple[object, ...], list[Row]] = {}
+    for row in mine:
+        made_of.setdefault((row["partition"], row["epoch"], row["offset"]), []).append(row)
+    return list(made_of.values())
+
+
+def duplicates(rows: list[Row], offered: dict[str, Row], meaning: Meaning) -> Row:
+    """Count the extra copies in the sink, and which of them the broker itself held twice."""
     extra = 0
     stored_twice = 0
     ids = set()
     for record in offered:
-        mine = recordings(record, rows)
-        if len(mine) < 2:
+        times = meaning.contributions(record, rows)
+        if times < 2:
             continue
         ids.add(record)
-        extra += len(mine) - 1
-        origins = {(row["partition"], row["epoch"], row["offset"]) for row in mine}
-        stored_twice += len(origins) - 1
-        for origin in origins:
-            here = [
-                row for row in mine if (row["partition"], row["epoch"], row["offset"]) == origin
-            ]
-            for attempt in {row["attempt"] for row in here if row["attempt"] is not None}:
-                stored_twice += len([row for row in here if row["attempt"] == attempt]) - 1
+        extra += times - 1
+        made_of = meaning.by_origin(recordings(record, rows), rows)
+        stored_twice += max(len(made_of) - 1, 0)
+        for group in made_of:
+            for attempt in {row["attempt"] for row in group if row["attempt"] is not None}:
+                stored_twice += len([row for row in group if row["attempt"] == attempt]) - 1
     return {
         "duplicated": extra,
         "duplicated_ids": ids,
@@ -434,3 +473,22 @@ def reordered(rows: list[Row], offered: dict[str, Row]) -> int:
                 count += 1
                 break
     return count
+
+
+OF_A_LOG = Meaning(
+    contributions=lambda record, rows: len(recordings(record, rows)),
+    state_of=state_of,
+    last_hop=last_hop,
+    in_doubt=lambda rows: sum(1 for outcome in outcomes(rows).values() if outcome == "unknown"),
+    is_stalled=is_stalled,
+    is_resurrected=is_resurrected,
+    count_copies=lambda lines, _: len(lines),
+    told_gone=deletions,
+    phantoms=phantoms,
+    by_origin=by_origin,
+)
+
+
+def oracle(events: list[Row]) -> Row:
+    """Account for one cell whose broker is a log, as :func:`walk` does."""
+    return walk(events, OF_A_LOG)

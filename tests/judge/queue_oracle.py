@@ -3,7 +3,7 @@
 Written from the definitions alone (docs/concepts.md;
 :mod:`harness.model.events`, :mod:`harness.model.places`) and without looking at
 :mod:`harness.judge.accounting`: plain loops over plain dictionaries. What means the same of a log
-and of a queue is taken from the older oracle, :mod:`tests.judge.oracle`. There are no offsets here.
+and of a queue, and the walk itself, is in :mod:`tests.judge.oracle`. There are no offsets here.
 
 Readings the definitions leave open, decided here:
 
@@ -51,17 +51,17 @@ from tests.judge.oracle import (
     SET_ASIDE,
     SKIPPED,
     STALLED,
+    Meaning,
     copies,
-    in_time,
     is_ours,
-    is_unknown,
     of,
     recordings,
-    reordered,
     said,
     saved_cursor,
     topic_copies,
     transaction_of,
+    walk,
+    was_refused,
 )
 
 Row = dict[str, Any]
@@ -75,53 +75,6 @@ PURGED = "stored, purged"
 DUPLICATE = "taken for a duplicate, no other copy there"
 DEAD_LETTER = "taken to the dead letters, not there"
 MOVED = "moved, not there"
-
-
-def queue_oracle(events: list[Row]) -> Row:
-    """Account for one cell.
-
-    Counts are ints; ``lost``, ``set_aside``, ``duplicated_ids``, ``stalled``, ``left_in_topic`` and
-    ``left_in_source`` are sets of record ids; ``states`` names the state of every offered record
-    and ``last_hops`` the last hop of every lost one.
-    """
-    rows = in_time(events)
-    offered = {row["record"]: row for row in of(rows, "offered")}
-    states = {record: state_of(record, offered[record], rows) for record in offered}
-    result: Row = {
-        "offered": len(offered),
-        "acked": len({row["record"] for row in said(rows, "acked")} & set(offered)),
-        "refused": len({row["record"] for row in said(rows, "refused")} & set(offered)),
-        "unknown": sum(1 for record in offered if is_unknown(record, rows)),
-        "stored": sum(1 for record in offered if topic_copies(record, rows)),
-        "recorded": sum(1 for record in offered if contributions(record, rows)),
-        "lost": {record for record in offered if states[record] == LOST},
-        "set_aside": {record for record in offered if states[record] == SET_ASIDE},
-        "stalled": {record for record in offered if states[record] == STALLED},
-        "left_in_topic": {record for record in offered if states[record] == LEFT_IN_TOPIC},
-        "left_in_source": {record for record in offered if states[record] == LEFT_IN_SOURCE},
-        "in_doubt": sum(1 for told in last_told(rows).values() if is_in_doubt(told)),
-        "states": states,
-        "last_hops": {
-            record: last_hop(record, rows) for record in offered if states[record] == LOST
-        },
-        "absorbed": sum(1 for row in of(rows, "absorbed") if row["record"] in offered),
-        "aborted": count_copies(
-            [row for row in of(rows, "stored") if is_ours(row, offered) and is_aborted(row)], rows
-        ),
-        "phantom": phantoms(rows, offered),
-        "resurrected": count_copies(
-            [
-                row
-                for row in of(rows, "stored")
-                if is_ours(row, offered) and is_resurrected(row, rows)
-            ],
-            rows,
-        ),
-        "torn": sum(1 for name in last_told(rows) if is_torn(name, rows, offered)),
-        "reordered": reordered(rows, offered),
-    }
-    result.update(duplicates(rows, offered))
-    return result
 
 
 # --- places ---------------------------------------------------------------------------------------
@@ -203,55 +156,21 @@ def is_in_doubt(told: Row) -> bool:
     return told["outcome"] == "unknown" or told.get("told_by") == "library"
 
 
-def is_stalled(copy: Row) -> bool:
+def is_stalled(copy: Row, rows: list[Row]) -> bool:
     """Whether a copy waits for the end of a transaction."""
+    del rows
     return copy["waiting"] in ("open", "prepared")
 
 
-def is_aborted(copy: Row) -> bool:
-    """Whether a copy belongs to a transaction that was rolled back: nobody will ever see it."""
-    return not copy["visible"] and not is_stalled(copy)
-
-
-def is_resurrected(copy: Row, rows: list[Row]) -> bool:
+def is_resurrected(copy: Row, rows: list[Row], offered: dict[str, Row]) -> bool:
     """Whether a copy is visible that must not be there: the broker itself had said so."""
+    del offered
     if not copy["visible"] or copy["attempt"] is None:
         return False
     told = last_told(rows).get(str(transaction_of(copy["attempt"])))
     if told is not None and told["outcome"] == "aborted" and not is_in_doubt(told):
         return True
-    for refusal in of(rows, "refused"):
-        if refusal["record"] != copy["record"] or refusal["attempt"] != copy["attempt"]:
-            continue
-        if not [
-            row
-            for row in of(rows, "unknown")
-            if row["record"] == copy["record"] and row["t"] < refusal["t"]
-        ]:
-            return True
-    return False
-
-
-def is_torn(name: str, rows: list[Row], offered: dict[str, Row]) -> bool:
-    """Whether of one transaction some attempts are visible and some are not."""
-    attempts = set()
-    for row in of(rows, "acked"):
-        if row["record"] in offered and transaction_of(row["attempt"]) == name:
-            attempts.add((row["record"], row["attempt"]))
-    for row in of(rows, "stored"):
-        if is_ours(row, offered) and transaction_of(row["attempt"]) == name:
-            attempts.add((row["record"], row["attempt"]))
-    seen = 0
-    unseen = 0
-    for record, attempt in attempts:
-        mine = [row for row in copies(record, rows) if row["attempt"] == attempt]
-        if mine and all(is_stalled(row) for row in mine):
-            continue
-        if any(row["visible"] and not is_stalled(row) for row in mine):
-            seen += 1
-        elif mine or not untold_removals(record, rows):
-            unseen += 1
-    return seen > 0 and unseen > 0
+    return was_refused(copy, rows)
 
 
 # --- one record -----------------------------------------------------------------------------------
@@ -284,7 +203,7 @@ def state_of(record: str, offer: Row, rows: list[Row]) -> str:
     if contributions(record, rows):
         return RECORDED
     for copy in copies(record, rows):
-        if is_stalled(copy):
+        if is_stalled(copy, rows):
             return STALLED
     for copy in topic_copies(record, rows):
         if copy["waiting"] in ("ready", "in-flight", "scheduled"):
@@ -397,32 +316,33 @@ def phantoms(rows: list[Row], offered: dict[str, Row]) -> int:
     return count + count_copies(waiting, rows)
 
 
-def duplicates(rows: list[Row], offered: dict[str, Row]) -> Row:
-    """Count the extra copies in the sink, and which of them the broker itself held twice."""
-    extra = 0
-    stored_twice = 0
-    ids = set()
-    for record in offered:
-        mine = recordings(record, rows)
-        if contributions(record, rows) < 2:
-            continue
-        ids.add(record)
-        extra += contributions(record, rows) - 1
-        made_of: list[list[Row]] = []
-        for row in mine:
-            for group in made_of:
-                if same_copy(group[0]["place"], row["place"], rows):
-                    group.append(row)
-                    break
-            else:
-                made_of.append([row])
-        stored_twice += max(len(made_of) - 1, 0)
+def by_origin(mine: list[Row], rows: list[Row]) -> list[list[Row]]:
+    """Return sink rows, those that were made from one copy together, wherever it was moved."""
+    made_of: list[list[Row]] = []
+    for row in mine:
         for group in made_of:
-            for attempt in {row["attempt"] for row in group if row["attempt"] is not None}:
-                stored_twice += len([row for row in group if row["attempt"] == attempt]) - 1
-    return {
-        "duplicated": extra,
-        "duplicated_ids": ids,
-        "stored_twice": stored_twice,
-        "delivered_twice": extra - stored_twice,
-    }
+            if same_copy(group[0]["place"], row["place"], rows):
+                group.append(row)
+                break
+        else:
+            made_of.append([row])
+    return made_of
+
+
+OF_A_QUEUE = Meaning(
+    contributions=contributions,
+    state_of=state_of,
+    last_hop=last_hop,
+    in_doubt=lambda rows: sum(1 for told in last_told(rows).values() if is_in_doubt(told)),
+    is_stalled=is_stalled,
+    is_resurrected=is_resurrected,
+    count_copies=count_copies,
+    told_gone=untold_removals,
+    phantoms=phantoms,
+    by_origin=by_origin,
+)
+
+
+def queue_oracle(events: list[Row]) -> Row:
+    """Account for one cell whose broker is a queue, as :func:`tests.judge.oracle.walk` does."""
+    return walk(events, OF_A_QUEUE)
