@@ -7,6 +7,7 @@ from __future__ import annotations
 import functools
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
+from harness.judge.evidence import evidence_detail
 from harness.judge.proof import Knowledge
 from harness.model.failures import EnvironmentFailure
 from harness.plugins import load_brought
@@ -63,6 +64,7 @@ PROOFS: Final = (
 COMMON: Final = Knowledge(
     proofs={proof.name: proof for proof in PROOFS},
     signs=(database_signs, answer_signs, overtaking_signs, silence_signs, start_signs),
+    details={"evidence": evidence_detail},
     recipes={name: pipeline.recipes for name, pipeline in PIPELINES.items()},
 )
 """What the judge knows for every system."""

@@ -186,6 +186,7 @@ class CellResult:
             "label": verdict.label,
             "green": verdict.green,
             "effect": verdict.effect,
+            "rule": str(verdict.rule),
             "reason": verdict.reason,
             "because": plan.because,
             "lost_ids": sorted(self.judgement.account.lost)[:200],

@@ -27,6 +27,7 @@ from harness.judge.logs import broken_log, went_elsewhere
 from harness.judge.movement import Movement, copies_between, counted, movement_of
 from harness.judge.readers import told_of
 from harness.judge.rows import Rows
+from harness.judge.rules import Rule
 from harness.judge.signs import Signs, common_signs
 from harness.model import events as kinds
 from harness.model.history import History
@@ -86,6 +87,8 @@ class Verdict:
     stops: bool = False
     by_fault: bool = True
     effect: bool = True
+    rule: Rule = Rule.KEPT
+    """The rule that decided."""
 
     @property
     def green(self) -> bool:
@@ -135,7 +138,10 @@ def unjudged(plan: Plan, because: str, knowledge: Knowledge) -> Judgement:
     """Return the void judgement of a cell that has no readable history."""
     from harness.judge.accounting import account_of  # noqa: PLC0415 - pandas takes a second, and many a command judges nothing
 
-    rows, verdict = Rows(()), Verdict(Kind.VOID, because, plan.control, as_predicted=False)
+    rows, verdict = (
+        Rows(()),
+        Verdict(Kind.VOID, because, plan.control, as_predicted=False, rule=Rule.INSTRUMENT),
+    )
     return Judgement(plan, account_of(rows), verdict, signs_of(rows, History((), ()), knowledge))
 
 
@@ -208,25 +214,33 @@ def _verdict(
     def lost() -> str | None:
         return _lost(plan, history, found, course.drain) if course.drained() else None
 
-    rules: tuple[tuple[Kind, Callable[[], str | None]], ...] = (
-        (Kind.VOID, lambda: blind),
-        (Kind.BROKEN, lambda: wrong and "; ".join(filter(None, (wrong, forbidden(), lost())))),
-        (Kind.BROKEN, forbidden),
-        (Kind.BROKEN, lost),
-        (Kind.BROKEN, lambda: broken_order(plan, found)),
-        (Kind.BROKEN, guarantees.broken),
-        (Kind.BROKEN, lambda: broken_invariants(history) if course.drained() else None),
-        (Kind.VOID, lambda: objection),
-        (Kind.VOID, lambda: _no_effect(plan, found, select)),
-        (Kind.STUCK, course.stuck),
-        (Kind.VOID, course.unrest),
-        (Kind.VOID, course.unhealthy_after),
-        (Kind.VOID, lambda: _nothing_arrived(plan, found)),
-        (Kind.VOID, lambda: _no_sign(plan, signs)),
-        (Kind.VOID, lambda: contradiction),
+    rules: tuple[tuple[Rule, Kind, Callable[[], str | None]], ...] = (
+        (Rule.INSTRUMENT, Kind.VOID, lambda: blind),
+        (
+            Rule.LOG,
+            Kind.BROKEN,
+            lambda: wrong and "; ".join(filter(None, (wrong, forbidden(), lost()))),
+        ),
+        (Rule.FORBIDDEN, Kind.BROKEN, forbidden),
+        (Rule.LOST, Kind.BROKEN, lost),
+        (Rule.ORDER, Kind.BROKEN, lambda: broken_order(plan, found)),
+        (Rule.GUARANTEES, Kind.BROKEN, guarantees.broken),
+        (
+            Rule.INVARIANTS,
+            Kind.BROKEN,
+            lambda: broken_invariants(history) if course.drained() else None,
+        ),
+        (Rule.EXPERIMENT, Kind.VOID, lambda: objection),
+        (Rule.EFFECT, Kind.VOID, lambda: _no_effect(plan, found, select)),
+        (Rule.STUCK, Kind.STUCK, course.stuck),
+        (Rule.REST, Kind.VOID, course.unrest),
+        (Rule.HEALTH, Kind.VOID, course.unhealthy_after),
+        (Rule.ARRIVED, Kind.VOID, lambda: _nothing_arrived(plan, found)),
+        (Rule.SIGN, Kind.VOID, lambda: _no_sign(plan, signs)),
+        (Rule.PREDICTION, Kind.VOID, lambda: contradiction),
     )
-    for ruled, rule in rules:
-        kind, reason = ruled, rule()
+    for rule, ruled, speaks in rules:
+        kind, reason = ruled, speaks()
         if reason is not None:
             if kind is Kind.BROKEN:
                 beside = (contradiction, None if objection else course.unhealthy_after())
@@ -237,7 +251,16 @@ def _verdict(
                     (reason, *(remark for look in knowledge.remarks if (remark := look(history))))
                 )
             by_fault = kind is not Kind.BROKEN or objection is None
-            return Verdict(kind, reason, plan.control, as_predicted, fired, plan.stands, by_fault)
+            return Verdict(
+                kind,
+                reason,
+                plan.control,
+                as_predicted,
+                fired,
+                plan.stands,
+                by_fault,
+                rule=rule,
+            )
     harmed = _missing(plan, found) or found.duplicated or found.over
     effect = not _anything_goes(plan) or bool(harmed or _effects(plan, history, signs))
     return Verdict(

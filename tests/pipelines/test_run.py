@@ -365,6 +365,8 @@ def test_a_declared_cell_is_asked_for_its_log_last(scenes: Scenes) -> None:
     stages = {Role.CONSUMER: Reader.stage_of(scene)}
     Authorities(scene, Positions(scene, stages, nobody(scene), found), found).observe()
     assert asked == ["positions", "output", "log"]
+    [how] = told(scene).of("output_read", "asked", "rows")
+    assert how == (f"sqlite {scene.pipeline.output.query}", 0)
     assert told(scene).of("position", "partition", "offset", "where") == [
         (0, 1, "group"),
         (1, 0, "group"),

@@ -29,6 +29,7 @@ AUTHORITIES: Final = (
     authorities.Folded,
     authorities.Total,
     authorities.Invariant,
+    authorities.OutputRead,
 )
 """Events that are true only of a system at rest, after the drain. ``absorbed`` is not among them:
 it is true at any time.

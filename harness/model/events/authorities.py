@@ -206,6 +206,17 @@ class Invariant(Event, frozen=True, kw_only=True):
     """Whether they agree."""
 
 
+class OutputRead(Event, frozen=True, kw_only=True):
+    """A declared pipeline's output was read at this moment, before its results were written down
+    here.
+    """
+
+    asked: str
+    """What the declaration reads the output by: a query, a command, files or a topic."""
+    rows: int
+    """How many rows there were, those included that are no results."""
+
+
 class Unnamed(Event, frozen=True, kw_only=True):
     """How many rows of a declared pipeline's output have no id. Such rows do not count as
     results.

@@ -11,6 +11,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from harness.model import events as kinds
+from harness.model.secrets import masked
 from harness.model.states import Hop
 from harness.pipelines.declaration import Output, OutputKind
 from harness.systems.declared.learnt.silence import name_of
@@ -61,6 +62,19 @@ class SourceAndOutput:
                     partition=of.partition,
                     offset=event.offset,
                 )
+
+    def observe_read(self, asked_at: int, rows: int) -> None:
+        """Write how and when the output was read, and how many rows it had. ``asked_at``:
+        monotonic ns.
+        """
+        output = self._scene.pipeline.output
+        text = output.topic or output.query or " ".join(output.command) or output.file
+        self._scene.history.write(
+            kinds.OUTPUT_READ,
+            t=asked_at,
+            asked=f"{output.kind} {masked(text)}".rstrip(),
+            rows=rows,
+        )
 
     def observe_totals(self, totals: Totals, rows: Sequence[str], *, stored: bool) -> None:
         """Write what totals say of their records.

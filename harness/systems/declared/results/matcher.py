@@ -87,6 +87,8 @@ class RecordMatcher:
         """The reader of totals, if the output's rows are totals and not records."""
         self.letters = DeadLetters(scene, lambda copy: self.in_copy(copy).ids)
         """The reader of dead letters in topics."""
+        self.seen = 0
+        """How many rows the output had when it was last read, with those that are no results."""
         self._aside: DeadLetters | DeadMessages = (
             self.letters
             if scene.pipeline.dialect.logs
@@ -148,6 +150,7 @@ class RecordMatcher:
         if self.results is None:
             return () if self.totals is None else self._rows_of_topic()
         rows = [row for row in self.results.rows() if not row.startswith(NOTICE)]
+        self.seen = len(rows)
         if self.totals is not None:
             return [row for row in rows if self.totals.is_one(row)]
         free = self._scene.pipeline.output.kind in FREE_TEXT

@@ -4,6 +4,7 @@ and output.
 
 from __future__ import annotations
 
+import time
 from collections import defaultdict
 from typing import TYPE_CHECKING, Any
 
@@ -40,6 +41,7 @@ class Authorities:
         """
         scene, pipeline, observer = self._scene, self._scene.pipeline, self._scene.kafka.observer
         saved = self._positions.observe()
+        asked_at = time.monotonic_ns()
         results = (
             observer.log(pipeline.output.topic)
             if pipeline.output.kind is OutputKind.TOPIC
@@ -48,6 +50,8 @@ class Authorities:
         letters = pipeline.dead_letters
         taken = self._matcher.letters.read_up_to(letters) if letters else {}
         rows = self._matcher.rows()
+        seen = self._matcher.seen if results is None else len(_sorted(results.copies))
+        self._ends.observe_read(asked_at, seen)
         log = observer.log(pipeline.topic)
         self._ends.observe_source()
         copies = self.observe_log(Hop.TOPIC, pipeline.topic, log, saved)

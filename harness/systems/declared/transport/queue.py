@@ -118,7 +118,9 @@ class Queue:
         queues = {Hop.TOPIC: name, Hop.ASIDE: aside}
         ours = scene.leftovers
         counts = {hop: ours.count(queue) for hop, queue in queues.items()}
+        asked_at = time.monotonic_ns()
         rows = self._matcher.rows()
+        self._ends.observe_read(asked_at, self._matcher.seen)
         found = self._matcher.results_in(rows) if self._matcher.totals is None else []
         self._matcher.check_ids("row of the output", found)
         held = {hop: ours.messages(queue) for hop, queue in queues.items()}
