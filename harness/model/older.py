@@ -4,7 +4,7 @@ history is read through it.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from harness.model.events import Event
-
-    AnEvent = TypeVar("AnEvent", bound=Event)
 
 _OF_A_CLUSTER: Final = frozenset({"leader", "follower", "controller", "coordinator"})
 """Roles of a broker that the cluster itself assigns."""
@@ -87,17 +85,13 @@ def line_of_before(line: dict[str, object]) -> dict[str, object]:
 
 
 def history_of_before(events: Iterable[Event]) -> list[Event]:
-    """Return the events of a history with the places of copies, with the broker's own names, and
-    with what answers mean.
+    """Return the events of a history with the places of copies.
 
     Earlier histories have no places. They are all about logs, so a copy's place follows from its
     offset, and what the copy waits for follows from the last stable offset and the saved position.
     So it is with each copy that has a position in a log and no place.
-    They also have the prefix ``queue://`` in the names of Classic's queues, as AMQP clients write
-    them; the broker's own names have none. Where a broker had a record already, they have the code
-    of its error only.
     """
-    events = [_meant(_named(event)) for event in events]
+    events = list(events)
     if all(not isinstance(event, _PLACED) or _has_place(event) for event in events):
         return events
     stable: dict[tuple[Hop, str | None, int | None], int] = {}
@@ -132,20 +126,5 @@ def _has_place(event: kinds.Stored | kinds.Removed | kinds.Recorded | kinds.Abso
     return event.place is not None or not in_log(event.partition, event.epoch, event.offset)
 
 
-def _named(event: AnEvent) -> AnEvent:
-    topic = getattr(event, "topic", None)
-    if topic is None or not topic.startswith(_QUEUE):
-        return event
-    return msgspec.structs.replace(event, topic=topic[len(_QUEUE) :])
-
-
-def _meant(event: Event) -> Event:
-    if isinstance(event, kinds.ProduceAnswer) and event.error == _DUPLICATE_SEQUENCE:
-        return msgspec.structs.replace(event, repeated=True)
-    return event
-
-
 _DELETED: Final = "deleted"
-_DUPLICATE_SEQUENCE: Final = 46
-_QUEUE: Final = "queue://"
 _PLACED: Final = (kinds.Stored, kinds.Removed, kinds.Recorded, kinds.Absorbed)

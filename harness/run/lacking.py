@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 from harness.model.failures import EnvironmentFailure
@@ -24,3 +25,14 @@ def fetched_for(cells: Iterable[Cell], fetch: Callable[[], object]) -> dict[str,
     except EnvironmentFailure as error:
         return dict.fromkeys(needing, str(error))
     return {}
+
+
+def fetched_by_client(cells: Iterable[Cell], fetch: Callable[[str], object]) -> dict[str, str]:
+    """Fetch the client of each of these cells, in the order of their names. Return why one cannot
+    be had, for the id of each cell that has it.
+    """
+    cells, lacking = tuple(cells), dict[str, str]()
+    for client in sorted({cell.client for cell in cells}):
+        mine = [cell for cell in cells if cell.client == client]
+        lacking |= fetched_for(mine, partial(fetch, client))
+    return lacking

@@ -16,7 +16,7 @@ from harness.protocols.openwire import steps as openwire
 from harness.protocols.stomp import steps as stomp
 from harness.provision.clients import ClientSetup, prepare_client
 from harness.run.cell import CellRun
-from harness.run.lacking import fetched_for
+from harness.run.lacking import fetched_by_client
 from harness.run.queue_server import Product, QueueServer
 from harness.run.queues import parts_of
 from harness.run.runtimes import PROCESSES, prepare_runtimes
@@ -83,14 +83,10 @@ class QueueSystem:
 
     def prepare_for(self, cells: Iterable[Cell], say: Callable[[str], None]) -> dict[str, str]:
         """Fetch the clients that these cells use. Return which cells cannot have theirs."""
-        cells, lacking, self._clients = tuple(cells), dict[str, str](), {}
-        for client in sorted({cell.client for cell in cells}):
-            lacking |= fetched_for(
-                [cell for cell in cells if cell.client == client], partial(self._bring, client, say)
-            )
-        return lacking
+        self._clients = {}
+        return fetched_by_client(cells, partial(self._bring, say))
 
-    def _bring(self, client: str, say: Callable[[str], None]) -> None:
+    def _bring(self, say: Callable[[str], None], client: str) -> None:
         self._clients[client] = self._runtimes.fit(prepare_client(client, say))
 
     def deploy(self, need: Deployment, directory: Path) -> QueueDeployed:

@@ -10,7 +10,7 @@ import pytest
 
 from harness.model import events as kinds
 from harness.model.places import Removal
-from tests.events import placed, plain, typed
+from tests.events import placed, typed
 from tests.judge.runs import TARGET, history_of, run
 
 if TYPE_CHECKING:
@@ -41,25 +41,6 @@ def test_a_history_of_today_is_left_as_it_is() -> None:
     """To place what has places changes nothing."""
     once = placed(of_before())
     assert placed(once) == once
-
-
-def test_a_queue_of_classic_has_the_name_that_its_broker_counts_by() -> None:
-    """In histories of before, the wire told it with what stands before it in AMQP."""
-    lines: list[Row] = [
-        {"event": "sent", "topic": "queue://q", "t": 1},
-        {"event": "sent", "topic": "q", "t": 2},
-        {"event": "log", "t": 3},
-    ]
-    assert [row["topic"] for row in plain(placed(lines))] == ["q", "q", ""]
-
-
-def test_an_answer_of_before_says_by_its_error_that_the_record_was_stored() -> None:
-    """In histories of before, Kafka's answers have the error only."""
-    lines: list[Row] = [
-        {"event": "produce_answer", "record": "a", "request": "1:1", "t": each, "error": error}
-        for each, error in enumerate((46, 45, 0, None))
-    ]
-    assert [row["repeated"] for row in plain(placed(lines))] == [True, False, False, False]
 
 
 @pytest.mark.parametrize(

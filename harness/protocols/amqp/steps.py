@@ -5,12 +5,15 @@ from __future__ import annotations
 from typing import Final
 
 from harness.protocols.acts import Act
-from harness.wire.protocol import Step
-from harness.wire.rules import Direction, StepName
+from harness.protocols.stepping import TabledStep
+from harness.wire.protocol import PLAIN, Step
+from harness.wire.rules import Direction
 
 
-class Performative(StepName):
-    """The performative of a frame. Each may come from either side."""
+class Performative(TabledStep):
+    """The performative of a frame. Each may come from either side. A topic is an address of any
+    kind.
+    """
 
     HEADER = "header"
     SASL = "sasl"
@@ -32,11 +35,9 @@ class Performative(StepName):
     their records.
     """
 
-    def selects(self, direction: Direction) -> frozenset[str]:
-        """Return the fields by which a rule can select a frame. A topic is an address
-        of any kind.
-        """
-        return STEPS.get((str(self), direction), Step()).selects
+    def step(self, direction: Direction) -> Step:
+        """Return the line of the table for frames of this direction."""
+        return STEPS.get((str(self), direction), PLAIN)
 
 
 DESCRIPTORS: Final = {

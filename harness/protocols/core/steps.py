@@ -6,8 +6,9 @@ from enum import IntEnum
 from typing import TYPE_CHECKING, Final
 
 from harness.protocols.acts import Act
-from harness.wire.protocol import Step
-from harness.wire.rules import Direction, StepName
+from harness.protocols.stepping import TabledStep
+from harness.wire.protocol import PLAIN, Step
+from harness.wire.rules import Direction
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -98,9 +99,9 @@ class Kind(IntEnum):
     SESS_BINDINGQUERY_RESP_V5 = -22
 
 
-class Packet(StepName):
+class Packet(TabledStep):
     """The name of a packet in rules and in the history. Both types of acknowledgement have the same
-    name.
+    name. A topic is an address. None can be dropped, because both sides count packets.
 
     When a program acknowledges, the library sends an acknowledgement, which may be answered, and
     then commits it.
@@ -129,20 +130,9 @@ class Packet(StepName):
     CLOSE = "SESS_CLOSE"
     FLOW = "SESS_FLOWTOKEN"
 
-    def selects(self, direction: Direction) -> frozenset[str]:
-        """Return the fields by which a rule can select a frame. A topic is an address."""
-        return STEPS.get((str(self), direction), Step()).selects
-
-    @property
-    def errors(self) -> Mapping[str, bool]:
-        """Return the errors by which a broker may refuse it, each with whether the request may be
-        done all the same.
-        """
-        return STEPS.get((str(self), Direction.REQUEST), Step()).errors
-
-    def removable(self, direction: Direction) -> bool:
-        """Return false: the wire cannot drop a packet, because both sides count packets."""
-        return STEPS.get((str(self), direction), Step()).removable
+    def step(self, direction: Direction) -> Step:
+        """Return the line of the table for frames of this direction."""
+        return STEPS.get((str(self), direction), PLAIN)
 
 
 SAME: Final = {

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from enum import IntEnum
 from functools import cache
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from harness.protocols.acts import Act
-from harness.wire.protocol import Step
-from harness.wire.rules import Direction, StepName
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
+from harness.protocols.stepping import TabledStep
+from harness.wire.protocol import PLAIN, Step
+from harness.wire.rules import Direction
 
 REFUSED: Final = "refused"
 """The only refusal: an EXCEPTION_RESPONSE. The request is then not carried out."""
@@ -69,7 +67,7 @@ class Kind(IntEnum):
         return frozenset(range(cls.RESPONSE, cls.INTEGER_RESPONSE + 1))
 
 
-class Command(StepName):
+class Command(TabledStep):
     """The name of a command in rules and in the history. All types of messages have one name, and
     all answers have one.
     """
@@ -114,24 +112,9 @@ class Command(StepName):
     FORGET = "FORGET"
     END = "END"
 
-    def selects(self, direction: Direction) -> frozenset[str]:
-        """Return the fields by which a rule can select a frame. A topic is a destination of any
-        kind.
-        """
-        return STEPS.get((str(self), direction), Step()).selects
-
-    @property
-    def errors(self) -> Mapping[str, bool]:
-        """Return the errors by which a broker may refuse it, each with whether the request may be
-        done all the same.
-        """
-        return STEPS.get((str(self), Direction.REQUEST), Step()).errors
-
-    def removable(self, direction: Direction) -> bool:
-        """Return whether the wire may drop it: without a cache no command depends on an earlier
-        one.
-        """
-        return STEPS.get((str(self), direction), Step()).removable
+    def step(self, direction: Direction) -> Step:
+        """Return the line of the table for frames of this direction."""
+        return STEPS.get((str(self), direction), PLAIN)
 
 
 TRANSACTION: Final = (

@@ -5,14 +5,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from harness.protocols.acts import Act
-from harness.wire.protocol import Step
-from harness.wire.rules import Direction, StepName
+from harness.protocols.stepping import TabledStep
+from harness.wire.protocol import PLAIN, Step
+from harness.wire.rules import Direction
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
 
-class Command(StepName):
+class Command(TabledStep):
     """The type of a command, by its name in ``PulsarApi.proto``."""
 
     CONNECT = "CONNECT"
@@ -74,20 +75,9 @@ class Command(StepName):
     WATCH_TOPIC_LIST_CLOSE = "WATCH_TOPIC_LIST_CLOSE"
     TOPIC_MIGRATED = "TOPIC_MIGRATED"
 
-    def selects(self, direction: Direction) -> frozenset[str]:
-        """Return the fields by which a rule can select a frame."""
-        return STEPS.get((str(self), direction), Step()).selects
-
-    @property
-    def errors(self) -> Mapping[str, bool]:
-        """Return the errors by which a broker may refuse it, each with whether the request may be
-        done all the same.
-        """
-        return STEPS.get((str(self), Direction.REQUEST), Step()).errors
-
-    def removable(self, direction: Direction) -> bool:
-        """Return whether the wire may drop it without closing its connection."""
-        return STEPS.get((str(self), direction), Step()).removable
+    def step(self, direction: Direction) -> Step:
+        """Return the line of the table for frames of this direction."""
+        return STEPS.get((str(self), direction), PLAIN)
 
 
 _GAP: Final = 50 - 41

@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from harness.protocols.acts import Act
-from harness.wire.protocol import Step
-from harness.wire.rules import Direction, StepName
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
+from harness.protocols.stepping import TabledStep
+from harness.wire.protocol import PLAIN, Step
+from harness.wire.rules import Direction
 
 REFUSED: Final = "refused"
 """The only refusal: an ERROR frame, after which the server closes the connection."""
 
 
-class Command(StepName):
-    """The command in the first line of a frame."""
+class Command(TabledStep):
+    """The command in the first line of a frame. A topic is a destination of any kind. Frames are
+    not numbered, so one can be dropped.
+    """
 
     CONNECT = "CONNECT"
     STOMP = "STOMP"
@@ -34,22 +34,9 @@ class Command(StepName):
     RECEIPT = "RECEIPT"
     ERROR = "ERROR"
 
-    def selects(self, direction: Direction) -> frozenset[str]:
-        """Return the fields by which a rule can select a frame. A topic is a destination of any
-        kind.
-        """
-        return STEPS.get((str(self), direction), Step()).selects
-
-    @property
-    def errors(self) -> Mapping[str, bool]:
-        """Return the errors by which a broker may refuse it, each with whether the request may be
-        done all the same.
-        """
-        return STEPS.get((str(self), Direction.REQUEST), Step()).errors
-
-    def removable(self, direction: Direction) -> bool:
-        """Return whether the wire may drop it: the frames of a connection are not numbered."""
-        return STEPS.get((str(self), direction), Step()).removable
+    def step(self, direction: Direction) -> Step:
+        """Return the line of the table for frames of this direction."""
+        return STEPS.get((str(self), direction), PLAIN)
 
 
 _TO_CLIENT: Final = frozenset({Command.CONNECTED, Command.MESSAGE, Command.RECEIPT, Command.ERROR})

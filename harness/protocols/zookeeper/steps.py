@@ -6,11 +6,12 @@ from __future__ import annotations
 
 from typing import Final
 
+from harness.protocols.stepping import TabledStep
 from harness.wire.protocol import PLAIN, Step
-from harness.wire.rules import Direction, StepName
+from harness.wire.rules import Direction
 
 
-class Op(StepName):
+class Op(TabledStep):
     """The operation of a request. The answer has the same name."""
 
     CONNECT = "connect"
@@ -46,9 +47,9 @@ class Op(StepName):
     EVENT = "event"
     """The event of a watch, which the server sends without a request."""
 
-    def selects(self, direction: Direction) -> frozenset[str]:
-        """Return by which fields of a rule a frame can be chosen; a topic is a path."""
-        return STEPS.get((str(self), direction), PLAIN).selects
+    def step(self, direction: Direction) -> Step:
+        """Return the line of the table for frames of this direction."""
+        return STEPS.get((str(self), direction), PLAIN)
 
 
 OPCODES: Final = {

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from harness.model.scenario import Deployment, Role
 from harness.provision.kafka import ensure_kafka
-from harness.run.lacking import fetched_for
+from harness.run.lacking import fetched_by_client
 from harness.runtimes.interface import JAVA_IMAGE
 from harness.systems.flink.archive import with_archives
 from harness.systems.flink.cluster import Cluster
@@ -53,7 +53,7 @@ class FlinkSystem:
         """
         self._kafka.prepare(say)
         self._kafka.stood_on().bring((JAVA_IMAGE,), say)
-        self._bring(CLIENT, say)
+        self._bring(say, CLIENT)
 
     def prepare_for(self, cells: Iterable[Cell], say: Callable[[str], None]) -> dict[str, str]:
         """Download the connectors that cells are pinned to. Each gets its own cluster, whose class
@@ -63,17 +63,14 @@ class FlinkSystem:
         """
         cells = tuple(cells)
         lacking = self._kafka.prepare_for(cells, say)
-        clients = sorted({cell.client for cell in cells}) or [CLIENT]
-        for client in clients:
-            lacking |= fetched_for(
-                [cell for cell in cells if cell.client == client], partial(self._bring, client, say)
-            )
+        lacking |= fetched_by_client(cells, partial(self._bring, say))
+        clients = {cell.client for cell in cells} or {CLIENT}
         self._installs = {
             client: install for client, install in self._installs.items() if client in clients
         }
         return lacking
 
-    def _bring(self, client: str, say: Callable[[str], None]) -> None:
+    def _bring(self, say: Callable[[str], None], client: str) -> None:
         if client in self._installs:
             return
         install = ensure_flink(say, client.partition("==")[2], self._version)

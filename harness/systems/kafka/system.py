@@ -20,7 +20,7 @@ from harness.provision.clients import ClientSetup, prepare_client
 from harness.provision.kafka import VERSION
 from harness.provision.toxiproxy import VERSION as TOXIPROXY
 from harness.run.cell import CellRun
-from harness.run.lacking import fetched_for
+from harness.run.lacking import fetched_by_client, fetched_for
 from harness.stages.clients import ADAPTERS, JAVA, PRELOADS
 from harness.systems.kafka.launcher import make_ground
 from harness.systems.kafka.parts import parts_of
@@ -76,20 +76,15 @@ class Prepared:
         """Download or build the clients, Toxiproxy and PostgreSQL, if one of the cells needs them.
         Return who lacks what.
         """
-        cells, lacking, self.clients = tuple(cells), dict[str, str](), {}
-        for client in sorted(
-            {cell.client for cell in cells if client_name(cell.client) in ADAPTERS}
-        ):
-            lacking |= fetched_for(
-                [cell for cell in cells if cell.client == client],
-                partial(self._bring_client, client, say),
-            )
+        cells, self.clients = tuple(cells), {}
+        adapted = [cell for cell in cells if client_name(cell.client) in ADAPTERS]
+        lacking = fetched_by_client(adapted, partial(self._bring_client, say))
         disturbed = [each for each in cells if each.scenario.fault.evidence().proof(NetworkBad)]
         lacking |= fetched_for(disturbed, partial(self._bring_toxiproxy, say))
         on_server = [each for each in cells if each.scenario.pipeline.on_server]
         return lacking | fetched_for(on_server, partial(self._bring_postgres, say))
 
-    def _bring_client(self, client: str, say: Callable[[str], None]) -> None:
+    def _bring_client(self, say: Callable[[str], None], client: str) -> None:
         self.clients[client] = self.stood_on().client(prepare_client(client, say), say)
 
     def _bring_toxiproxy(self, say: Callable[[str], None]) -> None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 from harness.model.cell import client_name
 from harness.provision.clients import ClientSetup, prepare_client
 from harness.run.cell import CellRun
-from harness.run.lacking import fetched_for
+from harness.run.lacking import fetched_by_client
 from harness.run.queues import parts_of
 from harness.run.runtimes import PROCESSES, prepare_runtimes
 from harness.stages.clients import PULSAR_JAVA
@@ -56,14 +56,9 @@ class PulsarSystem:
 
     def prepare_for(self, cells: Iterable[Cell], say: Callable[[str], None]) -> dict[str, str]:
         """Download the clients of these cells. Return which cells cannot have theirs."""
-        cells, lacking = tuple(cells), dict[str, str]()
-        for client in sorted({cell.client for cell in cells}):
-            lacking |= fetched_for(
-                [cell for cell in cells if cell.client == client], partial(self._bring, client, say)
-            )
-        return lacking
+        return fetched_by_client(cells, partial(self._bring, say))
 
-    def _bring(self, client: str, say: Callable[[str], None]) -> None:
+    def _bring(self, say: Callable[[str], None], client: str) -> None:
         if self._install is None:
             raise RuntimeError("prepare() comes first")
         whole = client if client != client_name(client) else f"{client}=={CLIENT_VERSION}"

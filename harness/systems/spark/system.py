@@ -13,7 +13,7 @@ from harness.provision.failpoints import ensure_failpoints
 from harness.provision.inside_pyspark import pyspark_version
 from harness.provision.spark import ensure_spark
 from harness.provision.spark_release import wanted_release
-from harness.run.lacking import fetched_for
+from harness.run.lacking import fetched_by_client
 from harness.systems.kafka.system import DeployedOnKafka, Prepared, started
 from harness.systems.spark.driver import CONF
 from harness.systems.spark.launcher import DockerSparkGround, ProcessSparkGround, refuse_release
@@ -56,20 +56,18 @@ class SparkSystem:
         images with them.
         """
         self._kafka.prepare(say)
-        self._bring(CLIENT, say)
+        self._bring(say, CLIENT)
 
     def prepare_for(self, cells: Iterable[Cell], say: Callable[[str], None]) -> Mapping[str, str]:
         """Download or build what only some cells need: Toxiproxy, PostgreSQL, a connector with
         another kafka-clients. Return who lacks what.
         """
         cells = tuple(cells)
-        lacking = dict(self._kafka.prepare_for(cells, say))
-        for client in sorted({cell.client for cell in cells}):
-            mine = [cell for cell in cells if cell.client == client]
-            lacking |= fetched_for(mine, partial(self._bring, client, say))
-        return lacking
+        return self._kafka.prepare_for(cells, say) | fetched_by_client(
+            cells, partial(self._bring, say)
+        )
 
-    def _bring(self, client: str, say: Callable[[str], None]) -> None:
+    def _bring(self, say: Callable[[str], None], client: str) -> None:
         """Prepare the Spark of a client, once."""
         if client in self._spark:
             return

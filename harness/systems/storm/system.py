@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from harness.model.scenario import Role
 from harness.provision.kafka import ensure_kafka
-from harness.run.lacking import fetched_for
+from harness.run.lacking import fetched_by_client
 from harness.systems.kafka.system import DeployedOnKafka, Prepared, started
 from harness.systems.storm.archive import with_archives
 from harness.systems.storm.cluster import Cluster
@@ -56,14 +56,12 @@ class StormSystem:
         Return who lacks what.
         """
         cells = tuple(cells)
-        lacking = self._kafka.prepare_for(cells, say)
-        for client in sorted({cell.client for cell in cells if "==" in cell.client}):
-            lacking |= fetched_for(
-                [cell for cell in cells if cell.client == client], partial(self._bring, client, say)
-            )
-        return lacking
+        pinned = [cell for cell in cells if "==" in cell.client]
+        return self._kafka.prepare_for(cells, say) | fetched_by_client(
+            pinned, partial(self._bring, say)
+        )
 
-    def _bring(self, client: str, say: Callable[[str], None]) -> None:
+    def _bring(self, say: Callable[[str], None], client: str) -> None:
         if self._storm is None:
             raise RuntimeError("prepare() comes first")
         self._clients[client] = ensure_client(self._storm, client, say)

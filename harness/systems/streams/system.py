@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from harness.model.scenario import Role
 from harness.provision.kafka import ensure_kafka
-from harness.run.lacking import fetched_for
+from harness.run.lacking import fetched_by_client
 from harness.runtimes.interface import JAVA_IMAGE
 from harness.stages.clients import PRELOADS
 from harness.systems.kafka.system import DeployedOnKafka, Prepared, started
@@ -49,21 +49,18 @@ class StreamsSystem:
         """
         self._kafka.prepare(say)
         self._kafka.stood_on().bring((JAVA_IMAGE,), say)
-        self._bring(CLIENT, say)
+        self._bring(say, CLIENT)
 
     def prepare_for(self, cells: Iterable[Cell], say: Callable[[str], None]) -> dict[str, str]:
         """Download the versions of Kafka Streams that cells are pinned to. Return who
         lacks what.
         """
         cells = tuple(cells)
-        lacking = self._kafka.prepare_for(cells, say)
-        for client in sorted({cell.client for cell in cells}):
-            lacking |= fetched_for(
-                [cell for cell in cells if cell.client == client], partial(self._bring, client, say)
-            )
-        return lacking
+        return self._kafka.prepare_for(cells, say) | fetched_by_client(
+            cells, partial(self._bring, say)
+        )
 
-    def _bring(self, client: str, say: Callable[[str], None]) -> None:
+    def _bring(self, say: Callable[[str], None], client: str) -> None:
         if client not in self._installs:
             install = ensure_streams(
                 ensure_kafka(say), say, client.partition("==")[2] or self._version

@@ -34,7 +34,7 @@ def test_a_version_is_that_of_the_client_or_else_of_the_system(
     monkeypatch.setattr(streams, "ensure_kafka", lambda _: None)
     monkeypatch.setattr(streams, "ensure_streams", ensure)
     found: Any = registry.system(name)
-    found._bring(client, print)
+    found._bring(print, client)
     assert (found.name, asked) == (name, [version])
 
 
