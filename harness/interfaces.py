@@ -211,13 +211,13 @@ class System:
     """
     clients: tuple[str, ...]
     """The client libraries that can talk to it. The first one is the default."""
-    runs: Callable[[Scenario], bool]
-    """Whether the system can run a scenario's pipeline in the deployment that the
-    scenario needs.
-    """
     abilities: Callable[[Cell], Collection[type]]
     """The abilities that a cell of this system has for its fault: members of
     :data:`harness.abilities.ABILITIES`.
+    """
+    runs: Callable[[Scenario], bool] | None = None
+    """Whether the system can run a scenario's pipeline in the deployment that the scenario needs.
+    ``None``: it runs those of its own, and with another system as its transport only on one broker.
     """
     runtimes: tuple[str, ...] = ("process",)
     versions: Callable[[], Collection[str]] = _none
@@ -253,6 +253,15 @@ class System:
     """Whether the system is a simulation. Its results say nothing about any real system."""
     extra: str = ""
     """The extra of lostack whose libraries the system needs; empty: none."""
+
+    def can_run(self, scenario: Scenario) -> bool:
+        """Return whether the system can run a scenario's pipeline in the deployment that the
+        scenario needs.
+        """
+        if self.runs is not None:
+            return self.runs(scenario)
+        mine = scenario.pipeline.system == self.name
+        return mine and not (self.transport and scenario.deployment.clustered)
 
     def launch(self, runtime: str, version: str | None = None) -> Launcher:
         """Return the system's launcher in a runtime. The runtime must be among :attr:`runtimes`.

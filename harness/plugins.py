@@ -7,6 +7,7 @@ from __future__ import annotations
 import functools
 import importlib
 from importlib.metadata import EntryPoint, entry_points
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from harness.model.failures import EnvironmentFailure
@@ -56,11 +57,11 @@ def packaged(entry: EntryPoint) -> str:
 
 
 def load(where: str) -> Any:
-    """Import and return the object at ``module:attribute``. Exceptions of the module are not
-    caught.
+    """Import and return the object at ``module:attribute``, or ``module:attribute.attribute``.
+    Exceptions of the module are not caught.
     """
     module, _, attribute = where.partition(":")
-    return getattr(importlib.import_module(module), attribute)
+    return attrgetter(attribute)(importlib.import_module(module))
 
 
 def load_brought(

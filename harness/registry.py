@@ -76,7 +76,7 @@ def needed_by(name: str) -> tuple[str, ...]:
 
 def runs(system: str, scenario: Scenario) -> bool:
     """Return whether a system, with its transport, can run a scenario's pipeline."""
-    return described(system).runs(scenario)
+    return described(system).can_run(scenario)
 
 
 def clients_of(system: str, wanted: Iterable[str] = ()) -> tuple[str, ...]:

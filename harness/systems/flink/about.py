@@ -12,16 +12,10 @@ if TYPE_CHECKING:
     from collections.abc import Collection
 
     from harness.model.cell import Cell
-    from harness.model.scenario import Scenario
 
 
 TOO_NEW: Final = "flink-connector-kafka==5.0.0+4.3.0"
 """A connector with a newer kafka-clients than it was built with."""
-
-
-def runs(scenario: Scenario) -> bool:
-    """Say whether a scenario is a Flink job on one broker."""
-    return scenario.pipeline.system == SYSTEM.name and not scenario.deployment.clustered
 
 
 def lacks(cell: Cell) -> str | None:
@@ -55,7 +49,6 @@ SYSTEM = System(
     lacks=lacks,
     clients=("flink-connector-kafka",),
     runtimes=("process", "docker"),
-    runs=runs,
     abilities=lambda _: ABILITIES,
     transport="kafka",
 )

@@ -25,12 +25,12 @@ from harness.abilities import (
 )
 from harness.interfaces import PointsLine, System
 from harness.model.scenario import Deployment
+from harness.systems.versions import known_by, of_client
 
 if TYPE_CHECKING:
     from collections.abc import Collection
 
     from harness.model.cell import Cell
-    from harness.model.scenario import Scenario
 
 ALWAYS = frozenset(
     {
@@ -52,11 +52,6 @@ ALWAYS = frozenset(
 IN_A_CLUSTER = frozenset({Leadership, Replication, RestartInTurn})
 
 
-def runs(scenario: Scenario) -> bool:
-    """Say whether a scenario is of this system."""
-    return scenario.pipeline.system == SYSTEM.name
-
-
 def abilities(cell: Cell) -> Collection[type]:
     """Return the abilities of a cell; a cluster and containers add some."""
     clustered = IN_A_CLUSTER if cell.scenario.deployment.clustered else frozenset()
@@ -70,20 +65,6 @@ def lacks(cell: Cell) -> str | None:
     if cell.scenario.deployment.security and cell.runtime != "process":
         return "brokers with TLS or SASL run only in runtime process so far"
     return None
-
-
-def versions() -> Collection[str]:
-    """Return the versions for which the checksums of all jars are known."""
-    from harness.provision.kafka import kafka_versions  # noqa: PLC0415 - it reads files
-
-    return kafka_versions()
-
-
-def client_versions(client: str, _: str | None) -> Collection[str] | None:
-    """Return the versions of a client whose checksums are known."""
-    from harness.provision.clients import known_versions  # noqa: PLC0415 - what fetches is imported when it is asked
-
-    return known_versions(client)
 
 
 POINTS = (
@@ -123,11 +104,10 @@ SYSTEM = System(
     clients=("kafka-python", "confluent-kafka", "java"),
     runtimes=("process", "docker"),
     image="kafka",
-    runs=runs,
     abilities=abilities,
     lacks=lacks,
-    versions=versions,
-    client_versions=client_versions,
+    versions=known_by("harness.provision.kafka:kafka_versions"),
+    client_versions=of_client,
     points=POINTS,
     by_default=True,
 )

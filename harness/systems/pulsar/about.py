@@ -2,27 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from harness.interfaces import PointsLine, System
-
-if TYPE_CHECKING:
-    from collections.abc import Collection
-
-    from harness.model.scenario import Scenario
-
-
-def runs(scenario: Scenario) -> bool:
-    """Say whether a scenario is of this system."""
-    return scenario.pipeline.system == SYSTEM.name
-
-
-def versions() -> Collection[str]:
-    """Return the versions for which the checksums of all jars are known."""
-    from harness.systems.pulsar.install import versions as known  # noqa: PLC0415 - it reads files
-
-    return known()
-
+from harness.systems.versions import known_by
 
 SEMANTICS = (
     "the program sends once, acknowledged before the work",
@@ -51,9 +32,8 @@ SYSTEM = System(
     launcher="harness.systems.pulsar.system:PulsarSystem",
     clients=("pulsar-client", "pulsar-java"),
     runtimes=("process", "docker"),
-    runs=runs,
     abilities=lambda _: frozenset(),
-    versions=versions,
+    versions=known_by("harness.systems.pulsar.install:versions"),
     client_versions=lambda client, _: () if client == "pulsar-java" else None,
     scenarios="harness.scenarios.pulsar:SCENARIOS",
     knowledge="harness.systems.pulsar.knowledge:KNOWLEDGE",

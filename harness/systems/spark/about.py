@@ -20,16 +20,10 @@ if TYPE_CHECKING:
     from collections.abc import Collection
 
     from harness.model.cell import Cell
-    from harness.model.scenario import Scenario
 
 ABILITIES = frozenset(
     {BadNetwork, Checkpoint, Ledger, Partitions, PowerLoss, Retention, Succession}
 )
-
-
-def runs(scenario: Scenario) -> bool:
-    """Say whether a scenario is a streaming query on one broker."""
-    return scenario.pipeline.system == SYSTEM.name and not scenario.deployment.clustered
 
 
 def lacks(cell: Cell) -> str | None:
@@ -59,7 +53,6 @@ SYSTEM = System(
     clients=("spark-sql-kafka",),
     runtimes=("process", "docker"),
     client_versions=client_versions,
-    runs=runs,
     abilities=lambda _: ABILITIES,
     lacks=lacks,
     transport="kafka",

@@ -10,14 +10,8 @@ from harness.systems.storm.settings import NAME
 if TYPE_CHECKING:
     from collections.abc import Collection
 
-    from harness.model.scenario import Scenario
 
 ABILITIES: Final[frozenset[type]] = frozenset()
-
-
-def runs(scenario: Scenario) -> bool:
-    """Say whether a scenario is a Storm topology on one broker."""
-    return scenario.pipeline.system == NAME and not scenario.deployment.clustered
 
 
 def client_versions(_: str, __: str | None) -> Collection[str]:
@@ -34,7 +28,6 @@ SYSTEM = System(
     knowledge="harness.systems.storm.knowledge:KNOWLEDGE",
     clients=("storm-kafka-client",),
     client_versions=client_versions,
-    runs=runs,
     abilities=lambda _: ABILITIES,
     transport="kafka",
 )

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from harness.abilities import (
     LocalState,
     Membership,
@@ -14,11 +12,7 @@ from harness.abilities import (
 )
 from harness.interfaces import PointsLine, System
 from harness.systems.streams.settings import NAME
-
-if TYPE_CHECKING:
-    from collections.abc import Collection
-
-    from harness.model.scenario import Scenario
+from harness.systems.versions import known_by
 
 ABILITIES = frozenset({LocalState, Membership, Rebalance, Supervision, Termination, Transactions})
 _SEMANTICS = ("not offered", "`at_least_once`", "`exactly_once_v2`")
@@ -48,18 +42,7 @@ POINTS = (
 )
 
 
-def runs(scenario: Scenario) -> bool:
-    """Say whether a scenario is a Kafka Streams application on one broker."""
-    return scenario.pipeline.system == NAME and not scenario.deployment.clustered
-
-
-def versions() -> Collection[str]:
-    """Return the versions for which the checksums of all jars are known."""
-    from harness.systems.streams.install import versions as known  # noqa: PLC0415 - what fetches is imported when it is asked
-
-    return known()
-
-
+VERSIONS = known_by("harness.systems.streams.install:versions")
 SYSTEM = System(
     name=NAME,
     launcher="harness.systems.streams.system:StreamsSystem",
@@ -67,9 +50,8 @@ SYSTEM = System(
     knowledge="harness.systems.streams.knowledge:KNOWLEDGE",
     clients=("kafka-streams",),
     runtimes=("process", "docker"),
-    versions=versions,
-    client_versions=lambda _, __: versions(),
-    runs=runs,
+    versions=VERSIONS,
+    client_versions=lambda _, __: VERSIONS(),
     abilities=lambda _: ABILITIES,
     transport="kafka",
     points=POINTS,
