@@ -19,7 +19,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from harness.controls import InProgram, OnWire
-from harness.faults import Drop, Kill, NoFault, WorkFails
+from harness.faults import Drop, WorkFails
 from harness.judge.signs import (
     ABSORBED,
     DELIVERED_AGAIN,
@@ -32,6 +32,7 @@ from harness.model.prediction import AtLeast, AtMost, Exactly
 from harness.model.scenario import Deployment, NotApplicable, Predicted, Role, Scenario, Suite
 from harness.protocols.acts import Act
 from harness.scenarios import jms
+from harness.scenarios.common import Frames
 from harness.scenarios.plain import ALO, AMO, DUPLICATES, EOS, LOSES, REQUEST, RESPONSE, holds
 from harness.stages.pushing import Acknowledge, JmsSettings
 from harness.stages.settings import (
@@ -56,6 +57,7 @@ ACK, RECEIPT_OF_ACK = (
     OnWire(Role.CONSUMER, Act.ACK, REQUEST),
     OnWire(Role.CONSUMER, Act.ACKED, RESPONSE),
 )
+FRAMES = Frames(SEND, RECEIPT_OF_SEND, MESSAGE, ACK, RECEIPT_OF_ACK)
 PACE_MS = 40
 """Who waits for no answer has sent everything before a fault has come and gone: its source gives a
 record every so often.
@@ -94,92 +96,88 @@ on it.
 """
 
 _ALL = (
-    Scenario(
-        pipeline=QUEUE,
-        id="none",
-        failure_point="none",
-        fault=NoFault(),
+    FRAMES.scenario(
+        "none",
+        QUEUE,
         because="Without a fault nothing is lost and nothing is duplicated: the baseline.",
         expect={AMO: Predicted(), ALO: Predicted(), EOS: Predicted()},
     ),
-    Scenario(
-        pipeline=QUEUE,
-        id="producer-crash-before-send",
-        failure_point="producer-crash-before-send",
-        fault=Kill(InProgram(Role.PRODUCER, "before-send"), (Role.PRODUCER,)),
-        pace_ms=PACE_MS,
-        because="The producer has the record and has not sent it. A cursor saved before the send "
-        "has passed the record; a cursor saved after the receipt has not, and the "
-        "restarted producer takes the record again.",
+    FRAMES.scenario(
+        "producer-crash-before-send",
+        QUEUE,
+        because=(
+            "The producer has the record and has not sent it. A cursor saved before the send "
+            "has passed the record; a cursor saved after the receipt has not, and the "
+            "restarted producer takes the record again."
+        ),
         expect={AMO: LOSES, ALO: holds(TAKEN_AGAIN), EOS: holds(TAKEN_AGAIN)},
-    ),
-    Scenario(
-        pipeline=QUEUE,
-        id="producer-crash-before-ack",
-        failure_point="producer-crash-before-ack",
-        fault=Kill(RECEIPT_OF_SEND, (Role.PRODUCER,)),
-        because="The broker has stored the message and its producer dies before it reads the "
-        "receipt. At-most-once does not send again; at-least-once does, as a new message, "
-        "for the broker knows no record ids; the consumer absorbs it.",
-        expect={
-            AMO: Predicted(sign=NOT_RESENT, settings=ANSWERED),
-            ALO: DUPLICATES,
-            EOS: holds(ABSORBED),
-        },
-    ),
-    Scenario(
-        pipeline=QUEUE,
-        id="request-lost",
-        failure_point="request-lost",
-        fault=Drop(SEND),
         pace_ms=PACE_MS,
-        because="The SEND never reaches the broker, and the connection is cut. A producer that "
-        "asks for no receipt notices nothing, and loses also what it wrote after the "
-        "SEND. A producer that waits for the receipt sends the message again; the first "
-        "one was never stored, so this does not duplicate.",
-        expect={AMO: LOSES_MORE, ALO: holds(SENT_ANEW), EOS: holds(SENT_ANEW)},
     ),
-    Scenario(
-        pipeline=QUEUE,
-        id="ack-lost",
-        failure_point="ack-lost",
-        fault=Drop(RECEIPT_OF_SEND),
-        because="The message is stored and its receipt is lost. The message that the producer "
-        "sends again is a second one for the broker, which has no producer ids by which "
-        "to recognise it. Exactly-once is up to the sink, which absorbs the second.",
+    FRAMES.scenario(
+        "producer-crash-before-ack",
+        QUEUE,
+        because=(
+            "The broker has stored the message and its producer dies before it reads the "
+            "receipt. At-most-once does not send again; at-least-once does, as a new message, "
+            "for the broker knows no record ids; the consumer absorbs it."
+        ),
         expect={
             AMO: Predicted(sign=NOT_RESENT, settings=ANSWERED),
             ALO: DUPLICATES,
             EOS: holds(ABSORBED),
         },
     ),
-    Scenario(
-        pipeline=QUEUE,
-        id="broker-crash-before-append",
-        failure_point="broker-crash-before-append",
-        deployment=Deployment.OWN,
-        fault=Kill(SEND, (Role.BROKER,)),
-        pace_ms=3 * PACE_MS,
-        because="The broker dies with the SEND not yet seen. Without a receipt that is lost, with "
-        "what was on its way to the consumer and forgotten already; with one it is sent "
-        "again. A record whose ACK died with the broker is delivered again.",
+    FRAMES.scenario(
+        "request-lost",
+        QUEUE,
+        because=(
+            "The SEND never reaches the broker, and the connection is cut. A producer that "
+            "asks for no receipt notices nothing, and loses also what it wrote after the "
+            "SEND. A producer that waits for the receipt sends the message again; the first "
+            "one was never stored, so this does not duplicate."
+        ),
+        expect={AMO: LOSES_MORE, ALO: holds(SENT_ANEW), EOS: holds(SENT_ANEW)},
+        pace_ms=PACE_MS,
+    ),
+    FRAMES.scenario(
+        "ack-lost",
+        QUEUE,
+        because=(
+            "The message is stored and its receipt is lost. The message that the producer "
+            "sends again is a second one for the broker, which has no producer ids by which "
+            "to recognise it. Exactly-once is up to the sink, which absorbs the second."
+        ),
+        expect={
+            AMO: Predicted(sign=NOT_RESENT, settings=ANSWERED),
+            ALO: DUPLICATES,
+            EOS: holds(ABSORBED),
+        },
+    ),
+    FRAMES.scenario(
+        "broker-crash-before-append",
+        QUEUE,
+        because=(
+            "The broker dies with the SEND not yet seen. Without a receipt that is lost, with "
+            "what was on its way to the consumer and forgotten already; with one it is sent "
+            "again. A record whose ACK died with the broker is delivered again."
+        ),
         expect={
             AMO: LOSES_MORE,
             ALO: Predicted(duplicated=AtMost(IN_HAND), sign=SENT_ANEW),
             EOS: holds(SENT_ANEW),
         },
+        pace_ms=3 * PACE_MS,
     ),
-    Scenario(
-        pipeline=QUEUE,
-        id="broker-crash-before-ack",
-        failure_point="broker-crash-before-ack",
-        deployment=Deployment.OWN,
-        fault=Kill(RECEIPT_OF_SEND, (Role.BROKER,)),
-        because="The broker has the message in its journal, flushed, and dies before the receipt "
-        "is out. It is there after the restart; sent again it is there twice. Over AMQP "
-        "nobody answers an acknowledgement: one that its library had not sent yet dies "
-        "with the connection, and its message would come again to who acknowledges "
-        "first. So at-most-once takes there what is settled when it is sent.",
+    FRAMES.scenario(
+        "broker-crash-before-ack",
+        QUEUE,
+        because=(
+            "The broker has the message in its journal, flushed, and dies before the receipt "
+            "is out. It is there after the restart; sent again it is there twice. Over AMQP "
+            "nobody answers an acknowledgement: one that its library had not sent yet dies "
+            "with the connection, and its message would come again to who acknowledges "
+            "first. So at-most-once takes there what is settled when it is sent."
+        ),
         expect={
             AMO: Predicted(lost=AtMost(IN_HAND), sign=NOT_RESENT, settings=ANSWERED),
             ALO: AND_IN_HAND,
@@ -189,64 +187,65 @@ _ALL = (
             AMQP: {AMO: Predicted(lost=AtMost(ON_THE_WAY), sign=NOT_RESENT, settings=SENT_ANSWERED)}
         },
     ),
-    Scenario(
-        pipeline=QUEUE,
-        id="delivery-lost",
-        failure_point="delivery-lost",
-        fault=Drop(MESSAGE),
-        pace_ms=PACE_MS,
-        because="The message never reaches the consumer, and the connection is cut. The texts say "
-        "that a lost delivery does nothing: so it is where a broker is asked. This one "
-        "pushes, and with ack:auto it has taken the message off its queue when it has "
-        "written it to the socket: the record is gone, with what was behind it; so it is "
-        "with what AMQP settles at once. What must be acknowledged for itself is given again "
-        "when its connection has ended, and OpenWire's library acknowledges by itself only "
-        "what it has. A library of JMS has the next message while its program works on the "
-        "one before: that may be given again, too.",
+    FRAMES.scenario(
+        "delivery-lost",
+        QUEUE,
+        because=(
+            "The message never reaches the consumer, and the connection is cut. The texts say "
+            "that a lost delivery does nothing: so it is where a broker is asked. This one "
+            "pushes, and with ack:auto it has taken the message off its queue when it has "
+            "written it to the socket: the record is gone, with what was behind it; so it is "
+            "with what AMQP settles at once. What must be acknowledged for itself is given again "
+            "when its connection has ended, and OpenWire's library acknowledges by itself only "
+            "what it has. A library of JMS has the next message while its program works on the "
+            "one before: that may be given again, too."
+        ),
         expect={AMO: LOSES_MORE, ALO: holds(DELIVERED_AGAIN), EOS: holds(DELIVERED_AGAIN)},
+        pace_ms=PACE_MS,
         by_client={OPENWIRE: {AMO: holds(DELIVERED_AGAIN), ALO: WORKED_ON}, AMQP: {ALO: WORKED_ON}},
     ),
-    Scenario(
-        pipeline=QUEUE,
-        id="delivery-lost+acknowledged-first",
-        failure_point="delivery-lost",
-        fault=Drop(MESSAGE),
-        because="At-most-once in which the program acknowledges before its work. A message that "
-        "has not arrived is not acknowledged, so the lost delivery does no harm here: "
-        "ack:auto loses records, and pushing does not. A JMS library has the next "
-        "message before the one in hand is acknowledged. If the answer to that "
-        "acknowledgement is lost with the connection, the program does not know that it "
-        "was taken, and does not do the work.",
+    FRAMES.scenario(
+        "delivery-lost+acknowledged-first",
+        QUEUE,
+        because=(
+            "At-most-once in which the program acknowledges before its work. A message that "
+            "has not arrived is not acknowledged, so the lost delivery does no harm here: "
+            "ack:auto loses records, and pushing does not. A JMS library has the next "
+            "message before the one in hand is acknowledged. If the answer to that "
+            "acknowledgement is lost with the connection, the program does not know that it "
+            "was taken, and does not do the work."
+        ),
         expect={AMO: Predicted(sign=DELIVERED_AGAIN, settings=ANSWERED)},
         by_client={OPENWIRE: {AMO: UNHEARD}, AMQP: {AMO: UNANSWERED}},
     ),
-    Scenario(
-        pipeline=QUEUE,
-        id="delivery-lost+connection-lives",
-        failure_point="delivery-lost",
-        fault=Drop(MESSAGE, After.GO_ON),
-        pace_ms=PACE_MS,
-        because="The message never reaches the consumer, and its connection lives on. With "
-        "ack:auto that one record is lost. What must be acknowledged stays in flight, at "
-        "a consumer that has not got it: nothing times that out, and where one may be in "
-        "flight it is the last that is given. It is not lost: it comes again when the "
-        "connection ends, and all waits for that.",
+    FRAMES.scenario(
+        "delivery-lost+connection-lives",
+        QUEUE,
+        because=(
+            "The message never reaches the consumer, and its connection lives on. With "
+            "ack:auto that one record is lost. What must be acknowledged stays in flight, at "
+            "a consumer that has not got it: nothing times that out, and where one may be in "
+            "flight it is the last that is given. It is not lost: it comes again when the "
+            "connection ends, and all waits for that."
+        ),
         expect={
             AMO: LOSES,
             ALO: WAITS,
             EOS: WAITS,
         },
+        fault=Drop(MESSAGE, After.GO_ON),
+        pace_ms=PACE_MS,
         by_client={OPENWIRE: {AMO: WAITS}, AMQP: dict.fromkeys((AMO, ALO, EOS), NUMBERED)},
     ),
-    Scenario(
-        pipeline=QUEUE,
-        id="commit-lost",
-        failure_point="commit-lost",
-        fault=Kill(ACK, (Role.CONSUMER,)),
-        because="The ACK never arrives and the consumer dies. The message is given again: not "
-        "worked on yet, recorded a second time, or absorbed. Over AMQP nobody answers "
-        "it: the consumer may be at work on the next one when it dies, and that comes "
-        "twice, too.",
+    FRAMES.scenario(
+        "commit-lost",
+        QUEUE,
+        because=(
+            "The ACK never arrives and the consumer dies. The message is given again: not "
+            "worked on yet, recorded a second time, or absorbed. Over AMQP nobody answers "
+            "it: the consumer may be at work on the next one when it dies, and that comes "
+            "twice, too."
+        ),
         expect={
             AMO: Predicted(sign=DELIVERED_AGAIN, settings=ANSWERED),
             ALO: DUPLICATES,
@@ -254,14 +253,14 @@ _ALL = (
         },
         by_client={AMQP: {AMO: UNANSWERED, ALO: AND_IN_HAND}},
     ),
-    Scenario(
-        pipeline=QUEUE,
-        id="commit-ack-lost",
-        failure_point="commit-ack-lost",
-        fault=Kill(RECEIPT_OF_ACK, (Role.CONSUMER,)),
-        because="The broker has taken the ACK, and the consumer dies before it learns that. If the "
-        "consumer acknowledges first, the message is forgotten and the work was never done; "
-        "if it acknowledges last, the work is done.",
+    FRAMES.scenario(
+        "commit-ack-lost",
+        QUEUE,
+        because=(
+            "The broker has taken the ACK, and the consumer dies before it learns that. If the "
+            "consumer acknowledges first, the message is forgotten and the work was never done; "
+            "if it acknowledges last, the work is done."
+        ),
         expect={
             AMO: Predicted(lost=Exactly(), settings=ANSWERED),
             ALO: holds(NOT_GIVEN_AGAIN),
@@ -269,25 +268,23 @@ _ALL = (
         },
         by_client={AMQP: dict.fromkeys((AMO, ALO, EOS), UNANSWERED)},
     ),
-    Scenario(
-        pipeline=QUEUE,
-        id="consumer-crash-before-recording",
-        failure_point="consumer-crash-before-recording",
-        fault=Kill(InProgram(Role.CONSUMER, "before-recording"), (Role.CONSUMER,)),
-        pace_ms=PACE_MS,
-        because="The consumer has the message and has not recorded its result. With ack:auto the "
-        "broker has forgotten the message, and also those that wait in the consumer's "
-        "buffers: prefetch 1 does not limit how many messages are acknowledged as they are "
-        "written to the socket. OpenWire's library has acknowledged only the one message "
-        "that it has handed over.",
+    FRAMES.scenario(
+        "consumer-crash-before-recording",
+        QUEUE,
+        because=(
+            "The consumer has the message and has not recorded its result. With ack:auto the "
+            "broker has forgotten the message, and also those that wait in the consumer's "
+            "buffers: prefetch 1 does not limit how many messages are acknowledged as they are "
+            "written to the socket. OpenWire's library has acknowledged only the one message "
+            "that it has handed over."
+        ),
         expect={AMO: LOSES_MORE, ALO: holds(DELIVERED_AGAIN), EOS: holds(DELIVERED_AGAIN)},
+        pace_ms=PACE_MS,
         by_client={OPENWIRE: {AMO: LOSES}},
     ),
-    Scenario(
-        pipeline=QUEUE,
-        id="consumer-crash-before-commit",
-        failure_point="consumer-crash-before-commit",
-        fault=Kill(InProgram(Role.CONSUMER, "before-commit"), (Role.CONSUMER,)),
+    FRAMES.scenario(
+        "consumer-crash-before-commit",
+        QUEUE,
         because=(
             "The result is recorded and the message is not acknowledged: the broker delivers it "
             "again."

@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from harness.controls import InProgram, OnWire
-from harness.faults import Drop, Kill, NoFault
+from harness.faults import Kill
 from harness.judge.signs import (
     ABORTED,
     ABSORBED,
@@ -20,9 +20,10 @@ from harness.judge.signs import (
     TAKEN_AGAIN,
 )
 from harness.model.prediction import AtLeast, Exactly, Permitted
-from harness.model.scenario import Deployment, NotApplicable, Predicted, Role, Scenario
+from harness.model.scenario import NotApplicable, Predicted, Role, Scenario
 from harness.model.semantics import Semantic
 from harness.protocols.kafka.steps import Api
+from harness.scenarios.common import Frames
 from harness.stages.settings import EXACTLY_ONCE, EXACTLY_ONCE_WITH_RESULT, PLAIN, SaveCursor
 from harness.wire.rules import Direction
 
@@ -39,117 +40,117 @@ def holds(sign: Sign) -> Predicted:
     return Predicted(sign=sign)
 
 
+FRAMES = Frames(
+    send=OnWire(Role.PRODUCER, Api.PRODUCE, REQUEST),
+    receipt=OnWire(Role.PRODUCER, Api.PRODUCE, RESPONSE),
+    message=OnWire(Role.CONSUMER, Api.FETCH, RESPONSE),
+    ack=OnWire(Role.CONSUMER, Api.OFFSET_COMMIT, REQUEST),
+    ack_receipt=OnWire(Role.CONSUMER, Api.OFFSET_COMMIT, RESPONSE),
+)
 NO_TRANSACTION = NotApplicable("there is no transaction under this semantic")
 
-NONE = Scenario(
-    pipeline=PLAIN,
-    id="none",
-    failure_point="none",
-    fault=NoFault(),
+NONE = FRAMES.scenario(
+    "none",
+    PLAIN,
     because="Without a fault nothing is lost and nothing is duplicated: the baseline.",
     expect={AMO: Predicted(), ALO: Predicted(), EOS: Predicted()},
 )
 
-PRODUCER_CRASH_BEFORE_SEND = Scenario(
-    pipeline=PLAIN,
-    id="producer-crash-before-send",
-    failure_point="producer-crash-before-send",
-    fault=Kill(InProgram(Role.PRODUCER, "before-send"), (Role.PRODUCER,)),
-    because="The producer has read the record and not sent it. A cursor saved before the send has "
-    "passed the record; one saved after the ack, or in the transaction, has not, and the "
-    "restarted producer reads the record again.",
+PRODUCER_CRASH_BEFORE_SEND = FRAMES.scenario(
+    "producer-crash-before-send",
+    PLAIN,
+    because=(
+        "The producer has read the record and not sent it. A cursor saved before the send has "
+        "passed the record; one saved after the ack, or in the transaction, has not, and the "
+        "restarted producer reads the record again."
+    ),
     expect={AMO: LOSES, ALO: holds(TAKEN_AGAIN), EOS: holds(TAKEN_AGAIN)},
 )
 
-PRODUCER_CRASH_BEFORE_ACK = Scenario(
-    pipeline=PLAIN,
-    id="producer-crash-before-ack",
-    failure_point="producer-crash-before-ack",
-    fault=Kill(OnWire(Role.PRODUCER, Api.PRODUCE, RESPONSE), (Role.PRODUCER,)),
-    because="The broker has stored the record and its producer dies before it reads the ack. "
-    "At-most-once does not send again; at-least-once does, as a new record; a transaction is "
-    "aborted by the restarted producer and sent again.",
+PRODUCER_CRASH_BEFORE_ACK = FRAMES.scenario(
+    "producer-crash-before-ack",
+    PLAIN,
+    because=(
+        "The broker has stored the record and its producer dies before it reads the ack. "
+        "At-most-once does not send again; at-least-once does, as a new record; a transaction is "
+        "aborted by the restarted producer and sent again."
+    ),
     expect={AMO: holds(NOT_RESENT), ALO: DUPLICATES, EOS: holds(ABORTED)},
 )
 
-REQUEST_LOST = Scenario(
-    pipeline=PLAIN,
-    id="request-lost",
-    failure_point="request-lost",
-    fault=Drop(OnWire(Role.PRODUCER, Api.PRODUCE, REQUEST)),
-    because="The request never reaches the broker. Without retries the record is gone; with them "
-    "the client sends it again, and since the first was never stored this does not "
-    "duplicate, whatever the textbooks say.",
+REQUEST_LOST = FRAMES.scenario(
+    "request-lost",
+    PLAIN,
+    because=(
+        "The request never reaches the broker. Without retries the record is gone; with them "
+        "the client sends it again, and since the first was never stored this does not "
+        "duplicate, whatever the textbooks say."
+    ),
     expect={AMO: LOSES, ALO: holds(REPEATED_REQUEST), EOS: holds(REPEATED_REQUEST)},
 )
 
-ACK_LOST = Scenario(
-    pipeline=PLAIN,
-    id="ack-lost",
-    failure_point="ack-lost",
-    fault=Drop(OnWire(Role.PRODUCER, Api.PRODUCE, RESPONSE)),
-    because="The record is stored and its ack is lost. Without retries nothing more happens; with "
-    "them the client sends it again: a second copy, unless the broker knows producer id and "
-    "sequence number already.",
+ACK_LOST = FRAMES.scenario(
+    "ack-lost",
+    PLAIN,
+    because=(
+        "The record is stored and its ack is lost. Without retries nothing more happens; with "
+        "them the client sends it again: a second copy, unless the broker knows producer id and "
+        "sequence number already."
+    ),
     expect={AMO: holds(NOT_RESENT), ALO: DUPLICATES, EOS: holds(REPEATED_REQUEST)},
 )
 
-BROKER_CRASH_BEFORE_APPEND = Scenario(
-    pipeline=PLAIN,
-    id="broker-crash-before-append",
-    failure_point="broker-crash-before-append",
-    deployment=Deployment.OWN,
-    together=True,
-    fault=Kill(OnWire(Role.PRODUCER, Api.PRODUCE, REQUEST), (Role.BROKER,)),
-    because="The broker dies before it sees the request. A producer without retries loses the "
-    "record, and more records while the broker is down; one with retries sends it again.",
+BROKER_CRASH_BEFORE_APPEND = FRAMES.scenario(
+    "broker-crash-before-append",
+    PLAIN,
+    because=(
+        "The broker dies before it sees the request. A producer without retries loses the "
+        "record, and more records while the broker is down; one with retries sends it again."
+    ),
     expect={
         AMO: Predicted(lost=AtLeast()),
         ALO: holds(REPEATED_REQUEST),
         EOS: holds(REPEATED_REQUEST),
     },
+    together=True,
 )
 
-BROKER_CRASH_BEFORE_ACK = Scenario(
-    pipeline=PLAIN,
-    id="broker-crash-before-ack",
-    failure_point="broker-crash-before-ack",
-    deployment=Deployment.OWN,
-    together=True,
-    fault=Kill(OnWire(Role.PRODUCER, Api.PRODUCE, RESPONSE), (Role.BROKER,)),
-    because="The broker has stored the record and dies before it answers. SIGKILL keeps the page "
-    "cache, so the copy is there after the restart: a retry stores it again, unless the "
-    "recovered log knows the sequence number.",
+BROKER_CRASH_BEFORE_ACK = FRAMES.scenario(
+    "broker-crash-before-ack",
+    PLAIN,
+    because=(
+        "The broker has stored the record and dies before it answers. SIGKILL keeps the page "
+        "cache, so the copy is there after the restart: a retry stores it again, unless the "
+        "recovered log knows the sequence number."
+    ),
     expect={
         AMO: Predicted(lost=Permitted(), sign=NOT_RESENT),
         ALO: DUPLICATES,
         EOS: holds(REPEATED_REQUEST),
     },
+    together=True,
 )
 
-BROKER_CRASH_BEFORE_POSITION = Scenario(
-    pipeline=PLAIN,
-    id="broker-crash-before-position",
-    failure_point="broker-crash-before-position",
-    deployment=Deployment.OWN,
-    together=True,
-    fault=Kill(OnWire(Role.CONSUMER, Api.OFFSET_COMMIT, REQUEST), (Role.BROKER, Role.CONSUMER)),
-    because="The position is not stored when broker and consumer die. At-most-once has not "
-    "worked on the record yet; at-least-once has, and does it again; the idempotent "
-    "consumer absorbs the second delivery. A record of the producer that the dying "
-    "broker had stored and not acknowledged is stored again besides.",
+BROKER_CRASH_BEFORE_POSITION = FRAMES.scenario(
+    "broker-crash-before-position",
+    PLAIN,
+    because=(
+        "The position is not stored when broker and consumer die. At-most-once has not "
+        "worked on the record yet; at-least-once has, and does it again; the idempotent "
+        "consumer absorbs the second delivery. A record of the producer that the dying "
+        "broker had stored and not acknowledged is stored again besides."
+    ),
     expect={
         AMO: Predicted(lost=Permitted(), sign=DELIVERED_AGAIN),
         ALO: Predicted(duplicated=AtLeast()),
         EOS: holds(ABSORBED),
     },
+    together=True,
 )
 
-DELIVERY_LOST = Scenario(
-    pipeline=PLAIN,
-    id="delivery-lost",
-    failure_point="delivery-lost",
-    fault=Drop(OnWire(Role.CONSUMER, Api.FETCH, RESPONSE)),
+DELIVERY_LOST = FRAMES.scenario(
+    "delivery-lost",
+    PLAIN,
     because=(
         "The fetch response is lost. A pull broker keeps no record of deliveries: the consumer "
         "asks again."
@@ -157,43 +158,41 @@ DELIVERY_LOST = Scenario(
     expect={semantic: holds(DELIVERED_AGAIN) for semantic in (AMO, ALO, EOS)},
 )
 
-COMMIT_LOST = Scenario(
-    pipeline=PLAIN,
-    id="commit-lost",
-    failure_point="commit-lost",
-    fault=Kill(OnWire(Role.CONSUMER, Api.OFFSET_COMMIT, REQUEST), (Role.CONSUMER,)),
-    because="The commit never arrives and the consumer dies. (To drop the commit alone has no "
-    "effect: the client commits again.) The record is delivered again, and is then recorded "
-    "for the first time, recorded twice, or absorbed.",
+COMMIT_LOST = FRAMES.scenario(
+    "commit-lost",
+    PLAIN,
+    because=(
+        "The commit never arrives and the consumer dies. (To drop the commit alone has no "
+        "effect: the client commits again.) The record is delivered again, and is then recorded "
+        "for the first time, recorded twice, or absorbed."
+    ),
     expect={AMO: holds(DELIVERED_AGAIN), ALO: DUPLICATES, EOS: holds(ABSORBED)},
 )
 
-COMMIT_ACK_LOST = Scenario(
-    pipeline=PLAIN,
-    id="commit-ack-lost",
-    failure_point="commit-ack-lost",
-    fault=Kill(OnWire(Role.CONSUMER, Api.OFFSET_COMMIT, RESPONSE), (Role.CONSUMER,)),
-    because="The commit is stored and the consumer dies before it learns that. A position saved "
-    "before the work has passed a record that was not worked on. If it was saved after the "
-    "work, the restarted consumer continues after the record.",
+COMMIT_ACK_LOST = FRAMES.scenario(
+    "commit-ack-lost",
+    PLAIN,
+    because=(
+        "The commit is stored and the consumer dies before it learns that. A position saved "
+        "before the work has passed a record that was not worked on. If it was saved after the "
+        "work, the restarted consumer continues after the record."
+    ),
     expect={AMO: LOSES, ALO: holds(RESUMED_PAST), EOS: holds(RESUMED_PAST)},
 )
 
-CONSUMER_CRASH_BEFORE_PROCESSING = Scenario(
-    pipeline=PLAIN,
-    id="consumer-crash-before-processing",
-    failure_point="consumer-crash-before-processing",
-    fault=Kill(InProgram(Role.CONSUMER, "before-processing"), (Role.CONSUMER,)),
-    because="The consumer dies after it has received the record and before the work. The record is "
-    "lost only if its position was saved before.",
+CONSUMER_CRASH_BEFORE_PROCESSING = FRAMES.scenario(
+    "consumer-crash-before-processing",
+    PLAIN,
+    because=(
+        "The consumer dies after it has received the record and before the work. The record is "
+        "lost only if its position was saved before."
+    ),
     expect={AMO: LOSES, ALO: holds(DELIVERED_AGAIN), EOS: holds(DELIVERED_AGAIN)},
 )
 
-CONSUMER_CRASH_BEFORE_RECORDING = Scenario(
-    pipeline=PLAIN,
-    id="consumer-crash-before-recording",
-    failure_point="consumer-crash-before-recording",
-    fault=Kill(InProgram(Role.CONSUMER, "before-recording"), (Role.CONSUMER,)),
+CONSUMER_CRASH_BEFORE_RECORDING = FRAMES.scenario(
+    "consumer-crash-before-recording",
+    PLAIN,
     because=(
         "The record is processed and its result is not recorded: for the sink that is the same "
         "as no processing."
@@ -201,11 +200,9 @@ CONSUMER_CRASH_BEFORE_RECORDING = Scenario(
     expect={AMO: LOSES, ALO: holds(DELIVERED_AGAIN), EOS: holds(DELIVERED_AGAIN)},
 )
 
-CONSUMER_CRASH_BEFORE_COMMIT = Scenario(
-    pipeline=PLAIN,
-    id="consumer-crash-before-commit",
-    failure_point="consumer-crash-before-commit",
-    fault=Kill(InProgram(Role.CONSUMER, "before-commit"), (Role.CONSUMER,)),
+CONSUMER_CRASH_BEFORE_COMMIT = FRAMES.scenario(
+    "consumer-crash-before-commit",
+    PLAIN,
     because="The result is recorded and the position is not saved: the record is delivered again.",
     expect={
         AMO: NotApplicable("the position is saved before the work: there is no commit after it"),

@@ -26,6 +26,7 @@ from harness.judge.signs import (
 from harness.model.prediction import AtLeast, AtMost, Exactly, Select, Some
 from harness.model.scenario import Deployment, NotApplicable, Predicted, Role, Scenario, Suite
 from harness.protocols.pulsar.steps import Command
+from harness.scenarios.common import Frames
 from harness.scenarios.plain import ALO, AMO, DUPLICATES, EOS, LOSES, REQUEST, RESPONSE, holds
 from harness.stages.pushing import Cursor, PushSettings, Subscription
 from harness.systems.activemq.selections import IN_HAND
@@ -69,70 +70,67 @@ MESSAGE, ACK = (
     OnWire(Role.CONSUMER, Command.MESSAGE, RESPONSE),
     OnWire(Role.CONSUMER, Command.ACK, REQUEST),
 )
+FRAMES = Frames(SEND, RECEIPT, MESSAGE, ACK)
 
 _ALL = (
-    Scenario(
-        pipeline=SUBSCRIPTION,
-        id="none",
-        failure_point="none",
-        fault=NoFault(),
+    FRAMES.scenario(
+        "none",
+        SUBSCRIPTION,
         because="Without a fault nothing is lost and nothing is duplicated: the baseline.",
         expect={AMO: Predicted(), ALO: Predicted(), EOS: Predicted()},
     ),
-    Scenario(
-        pipeline=SUBSCRIPTION,
-        id="producer-crash-before-send",
-        failure_point="producer-crash-before-send",
-        fault=Kill(InProgram(Role.PRODUCER, "before-send"), (Role.PRODUCER,)),
-        because="The producer has the record and has not sent it. A cursor saved before the send "
-        "has passed the record; a cursor saved after the receipt has not, and the "
-        "restarted producer takes the record again.",
+    FRAMES.scenario(
+        "producer-crash-before-send",
+        SUBSCRIPTION,
+        because=(
+            "The producer has the record and has not sent it. A cursor saved before the send "
+            "has passed the record; a cursor saved after the receipt has not, and the "
+            "restarted producer takes the record again."
+        ),
         expect={AMO: LOSES, ALO: holds(TAKEN_AGAIN), EOS: holds(TAKEN_AGAIN)},
     ),
-    Scenario(
-        pipeline=SUBSCRIPTION,
-        id="producer-crash-before-ack",
-        failure_point="producer-crash-before-ack",
-        fault=Kill(RECEIPT, (Role.PRODUCER,)),
-        because="The broker has stored the message, and the producer dies before it reads the "
-        "receipt. At-most-once does not send again; at-least-once does, as a new message. If "
-        "the broker deduplicates, and the restarted producer has the same name and takes its "
-        "sequence ids from the source, the broker answers without storing the message again.",
+    FRAMES.scenario(
+        "producer-crash-before-ack",
+        SUBSCRIPTION,
+        because=(
+            "The broker has stored the message, and the producer dies before it reads the "
+            "receipt. At-most-once does not send again; at-least-once does, as a new message. If "
+            "the broker deduplicates, and the restarted producer has the same name and takes its "
+            "sequence ids from the source, the broker answers without storing the message again."
+        ),
         expect={AMO: holds(NOT_RESENT), ALO: DUPLICATES, EOS: holds(DEDUPLICATED)},
     ),
-    Scenario(
-        pipeline=SUBSCRIPTION,
-        id="request-lost",
-        failure_point="request-lost",
-        fault=Drop(SEND),
-        because="The SEND never reaches the broker, and the connection is cut. The library "
-        "connects and sends again by itself, and does not tell the program. So "
-        "at-most-once loses nothing here, because it never makes only one attempt.",
+    FRAMES.scenario(
+        "request-lost",
+        SUBSCRIPTION,
+        because=(
+            "The SEND never reaches the broker, and the connection is cut. The library "
+            "connects and sends again by itself, and does not tell the program. So "
+            "at-most-once loses nothing here, because it never makes only one attempt."
+        ),
         expect={
             AMO: holds(REPEATED_REQUEST),
             ALO: holds(REPEATED_REQUEST),
             EOS: holds(REPEATED_REQUEST),
         },
     ),
-    Scenario(
-        pipeline=SUBSCRIPTION,
-        id="ack-lost",
-        failure_point="ack-lost",
-        fault=Drop(RECEIPT),
-        because="The message is stored and its receipt is lost. The library sends it again by "
-        "itself, and no setting forbids that: a program that sends once has the message "
-        "twice. Only a broker that deduplicates recognises it.",
+    FRAMES.scenario(
+        "ack-lost",
+        SUBSCRIPTION,
+        because=(
+            "The message is stored and its receipt is lost. The library sends it again by "
+            "itself, and no setting forbids that: a program that sends once has the message "
+            "twice. Only a broker that deduplicates recognises it."
+        ),
         expect={
             AMO: Predicted(duplicated=Exactly(), control=True),
             ALO: DUPLICATES,
             EOS: holds(DEDUPLICATED),
         },
     ),
-    Scenario(
-        pipeline=SUBSCRIPTION,
-        id="ack-lost+deduplicated",
-        failure_point="ack-lost",
-        fault=Drop(RECEIPT),
+    FRAMES.scenario(
+        "ack-lost+deduplicated",
+        SUBSCRIPTION,
         because=(
             "The same, where the namespace deduplicates: the broker answers it, and stores nothing."
         ),
@@ -141,15 +139,14 @@ _ALL = (
             ALO: Predicted(sign=DEDUPLICATED, settings=ALO_DEDUPLICATED),
         },
     ),
-    Scenario(
-        pipeline=SUBSCRIPTION,
-        id="broker-crash-before-append",
-        failure_point="broker-crash-before-append",
-        deployment=Deployment.OWN,
-        fault=Kill(SEND, (Role.BROKER,)),
-        because="The broker dies before it sees the SEND; the library sends it again when the "
-        "broker is back. Acknowledgements that no cursor had written down are lost with "
-        "the broker: their messages are delivered again.",
+    FRAMES.scenario(
+        "broker-crash-before-append",
+        SUBSCRIPTION,
+        because=(
+            "The broker dies before it sees the SEND; the library sends it again when the "
+            "broker is back. Acknowledgements that no cursor had written down are lost with "
+            "the broker: their messages are delivered again."
+        ),
         expect={
             AMO: NotApplicable(
                 "messages delivered again after the broker's death are the subject of another "
@@ -159,46 +156,44 @@ _ALL = (
             EOS: holds(REPEATED_REQUEST),
         },
     ),
-    Scenario(
-        pipeline=SUBSCRIPTION,
-        id="broker-crash-before-ack",
-        failure_point="broker-crash-before-ack",
-        deployment=Deployment.OWN,
-        fault=Kill(RECEIPT, (Role.BROKER,)),
-        because="The bookie has the message in its journal, and the broker dies before it sends "
-        "the receipt. After the restart the message is there, and the library sends it "
-        "again. A broker that deduplicates has learnt from its own ledger which messages "
-        "it has.",
+    FRAMES.scenario(
+        "broker-crash-before-ack",
+        SUBSCRIPTION,
+        because=(
+            "The bookie has the message in its journal, and the broker dies before it sends "
+            "the receipt. After the restart the message is there, and the library sends it "
+            "again. A broker that deduplicates has learnt from its own ledger which messages "
+            "it has."
+        ),
         expect={
             AMO: Predicted(duplicated=AtLeast(most=UNWRITTEN), control=True),
             ALO: Predicted(duplicated=AtLeast(most=UNWRITTEN)),
             EOS: holds(DEDUPLICATED),
         },
     ),
-    Scenario(
-        pipeline=SUBSCRIPTION,
-        id="broker-crash-before-ack+snapshot",
-        failure_point="broker-crash-before-ack",
-        deployment=Deployment.OWN,
-        fault=Kill(RECEIPT, (Role.BROKER,)),
-        suite=Suite.NIGHT,
-        because="The same, where the broker has written down how far its producer was some "
-        "messages ago: it begins there, and learns the rest from its own ledger.",
+    FRAMES.scenario(
+        "broker-crash-before-ack+snapshot",
+        SUBSCRIPTION,
+        because=(
+            "The same, where the broker has written down how far its producer was some "
+            "messages ago: it begins there, and learns the rest from its own ledger."
+        ),
         expect={
             EOS: Predicted(sign=DEDUPLICATED, settings=with_cursor(PULSAR_EOS, Cursor.SNAPSHOTS))
         },
+        suite=Suite.NIGHT,
     ),
-    Scenario(
-        pipeline=SUBSCRIPTION,
-        id="delivery-lost",
-        failure_point="delivery-lost",
-        fault=Drop(MESSAGE),
-        because="The message never reaches the consumer, and the connection is cut. When the "
-        "library has connected again, all messages that are not acknowledged are "
-        "delivered again: this record, and those that the program acknowledged within "
-        "the last 100 ms, because these acknowledgements are lost with the connection. "
-        "If there are any, a lost connection alone duplicates records, even if the "
-        "program acknowledges first.",
+    FRAMES.scenario(
+        "delivery-lost",
+        SUBSCRIPTION,
+        because=(
+            "The message never reaches the consumer, and the connection is cut. When the "
+            "library has connected again, all messages that are not acknowledged are "
+            "delivered again: this record, and those that the program acknowledged within "
+            "the last 100 ms, because these acknowledgements are lost with the connection. "
+            "If there are any, a lost connection alone duplicates records, even if the "
+            "program acknowledges first."
+        ),
         expect={
             AMO: NotApplicable(
                 "the library's timer of 100 ms decides which acknowledgements it has sent: see "
@@ -208,29 +203,29 @@ _ALL = (
             EOS: holds(DELIVERED_AGAIN),
         },
     ),
-    Scenario(
-        pipeline=SUBSCRIPTION,
-        id="commit-lost",
-        failure_point="commit-lost",
-        fault=Kill(ACK, (Role.CONSUMER,)),
-        because="The acknowledgement never arrives, and the consumer dies. The message is "
-        "delivered again, although the program was told that it is acknowledged: the "
-        "library told it so, not the broker. At-most-once has done the work before.",
+    FRAMES.scenario(
+        "commit-lost",
+        SUBSCRIPTION,
+        because=(
+            "The acknowledgement never arrives, and the consumer dies. The message is "
+            "delivered again, although the program was told that it is acknowledged: the "
+            "library told it so, not the broker. At-most-once has done the work before."
+        ),
         expect={
             AMO: Predicted(duplicated=AtLeast(most=IN_HAND), control=True),
             ALO: Predicted(duplicated=AtLeast(most=IN_HAND)),
             EOS: holds(ABSORBED),
         },
     ),
-    Scenario(
-        pipeline=SUBSCRIPTION,
-        id="consumer-crash-before-recording",
-        failure_point="consumer-crash-before-recording",
-        fault=Kill(InProgram(Role.CONSUMER, "before-recording"), (Role.CONSUMER,)),
-        because="The consumer has the message and has not recorded its result. Even an "
-        "acknowledgement made before the work may still be in the library, and be lost with "
-        "it. Then the record is delivered again, with those that were acknowledged within "
-        "the last 100 ms. Whether the library has just sent them depends on its timer.",
+    FRAMES.scenario(
+        "consumer-crash-before-recording",
+        SUBSCRIPTION,
+        because=(
+            "The consumer has the message and has not recorded its result. Even an "
+            "acknowledgement made before the work may still be in the library, and be lost with "
+            "it. Then the record is delivered again, with those that were acknowledged within "
+            "the last 100 ms. Whether the library has just sent them depends on its timer."
+        ),
         expect={
             AMO: NotApplicable(
                 "the library's timer of 100 ms decides which acknowledgements it has sent: see "
@@ -240,13 +235,13 @@ _ALL = (
             EOS: holds(DELIVERED_AGAIN),
         },
     ),
-    Scenario(
-        pipeline=SUBSCRIPTION,
-        id="consumer-crash-before-commit",
-        failure_point="consumer-crash-before-commit",
-        fault=Kill(InProgram(Role.CONSUMER, "before-commit"), (Role.CONSUMER,)),
-        because="The result is recorded and the message is not acknowledged: it is delivered "
-        "again, and with it those whose acknowledgements the library had not sent yet.",
+    FRAMES.scenario(
+        "consumer-crash-before-commit",
+        SUBSCRIPTION,
+        because=(
+            "The result is recorded and the message is not acknowledged: it is delivered "
+            "again, and with it those whose acknowledgements the library had not sent yet."
+        ),
         expect={
             AMO: NotApplicable(
                 "the message is acknowledged before the work: there is no acknowledgement after it"

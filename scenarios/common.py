@@ -1,0 +1,88 @@
+"""The failure points that engines have in common: what is done at each, in the words of an engine's
+frames. An engine says what it predicts there, and where its point is another.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from harness.controls import InProgram, OnWire
+from harness.faults import Drop, Kill, NoFault
+from harness.model.scenario import Deployment, Role, Scenario
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from harness.model.pipeline import Pipeline
+    from harness.model.scenario import Expectation, Fault
+    from harness.model.semantics import Semantic
+
+PRODUCER, BROKER, CONSUMER = (Role.PRODUCER,), (Role.BROKER,), (Role.CONSUMER,)
+
+
+@dataclass(frozen=True)
+class Frames:
+    """An engine's frames on a record's way."""
+
+    send: OnWire
+    receipt: OnWire
+    message: OnWire
+    ack: OnWire
+    """The acknowledgement, or the commit of the position."""
+    ack_receipt: OnWire | None = None
+    """``None``: nobody answers an acknowledgement."""
+
+    def scenario(
+        self,
+        name: str,
+        pipeline: Pipeline,
+        because: str,
+        expect: Mapping[Semantic, Expectation],
+        **exceptions: Any,
+    ) -> Scenario:
+        """Return the scenario of a common point, which its name begins with. ``exceptions``: fields
+        that are otherwise here than with other engines.
+        """
+        point = name.partition("+")[0]
+        of_broker = {"deployment": Deployment.OWN} if point.startswith("broker-") else {}
+        fields = {"fault": POINTS[point](self), **of_broker, **exceptions}
+        return Scenario(
+            id=name,
+            failure_point=point,
+            pipeline=pipeline,
+            because=because,
+            expect=expect,
+            **fields,
+        )
+
+
+def _answer(frames: Frames) -> OnWire:
+    if frames.ack_receipt is None:
+        raise ValueError("nobody answers an acknowledgement there")
+    return frames.ack_receipt
+
+
+POINTS: Final[Mapping[str, Callable[[Frames], Fault]]] = {
+    "none": lambda _: NoFault(),
+    "producer-crash-before-send": lambda _: Kill(InProgram(Role.PRODUCER, "before-send"), PRODUCER),
+    "producer-crash-before-ack": lambda frames: Kill(frames.receipt, PRODUCER),
+    "request-lost": lambda frames: Drop(frames.send),
+    "ack-lost": lambda frames: Drop(frames.receipt),
+    "broker-crash-before-append": lambda frames: Kill(frames.send, BROKER),
+    "broker-crash-before-ack": lambda frames: Kill(frames.receipt, BROKER),
+    "broker-crash-before-position": lambda frames: Kill(frames.ack, (*BROKER, *CONSUMER)),
+    "delivery-lost": lambda frames: Drop(frames.message),
+    "commit-lost": lambda frames: Kill(frames.ack, CONSUMER),
+    "commit-ack-lost": lambda frames: Kill(_answer(frames), CONSUMER),
+    "consumer-crash-before-processing": lambda _: Kill(
+        InProgram(Role.CONSUMER, "before-processing"), CONSUMER
+    ),
+    "consumer-crash-before-recording": lambda _: Kill(
+        InProgram(Role.CONSUMER, "before-recording"), CONSUMER
+    ),
+    "consumer-crash-before-commit": lambda _: Kill(
+        InProgram(Role.CONSUMER, "before-commit"), CONSUMER
+    ),
+}
+"""What is done at each point."""
