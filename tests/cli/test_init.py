@@ -20,9 +20,9 @@ import typer
 import yaml
 
 from harness.cli import main
+from harness.cli.drafts.asking import Asker
 from harness.cli.drafts.compose import pointed, read_compose
 from harness.cli.drafts.sources import look_at
-from harness.cli.init import Asker
 from harness.model.failures import UsageError
 from harness.model.scenario import Role
 from harness.pipelines import read_pipeline

@@ -27,7 +27,6 @@ BEYOND = {
 LONGER_STILL = {
     "harness/audit/batches.py",
     "harness/audit/on_spark.py",
-    "harness/cli/init.py",
     "harness/judge/course.py:Course",
     "harness/judge/crosschecks.py",
     "harness/judge/verdict.py",
@@ -43,7 +42,6 @@ LONGER_STILL = {
     "harness/protocols/kafka/tracker.py:Tracker",
     "harness/protocols/pulsar/session.py",
     "harness/protocols/pulsar/session.py:PulsarSession",
-    "harness/provision/images.py",
     "harness/report/page/timeline.py",
     "harness/run/controls.py:WireControls",
     "harness/run/queues.py",

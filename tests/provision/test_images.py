@@ -17,7 +17,7 @@ import pytest
 import harness
 from harness import cli, registry
 from harness.model.failures import EnvironmentFailure
-from harness.provision import images, postgres
+from harness.provision import images, postgres, stand_ins
 from harness.provision.images import NAMES, OFFICIAL, stand_in_reference, wanted
 from harness.provision.kafka import VERSION
 from harness.provision.postgres import PostgresInstall
@@ -98,7 +98,7 @@ def test_the_stand_in_of_postgres_is_called_by_the_server_that_it_is_made_of(
     monkeypatch.setattr(images, "find_postgres", lambda: server)
     assert stand_in_reference("postgres") == "lostack/stand-in-postgres:15.18"
     image = Image("postgres", stand_in_reference("postgres"), "sha256:0", OFFICIAL["postgres"])
-    assert str(image).endswith(f"a STAND-IN for postgres:{images.POSTGRES})")
+    assert str(image).endswith(f"a STAND-IN for postgres:{stand_ins.POSTGRES})")
     monkeypatch.setattr(postgres, "find_postgres", lambda: None)
     with pytest.raises(
         EnvironmentFailure,
@@ -107,13 +107,13 @@ def test_the_stand_in_of_postgres_is_called_by_the_server_that_it_is_made_of(
             r"one"
         ),
     ):
-        images.RECIPES["postgres"](tmp_path, print)
+        stand_ins.RECIPES["postgres"](tmp_path, print)
     (tmp_path / "pg_config").write_text("")
-    monkeypatch.setattr(images, "ensure_postgres", lambda: server)
+    monkeypatch.setattr(stand_ins, "ensure_postgres", lambda: server)
     with pytest.raises(
         EnvironmentFailure, match=r"^no stand-in for postgres:[^\n]*pg_config[^\n]*$"
     ):
-        images.RECIPES["postgres"](tmp_path, print)
+        stand_ins.RECIPES["postgres"](tmp_path, print)
 
 
 def made(rootfs: Rootfs) -> dict[str, tarfile.TarInfo]:
@@ -168,7 +168,7 @@ def test_a_module_comes_with_what_it_compiles_to(tmp_path: Path) -> None:
 def with_ours() -> tuple[Rootfs, list[str]]:
     """Return an image with nothing but what is ours."""
     rootfs = Rootfs()
-    images._ours(rootfs)
+    stand_ins._ours(rootfs)
     return rootfs, []
 
 
@@ -188,13 +188,13 @@ def test_the_image_of_the_whole_command_has_what_a_run_reads(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Modules, and what they bring besides: without the file of known breaks no run begins."""
-    monkeypatch.setattr(images, "_lostack", lambda *_: with_ours())
-    monkeypatch.setattr(images, "_java", lambda *_: None)
-    monkeypatch.setattr(images, "_needed_by", lambda _: [])
-    monkeypatch.setattr(images, "find_java", lambda *_: None)
-    monkeypatch.setattr(images, "read_jar_set", lambda name: SimpleNamespace(name=name, sums={}))
-    monkeypatch.setattr(images, "ensure_jars", lambda *_, **__: tmp_path)
-    rootfs, _ = images._matrix(tmp_path, print)
+    monkeypatch.setattr(stand_ins, "_lostack", lambda *_: with_ours())
+    monkeypatch.setattr(stand_ins, "_java", lambda *_: None)
+    monkeypatch.setattr(stand_ins, "_needed_by", lambda _: [])
+    monkeypatch.setattr(stand_ins, "find_java", lambda *_: None)
+    monkeypatch.setattr(stand_ins, "read_jar_set", lambda name: SimpleNamespace(name=name, sums={}))
+    monkeypatch.setattr(stand_ins, "ensure_jars", lambda *_, **__: tmp_path)
+    rootfs, _ = stand_ins._matrix(tmp_path, print)
     home = registry.baseline().parents[2]
     own = [
         file
@@ -270,4 +270,4 @@ def test_programs_in_containers_find_all_that_they_import() -> None:
     ).stdout
     needed = set(told.replace("_", "-").split()) - {"lostack", "setuptools", "editables"}
     assert "kafka-python" in needed
-    assert needed <= set(images.PACKAGES)
+    assert needed <= set(stand_ins.PACKAGES)

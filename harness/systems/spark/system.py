@@ -96,7 +96,7 @@ class SparkSystem:
         return self._kafka.versions(self.name) | spark | others
 
     def _in_containers(self, say: Callable[[str], None]) -> SparkGround:
-        from harness.provision.images import driver_jars  # noqa: PLC0415 - brings the engine's client; processes need none
+        from harness.provision.stand_ins import driver_jars  # noqa: PLC0415 - brings the engine's client; processes need none
 
         self._kafka.stood_on().bring(("spark", "driver"), say)
         return DockerSparkGround(pyspark_version(), tuple(jar.name for jar in driver_jars(say)))
