@@ -50,21 +50,6 @@ def cells_on_spark(spark: SparkSession, folders: Sequence[Path]) -> DataFrame:
     return _files(spark, folders).groupBy("folder").applyInPandas(of_cell, schema)
 
 
-def records_on_spark(spark: SparkSession, folders: Sequence[Path]) -> DataFrame:
-    """Account for every cell below ``folders``: one row per offered record, as in
-    :class:`~harness.judge.accounting.Account`.
-    """
-    schema = ", ".join(
-        f"`{name}` {kind}" for name, kind in _kinds(_record_rows("", account([]))).items()
-    )
-
-    def of_cell(files: pd.DataFrame) -> pd.DataFrame:
-        folder, found, _, _ = _account(files)
-        return _record_rows(folder, found)
-
-    return _files(spark, folders).groupBy("folder").applyInPandas(of_cell, schema)
-
-
 def _files(spark: SparkSession, folders: Sequence[Path]) -> DataFrame:
     """Read each file of the histories whole, because only then a line cut by a crash differs from a
     damaged one.
@@ -122,15 +107,6 @@ def _cell_row(folder: str, found: Account, cut: int, damaged: int) -> pd.DataFra
     return pd.DataFrame(
         [{"cell": folder, **found.counts, "cut_lines": cut, "damaged_lines": damaged}]
     )
-
-
-def _record_rows(folder: str, found: Account) -> pd.DataFrame:
-    rows = found.records.assign(cell=folder)
-    for name in ("state", "last_hop", "why"):
-        rows[name] = (
-            rows[name].map(lambda word: None if word is None else str(word)).astype("object")
-        )
-    return rows
 
 
 def _kinds(rows: pd.DataFrame) -> dict[str, str]:

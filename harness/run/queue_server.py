@@ -17,7 +17,8 @@ from harness.model.scenario import Role
 from harness.provision.certificates import private
 from harness.provision.network import argument_file
 from harness.run.control_port import ControlPort
-from harness.run.queues import BROKER, Count, Message
+from harness.run.queue_broker import Count, Message
+from harness.run.queues import BROKER
 from harness.run.runtimes import PROCESSES
 from harness.run.served import ServedBroker
 from harness.stages.clients import PRELOADS, STOMP_PY
@@ -67,7 +68,7 @@ class Product:
 class QueueServer(ServedBroker):
     """A running broker of queues, seen by clients of one protocol: ``protocol``, by default STOMP.
 
-    Implements :class:`harness.run.queues.QueueBroker`.
+    Implements :class:`harness.run.queue_broker.QueueBroker`.
     """
 
     def __init__(

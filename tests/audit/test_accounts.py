@@ -11,13 +11,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from harness.audit.accounts import (
-    _kinds,
-    _record_rows,
-    cell_files,
-    cells_on_spark,
-    records_on_spark,
-)
+from harness.audit.accounts import _cell_row, _kinds, cell_files, cells_on_spark
 from harness.model import safe_files
 from harness.model.history import read_history
 from harness.model.plan import PLAN_FILE
@@ -49,9 +43,9 @@ def test_of_a_folder_of_runs_the_cells_are_found(tmp_path: Path) -> None:
         list(cell_files(tmp_path / "reports"))
 
 
-def in_process(folders: list[Path]) -> tuple[pd.DataFrame, pd.DataFrame]:
+def in_process(folders: list[Path]) -> pd.DataFrame:
     """Account cell by cell, in this process."""
-    cells, records = [], []
+    cells = []
     for folder in folders:
         plan = folder / PLAN_FILE
         history = read_history(
@@ -60,8 +54,7 @@ def in_process(folders: list[Path]) -> tuple[pd.DataFrame, pd.DataFrame]:
         found = account(history.events)
         lines = {"cut_lines": len(history.cut_lines), "damaged_lines": len(history.damage)}
         cells.append({"cell": str(folder.absolute()), **found.counts, **lines})
-        records.append(_record_rows(str(folder.absolute()), found))
-    return pd.DataFrame(cells), pd.concat(records, ignore_index=True)
+    return pd.DataFrame(cells)
 
 
 def same(one: pd.DataFrame, other: pd.DataFrame, by: list[str]) -> None:
@@ -72,15 +65,13 @@ def same(one: pd.DataFrame, other: pd.DataFrame, by: list[str]) -> None:
 
 
 def both_agree(spark: SparkSession, root: Path, folders: list[Path]) -> None:
-    """Hold Spark's two tables against those of this process."""
-    cells, records = in_process(folders)
-    same(cells, cells_on_spark(spark, [root]).toPandas(), ["cell"])
-    same(records, records_on_spark(spark, [root]).toPandas(), ["cell", "record"])
+    """Hold Spark's table against that of this process."""
+    same(in_process(folders), cells_on_spark(spark, [root]).toPandas(), ["cell"])
 
 
 def test_every_column_has_a_type_in_spark() -> None:
     """Also where a cell has no record at all: the types do not depend on what is there."""
-    empty, full = (_kinds(_record_rows("", account(events))) for events in ([], story_of(1)))
+    empty, full = (_kinds(_cell_row("", account(events), 0, 0)) for events in ([], story_of(1)))
     assert empty == full
 
 
@@ -123,5 +114,5 @@ def test_lines_of_another_cell_do_not_count(spark: SparkSession, tmp_path: Path)
         (folder / PLAN_FILE).write_text(json.dumps({"id": planned}))
         (folder / "history" / "a.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in told))
         folders.append(folder)
-        assert in_process([folder])[0]["damaged_lines"].item() == damaged
+        assert in_process([folder])["damaged_lines"].item() == damaged
     both_agree(spark, tmp_path, folders)

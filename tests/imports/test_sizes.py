@@ -26,7 +26,6 @@ BEYOND = {
 """... but these."""
 LONGER_STILL = {
     "harness/audit/batches.py",
-    "harness/audit/on_spark.py",
     "harness/judge/course.py:Course",
     "harness/judge/crosschecks.py",
     "harness/judge/verdict.py",
@@ -44,7 +43,6 @@ LONGER_STILL = {
     "harness/protocols/pulsar/session.py:PulsarSession",
     "harness/report/page/timeline.py",
     "harness/run/controls.py:WireControls",
-    "harness/run/queues.py",
     "harness/runtimes/process/durable.py",
     "harness/soak/stream.py",
     "harness/soak/stream.py:Streaming",

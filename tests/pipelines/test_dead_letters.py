@@ -21,8 +21,8 @@ from harness.pipelines.cells import aim, cells_of
 from harness.pipelines.dead_letters import QUEUES
 from harness.pipelines.shares import Share
 from harness.pipelines.silences import is_long
+from harness.run.queue_broker import Count, Message
 from harness.run.queue_server import DEAD_LETTERS
-from harness.run.queues import Count, Message
 from harness.sweep.cells import with_fault
 from harness.sweep.pipelines import declared_base
 from harness.systems.declared.results.matcher import RecordMatcher

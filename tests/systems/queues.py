@@ -27,8 +27,8 @@ from harness.model.scenario import Role
 from harness.model.semantics import Semantic
 from harness.model.waiting import wait_until
 from harness.run import sinks
+from harness.run.queue_broker import Count
 from harness.run.queue_server import QueueServer
-from harness.run.queues import Count
 from harness.stages.sinks.opening import create_sink
 from tests.narrow import narrow
 from tests.trust.faults import Disarmed, WrongVictim
@@ -41,8 +41,8 @@ if TYPE_CHECKING:
 
     from harness.interfaces import Launcher
     from harness.model.scenario import Scenario
+    from harness.run.queue_broker import Message, QueueBroker
     from harness.run.queue_system import QueueSystem
-    from harness.run.queues import Message, QueueBroker
     from harness.saved import CellResult
 
 WITHIN_S = 20.0

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Final
 
 from harness.model.places import Removal, Waiting
 from harness.protocols.amqp import frames as amqp
+from harness.run.queue_broker import Message
 from harness.run.queue_journal import StrangeJournalError, Transactions
-from harness.run.queues import Message
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable

@@ -14,8 +14,8 @@ from base64 import b64decode
 from typing import TYPE_CHECKING
 
 from harness.model.places import Removal, Waiting
+from harness.run.queue_broker import Message
 from harness.run.queue_journal import StrangeJournalError, Transactions
-from harness.run.queues import Message
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

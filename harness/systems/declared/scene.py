@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from harness.model.identity import Identity
     from harness.model.scenario import Role
     from harness.pipelines.cells import DeclaredCell
-    from harness.run.queues import QueueBroker
+    from harness.run.queue_broker import QueueBroker
     from harness.runtimes.docker.engine import Image
     from harness.systems.declared.brokers.kafka import Brokers, KafkaBrokers
     from harness.systems.declared.brokers.queues import QueueBrokers

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Final
 
 from harness.model.scenario import Role
 from harness.provision.certificates import private
-from harness.run.queues import BROKER, Count, Message
+from harness.run.queue_broker import Count, Message
+from harness.run.queues import BROKER
 from harness.run.runtimes import PROCESSES
 from harness.run.served import ServedBroker
 from harness.stages.pushing import SUBSCRIPTION_NAME, Cursor
@@ -111,7 +112,9 @@ def namespace_of(settings: Settings) -> str:
 
 
 class PulsarBroker(ServedBroker):
-    """A Pulsar standalone behind its wire. Implements :class:`harness.run.queues.QueueBroker`."""
+    """A Pulsar standalone behind its wire. Implements
+    :class:`harness.run.queue_broker.QueueBroker`.
+    """
 
     start_s = 90.0
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 from harness.model.places import Removal, Waiting
 from harness.model.record import ATTEMPT_HEADER, ORIGIN_HEADER
 from harness.protocols.pulsar.payload import NotReadError, Single, batched
-from harness.run.queues import Message
+from harness.run.queue_broker import Message
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping

@@ -14,13 +14,15 @@ from harness.run.sinks import NO_ORIGIN, Row, recorded
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from harness.run.queues import Message, QueueBroker
+    from harness.run.queue_broker import Message, QueueBroker
     from harness.run.scene import CellScene
 
 
 @dataclass
 class TopicSink:
-    """Results in a topic without a subscription. Implements :class:`harness.run.queues.Results`."""
+    """Results in a topic without a subscription. Implements
+    :class:`harness.run.queue_broker.Results`.
+    """
 
     scene: CellScene
     broker: QueueBroker

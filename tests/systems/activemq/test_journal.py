@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from harness.model.places import Removal, Waiting
+from harness.run.queue_broker import Message
 from harness.run.queue_journal import StrangeJournalError
-from harness.run.queues import Message
 from harness.systems.activemq.journal import EXPIRED, POISON, committed_in, messages
 from tests.protocols import amqp_frames
 

@@ -19,7 +19,7 @@ from harness.model.places import Removal, Waiting
 from harness.model.scenario import Deployment, Role
 from harness.model.semantics import Semantic
 from harness.model.waiting import wait_until
-from harness.run.queues import Count
+from harness.run.queue_broker import Count
 from harness.scenarios.activemq import SCENARIOS
 from harness.systems.activemq.system import launcher
 from tests.systems.queues import (

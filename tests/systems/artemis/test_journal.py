@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from harness.model.places import Removal, Waiting
+from harness.run.queue_broker import Message
 from harness.run.queue_journal import StrangeJournalError
-from harness.run.queues import Message
 from harness.systems.artemis.journal import called, messages
 
 QUEUE, ASIDE = "k.in", "DLQ.k.in"

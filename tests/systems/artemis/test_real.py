@@ -12,7 +12,7 @@ import pytest
 from harness.model.places import Removal, Waiting
 from harness.model.scenario import Deployment, Role
 from harness.model.waiting import wait_until
-from harness.run.queues import Count
+from harness.run.queue_broker import Count
 from harness.scenarios.artemis import SCENARIOS
 from harness.systems.artemis.system import launcher
 from tests.systems.queues import (

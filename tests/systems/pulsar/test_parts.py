@@ -9,7 +9,7 @@ from harness.model.cell import Cell
 from harness.model.history import HISTORY, HistoryWriter, read_history
 from harness.model.places import Waiting
 from harness.model.semantics import Semantic
-from harness.run.queues import Message
+from harness.run.queue_broker import Message
 from harness.run.scene import CellScene
 from harness.scenarios.pulsar import SCENARIOS
 from harness.stages.pushing import Cursor

@@ -16,7 +16,7 @@ from harness.model.waiting import wait_until
 from harness.protocols.pulsar import frames
 from harness.protocols.pulsar.protobuf import made
 from harness.protocols.pulsar.steps import NUMBERS, OF_NUMBER, Command
-from harness.run.queues import Count
+from harness.run.queue_broker import Count
 from harness.scenarios.pulsar import SCENARIOS
 from harness.stages.pushing import Cursor
 from harness.systems.pulsar.admin import Admin

@@ -13,7 +13,7 @@ from harness.model.places import Waiting
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from harness.run.queues import Count, Message, QueueBroker
+    from harness.run.queue_broker import Count, Message, QueueBroker
 
 
 class Leftovers:

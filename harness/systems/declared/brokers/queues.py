@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from harness.model.history import HistoryWriter
     from harness.pipelines.broker import Broker, TopicSettings
     from harness.pipelines.security import DeclaredSecurity
-    from harness.run.queues import QueueBroker
+    from harness.run.queue_broker import QueueBroker
     from harness.runtimes.interface import Runtime
     from harness.stages.access import Access
     from harness.wire.control import WireControl

@@ -13,7 +13,6 @@ from harness.model.states import Hop
 from harness.run.drain import Check
 from harness.run.queues import (
     UNANSWERED,
-    Count,
     on_open_connections,
     tell_count,
     tell_loose,
@@ -27,7 +26,7 @@ from harness.systems.declared.results.ends import SourceAndOutput
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from harness.run.queues import Message, QueueBroker
+    from harness.run.queue_broker import Count, Message, QueueBroker
     from harness.systems.declared.results.matcher import RecordMatcher, Result
     from harness.systems.declared.scene import Scene
 
