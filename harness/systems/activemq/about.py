@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 from harness.interfaces import System
 from harness.model.cell import client_name
+from harness.provision.known import known_by, of_client
 from harness.systems.activemq.abilities import Compaction
 from harness.systems.queue_points import queue_points
-from harness.systems.versions import known_by, of_client
 
 if TYPE_CHECKING:
     from harness.model.cell import Cell

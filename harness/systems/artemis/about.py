@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from harness.abilities import Refusal
 from harness.interfaces import System
+from harness.provision.known import known_by, of_client
 from harness.systems.queue_points import queue_points
-from harness.systems.versions import known_by, of_client
 
 CLIENTS = ("stomp.py", "core", "openwire", "amqp")
 POINTS = tuple(

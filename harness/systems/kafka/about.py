@@ -25,7 +25,7 @@ from harness.abilities import (
 )
 from harness.interfaces import PointsLine, System
 from harness.model.scenario import Deployment
-from harness.systems.versions import known_by, of_client
+from harness.provision.known import known_by, of_client
 
 if TYPE_CHECKING:
     from collections.abc import Collection

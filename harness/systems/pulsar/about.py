@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from harness.interfaces import PointsLine, System
-from harness.systems.versions import known_by
+from harness.provision.known import known_by
 
 SEMANTICS = (
     "the program sends once, acknowledged before the work",

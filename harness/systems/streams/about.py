@@ -11,8 +11,8 @@ from harness.abilities import (
     Transactions,
 )
 from harness.interfaces import PointsLine, System
+from harness.provision.known import known_by
 from harness.systems.streams.settings import NAME
-from harness.systems.versions import known_by
 
 ABILITIES = frozenset({LocalState, Membership, Rebalance, Supervision, Termination, Transactions})
 _SEMANTICS = ("not offered", "`at_least_once`", "`exactly_once_v2`")
