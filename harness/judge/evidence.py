@@ -8,18 +8,27 @@ conclusion.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Final
 
 from harness.model import events as kinds
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
     from harness.judge.verdict import Judgement
     from harness.model.history import History
 
 
-def evidence_detail(history: History) -> dict[str, Any] | None:
+SEEN: Final[Mapping[type[kinds.Event], str]] = {
+    kinds.Sent: "sent",
+    kinds.Unsent: "kept from the broker",
+    kinds.ProduceAnswer: "answered",
+    kinds.Fetched: "delivered",
+}
+"""What the wire sees of a record, by the kind of the event."""
+
+
+def evidence_detail(history: History) -> dict[str, dict[str, object]] | None:
     """Return what was found and when it was asked for, as plain data; ``None``: nobody has said how
     the output was read.
     """
@@ -44,7 +53,7 @@ def evidence_detail(history: History) -> dict[str, Any] | None:
             "unfilled": sum(event.count for event in history.of(kinds.Unfilled)),
         },
         "asked": {
-            "last": None if last is None else type(last).__name__,
+            "last": None if last is None else SEEN[type(last)],
             "record": None if last is None else last.record,
             "after_s": None if last is None else round((read.t - last.t) / 1e9, 3),
             "required_s": drain.rest if drain else None,
@@ -72,7 +81,7 @@ def evidence_lines(judgement: Judgement) -> Iterator[str]:
     if asked["last"] is not None:
         moment = (
             f"{asked['after_s']:.1f} s after the last that was seen of a record "
-            f"({asked['last']} {asked['record']})"
+            f"({asked['record']} {asked['last']})"
         )
     if asked["required_s"] is not None:
         moment += f"; {asked['required_s']:.1f} s of silence were required ({asked['why']})"

@@ -67,15 +67,17 @@ def test_a_question_that_came_too_soon_is_seen() -> None:
     late = read["t"] - fetched["t"]
     found = judged(story)
     assert evidence(found)["asked"] == {
-        "last": "Fetched",
+        "last": "delivered",
         "record": fetched["record"],
         "after_s": round(late / 1e9, 3),
         "required_s": 0.1,
         "why": "learnt",
     }
     _, when, _ = evidence_lines(found)
-    assert when.startswith("asked: 0.0 s after the last that was seen of a record (Fetched ")
-    assert when.endswith("; 0.1 s of silence were required (learnt)")
+    assert when == (
+        "asked: 0.0 s after the last that was seen of a record "
+        f"({fetched['record']} delivered); 0.1 s of silence were required (learnt)"
+    )
 
 
 @pytest.mark.parametrize(
