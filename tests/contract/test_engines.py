@@ -96,7 +96,7 @@ def test_every_fault_that_is_declared_is_within_what_its_system_can() -> None:
     """
     for name in registry.default_systems():
         system = registry.described(name)
-        mine = [scenario for scenario in registry.scenarios() if system.runs(scenario)]
+        mine = [scenario for scenario in registry.scenarios() if system.can_run(scenario)]
         for cell in expand(mine, semantics=Semantic, seeds=[1], system=name):
             if cell.scenario.only_in_containers is None:
                 assert set(needs_of(cell.scenario.fault)) <= set(system.abilities(cell)), cell.id

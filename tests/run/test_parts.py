@@ -154,7 +154,7 @@ def made(
 def cells() -> Iterator[Cell]:
     """Yield every cell that theory has something to say of, in every runtime."""
     for system in (KAFKA, SPARK):
-        mine = [scenario for scenario in registry.scenarios() if system.runs(scenario)]
+        mine = [scenario for scenario in registry.scenarios() if system.can_run(scenario)]
         for runtime in system.runtimes:
             client = system.clients[0]
             for cell in expand(
