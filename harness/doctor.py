@@ -82,14 +82,21 @@ def diagnose() -> list[Finding]:
         _engine,
         _systems,
     )
-    return [_safely(check) for check in checks]
+    failed: dict[str, str] = {}
+    return [_safely(check, failed) for check in checks]
 
 
-def _safely(check: Callable[[], Finding]) -> Finding:
+def _safely(check: Callable[[], Finding], failed: dict[str, str]) -> Finding:
+    """Run a check. ``failed``: the name of the first check that each failure has ended, by the
+    failure's words, which are told once.
+    """
+    name = check.__name__.strip("_")
     try:
         return check()
     except EnvironmentFailure as error:
-        return Finding(check.__name__.strip("_"), ok=False, detail=str(error))
+        first = failed.setdefault(str(error), name)
+        detail = str(error) if first == name else f"cannot be looked for: see {first}"
+        return Finding(name, ok=False, detail=detail)
 
 
 def _python() -> Finding:

@@ -31,6 +31,8 @@ BROKEN_PIPE = 141
 """The exit code of a program that died of SIGPIPE. It is no success: nobody has read
 the verdicts.
 """
+_PREFIX = "Value error, "
+"""What pydantic, with which typer reads values, puts before the message of a wrong choice."""
 _SHORT_OF = frozenset(
     {errno.ENOSPC, errno.EDQUOT, errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EIO, errno.EROFS}
 )
@@ -275,7 +277,8 @@ def _of_the_machine(error: OSError) -> bool:
 
 def _one_line(error: BaseException) -> str:
     if isinstance(error, _BAD_OPTION):
-        return f"{error.format_message()} (lostack --help)"  # type: ignore[attr-defined]
+        said: str = error.format_message()  # type: ignore[attr-defined]
+        return f"{said.replace(_PREFIX, '')} (lostack --help)"
     if isinstance(error, MemoryError):
         return "the machine is out of memory: run fewer cells at once, with --jobs 1, or free some"
     if isinstance(error, OSError):

@@ -150,7 +150,11 @@ BROKER: Final = Table(
     Broker,
     {
         "protocol": among(DIALECTS).means(
-            "what the programs speak; on activemq and artemis: stomp (default), openwire, amqp"
+            "what the programs speak; "
+            + "; ".join(
+                f"on {system}: {', '.join((f'{first} (default)' if others else first, *others))}"
+                for system, (first, *others) in SPOKEN.items()
+            )
         ),
         "version": TEXT.means("its version (the newest that lostack knows)"),
         "settings": SETTINGS.means('its settings, as { "message.max.bytes" = 5000 }'),

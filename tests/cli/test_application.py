@@ -80,6 +80,25 @@ def test_help_has_a_short_name(name: str | None, capsys: pytest.CaptureFixture[s
 
 
 @pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ("vendor X", "Invalid value for 'what': 'X' is not one of 'failpoint'."),
+        ("vendor X file", "Invalid value for 'what': 'X' is not one of 'failpoint'."),
+        ("check x.toml --pairs X", "'--pairs': 'X' is not one of 'none', 'few', 'all'."),
+        ("run --keep X", "'--keep': 'X' is none of all, broken, none"),
+    ],
+)
+def test_a_wrong_choice_is_told_in_our_words(
+    words: str, said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """One line: what is wrong, and what there is; nothing of the library that reads options."""
+    assert main(words.split()) == ExitCode.USAGE
+    [line] = capsys.readouterr().err.splitlines()
+    assert said in line
+    assert "Value error" not in line
+
+
+@pytest.mark.parametrize(
     ("line", "at", "offered"),
     [("lostack re", 1, {"report", "regressions"}), ("lostack judge --b", 2, {"--baseline"})],
 )

@@ -7,9 +7,13 @@ import platform
 import sys
 from typing import TYPE_CHECKING
 
+import harness.doctor
 from harness.cli import main
+from harness.model.failures import EnvironmentFailure
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     import pytest
 
 
@@ -19,3 +23,22 @@ def test_it_says_which_python_runs_lostack(capsys: pytest.CaptureFixture[str]) -
     first, *_ = json.loads(capsys.readouterr().out)
     assert (first["name"], first["ok"]) == ("python", True)
     assert f" {platform.python_version()} at {sys.executable}" in first["detail"]
+
+
+def test_it_says_once_what_several_checks_lack(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """All that is looked for in a cache that is read-only, and empty, is missing for one reason."""
+    why = "cannot write to the cache /there (Read-only file system): make it writable"
+
+    def refuse() -> Path:
+        raise EnvironmentFailure(why)
+
+    monkeypatch.setattr(harness.doctor, "cache_root", refuse)
+    monkeypatch.setattr(harness.doctor, "candidates", lambda _: ())
+    assert main(["doctor", "--json"]) == 3
+    found = {row["name"]: row for row in json.loads(capsys.readouterr().out)}
+    assert [name for name, row in found.items() if row["detail"] == why] == ["cache"]
+    behind = [row for row in found.values() if row["detail"].endswith("see cache")]
+    assert len(behind) >= 3
+    assert not any(row["ok"] for row in behind)
