@@ -19,9 +19,15 @@ if TYPE_CHECKING:
 
 MASK: Final = "***"
 _WORDS: Final = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
-_NAMED: Final = re.compile(r"passw(or)?d|passphrase|secret|token|credential|apikey|accesskey|jaas")
+_NAMED: Final = re.compile(
+    r"passw(or)?d|passphrase|passcode|passkey|secret|token|credential|apikey|accesskey|privatekey"
+    r"|accountkey|jaas"
+)
 """What the name of a secret holds, without its separators and in small letters."""
-_LAST: Final = frozenset({"pass", "pwd", "pw", "key", "keys", "auth", "authorization", "creds"})
+_LAST: Final = frozenset(
+    {"pass", "pwd", "pw", "key", "keys", "auth", "authorization", "creds", "pin", "pins", "psk"}
+    | {"otp", "totp", "cvv", "cvc"}
+)
 """What the name of a secret may end with."""
 _ABOUT: Final = re.compile(
     r"file|path|dir|folder|name|field|column|ur[li]|host|port|id|ttl|type|(de)?serializer|class"
@@ -30,10 +36,15 @@ _ABOUT: Final = re.compile(
 """What a name ends with that only tells of a secret."""
 _PLACE: Final = re.compile(r"\{[\w.]+\}(?:/.*)?")
 """A value that lostack fills in: ``{password}``, ``{work}/key.pem``."""
-_KEY: Final = r"(?:password|passwd|passphrase|pwd|secret|token|api[_-]?key|credential)s?"
+_KEY: Final = (
+    r"(?:password|passwd|passphrase|passcode|passkey|pwd|secret|token|api[_-]?key|account[_-]?key"
+    r"|credential)s?"
+)
 _OPEN: Final = r"(?!(?:\\?[\"']){0,9}\$?\{[\w.]+\})"
 """Not a value that lostack fills in, nor a variable that the shell does."""
-_KEYS: Final = ("passw", "passphrase", "pwd", "secret", "token", "api", "credential")
+_KEYS: Final = ("pass", "pwd", "secret", "token", "api", "account", "credential")
+_SHORT: Final = r"(?:pin|t?otp|cv[vc])"
+"""What numbers of a few digits are called that are secrets. Longer words hold these, too."""
 _VALUE: Final = r"\"(?:\\[\s\S]|[^\"\\])*\"|'[^']*'|\\\"[^\"]*\""
 """A value in quotation marks, or in those of a text that has them escaped."""
 _PIECE: Final = r"\"(?![\s,;:}\])])(?:\\.|[^\"\\\n])*\"|'(?![\s,;:}\])])[^'\n]*'|\\\"[^\"\n]*\"|\\."
@@ -42,6 +53,38 @@ a sign of JSON end a word. A piece ends on its line: an apostrophe in a log begi
 """
 _WORD: Final = rf"(?:(?:{_VALUE})(?:{_PIECE}|[^\s,;:}}\])\"'\\])*|[^\s,;-](?:{_PIECE}|\S)*)"
 """A word of a command line, of one piece or several: ``'it'\\''s'``."""
+_TOKENS: Final = {
+    # GitHub, GitLab, Bitbucket and Atlassian
+    **dict.fromkeys(("ghp_", "gho_", "ghu_", "ghs_", "ghr_", "github_pat_"), r"\w{20,}"),
+    **dict.fromkeys(("glpat-", "gldt-", "glrt-", "glptt-", "glcbt-", "glft-"), r"[\w-]{16,}"),
+    **dict.fromkeys(("ATATT3", "ATBB", "ATCTT3"), r"[\w=-]{20,}"),
+    # clouds
+    **dict.fromkeys(("AKIA", "ASIA"), r"[0-9A-Z]{16}\b"),
+    **dict.fromkeys(("AIza", "ya29.", "GOCSPX-"), r"[\w-]{20,}"),
+    **dict.fromkeys(("dop_v1_", "doo_v1_", "dor_v1_"), r"[0-9a-f]{32,}"),
+    "dapi": r"[0-9a-f]{32}(?:-\d)?\b",
+    **dict.fromkeys(("hvs.", "hvb.", "hvr."), r"[\w-]{20,}"),
+    "tskey-": r"[\w-]{16,}",
+    # payments and shops
+    **dict.fromkeys(("sk_live_", "sk_test_", "rk_live_", "rk_test_"), r"[0-9a-zA-Z]{8,}"),
+    "whsec_": r"[\w+/=]{16,}",
+    **dict.fromkeys(("shpat_", "shpss_", "shpca_", "shppa_"), r"[0-9a-fA-F]{16,}"),
+    **dict.fromkeys(("sq0atp-", "sq0csp-"), r"[\w-]{20,}"),
+    # messages, models and monitoring
+    **dict.fromkeys(("xoxa-", "xoxb-", "xoxe-", "xoxo-", "xoxp-", "xoxr-"), r"[\w-]{10,}"),
+    **dict.fromkeys(("xoxs-", "xapp-"), r"[\w-]{10,}"),
+    "https://hooks.slack.com/services/": r"[\w/]{20,}",
+    "SG.": r"[\w-]{16,}\.[\w-]{16,}",
+    "sk-": r"[\w-]{20,}",
+    "hf_": r"[0-9a-zA-Z]{30,}",
+    **dict.fromkeys(("glsa_", "NRAK-", "PMAK-", "lin_api_", "ntn_"), r"[\w-]{20,}"),
+    # registries of packages and images
+    "npm_": r"[0-9a-zA-Z]{36}",
+    "pypi-AgE": r"[\w-]{20,}",
+    "rubygems_": r"[0-9a-f]{32,}",
+    "dckr_pat_": r"[\w-]{20,}",
+}
+"""How tokens begin that are known by their beginning, and what follows."""
 _SHAPES: Final = (
     (
         ("private key-----",),
@@ -68,17 +111,23 @@ _SHAPES: Final = (
     (_KEYS, re.compile(rf"(?i)((?<!\S)--?[\w-]{{0,40}}{_KEY} ){_OPEN}{_WORD}")),
     (("eyj",), re.compile(r"()\beyJ[\w-]{6,}\.[\w-]{6,}\.[\w-]*")),
     (
-        ("gh", "github_pat_", "glpat-", "xox", "akia", "sk-", "aiza"),
+        ("pin", "otp", "cv"),
         re.compile(
-            r"()\b(?:gh[pousr]_\w{20,}|github_pat_\w{20,}|glpat-[\w-]{16,}|xox[abprs]-[\w-]{10,}"
-            r"|AKIA[0-9A-Z]{16}|sk-[\w-]{20,}|AIza[\w-]{30,})"
+            rf"(?i)((?:(?:(?<![a-z])|(?-i:(?<=[a-z])(?=[A-Z]))){_SHORT}[\"']?[ \t]?[:=][ \t]?"
+            rf"|(?<!\S)--?(?:[\w-]{{0,40}}-)?{_SHORT} )(?:\\?[\"'])?)\d{{3,12}}(?![\w.])"
+        ),
+    ),
+    (
+        tuple(each.lower() for each in _TOKENS),
+        re.compile(
+            rf"()\b(?:{'|'.join(re.escape(begin) + rest for begin, rest in _TOKENS.items())})"
         ),
     ),
 )
 """Texts that are secrets wherever they stand: what every such text has, in small letters; the
 pattern, whose first group stays.
 """
-_FLAG: Final = re.compile(rf"(?i)--?[\w-]{{0,40}}{_KEY}")
+_FLAG: Final = re.compile(rf"(?i)--?(?:[\w-]{{0,40}}{_KEY}|(?:[\w-]{{0,40}}-)?{_SHORT})")
 _LEAST: Final = 8
 """How many characters a secret has at least that is looked for everywhere."""
 _BLOCK: Final = 1 << 20

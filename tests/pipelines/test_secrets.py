@@ -282,11 +282,98 @@ def test_what_is_no_secret_stays(text: str) -> None:
     assert masked(text) == text
 
 
+BODY = "4eC39HqLyjWDarjtT1zdp7dc5ab0c9def12345678"
+TOKENS = (
+    *(f"{kind}_{stage}_{BODY[:24]}" for kind in ("sk", "rk") for stage in ("live", "test")),
+    f"whsec_{BODY}",
+    *(f"gh{kind}_{BODY[:36]}" for kind in "pousr"),
+    f"github_pat_{BODY}",
+    *(f"{kind}-{BODY[:20]}" for kind in ("glpat", "gldt", "glrt")),
+    f"AKIA{BODY[:16].upper()}",
+    f"ASIA{BODY[:16].upper()}",
+    f"AIza{BODY[:35]}",
+    f"ya29.{BODY}",
+    f"GOCSPX-{BODY[:28]}",
+    f"dop_v1_{'0a1b2c3d' * 8}",
+    f"dapi{'0a1b2c3d' * 4}",
+    f"hvs.{BODY}",
+    f"xoxb-1234567890-{BODY[:24]}",
+    f"xapp-1-{BODY}",
+    f"https://hooks.slack.com/services/T0000/B0000/{BODY[:24]}",
+    f"SG.{BODY[:22]}.{BODY}",
+    f"sk-proj-{BODY}",
+    f"hf_{BODY[:34].replace('_', 'x')}",
+    f"npm_{BODY[:36]}",
+    f"pypi-AgEIcHlwaS5vcmc{BODY}",
+    f"dckr_pat_{BODY[:27]}",
+    f"shpat_{'0a1b2c3d' * 4}",
+    f"glsa_{BODY}",
+)
+"""Made up, each in the form of a token that is known by how it begins."""
+
+
+@pytest.mark.parametrize("token", TOKENS, ids=lambda token: token[:12])
+def test_a_token_is_known_by_how_it_begins(token: str) -> None:
+    """In a command, a log, JSON, and under a name that tells nothing."""
+    assert masked(f"./charge {token} now") == f"./charge {MASK} now"
+    assert masked(f'{{"it": "{token}"}}') == f'{{"it": "{MASK}"}}'
+    assert masked_settings({"environment": {"SHOP": token}}) == {"environment": {"SHOP": MASK}}
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ('PIN="4711"', 'PIN="***"'),
+        ("PIN=4711 ./pay", "PIN=*** ./pay"),
+        ("CARD_PIN = '4711'", "CARD_PIN = '***'"),
+        ("cardPin: 4711", "cardPin: ***"),
+        ('{"pin": "4711", "n": 4711}', '{"pin": "***", "n": 4711}'),
+        ('{"cvv":471}', '{"cvv":***}'),
+        ("./pay --pin 4711 --port 4711", "./pay --pin *** --port 4711"),
+        ("./pay --card-pin=4711", "./pay --card-pin=***"),
+        ("otp: 471147", "otp: ***"),
+        ('passcode = "open sesame"', 'passcode = "***"'),
+        ("x;AccountKey=bXkga2V5;y=1", "x;AccountKey=***;y=1"),
+    ],
+)
+def test_a_short_number_may_be_a_secret(text: str, shown: str) -> None:
+    """By its name; the same number elsewhere stays."""
+    assert masked(text) == shown
+
+
+@pytest.mark.parametrize("words", [["./pay", "--pin", "4711"], ["./pay", "--passcode", "4711"]])
+def test_a_short_number_behind_an_option(words: list[str]) -> None:
+    """In a list of words, too."""
+    assert masked_settings({"command": words}) == {"command": [*words[:2], MASK]}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "spin=4711 pins the pin 4711, pinned = 1000, shipping: 12345",
+        "pin=7, pin: 12 and a pin=47.5",
+        "a key begins with sk_live_ or sk_test_, as rk_live_orders does not",
+        "npm_config_registry=https://registry.npmjs.org hf_transfer=1 hf_hub_enable",
+        "AKIATIME and ASIAN_MARKETS_OF_THE_EAST are topics, SG.orders.v1 another",
+        "task-with-a-long-name-of-words-and-numbers-4711, disk-usage-of-the-broker-in-bytes",
+        "bypass = 1, compass: north, accounting = weekly, the account key is known",
+        "dapi is not an API; the shop is at https://hooks.slack.com/services/",
+    ],
+)
+def test_what_looks_a_little_like_a_secret_stays(text: str) -> None:
+    """Ordinary words, and beginnings without what follows."""
+    assert masked(text) == text
+
+
 def test_names() -> None:
     """Of secrets, and of what only tells of one."""
     assert all(is_secret(name) for name in SECRETS if name not in {"DATABASE_URL", "SIGNED_BY"})
     assert not any(is_secret(name) for name in OPEN if name != "SASL_PASSWORD")
     assert not is_secret("AWS_ACCESS_KEY_ID")
+    for name in ("PIN", "CARD_PIN", "userPin", "PASSCODE", "DOOR_PASSCODE", "PASSKEY", "WIFI_PSK"):
+        assert is_secret(name), name
+    for name in ("SPIN", "PINS_PATH", "PINNED", "PINCODE_COUNT", "COMPASS", "SHIPPING", "OPTION"):
+        assert not is_secret(name), name
 
 
 @pytest.mark.kafka
