@@ -7,6 +7,7 @@ lostack writes nothing.
 
 from __future__ import annotations
 
+import re
 import secrets
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Final
@@ -24,6 +25,8 @@ MARKED: Final = (
     "lostack writes runs into this folder, and beside them latest, index.html, history.jsonl and "
     "trend.html.\n"
 )
+_ID: Final = re.compile(r"\d{8}-\d{6}(?:-\d{1,3})?")
+"""The name of a run's folder, as lostack makes it."""
 _LONGEST: Final = 1024
 """More bytes has no file that names a run."""
 
@@ -85,16 +88,16 @@ def point_latest(directory: Path, info: RunInfo) -> str | None:
 
 def _is_ours(beside: Path) -> bool:
     """Whether there is no ``latest``, or one that names a run beside it, or one that names a folder
-    that is gone.
+    that is gone. A file that is no link names such a folder only by the name that runs get.
     """
     try:
         name = _named(beside)
     except SavedRunError:
         return False
-    return (
-        name is None
-        or not safe_files.exists(beside, name)
-        or safe_files.is_file(beside, f"{name}/{RUN_FILE}")
+    if name is None or safe_files.is_file(beside, f"{name}/{RUN_FILE}"):
+        return True
+    return not safe_files.exists(beside, name) and (
+        (beside / LATEST).is_symlink() or _ID.fullmatch(name) is not None
     )
 
 

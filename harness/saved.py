@@ -13,6 +13,7 @@ Layout::
 from __future__ import annotations
 
 import dataclasses
+import datetime as dt
 import itertools
 import json
 from dataclasses import dataclass, field, replace
@@ -127,13 +128,25 @@ class RunInfo:
                     f"{file} was written by a newer lostack (schema {data['schema']}, this one "
                     f"reads up to {SCHEMA}); upgrade lostack to read it"
                 )
-            return made(RunInfo, data)
+            info = made(RunInfo, data)
+            check_time(info.started)
         except OSError as error:
             raise SavedRunError(
                 f"{directory} is not a saved run: cannot read {file.name}: {error.strerror}"
             ) from error
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
             raise SavedRunError(f"{file} is damaged: {why_damaged(error)}") from error
+        return info
+
+
+def check_time(text: str) -> None:
+    """Raise ValueError if a text is not a time in UTC, as ``2026-11-27T10:15:00+00:00``."""
+    try:
+        zone = dt.datetime.fromisoformat(text).utcoffset()
+    except ValueError:
+        zone = None
+    if zone != dt.timedelta(0):
+        raise ValueError(f"started must be a time as 2026-11-27T10:15:00+00:00, not {text[:40]!r}")
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ from harness.cli.telling import complain, tell, tell_json_text, tell_lines
 from harness.matrix.progress import make_progress
 from harness.model.cell import DEFAULT_RECORDS
 from harness.model.exits import ExitCode
-from harness.model.failures import UsageError
+from harness.model.failures import EnvironmentFailure, UsageError
 from harness.model.keep import Keep
 
 if TYPE_CHECKING:
@@ -143,10 +143,15 @@ def sweep(
     for one in sweeps:
         one.exit_first, one.keep = exit_first, keep
     codes = []
-    for one in sweeps:
-        codes.append(_run(one, until, explain=explain, findings=findings, as_json=as_json))
-        if one.found_first:
-            break
+    try:
+        for one in sweeps:
+            codes.append(_run(one, until, explain=explain, findings=findings, as_json=as_json))
+            if one.found_first:
+                break
+    except EnvironmentFailure:
+        if resume is None:
+            _forget(sweeps)
+        raise
     if left := [one.asked.what for one in sweeps[len(codes) :]]:
         complain(f"not begun, because of --exit-first: {', '.join(left)}")
     raise typer.Exit(
@@ -260,6 +265,16 @@ def _begun(file: Path | None, only: Sequence[str], asked: Asked, reports: Path) 
         one.directory = new_directory(reports / SWEEPS)
         one.asked.save(one.directory)
     return begun
+
+
+def _forget(sweeps: Sequence[Sweep]) -> None:
+    """Remove the folders of sweeps of which no cell has begun."""
+    from harness.latest import MARK  # noqa: PLC0415 - as above
+    from harness.matrix.keeping import forget_unbegun  # noqa: PLC0415 - as above
+    from harness.saved import SWEEP_FILE  # noqa: PLC0415 - as above
+
+    for one in sweeps:
+        forget_unbegun(one.directory, SWEEP_FILE, MARK)
 
 
 def _go_on(one: Sweep) -> None:

@@ -55,6 +55,15 @@ def clean(run: Path) -> None:
     shutil.rmtree(run / REMOVED, ignore_errors=True)
 
 
+def forget_unbegun(folder: Path, *first: str) -> None:
+    """Remove the folder of what ended before its first cell, if it holds nothing but files of the
+    names in ``first``, which are written when it begins. Logs of a broker that did not start stay.
+    """
+    files = [path for path in folder.rglob("*") if path.is_symlink() or not path.is_dir()]
+    if all(file.name in first for file in files):
+        shutil.rmtree(folder, ignore_errors=True)
+
+
 def _remove_from(folder: Path, run: Path, names: Collection[str]) -> None:
     for name in names:
         with suppress(OSError):  # it is somebody else's (a container's): it stays

@@ -24,7 +24,7 @@ from harness.interfaces import LimitsDeployments, PreparesForCells, TakesOneCell
 from harness.judge.verdict import Kind
 from harness.knowledge import knowledge
 from harness.latest import point_latest
-from harness.matrix.keeping import clean, tidy_cell
+from harness.matrix.keeping import clean, forget_unbegun, tidy_cell
 from harness.matrix.long_cells import LongCells
 from harness.matrix.room import behind, cannot_write, full_disk, new_run
 from harness.matrix.threads import WATCH_S, Thread, join
@@ -39,7 +39,16 @@ from harness.model.safe_files import write_whole
 from harness.model.scenario import SECURED, Deployment
 from harness.model.secrets import masked
 from harness.model.waiting import WaitCancelledError, cancellable
-from harness.saved import ASIDE, CELLS, INTERRUPTED, TRACE_FILE, RunInfo, judge_cell, load_run
+from harness.saved import (
+    ASIDE,
+    CELLS,
+    INTERRUPTED,
+    RUN_FILE,
+    TRACE_FILE,
+    RunInfo,
+    judge_cell,
+    load_run,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Sequence
@@ -166,6 +175,8 @@ class _Run:
         """Cells that cannot run because the machine lacks something that only they
         need: id → what.
         """
+        self._pointed = False
+        """Whether ``latest`` has been pointed to this run."""
         self._began = time.monotonic()
         self._info = RunInfo(
             id=self.directory.name,
@@ -183,7 +194,16 @@ class _Run:
         )
 
     def go(self) -> SavedRun:
-        """Run all lanes, then read the run back."""
+        """Run all lanes, then read the run back. Of a run that ends before its first cell nothing
+        stays.
+        """
+        try:
+            return self._go()
+        except Exception:
+            forget_unbegun(self.directory, RUN_FILE)
+            raise
+
+    def _go(self) -> SavedRun:
         self._save()
         try:
             for system in self.plan.systems[:1]:
@@ -191,8 +211,6 @@ class _Run:
                 self._note_versions(system)
             if all(cell.id in self._lacking for cell in self.plan.cells):
                 raise EnvironmentFailure(next(iter(self._lacking.values()), "no cell is planned"))
-            # a failure here is reported when the reports are written
-            point_latest(self.directory, self._info)
             self._progress.planned(self.plan.cells)
             for system, following in itertools.zip_longest(
                 self.plan.systems, self.plan.systems[1:]
@@ -491,6 +509,10 @@ class _Run:
         """Run one cell and judge it."""
         try:
             directory = self.directory / CELLS / cell.slug
+            if not self._pointed:
+                self._pointed = True
+                # a failure here is reported when the reports are written
+                point_latest(self.directory, self._info)
             self._progress.began(cell, directory)
             result = self._run_cell(cell, directory, play)
             self._results[result.plan.id] = result

@@ -7,10 +7,12 @@ from __future__ import annotations
 import dataclasses
 import functools
 import hashlib
+import os
 import random
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from harness.model.failures import UsageError
 from harness.model.prediction import Select
 from harness.model.record import Record, make_records
 from harness.model.scenario import NotApplicable
@@ -31,6 +33,10 @@ only a few dozen records.
 """
 
 
+MOST_BYTES = 255
+"""The most bytes of a file's name, on Linux."""
+
+
 @dataclass(frozen=True, slots=True)
 class Cell:
     """One cell, before it runs."""
@@ -44,6 +50,13 @@ class Cell:
     runtime: str
     seed: int
     records: int
+
+    def __post_init__(self) -> None:
+        if (size := len(os.fsencode(self.slug))) > MOST_BYTES:
+            raise UsageError(
+                f"the folder of the cell {self.id} would have a name of {size} bytes, and "
+                f"{MOST_BYTES} is the most: shorten the names in it"
+            )
 
     @property
     def id(self) -> str:

@@ -68,6 +68,8 @@ EXPECTABLE = ("lost", "duplicated")
 PER_KEY = "per key"
 """An order that a pipeline may claim."""
 NAME = re.compile(r"[a-z][a-z0-9_]*")
+MOST_OF_NAME = 64
+"""The most bytes of a pipeline's name."""
 TOPIC = re.compile(r"[A-Za-z0-9._-]{1,249}")
 BROKERS_OWN = frozenset(
     {"__consumer_offsets", "__transaction_state", "__share_group_state", "__cluster_metadata"}
@@ -428,6 +430,11 @@ class Pipeline:
         if not self.name or any(not (char.isalnum() or char in "-_") for char in self.name):
             raise DeclarationError(
                 f"name: {self.name!r} is part of every cell's id: use letters, digits, - and _ only"
+            )
+        if (size := len(os.fsencode(self.name))) > MOST_OF_NAME:
+            raise DeclarationError(
+                f"name: has {size} bytes, and {MOST_OF_NAME} is the most, because it stands twice "
+                'in the names of folders: write a shorter one, as name = "orders"'
             )
         if not self.topics:
             raise DeclarationError(

@@ -73,7 +73,8 @@ STAGES: Final = Table(
     Stage,
     {
         "role": among(ROLES, Role).means(
-            "what it does: writes the topic (producer), reads it (consumer), or both", needed=True
+            "what it does: writes the topic (producer), reads it (consumer), or both (processor)",
+            needed=True,
         ),
         "name": TEXT.means("its name; needed if several stages have one role"),
         **_PROGRAM,

@@ -17,7 +17,7 @@ from harness.report.as_html import INDEX, TREND, render_template
 from harness.report.breaks import HISTORY_FILE, append_history
 from harness.report.index import is_ours, write_index
 from harness.report.summary import GREEN, SIGNS, WORST, Outcome, counted
-from harness.saved import SWEEP_FILE
+from harness.saved import SWEEP_FILE, check_time
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -218,6 +218,7 @@ def _past(line: str, reports: Path) -> Past | None:
         cells = {str(name): _worst(counts) for name, counts in data["cells"].items()}
         figures = {str(name): dict(each) for name, each in data.get("figures", {}).items()}
         run = str(data["run"])
+        check_time(str(data["started"]))
         link = (
             f"{quote(run)}/report.html"
             if "/" not in run and safe_files.is_file(reports, f"{run}/report.html")

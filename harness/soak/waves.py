@@ -19,12 +19,13 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from harness.judge.verdict import WORST, Kind
-from harness.latest import LATEST
+from harness.latest import LATEST, MARK
+from harness.matrix.keeping import forget_unbegun
 from harness.matrix.progress import Listening
 from harness.matrix.runner import RunPlan, run
 from harness.model import safe_files
 from harness.model.cell import DEFAULT_RECORDS, LEAST_RECORDS, MOST_RECORDS
-from harness.model.failures import UsageError
+from harness.model.failures import EnvironmentFailure, UsageError
 from harness.model.keep import Keep
 from harness.report.summary import counted
 from harness.saved import CELLS, INTERRUPTED
@@ -153,9 +154,19 @@ def soak(asked: Soak, progress: Progress, *, clock: Callable[[], float] = time.m
         SoakError: the folder has a soak with other settings, or a run ended before all its waves.
         Exception: whatever :func:`harness.matrix.runner.run` raises.
     """
-    found = Soaked(
-        read_waves(asked.folder / WAVES_FILE) if begun(asked.folder, asked.asked) else []
-    )
+    again = begun(asked.folder, asked.asked)
+    found = Soaked(read_waves(asked.folder / WAVES_FILE) if again else [])
+    try:
+        _go_on(asked, found, progress, clock)
+    except EnvironmentFailure:
+        if not again:
+            forget_unbegun(asked.folder, SOAK_FILE, MARK)
+        raise
+    return found
+
+
+def _go_on(asked: Soak, found: Soaked, progress: Progress, clock: Callable[[], float]) -> None:
+    """Run waves until all records were offered, or until Ctrl-C."""
     since, before = clock(), found.records
     while found.records < asked.records and not found.interrupted:
         records = wave_records(found.waves, asked)
@@ -189,7 +200,6 @@ def soak(asked: Soak, progress: Progress, *, clock: Callable[[], float] = time.m
             _forget(saved.directory, [result for result in saved.results if result.verdict.green])
         if not found.interrupted and len(saved.results) < many:
             raise SoakError(f"a run ended before all its waves were run: see {saved.directory}")
-    return found
 
 
 def wave_records(waves: Sequence[Wave], asked: Soak) -> int:

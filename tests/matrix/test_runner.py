@@ -42,6 +42,7 @@ from tests.matrix.troubled import (
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from harness.interfaces import Deployed
     from harness.model.cell import Cell
     from harness.saved import CellResult, SavedRun
 
@@ -245,12 +246,47 @@ def test_broken_ground_ends_the_run_with_its_one_line(tmp_path: Path, step: str)
 
     with pytest.raises(EnvironmentFailure, match=f"^the guardian has died at {step}$"):
         run_troubled(broker_cells(), tmp_path, fail)
+    if step in OF_A_RUN:  # of "check" cells may have begun
+        return
     saved = load_run(only_run(tmp_path))
     assert not saved.whole
-    if step not in OF_A_RUN:
-        assert f"the run failed: the guardian has died at {step}" in {
-            result.verdict.reason for result in saved.results
-        }
+    assert f"the run failed: the guardian has died at {step}" in {
+        result.verdict.reason for result in saved.results
+    }
+
+
+@pytest.mark.parametrize("error", [EnvironmentFailure, RuntimeError])
+@pytest.mark.parametrize("step", ["set-up", "deploy"])
+def test_a_run_that_ends_before_its_first_cell_leaves_nothing(
+    tmp_path: Path, step: str, error: type[Exception]
+) -> None:
+    """Where Java cannot be had, say: no folder of that run, and ``latest`` is what it was."""
+
+    def fail(at: str, scenario: str) -> None:
+        if at == step:
+            raise error("no Java")
+
+    before = run_troubled(named(1), tmp_path).directory
+    with pytest.raises(error, match=r"^no Java$"):
+        run_troubled(broker_cells(), tmp_path, fail)
+    assert only_run(tmp_path) == before
+    assert (tmp_path / LATEST).resolve() == before
+
+
+def test_the_logs_of_a_broker_that_did_not_start_stay(tmp_path: Path) -> None:
+    """They say why; ``latest`` does not point to a run without a cell."""
+
+    class Unstartable(TroubledSystem):
+        def deploy(self, need: Deployment, directory: Path) -> Deployed:  # type: ignore[override]
+            directory.mkdir(parents=True)
+            (directory / "broker.log").write_text(f"why there is no {need} one")
+            raise EnvironmentFailure(f"the broker did not start: see {directory}")
+
+    plan = plan_for(named(1), tmp_path)
+    with pytest.raises(EnvironmentFailure, match="did not start"):
+        run(replace(plan, systems=(Unstartable(lambda _step, _scenario: None),)), Watched())
+    assert [log.name for log in only_run(tmp_path).rglob("*.log")] == ["broker.log"]
+    assert not (tmp_path / LATEST).exists()
 
 
 def test_a_broker_that_did_not_come_back_is_nobody_elses_trouble(

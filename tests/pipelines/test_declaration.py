@@ -7,6 +7,7 @@ from __future__ import annotations
 import os
 import re
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -14,6 +15,7 @@ from harness.cli import main
 from harness.controls import OnWire
 from harness.faults import Answer
 from harness.matrix.checking import untried
+from harness.model.exits import ExitCode
 from harness.model.plan import plan_of
 from harness.model.prediction import Permitted, Zero
 from harness.model.scenario import NotApplicable, Predicted, Role, Scenario
@@ -22,12 +24,16 @@ from harness.pipelines import DeclarationError, failure_points, read_pipeline
 from harness.pipelines.braces import fill
 from harness.pipelines.cells import cells_of, left_over
 from harness.pipelines.invariants import Invariant
+from harness.pipelines.reading import schema
 from harness.pipelines.refusals import Refusal
 from harness.pipelines.writes import Written
 from harness.protocols.kafka.steps import Api
 from harness.systems.declared.feed.feeders import acknowledged
 from harness.wire.rules import Direction
 from tests.judge.growing import so_far_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
 
 ROOT = Path(__file__).parents[2]
 GOOD = """
@@ -51,6 +57,52 @@ def declared(folder: Path, text: str) -> Path:
     file = folder / "pipeline.toml"
     file.write_text(text, encoding="utf-8")
     return file
+
+
+@pytest.mark.parametrize(
+    "name", ["x" * 65, "x" * 200, "ä" * 33], ids=["one more", "200", "two bytes each"]
+)
+def test_a_name_that_is_too_long_for_a_folder_is_refused(tmp_path: Path, name: str) -> None:
+    """In one line with the limit, whether it is declared or its folder's."""
+    said = f"name: has {len(name.encode())} bytes, and 64 is the most"
+    with pytest.raises(DeclarationError, match=said) as caught:
+        read_pipeline(declared(tmp_path, GOOD.replace('"mine"', f'"{name}"')))
+    assert "\n" not in str(caught.value)
+    (tmp_path / name).mkdir()
+    with pytest.raises(DeclarationError, match=said):
+        read_pipeline(declared(tmp_path / name, GOOD.replace('name = "mine"\n', "", 1)))
+
+
+def test_no_cell_has_a_folder_whose_name_is_too_long(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Names of stages and failpoints stand in it, too: refused before anything is started."""
+    long = GOOD.replace('role = "consumer"', f'role = "consumer"\nfailpoints = ["{"p" * 200}"]')
+    file = declared(tmp_path, long.replace('"mine"', f'"{"x" * 64}"'))
+    assert main(["check", str(file), "--reports", str(tmp_path / "reports")]) == ExitCode.USAGE
+    told = capsys.readouterr().err
+    assert "bytes, and 255 is the most: shorten the names in it" in told
+    assert told.count("\n") == 1
+    assert not (tmp_path / "reports").exists()
+
+
+def test_a_text_of_the_schema_names_all_that_is_accepted_or_nothing_of_it() -> None:
+    """A list that was written by hand would leave out what has come since."""
+
+    def told(table: Mapping[str, Any]) -> Iterator[tuple[str, set[str], str]]:
+        for name, each in table.get("properties", {}).items():
+            names = each.get("enum") or each.get("items", {}).get("enum") or ()
+            yield name, set(names), each.get("description", "")
+            for inner in (each, each.get("items", {}), *each.get("anyOf", ())):
+                yield from told(inner)
+
+    listed = {}
+    for name, names, text in told(schema()):
+        words = set(re.findall(r"[\w.-]+", text))
+        if len(names & words) > 1:
+            listed[name] = names - words
+    assert "protocol" in listed
+    assert {name: left for name, left in listed.items() if left} == {}
 
 
 def test_ten_lines_are_enough(tmp_path: Path) -> None:

@@ -235,6 +235,12 @@ HOSTILE: Final[dict[str, Callable[[Foreign], None]]] = {
         ('"position": ', f'"position": {HUGE}'),
     ),
     "the seconds are huge": lambda one: _changed(one.run / "run.json", ("12.5", HUGE)),
+    "it was started yesterday": lambda one: _changed(
+        one.run / "run.json", ('"2026-11-21T12:00:00+00:00"', '"yesterday"')
+    ),
+    "it was started elsewhere": lambda one: _changed(
+        one.run / "run.json", ("12:00:00+00:00", "12:00:00+09:00")
+    ),
     "the seconds are not finite": lambda one: _changed(one.run / "run.json", ("12.5", "1e999")),
     **{
         f"{name} is {kind}": functools.partial(
@@ -276,6 +282,8 @@ def test_no_command_leaves_the_folder(
         ("run.json is deep", "run.json is damaged: it is nested too deeply"),
         ("the seconds are huge", "run.json is damaged: a number in it is too large"),
         ("the seconds are not finite", "run.json is damaged: a number in it is not finite"),
+        ("it was started yesterday", "run.json is damaged: started must be a time as 2026-"),
+        ("it was started elsewhere", "run.json is damaged: started must be a time as 2026-"),
         ("cells is a link", "it is a symbolic link"),
         ("a cell is a link", "is a symbolic link, which lostack does not follow"),
         ("a plan is a link", "it is a symbolic link"),
@@ -392,7 +400,7 @@ def test_a_trend_page_of_somebody_elses_stays(
     foreign: Foreign, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """``lostack trend`` says whose it is, and what to do."""
-    past = '{"run": "a", "started": "2026-01-01", "cells": {"x/y": {"kept": 1}}}\n'
+    past = '{"run": "a", "started": "2026-01-01T12:00:00+00:00", "cells": {"x/y": {"kept": 1}}}\n'
     (foreign.runs / HISTORY_FILE).write_text(past)
     assert foreign.play("trend", capsys)[0] == ExitCode.KEPT
     (foreign.runs / TREND).write_text("mine")

@@ -142,13 +142,14 @@ def test_the_command_names_what_is_broken(
         line(1, {CELL: "kept"}, commit=COMMITS[0]),
         line(2, {CELL: "broken"}, commit=COMMITS[1]),
         "cut",
+        line(3, {CELL: "kept"}).replace("2026-11-03T12:00:00+00:00", "yesterday"),
     )
     assert main(["trend", str(tmp_path)]) == 0
     told = capsys.readouterr()
     assert f"broken  {CELL}  since r2 (bbbbbbbbbb); it was green in r1 (aaaaaaaaaa)" in told.out
     assert (
         told.err
-        == f"lostack: line 3 of {tmp_path / HISTORY_FILE} cannot be read, and is left out\n"
+        == f"lostack: lines 3, 4 of {tmp_path / HISTORY_FILE} cannot be read, and are left out\n"
     )
     assert main(["trend", str(tmp_path / "none")]) == 2
     assert "has no runs" in capsys.readouterr().err

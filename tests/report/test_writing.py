@@ -85,7 +85,7 @@ def test_latest_can_be_moved_with_its_folder(tmp_path: Path) -> None:
     assert run_directory(tmp_path / "there" / LATEST) == tmp_path / "there" / "one"
 
 
-@pytest.mark.parametrize("content", [b"gone", b""])
+@pytest.mark.parametrize("content", [b"20261121-120000\n", b"20261121-120000-12\n", b""])
 def test_a_latest_that_names_a_run_that_is_gone_is_replaced(tmp_path: Path, content: bytes) -> None:
     """Neither that, nor a file that a crash has left empty, keeps a run from becoming
     the latest.
@@ -96,7 +96,10 @@ def test_a_latest_that_names_a_run_that_is_gone_is_replaced(tmp_path: Path, cont
     assert (tmp_path / LATEST).resolve() == run.directory
 
 
-@pytest.mark.parametrize("content", [b"\xff\xfe", b"a\0b", b"notes of mine", b"/etc", b".."])
+@pytest.mark.parametrize(
+    "content",
+    [b"\xff\xfe", b"a\0b", b"notes of mine", b"/etc", b"..", b"v1.2\n", b"buy milk", b"2026"],
+)
 def test_a_latest_that_names_no_run_is_left_alone(tmp_path: Path, content: bytes) -> None:
     """It is somebody's own file, and a warning of one line says that ``latest`` was not updated."""
     run = saved(tmp_path, "one")
@@ -105,6 +108,14 @@ def test_a_latest_that_names_no_run_is_left_alone(tmp_path: Path, content: bytes
     write_reports(run)
     assert (tmp_path / LATEST).read_bytes() == content
     assert "latest was not updated" in str(point_latest(run))
+
+
+def test_a_link_to_a_run_that_is_gone_is_replaced(tmp_path: Path) -> None:
+    """Whatever the run's folder was called: nothing is lost with such a link."""
+    run = saved(tmp_path, "one")
+    (tmp_path / LATEST).symlink_to("gone")
+    write_reports(run)
+    assert (tmp_path / LATEST).resolve() == run.directory
 
 
 def test_without_symbolic_links_latest_is_a_file(

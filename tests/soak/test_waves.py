@@ -17,6 +17,7 @@ from harness.cli import main
 from harness.judge.verdict import Kind, Verdict
 from harness.matrix.checking import Check
 from harness.model.cell import Cell
+from harness.model.failures import EnvironmentFailure
 from harness.model.semantics import Semantic
 from harness.soak.waves import (
     GROWTH,
@@ -80,6 +81,23 @@ def asked(
     return Soak(
         folder, cells, (MemorySystem(plants=plants),), records, per_minute, seed, "lostack soak"
     )
+
+
+def test_a_soak_that_ends_before_its_first_cell_leaves_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """But a soak that is continued stays, whatever the machine lacks then."""
+
+    def lack(*_: object) -> None:
+        raise EnvironmentFailure("no Java")
+
+    soak(asked(tmp_path / "begun"), Heard(most=2))
+    kept = sorted(tmp_path.rglob("*"))
+    monkeypatch.setattr(MemorySystem, "prepare", lack)
+    for name in ("begun", "fresh"):
+        with pytest.raises(EnvironmentFailure, match=r"^no Java$"):
+            soak(asked(tmp_path / name), Heard())
+    assert sorted(tmp_path.rglob("*")) == kept
 
 
 def test_what_ends_as_it_should(tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ from harness.cli import sweep as command
 from harness.cli.application import main
 from harness.faults import Drop
 from harness.model.exits import ExitCode
+from harness.model.failures import EnvironmentFailure
 from harness.sweep import pipelines
 from harness.sweep.sweeping import Sweep
 from harness.systems.memory.plants import Plant
@@ -105,6 +106,24 @@ def test_wrong_use(
     assert because in told
     assert told.count("\n") == 1
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_sweep_that_ends_before_its_first_cell_leaves_nothing(
+    wrong: list[Plant],
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """One line says what the machine lacks; no folder can be continued that has nothing in it."""
+
+    def lack(*_: object) -> None:
+        raise EnvironmentFailure("no Java")
+
+    monkeypatch.setattr(Stepping, "prepare", lack)
+    assert main((*PLAIN, "--reports", str(tmp_path))) == ExitCode.ENVIRONMENT
+    assert capsys.readouterr().err == "lostack: no Java\n"
+    assert [file for file in tmp_path.rglob("*") if not file.is_dir()] == []
+    assert list((tmp_path / command.SWEEPS).iterdir()) == []
 
 
 def test_a_sweep(wrong: list[Plant], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
