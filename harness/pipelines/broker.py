@@ -73,8 +73,8 @@ class Broker:
     """The broker that lostack starts for the pipeline."""
 
     protocol: str = ""
-    """What the programs speak to it: one of what its system speaks (``SPOKEN``), whose first is the
-    default.
+    """What the programs speak to it. On activemq: ``stomp`` (default), ``openwire`` or ``amqp``; on
+    artemis also ``core``.
     """
     version: str = ""
     """Its version. By default the newest that lostack knows; an unknown one is refused with a list
