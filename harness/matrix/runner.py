@@ -155,7 +155,12 @@ def run(plan: RunPlan, progress: Progress) -> SavedRun:
     if twice:  # they would write into one history
         raise ValueError(f"{twice[0]} is planned twice")
     knowledge()  # where it cannot be had, nothing could be judged
-    saved = _Run(plan, progress).go()
+    under_way = _Run(plan, progress)
+    try:
+        saved = under_way.go()
+    except Exception:  # of a run that ends before its first cell nothing stays
+        forget_unbegun(under_way.directory, RUN_FILE)
+        raise
     clean(saved.directory)
     return saved
 
@@ -175,8 +180,6 @@ class _Run:
         """Cells that cannot run because the machine lacks something that only they
         need: id → what.
         """
-        self._pointed = False
-        """Whether ``latest`` has been pointed to this run."""
         self._began = time.monotonic()
         self._info = RunInfo(
             id=self.directory.name,
@@ -194,16 +197,7 @@ class _Run:
         )
 
     def go(self) -> SavedRun:
-        """Run all lanes, then read the run back. Of a run that ends before its first cell nothing
-        stays.
-        """
-        try:
-            return self._go()
-        except Exception:
-            forget_unbegun(self.directory, RUN_FILE)
-            raise
-
-    def _go(self) -> SavedRun:
+        """Run all lanes, then read the run back."""
         self._save()
         try:
             for system in self.plan.systems[:1]:
@@ -509,8 +503,7 @@ class _Run:
         """Run one cell and judge it."""
         try:
             directory = self.directory / CELLS / cell.slug
-            if not self._pointed:
-                self._pointed = True
+            if not self._results:  # the first ones
                 # a failure here is reported when the reports are written
                 point_latest(self.directory, self._info)
             self._progress.began(cell, directory)
