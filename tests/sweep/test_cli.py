@@ -5,6 +5,7 @@ to its exit code.
 from __future__ import annotations
 
 import json
+import shutil
 from typing import TYPE_CHECKING
 
 import pytest
@@ -43,6 +44,10 @@ PLAIN = (
 @pytest.fixture
 def wrong(monkeypatch: pytest.MonkeyPatch) -> list[Plant]:
     """Let sweeps run on the play; the last of the list is planted where anything is lost."""
+    return _played(monkeypatch)
+
+
+def _played(monkeypatch: pytest.MonkeyPatch) -> list[Plant]:
     planted = [RIGHT]
 
     def made(asked: Asked, directory: Path, *, keep: bool = True) -> Sweep:
@@ -159,6 +164,17 @@ def test_a_sweep_that_is_done_goes_on_without_time(wrong: list[Plant], tmp_path:
     assert main(("sweep", "--resume", str(one), "--minutes", "0")) == ExitCode.KEPT
 
 
+@pytest.fixture(scope="module")
+def begun(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return the folder of a sweep that has its dry runs."""
+    reports = tmp_path_factory.mktemp("begun")
+    with pytest.MonkeyPatch.context() as patch:
+        _played(patch)
+        assert main((*PLAIN, "--reports", str(reports), "--explain")) == ExitCode.KEPT
+    [one] = (reports / command.SWEEPS).iterdir()
+    return one
+
+
 @pytest.mark.parametrize(
     ("arguments", "because"),
     [
@@ -173,24 +189,25 @@ def test_a_sweep_that_is_done_goes_on_without_time(wrong: list[Plant], tmp_path:
         (("--reports", "elsewhere"), "the sweep's own folder"),
     ],
 )
-def test_a_sweep_goes_on_as_it_was_begun(
+def test_what_would_make_other_points_of_a_sweep_is_refused(
     arguments: tuple[str, ...],
     because: str,
-    wrong: list[Plant],
-    tmp_path: Path,
+    begun: Path,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    """What would make other points of it is refused; what says the same is taken, and so is what
-    only says how.
-    """
-    assert wrong
-    assert main((*PLAIN, "--reports", str(tmp_path), "--explain")) == ExitCode.KEPT
-    [one] = (tmp_path / command.SWEEPS).iterdir()
-    capsys.readouterr()
-    assert main(("sweep", "--resume", str(one), *arguments)) == ExitCode.USAGE
+    """Before anything is run."""
+    before = sorted(begun.rglob("*"))
+    assert main(("sweep", "--resume", str(begun), *arguments)) == ExitCode.USAGE
     told = capsys.readouterr().err
     assert because in told
     assert told.count("\n") == 1
+    assert sorted(begun.rglob("*")) == before
+
+
+def test_a_sweep_goes_on_as_it_was_begun(begun: Path, wrong: list[Plant], tmp_path: Path) -> None:
+    """What says the same is taken, and so is what only says how."""
+    assert wrong
+    one = shutil.copytree(begun, tmp_path / "one", symlinks=True)
     same = ("--seed", "1", "--act", "lose", "--records", "12", "--jobs", "2", "--minutes", "5")
     assert main(("sweep", "--resume", str(one), *same)) == ExitCode.KEPT
 

@@ -4,6 +4,7 @@ nothing of it outlives it.
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import shutil
@@ -172,9 +173,15 @@ def test_a_damaged_plan(
 
 
 @pytest.mark.parametrize(
-    "of", ["run.json", "cell.json", "runner.jsonl", "wire.jsonl", "result.json", ".toml"]
+    ("of", "folder"),
+    [
+        *itertools.product(
+            ("run.json", "cell.json", "runner.jsonl", "wire.jsonl"), ("dry", "points")
+        ),
+        ("result.json", "result.json"),
+        (".toml", "found"),
+    ],
 )
-@pytest.mark.parametrize("folder", ["dry", "points"])
 @pytest.mark.parametrize("how", ["cut", "other", "gone"])
 def test_a_damaged_file(
     of: str, folder: str, how: str, played: Path, capsys: pytest.CaptureFixture[str]
@@ -183,12 +190,8 @@ def test_a_damaged_file(
     no traceback is.
     """
     files = sorted(
-        file
-        for file in played.rglob(f"*{of}")
-        if file.parts[len(played.parts)] in (folder, "found", of)
+        file for file in played.rglob(f"*{of}") if file.parts[len(played.parts)] == folder
     )
-    if not files:
-        pytest.skip("the play writes none")
     file = files[0]
     if how == "cut":
         file.write_text(file.read_text()[: file.stat().st_size // 2])

@@ -6,8 +6,9 @@ from __future__ import annotations
 
 import itertools
 import json
+import shutil
 import time
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -37,10 +38,11 @@ from tests.events import a_history
 from tests.sweep.stepping import RIGHT, Quiet, Stepping, asked, sweep
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
     from pathlib import Path
 
     from harness.model.cell import Cell
+    from harness.sweep.sweeping import Planned, Sweep
 
 
 def loses_at_lost_answers(cell: Cell) -> Plant:
@@ -52,13 +54,62 @@ def loses_at_lost_answers(cell: Cell) -> Plant:
     return Plant(lose=1) if wrong else RIGHT
 
 
-def test_what_is_planted_is_one_finding(tmp_path: Path) -> None:
-    """Every point of the class that was run shows it, and they are one finding; nothing else is."""
-    one, progress = sweep(tmp_path / "one", loses_at_lost_answers), Quiet()
+@dataclass(frozen=True)
+class Done:
+    """A sweep that is done. Tests may look at it, and not go on with it: several share it."""
+
+    sweep: Sweep
+    planned: Planned
+    outcomes: Outcomes
+
+
+def done(one: Sweep) -> Done:
+    """Run a sweep."""
+    one.dry_run(Quiet())
+    planned = one.plan()
+    one.run(planned, Quiet())
+    return Done(one, planned, one.outcomes(planned))
+
+
+@pytest.fixture(scope="module")
+def losing(tmp_path_factory: pytest.TempPathFactory) -> Done:
+    """Return a sweep of a play that loses records."""
+    return done(sweep(tmp_path_factory.mktemp("losing") / "one", loses_at_lost_answers))
+
+
+@pytest.fixture(scope="module")
+def right(tmp_path_factory: pytest.TempPathFactory) -> Done:
+    """Return a sweep of a play that loses nothing."""
+    return done(sweep(tmp_path_factory.mktemp("right") / "one"))
+
+
+@pytest.fixture(scope="module")
+def killed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return the folder of a sweep of kills, without a finding, which a copy of it can go on
+    from.
+    """
+    return done(sweep(tmp_path_factory.mktemp("killed") / "one", acts=("kill",))).sweep.directory
+
+
+def of_two_faults(killed: Path, folder: Path, wrong: Callable[[Cell], Plant]) -> Done:
+    """Return a sweep of a play that is wrong only under two faults, of which the single faults are
+    done: they show nothing.
+    """
+    shutil.copytree(killed, folder / "one", symlinks=True)
+    one, progress = sweep(folder / "one", wrong, acts=("kill",)), Quiet()
     one.dry_run(progress)
     planned = one.plan()
     one.run(planned, progress)
+    assert not progress.ran, "what the copy has is not run again"
     outcomes = one.outcomes(planned)
+    assert len(outcomes.all) == len(planned.chosen)
+    assert not outcomes.findings()
+    return Done(one, planned, outcomes)
+
+
+def test_what_is_planted_is_one_finding(losing: Done) -> None:
+    """Every point of the class that was run shows it, and they are one finding; nothing else is."""
+    outcomes = losing.outcomes
     [finding] = outcomes.findings()
     assert finding.signature.verdict == Kind.BROKEN
     assert finding.signature.anomalies == ("lost",)
@@ -66,7 +117,7 @@ def test_what_is_planted_is_one_finding(tmp_path: Path) -> None:
     assert {
         (point.point.step.api, str(point.point.step.direction)) for point in finding.points
     } == {("Produce", "response")}
-    assert summary_of(one, planned, outcomes).exit_code == 1
+    assert summary_of(losing.sweep, losing.planned, outcomes).exit_code == 1
 
 
 def test_the_first_broken_point_is_enough(tmp_path: Path) -> None:
@@ -147,7 +198,7 @@ def test_without_a_broken_point_all_are_run(tmp_path: Path) -> None:
     assert len(one.outcomes(planned).all) == len(planned.chosen)
 
 
-def test_a_bug_that_only_two_faults_show(tmp_path: Path) -> None:
+def test_a_bug_that_only_two_faults_show(killed: Path, tmp_path: Path) -> None:
     """No single fault finds it; one during the recovery from another does, and its
     name says both.
     """
@@ -160,11 +211,8 @@ def test_a_bug_that_only_two_faults_show(tmp_path: Path) -> None:
             else RIGHT
         )
 
-    one, progress = sweep(tmp_path / "one", wrong, acts=("kill",)), Quiet()
-    one.dry_run(progress)
-    planned = one.plan()
-    one.run(planned, progress)
-    assert not one.outcomes(planned).findings()
+    singly = of_two_faults(killed, tmp_path, wrong)
+    one, planned = singly.sweep, singly.planned
     deeper = one.deeper(planned)
     assert {
         point.step.role
@@ -172,7 +220,7 @@ def test_a_bug_that_only_two_faults_show(tmp_path: Path) -> None:
         if each not in planned.classes
         for point in inside
     } == {"producer", "consumer"}  # whose recovery differs where it has no position yet
-    one.run(deeper, progress)
+    one.run(deeper, Quiet())
     outcomes = one.outcomes(deeper)
     [finding] = outcomes.findings()
     assert {point.point.happens.act for point in finding.points} == {"kill"}
@@ -186,7 +234,9 @@ def test_a_bug_that_only_two_faults_show(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("way", ["request", "response"])
-def test_where_the_first_fault_stood_makes_another_recovery(way: str, tmp_path: Path) -> None:
+def test_where_the_first_fault_stood_makes_another_recovery(
+    way: str, killed: Path, tmp_path: Path
+) -> None:
     """The requests of a recovery may be the same, whatever there is to recover: each kind of step
     has one of its own.
     """
@@ -201,28 +251,24 @@ def test_where_the_first_fault_stood_makes_another_recovery(way: str, tmp_path: 
         )
         return Plant(lose=1) if both else RIGHT
 
-    one, progress = sweep(tmp_path / "one", wrong, acts=("kill",)), Quiet()
-    one.dry_run(progress)
-    planned = one.plan()
-    one.run(planned, progress)
-    assert not one.outcomes(planned).findings()
-    deeper = one.deeper(planned)
-    one.run(deeper, progress)
+    singly = of_two_faults(killed, tmp_path, wrong)
+    one = singly.sweep
+    deeper = one.deeper(singly.planned)
+    one.run(deeper, Quiet())
     [finding] = one.outcomes(deeper).findings()
     assert {
         (point.point.step.api, str(point.point.step.direction)) for point in finding.points
     } == {("Produce", way)}
 
 
-def test_who_is_cut_short_has_seen_the_beginning_of_every_recovery(tmp_path: Path) -> None:
+def test_who_is_cut_short_has_seen_the_beginning_of_every_recovery(
+    killed: Path, tmp_path: Path
+) -> None:
     """The kills before what a program goes on from; and no recovery is done to its end before
     another has begun.
     """
-    one, progress = sweep(tmp_path / "one", acts=("kill",)), Quiet()
-    one.dry_run(progress)
-    planned = one.plan()
-    one.run(planned, progress)
-    deeper = one.deeper(planned)
+    singly = of_two_faults(killed, tmp_path, lambda _: RIGHT)
+    deeper = singly.sweep.deeper(singly.planned)
     new = [
         point for point, _ in deeper.chosen if point.second is not None and not point.kills_broker
     ]
@@ -275,15 +321,11 @@ def test_what_a_successor_does_first_is_a_step_of_the_recovery(
     }
 
 
-def test_a_right_system_has_no_finding(tmp_path: Path) -> None:
+def test_a_right_system_has_no_finding(right: Done) -> None:
     """Every class has a point with a proof; what was run is the first and the last of each, and 5 %
     of the rest.
     """
-    one, progress = sweep(tmp_path / "one"), Quiet()
-    one.dry_run(progress)
-    planned = one.plan()
-    one.run(planned, progress)
-    outcomes = one.outcomes(planned)
+    one, planned, outcomes = right.sweep, right.planned, right.outcomes
     assert not outcomes.findings()
     assert not outcomes.unproved
     assert not outcomes.unseen()
@@ -298,13 +340,11 @@ def test_a_right_system_has_no_finding(tmp_path: Path) -> None:
     assert json.loads(json.dumps(plain_of(one, planned, outcomes, told)))["findings"] == []
 
 
-def test_the_first_record_is_struck_too(tmp_path: Path) -> None:
+def test_the_first_record_is_struck_too(right: Done) -> None:
     """No load comes before it, and none is asked for; what waits for a client's time-out is only
     done where it is named.
     """
-    one = sweep(tmp_path / "one")
-    one.dry_run(Quiet())
-    planned = one.plan()
+    one, planned = right.sweep, right.planned
     first = one.base.load().records[0].id
     assert {point.act for inside in planned.classes.values() for point in inside} >= {
         "kill",
@@ -369,16 +409,12 @@ def test_a_point_whose_fault_never_fires_was_not_run(tmp_path: Path) -> None:
     ],
 )
 def test_who_ends_the_source_has_proved_nothing(
-    states: tuple[str, ...], ended: bool, proved: bool, tmp_path: Path
+    states: tuple[str, ...], ended: bool, proved: bool, losing: Done
 ) -> None:
     """Its program has ended by itself: whether another record moved behind the fault is chance, and
     makes no finding of it.
     """
-    one = sweep(tmp_path / "one", loses_at_lost_answers)
-    one.dry_run(Quiet())
-    planned = one.plan()
-    one.run(planned, Quiet())
-    some = one.outcomes(planned).all[0]
+    planned, some = losing.planned, losing.outcomes.all[0]
     stuck = replace(some, signature=Signature(str(Kind.STUCK), states=states), ended=ended)
     outcomes = Outcomes(planned.classes, (stuck,))
     assert (len(outcomes.unproved), len(outcomes.findings())) == ((0, 1) if proved else (1, 0))
@@ -463,14 +499,10 @@ def test_a_refusal_is_no_finding_with_another_act(tmp_path: Path) -> None:
     ]
 
 
-def test_a_finding_is_shown_by_the_point_that_most_likely_shows_it_again(tmp_path: Path) -> None:
+def test_a_finding_is_shown_by_the_point_that_most_likely_shows_it_again(right: Done) -> None:
     """One whose own record is affected, before one that kills no broker, before the earliest."""
-    one = sweep(tmp_path / "one")
-    one.dry_run(Quiet())
-    planned = one.plan()
-    one.run(planned, Quiet())
-    broken = Signature(str(Kind.BROKEN), ("lost",))
-    told = [replace(each, signature=broken, own=False) for each in one.outcomes(planned).all]
+    planned, broken = right.planned, Signature(str(Kind.BROKEN), ("lost",))
+    told = [replace(each, signature=broken, own=False) for each in right.outcomes.all]
     kills = [each for each in told if each.point.kills_broker][:2]
     plain = [each for each in told if not each.point.kills_broker][:2]
 
@@ -501,18 +533,14 @@ def test_a_finding_is_shown_by_the_point_that_most_likely_shows_it_again(tmp_pat
     ],
 )
 def test_whether_a_fault_s_own_record_is_affected(
-    changed: dict[str, Any], own: bool, tmp_path: Path
+    changed: dict[str, Any], own: bool, losing: Done
 ) -> None:
     """It is where the claim forbids what happened to that one: at least once a loss, and no
     duplicate.
     """
-    one = sweep(tmp_path / "one", loses_at_lost_answers)
-    one.dry_run(Quiet())
-    planned = one.plan()
-    one.run(planned, Quiet())
-    told = next(each for each in one.outcomes(planned).all if each.signature.verdict == Kind.BROKEN)
+    told = next(each for each in losing.outcomes.all if each.signature.verdict == Kind.BROKEN)
     assert not told.own
-    result = next(each for each in one.results(POINTS) if each.directory == told.directory)
+    result = next(each for each in losing.sweep.results(POINTS) if each.directory == told.directory)
     account = result.judgement.account
     rows = tuple(
         row | (changed if row["record"] == told.point.step.at else {}) for row in account.rows
@@ -520,26 +548,24 @@ def test_whether_a_fault_s_own_record_is_affected(
     result = replace(
         result, judgement=replace(result.judgement, account=replace(account, rows=rows))
     )
-    assert outcome_of(result, told.point, told.why, told.planned, planned.usual).own is own
+    usual = losing.planned.usual
+    assert outcome_of(result, told.point, told.why, told.planned, usual).own is own
 
 
-def test_an_error_that_kept_points_show_as_well_makes_no_other_finding(tmp_path: Path) -> None:
+def test_an_error_that_kept_points_show_as_well_makes_no_other_finding(right: Done) -> None:
     """Who hears that a connection was lost is chance; an error that is told only where something
     broke tells findings apart.
     """
-    one = sweep(tmp_path / "one")
-    one.dry_run(Quiet())
-    planned = one.plan()
-    one.run(planned, Quiet())
-    act = next(each.where.act for each in one.outcomes(planned).all)
-    same = [each for each in one.outcomes(planned).all if each.where.act == act][:5]
+    all_of_them = right.outcomes.all
+    act = next(each.where.act for each in all_of_them)
+    same = [each for each in all_of_them if each.where.act == act][:5]
     errors = (("Cut",), ("Cut",), (), ("Other",), ("Cut", "Other"))
     verdicts = (Kind.KEPT, Kind.STUCK, Kind.STUCK, Kind.STUCK, Kind.STUCK)
     told = [
         replace(each, signature=Signature(str(verdict), errors=some))
         for each, some, verdict in zip(same, errors, verdicts, strict=True)
     ]
-    found = Outcomes(planned.classes, tuple(told)).findings()
+    found = Outcomes(right.planned.classes, tuple(told)).findings()
     assert [(finding.signature.errors, len(finding.points)) for finding in found] == [
         ((), 2),
         (("Other",), 2),
@@ -582,12 +608,10 @@ def test_a_part_of_an_older_sweep_is_refused(
         assert Asked.load(tmp_path).shard == shard
 
 
-def test_shards_have_every_point_once(tmp_path: Path) -> None:
+def test_shards_have_every_point_once(right: Done, tmp_path: Path) -> None:
     """Together they are the whole sweep, also of one folder, where the later ones see what the
     first have run.
     """
-    whole = sweep(tmp_path / "whole")
-    whole.dry_run(Quiet())
     found = []
     for part in (1, 2, 3):
         one = sweep(tmp_path / f"part-{part}", shard=(part, 3))
@@ -597,7 +621,7 @@ def test_shards_have_every_point_once(tmp_path: Path) -> None:
         one.run(planned, Quiet())
         outcomes = one.outcomes(planned)
         write_sweep(one, planned, outcomes, summary_of(one, planned, outcomes))
-    assert sorted(found) == sorted(point.id for point, _ in whole.plan().chosen)
+    assert sorted(found) == sorted(point.id for point, _ in right.planned.chosen)
 
 
 def test_what_is_broken_without_a_fault_is_not_swept(tmp_path: Path) -> None:
