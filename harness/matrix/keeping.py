@@ -59,9 +59,16 @@ def forget_unbegun(folder: Path, *first: str) -> None:
     """Remove the folder of what ended before its first cell, if it holds nothing but files of the
     names in ``first``, which are written when it begins. Logs of a broker that did not start stay.
     """
-    files = [path for path in folder.rglob("*") if path.is_symlink() or not path.is_dir()]
-    if all(file.name in first for file in files):
-        shutil.rmtree(folder, ignore_errors=True)
+    with suppress(OSError):  # something odd among them: it stays
+        if _has_only(folder, set(first)):
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+def _has_only(folder: Path, names: set[str]) -> bool:
+    inside = safe_files.folders(folder)
+    return set(safe_files.names(folder)) - set(inside) <= names and all(
+        _has_only(folder / name, names) for name in inside
+    )
 
 
 def _remove_from(folder: Path, run: Path, names: Collection[str]) -> None:
