@@ -328,7 +328,9 @@ class Pipeline:
     """A user's own pipeline."""
 
     name: str
-    """The pipeline's name in the ids of its cells. By default the name of its folder."""
+    """The pipeline's name in the ids of its cells, of at most 64 bytes. By default the name of its
+    folder.
+    """
     claims: Semantic
     """The semantic that it promises, and by which it is judged."""
     stages: tuple[Stage, ...]
