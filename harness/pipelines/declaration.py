@@ -323,6 +323,19 @@ class Output:
         check_reads("output: query", self.query)
 
 
+def check_name(name: str) -> None:
+    """Raise :class:`DeclarationError` if a pipeline cannot have a name."""
+    if not name or any(not (char.isalnum() or char in "-_") for char in name):
+        raise DeclarationError(
+            f"name: {name!r} is part of every cell's id: use letters, digits, - and _ only"
+        )
+    if (size := len(os.fsencode(name))) > MOST_OF_NAME:
+        raise DeclarationError(
+            f"name: has {size} bytes, and {MOST_OF_NAME} is the most, because it stands twice in "
+            'the names of folders: write a shorter one, as name = "orders"'
+        )
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pipeline:
     """A user's own pipeline."""
@@ -429,15 +442,7 @@ class Pipeline:
         )
 
     def _check_names(self) -> None:
-        if not self.name or any(not (char.isalnum() or char in "-_") for char in self.name):
-            raise DeclarationError(
-                f"name: {self.name!r} is part of every cell's id: use letters, digits, - and _ only"
-            )
-        if (size := len(os.fsencode(self.name))) > MOST_OF_NAME:
-            raise DeclarationError(
-                f"name: has {size} bytes, and {MOST_OF_NAME} is the most, because it stands twice "
-                'in the names of folders: write a shorter one, as name = "orders"'
-            )
+        check_name(self.name)
         if not self.topics:
             raise DeclarationError(
                 "topics: name at least the topic between the stages; lostack creates it"
