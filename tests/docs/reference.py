@@ -223,7 +223,7 @@ def _option(option: Any) -> str:
 def _default(value: Any) -> str:
     if value is True:
         return "yes"
-    if value in (False, None, (), [], inspect.Parameter.empty):
+    if isinstance(value, bool) or value in (None, (), [], inspect.Parameter.empty):
         return ""
     return ", ".join(
         f"`{each}`" for each in (value if isinstance(value, (list, tuple)) else [value])

@@ -206,3 +206,11 @@ def test_every_field_and_event_is_explained() -> None:
     assert len(fields) > 60
     assert [line for line in fields if line.endswith("|  |")] == []
     assert not re.search(r"^### \w+\n\n+#", reference.event_page(), re.MULTILINE)
+
+
+@pytest.mark.parametrize(
+    ("value", "said"), [(True, "yes"), (False, ""), (None, ""), (0, "`0`"), (["a", 1], "`a`, `1`")]
+)
+def test_a_default_is_said_where_there_is_one(value: Any, said: str) -> None:
+    """Nought is one; that a flag is off need not be said."""
+    assert reference._default(value) == said
