@@ -50,6 +50,9 @@ def _text(frame: DataFrame, side: Rows, name: str) -> Column:
 def ids_of(frame: DataFrame, side: Rows) -> dict[str, Column]:
     """Return the columns number, key, stream, source, found and damaged, as far as
     there are any.
+
+    Raises:
+        AuditError: the column of the ids is neither whole numbers nor text.
     """
     if side.id == OURS or side.id.startswith(f"{OURS}:"):
         return _ours(frame, side)
