@@ -51,6 +51,7 @@ class StillBrokers:
     direct: str = "nowhere:1"
     access: Any = None
     own_access: Any = None
+    around: frozenset[str] = frozenset()
 
     def bootstrap(self, role: Role) -> str:
         """Return an address."""
