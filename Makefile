@@ -47,7 +47,7 @@ test-all: test test-rest  ## everything, cells of the night and containers among
 test-rest: $(READY)
 	@$(BIN)/python -m pytest --tier rest --lostack-suite night $(ARGS)
 
-slice: $(READY)  ## a tenth of what test-all has besides: the one due at this commit, or SLICE=3 SEED=2
+slice: $(READY)  ## a twentieth of what test-all has besides: the one due at this commit, or SLICE=3 SEED=2
 	@set -e; read -r number seed < <($(BIN)/python -m tests.due slice); \
 	$(BIN)/python -m pytest --slice $${SLICE:-$$number} --lostack-suite night --lostack-seed $${SEED:-$$seed} $(ARGS)
 

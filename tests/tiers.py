@@ -7,8 +7,8 @@
   ``make test-all`` runs all.
 
 A test's tier follows from what it needs. ``@pytest.mark.rest`` moves one from ``core`` to ``rest``;
-a container's is there anyway. A **slice** is a tenth of ``rest``, cut along *units*: the cells of a
-scenario and seed, a test with its parameters, or a whole module where
+a container's is there anyway. A **slice** is a twentieth of ``rest``, cut along *units*: the cells
+of a scenario and seed, a test with its parameters, or a whole module where
 ``@pytest.mark.rest(together=True)`` says that its tests share what is dear. ``together="flink"``:
 the tests of the module that share it have this word, and are a unit.
 """
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from harness.model.cell import Cell
 
 ROOT = Path(__file__).parents[1]
-SLICES = 10
+SLICES = 20
 SEEDS = 10
 REST = "rest"
 QUICK = ("-p", "no:hypothesispytest")
@@ -134,9 +134,9 @@ def position(commit: str = "HEAD") -> int:
     """Return a commit's place in its history: 1 for the first. It follows from the commit's id, as
     everything below does.
 
-    Ids themselves would be drawn with repetition: some thirty commits to meet all ten slices,
-    instead of ten. In a clone without history, where the place is not known, it is drawn from the
-    id all the same.
+    Ids themselves would be drawn with repetition: some seventy commits to meet all slices, instead
+    of twenty. In a clone without history, where the place is not known, it is drawn from the id all
+    the same.
     """
     if _git("rev-parse", "--is-shallow-repository") == "true":
         return int(_git("rev-parse", commit)[:8], 16)
@@ -144,11 +144,11 @@ def position(commit: str = "HEAD") -> int:
 
 
 def due(place: int) -> tuple[int, int]:
-    """Return slice and seed that are due at a commit's place: ten commits have all slices, the next
-    ten the next seed.
+    """Return slice and seed that are due at a commit's place: twenty commits have all slices, the
+    next twenty the next seed.
 
-    >>> due(37), due(38), due(47)
-    ((7, 4), (8, 4), (7, 5))
+    >>> due(37), due(38), due(57)
+    ((17, 2), (18, 2), (17, 3))
     """
     return place % SLICES, place // SLICES % SEEDS + 1
 

@@ -210,15 +210,20 @@ class Can:
     """Durable writes, by role, that count from when a record is given to it."""
 
 
+def _below(kind: type[StepName]) -> Iterator[type[StepName]]:
+    """Yield the enumerations of steps that are loaded: they come with the protocols."""
+    for each in kind.__subclasses__():
+        yield each
+        yield from _below(each)
+
+
 @functools.cache
 def step_names() -> Mapping[str, Mapping[str, StepName]]:
     """Return the steps that a rule can name, of each protocol by their labels: the enumeration that
     has all of its steps.
     """
     labels = {name: {label for label, _ in load(where).steps} for name, where in listed().items()}
-    kinds = [
-        {each.label: each for each in kind} for kind in StepName.__subclasses__()
-    ]  # they come with the protocols
+    kinds = [{each.label: each for each in kind} for kind in _below(StepName)]
     return {
         name: next((kind for kind in kinds if of and kind.keys() >= of), {})
         for name, of in labels.items()
