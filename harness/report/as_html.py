@@ -22,7 +22,7 @@ from harness.report.costs import LEGEND, costs
 from harness.report.coverage import LEGEND as COVERAGE_LEGEND
 from harness.report.coverage import coverage, groups
 from harness.report.escaping import visible
-from harness.report.headline import headline, reds
+from harness.report.headline import headline, reds, seal
 from harness.report.own import labels_of, own_facts
 from harness.report.page.detail import first_seen
 from harness.report.page.model import page_of
@@ -55,6 +55,7 @@ def render(run: SavedRun) -> str:
         "report.html.j2",
         summary=summary,
         headline=headline(run),
+        seal=seal(run),
         beside=_beside(run),
         seen=first_seen,
         marked=MARKED,

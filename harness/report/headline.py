@@ -9,7 +9,7 @@ from harness.judge.verdict import Kind
 from harness.model.prediction import examples
 from harness.model.semantics import Anomaly, forbids
 from harness.report.own import labels_of
-from harness.report.summary import GREEN, WORST, Outcome, counted, outcome, summarise
+from harness.report.summary import GREEN, SIGNS, WORST, Outcome, counted, outcome, summarise
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -26,6 +26,15 @@ def reds(run: SavedRun) -> list[CellResult]:
     """Return the cells that are not green, the worst first."""
     found = (result for result in run.results if outcome(result.verdict) not in GREEN)
     return sorted(found, key=lambda result: WORST.index(outcome(result.verdict)))
+
+
+def seal(run: SavedRun) -> str:
+    """Return the sign of a run's worst cell; of a run that is not green without one, that it
+    proves less than it was to.
+    """
+    if red := reds(run):
+        return SIGNS[outcome(red[0].verdict)]
+    return SIGNS[Outcome.KEPT if summarise(run).green else Outcome.VOID]
 
 
 def headline(run: SavedRun) -> str:

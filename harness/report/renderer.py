@@ -53,7 +53,7 @@ def _own_scope() -> Iterator[str]:
         "These are the named failure points, each at one record. Failures at other steps were "
         "not tried (lostack sweep takes every step of a run)."
     )
-    yield "No other commands, versions or machine than those above."
+    yield "No other commands, versions or machine than those of this run."
 
 
 def _scope(run: SavedRun) -> Iterator[str]:

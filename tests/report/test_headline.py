@@ -56,6 +56,21 @@ def test_the_broken_row_is_the_first(own: SavedRun) -> None:
     assert index["outcomes"] == [str(each) for each in WORST]
 
 
+def test_the_sign_beside_the_headline_is_that_of_the_worst_cell(own: SavedRun) -> None:
+    """Where nothing is broken, it is not the sign of a broken promise."""
+
+    def sign(run: SavedRun) -> str:
+        page = RENDERERS["html"].render(run)
+        return page.partition('class="seal" aria-hidden="true">')[2][0]
+
+    kept, broken, void = (replace(own, results=(each,)) for each in own.results)
+    assert [sign(run) for run in (own, broken, void)] == ["✘", "✘", "∅"]
+    missing = (*kept.info.planned[:1], "another/cell/s1")
+    partial = replace(kept, info=replace(kept.info, planned=missing), missing=missing[-1:])
+    assert sign(partial) == "∅"
+    assert sign(green_run()) == "✔"
+
+
 def test_a_green_run_and_one_that_is_cut_short() -> None:
     """Nothing is called kept that did not run."""
     run = green_run()

@@ -170,6 +170,22 @@ def test_a_green_run_says_what_was_proved_and_what_does_not_apply() -> None:
             "permits, or that a control must show."
         ),
     ]
+    quiet = result(ACK_LOST, ALO, Verdict(Kind.KEPT, "24 of 24 recorded", fired=1, effect=False))
+    assert proved(run_of(quiet))[1] == (
+        "In 1 of them the fault left no trace on its record: it shows little."
+    )
     [(name, because)] = not_applicable(run)
     assert name == run.info.not_applicable[0].scenario
     assert because.startswith("there is no transaction")
+
+
+def test_the_page_counts_what_does_not_apply_as_its_first_line_does() -> None:
+    """Cells, although a point that does not apply to two semantics is listed once."""
+    run = green_run()
+    [row] = run.info.not_applicable
+    rows = (row, replace(row, semantic=ALO if row.semantic is not ALO else AMO))
+    both = replace(run, info=replace(run.info, not_applicable=rows))
+    assert len(not_applicable(both)) == 1
+    page = RENDERERS["html"].render(both)
+    assert "; 2 not applicable</p>" in page
+    assert "<summary>2 not applicable</summary>" in page

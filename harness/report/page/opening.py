@@ -120,7 +120,8 @@ def proved(run: SavedRun) -> list[str]:
     if struck:
         said.append(f"In {counted(struck, 'cell')} the fault struck, and the promise held.")
     if shown:
-        said.append(f"In {shown} of them the fault left no trace on its record: they show little.")
+        what = "it shows" if shown == 1 else "they show"
+        said.append(f"In {shown} of them the fault left no trace on its record: {what} little.")
     if calm:
         said.append(f"In {counted(calm, 'cell')} without a fault the promise held.")
     if controls:
