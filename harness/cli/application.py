@@ -278,7 +278,8 @@ def _of_the_machine(error: OSError) -> bool:
 def _one_line(error: BaseException) -> str:
     if isinstance(error, _BAD_OPTION):
         said: str = error.format_message()  # type: ignore[attr-defined]
-        return f"{said.replace(_PREFIX, '')} (lostack --help)"
+        words = " ".join(said.replace(_PREFIX, "").split())
+        return f"{words} (lostack --help)"
     if isinstance(error, MemoryError):
         return "the machine is out of memory: run fewer cells at once, with --jobs 1, or free some"
     if isinstance(error, OSError):

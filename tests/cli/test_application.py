@@ -84,6 +84,7 @@ def test_help_has_a_short_name(name: str | None, capsys: pytest.CaptureFixture[s
     [
         ("vendor X", "Invalid value for 'what': 'X' is not one of 'failpoint'."),
         ("vendor X file", "Invalid value for 'what': 'X' is not one of 'failpoint'."),
+        ("vendor", "lostack: Missing argument 'what'. Choose from: failpoint (lostack --help)"),
         ("check x.toml --pairs X", "'--pairs': 'X' is not one of 'none', 'few', 'all'."),
         ("run --keep X", "'--keep': 'X' is none of all, broken, none"),
     ],
