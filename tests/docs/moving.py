@@ -24,6 +24,8 @@ AFTER_S: Final = 8.0
 ROWS: Final = 30
 ROW, COLUMN, EDGE, BAR = 19, 8.0, 16, 34
 """Pixels: the height of a row, the width of a character, the edge, the bar of the window."""
+DROP: Final = 5
+"""How far letters reach below their row, in pixels: a row that has left shows none of them."""
 COLOURS: Final = (
     ("✘ broken", "bad"),
     ("✔ kept", "good"),
@@ -57,8 +59,8 @@ def drawn(recording: Recording) -> str:
                 f"@keyframes s{number}{{0%{{opacity:0}}{share(at, end)}{{opacity:1}}}}\n"
             )
         lines = "".join(
-            f'<text class="{colour(text)}" y="{ROW * (count + at_row)}">{escape(text)}</text>\n'
-            for at_row, text in enumerate(texts, start=1)
+            f'<text class="{colour(text)}" y="{ROW * at_row - DROP}">{escape(text)}</text>\n'
+            for at_row, text in enumerate(texts, start=count + 1)
         )
         body.append(f'<g class="s{number}">\n{lines}</g>\n')
         count += len(texts)

@@ -15,7 +15,7 @@ from harness.cli import demo
 from harness.cli.narrating import Story
 from harness.model.history import HISTORY, read_history
 from harness.saved import judge_cell
-from tests.docs.moving import LONGEST_S, PICTURE, drawn, wrapped
+from tests.docs.moving import LONGEST_S, PICTURE, ROW, ROWS, drawn, wrapped
 from tests.docs.recording import COMMAND, Recording
 from tests.docs.test_project import project
 from tests.gate.saved import HERE, unpack
@@ -104,3 +104,14 @@ def test_only_silences_are_shortened() -> None:
     rows = [at for at, _ in wrapped(recording)]
     assert rows == sorted(rows)
     assert max(now - before for before, now in pairwise(rows)) <= LONGEST_S + 0.1
+
+
+def test_a_row_that_has_left_is_out_of_sight() -> None:
+    """Its letters end at the upper edge, and the last row's at the lower one."""
+    svg = "{http://www.w3.org/2000/svg}"
+    window = ET.fromstring(PICTURE.read_text(encoding="utf-8")).find(f"{svg}svg")
+    assert window is not None
+    feet = [float(each.attrib["y"]) + 0.3 * ROW for each in window.iter(f"{svg}text")]
+    gone = ROW * (len(feet) - ROWS)
+    assert feet[len(feet) - ROWS - 1] <= gone + 1
+    assert feet[-1] <= gone + float(window.attrib["height"])
