@@ -119,3 +119,19 @@ def test_it_fits_a_telephone(browser: Chrome, broken: Planted) -> None:
         assert js(browser, "document.documentElement.scrollWidth") <= 360
         assert js(browser, OUTSIDE, ".stories p, .dots svg, .dots text, #proved li") == []
         assert every(browser, "#red .dots")
+
+
+def test_no_dot_is_left_out_where_few_messages_are_drawn(
+    browser: Chrome, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The plot of the cell's page begins with its first dot, not with the first message drawn."""
+    monkeypatch.setattr("harness.report.page.model.MOST_MESSAGES", 4)
+    monkeypatch.setattr("harness.report.page.model.LEAST_MESSAGES", 4)
+    cell, _ = planted(tmp_path / "cells" / "planted")
+    run = replace(run_of(cell), directory=tmp_path)
+    run.info.save(tmp_path)
+    write_reports(run)
+    page = (tmp_path / "report.html").as_uri()
+    browser.get(f"{page}#{js_anchor(browser, page)}")
+    one(browser, "#cell .dots [data-fate]")
+    assert len(js(browser, DOTS, "#cell")) == cell.plan.offered

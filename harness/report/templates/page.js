@@ -158,9 +158,11 @@
     const telling = messages.filter((m) => m.note || m.fate);
     let axis = scale(timeline, false);
     const whole = () => [0, axis.length];
-    const first = telling.length ? telling[0].t : 0;
+    const dots = plot && drawPlot(plot, timeline, () => ({ axis, view, left: margin(svg, timeline) }));
+    const [early, late] = dots ? dots.stretch : [timeline.end, 0];  // no dot is left out, whatever messages are drawn
+    const first = Math.min(telling.length ? telling[0].t : 0, early);
     const drain = timeline.bands.filter(([kind, , , end]) => kind === "drain" && end !== null).map(([, , , end]) => end);
-    const last = drain.length ? drain[0] : timeline.end;
+    const last = Math.max(drain.length ? drain[0] : timeline.end, late);
     const busy = [Math.max(0, first - (last - first) * 0.03), Math.max(last + (last - first) * 0.03, first + 1)];
     const width = Math.max(span(timeline, telling), 400);
     const near = timeline.fired === null ? busy : [Math.max(0, timeline.fired - width), Math.min(Math.max(timeline.end, 1), timeline.fired + 2 * width)];
@@ -178,7 +180,6 @@
       draw();
     };
     const zoom = (factor, at = (view.from + view.to) / 2) => set(at - (at - view.from) * factor, at + (view.to - at) * factor);
-    const dots = plot && drawPlot(plot, timeline, () => ({ axis, view, left: margin(svg, timeline) }));
     const draw = () => { paint(svg, timeline, messages, view, events, tell, axis); dots?.paint(); };
     const step = (by) => {
       const among = view.idle ? events : events.filter((event) => !event.idle);
