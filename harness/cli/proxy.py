@@ -5,19 +5,23 @@ from __future__ import annotations
 import json
 import os
 import threading
+import time
 from typing import Annotated
 
 import typer
 
 from harness.cli.telling import complain, tell_json_text
 from harness.model.exits import ExitCode
-from harness.model.failures import UsageError
+from harness.model.failures import EnvironmentFailure, UsageError
 from harness.proxy.proxy import NeverStruckError, NotReadError
 from harness.proxy.server import Proxies, serve
+from harness.wire.messages import WireError
 
 SECRET = "LOSTACK_PROXY_SECRET"  # noqa: S105 - the name of the variable
 LEAST = 16
 """Characters of a secret."""
+LOOKS_S = 0.5
+"""How often it is looked whether the wire still stands."""
 
 
 def proxy(
@@ -57,15 +61,24 @@ def proxy(
         at = f"http://127.0.0.1:{server.server_address[1]}"
         tell_json_text(json.dumps({"bootstrap": made["bootstrap"], "api": at}))
         try:
-            threading.Event().wait()
+            _stand(proxies)
         except KeyboardInterrupt:
             server.shutdown()
         proxies.verify()
     except (NeverStruckError, NotReadError) as error:
         complain(str(error))
         raise typer.Exit(ExitCode.BROKEN) from error
+    except WireError as error:
+        raise EnvironmentFailure(f"the proxy ended: {error}") from error
     finally:
         proxies.close()
+
+
+def _stand(proxies: Proxies) -> None:
+    """Stand as long as every route does. Raises :class:`WireError` when one has ended."""
+    while True:
+        proxies.check()
+        time.sleep(LOOKS_S)
 
 
 def _pair(text: str) -> tuple[str, str]:

@@ -35,6 +35,7 @@ class OwnWire(Closing):
             stdout=subprocess.PIPE,
             stderr=self._log,
             env={**os.environ, SECRET: secret},
+            process_group=0,  # Ctrl-C is for whoever started it, who ends it when all is asked
         )
         try:
             self.control = WireControl.connect(self._address(), secret)

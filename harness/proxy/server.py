@@ -88,6 +88,11 @@ class Proxies:
         for proxy in tuple(self.routes.values()):
             proxy.verify()
 
+    def check(self) -> None:
+        """Raise :class:`WireError` if a route has ended by itself."""
+        for proxy in tuple(self.routes.values()):
+            proxy.control.check()
+
     def close(self) -> None:
         """End all."""
         for proxy in self.routes.values():

@@ -10,6 +10,7 @@ import sys
 import threading
 import urllib.error
 import urllib.request
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -138,31 +139,62 @@ def test_nothing_is_done_without_the_secret(api: Api) -> None:
     assert api.ask("GET", "/faults")[1] == []
 
 
-@pytest.mark.parametrize("struck", [True, False])
-def test_the_command_stands_until_it_is_told_to_end(
-    broker: ScriptedBroker, *, struck: bool
-) -> None:
-    """Its exit code says whether every fault has struck."""
-    command = [sys.executable, "-m", "harness.cli", "proxy", "--upstream", upstream(broker)]
-    running = subprocess.Popen(
-        command,
+def command(at: str, *more: str) -> subprocess.Popen[str]:
+    """Run the command in a process group of its own, as a shell does."""
+    return subprocess.Popen(
+        [sys.executable, "-m", "harness.cli", "proxy", "--upstream", at, *more],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
         env={**os.environ, "LOSTACK_PROXY_SECRET": SECRET},
+        process_group=0,
     )
+
+
+def said_by(running: subprocess.Popen[str]) -> dict[str, str]:
+    """Return the first line of its output."""
     assert running.stdout is not None
-    said = json.loads(running.stdout.readline())
+    said: dict[str, str] = json.loads(running.stdout.readline())
+    return said
+
+
+@pytest.mark.parametrize("struck", [True, False])
+@pytest.mark.parametrize("end", [signal.SIGTERM, signal.SIGINT])
+def test_the_command_stands_until_it_is_told_to_end(
+    broker: ScriptedBroker, *, struck: bool, end: signal.Signals
+) -> None:
+    """Its exit code says whether every fault has struck. A terminal tells its whole group."""
+    running = command(upstream(broker))
+    said = said_by(running)
     api = Api(said["api"])
     assert api.ask("POST", "/faults", {"do": "lose", "api": "Produce"})[0] == 201
     if struck:
         with connect(said["bootstrap"]) as client:
             client.send(order(17))
             assert client.ended()
-    running.send_signal(signal.SIGTERM)
+    os.killpg(running.pid, end)
     _, error = running.communicate(timeout=4 * WITHIN_S)
     assert running.returncode == (0 if struck else 1), error
     assert ("never struck" in error) is not struck
+
+
+def wire_of(running: subprocess.Popen[str]) -> int:
+    """Return the process that the command has started."""
+    listed = Path(f"/proc/{running.pid}/task/{running.pid}/children").read_text(encoding="ascii")
+    [found] = listed.split()
+    return int(found)
+
+
+def test_a_command_whose_wire_has_ended_ends_and_says_so(broker: ScriptedBroker) -> None:
+    """It can prove nothing any more."""
+    running = command(upstream(broker))
+    said_by(running)
+    os.kill(wire_of(running), signal.SIGKILL)
+    _, error = running.communicate(timeout=4 * WITHIN_S)
+    assert running.returncode == 3
+    assert error.strip() == (
+        "lostack: the proxy ended: the wire is gone: it closed the control connection"
+    )
 
 
 def test_a_secret_is_asked_for(
