@@ -30,11 +30,11 @@ class OwnWire(Closing):
         self._log = (self.folder / "wire.log").open("wb")
         secret = new_secret()
         self._process = subprocess.Popen(
-            argv(self.folder / "wire", self.folder),
+            argv(self.folder / "wire", self.folder, forget=not self._kept),
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self._log,
-            env={**os.environ, SECRET: secret},
+            env={**os.environ, SECRET: secret, "TMPDIR": str(self.folder)},
             process_group=0,  # Ctrl-C is for whoever started it, who ends it when all is asked
         )
         try:

@@ -11,6 +11,7 @@ import gc
 import json
 import os
 import resource
+import shutil
 import signal
 import sys
 from pathlib import Path
@@ -56,6 +57,9 @@ def main() -> int:
         default=DEFAULT_DECODE_LIMIT,
         help="bytes of a frame that is read",
     )
+    parser.add_argument(
+        "--forget", action="store_true", help="remove the folder of --run when stdin has ended"
+    )
     options = parser.parse_args()
     _allow_many_connections()
     _collect_seldom()
@@ -87,10 +91,10 @@ def _collect_seldom() -> None:
 async def _serve(options: argparse.Namespace, secret: str) -> None:
     loop = asyncio.get_running_loop()
     server = ControlServer(options.history, options.run, secret, decode_limit=options.decode_limit)
-    stop = asyncio.Event()
+    stop, alone = asyncio.Event(), asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop.set)
-    _watch_stdin(loop, stop)
+    _watch_stdin(loop, stop, alone)
     server.wire.failure.add_done_callback(lambda _: stop.set())
     async with _listening(options) as (sock, address):
         await server.start(sock)
@@ -98,6 +102,8 @@ async def _serve(options: argparse.Namespace, secret: str) -> None:
         sys.stdout.flush()
         await stop.wait()
         await server.close()
+    if options.forget and alone.is_set():
+        shutil.rmtree(options.run, ignore_errors=True)
     if server.wire.failure.done():
         raise WireError(server.wire.failure.result())
 
@@ -118,14 +124,17 @@ async def _listening(
         folder.remove()
 
 
-def _watch_stdin(loop: asyncio.AbstractEventLoop, stop: asyncio.Event) -> None:
-    """Return when the parent process closes the wire's standard input. A file, or a closed standard
-    input, counts as that.
+def _watch_stdin(
+    loop: asyncio.AbstractEventLoop, stop: asyncio.Event, alone: asyncio.Event
+) -> None:
+    """Set both events when the parent process closes the wire's standard input. A file, or a closed
+    standard input, only sets ``stop``.
     """
 
     def look() -> None:
         if not os.read(0, 4096):
             loop.remove_reader(0)
+            alone.set()
             stop.set()
 
     try:

@@ -54,16 +54,22 @@ class Reply(TypedDict, total=False):
 
 
 def argv(
-    history: Path, run: Path, *, decode_limit: int | None = None, python: str = sys.executable
+    history: Path,
+    run: Path,
+    *,
+    decode_limit: int | None = None,
+    python: str = sys.executable,
+    forget: bool = False,
 ) -> tuple[str, ...]:
     """Return the command that starts a wire. It prints ``{"control": address}`` and ends when its
     stdin does.
 
-    ``run``: the folder below which all lies that the wire reads and writes. The wire finds the
-    secret of its control connection in the variable :data:`harness.wire.door.SECRET`.
+    ``run``: the folder below which all lies that the wire reads and writes. ``forget``: the wire
+    removes it when its stdin has ended, also if its parent was killed. The wire finds the secret of its control connection in the variable :data:`harness.wire.door.SECRET`.
     """
     limit = () if decode_limit is None else ("--decode-limit", str(decode_limit))
-    return (python, "-m", "harness.wire", "--history", str(history), "--run", str(run), *limit)
+    more = (*limit, "--forget") if forget else limit
+    return (python, "-m", "harness.wire", "--history", str(history), "--run", str(run), *more)
 
 
 class WireControl(Closing):

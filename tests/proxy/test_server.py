@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import select
 import signal
 import subprocess
 import sys
@@ -183,6 +184,22 @@ def wire_of(running: subprocess.Popen[str]) -> int:
     listed = Path(f"/proc/{running.pid}/task/{running.pid}/children").read_text(encoding="ascii")
     [found] = listed.split()
     return int(found)
+
+
+def test_nothing_is_left_of_a_command_that_is_killed(
+    broker: ScriptedBroker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Neither its wire nor a temporary folder."""
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    running = command(upstream(broker))
+    said_by(running)
+    wire = os.pidfd_open(wire_of(running))
+    assert list(tmp_path.iterdir())
+    running.kill()
+    running.communicate(timeout=WITHIN_S)
+    assert select.select([wire], [], [], WITHIN_S)[0]
+    os.close(wire)
+    assert not list(tmp_path.iterdir())
 
 
 def test_a_command_whose_wire_has_ended_ends_and_says_so(broker: ScriptedBroker) -> None:
