@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import threading
 from contextlib import suppress
 from pathlib import Path
@@ -233,6 +234,7 @@ class Proxy:
                 host_and_port(address)
         self._wire = OwnWire(Path(history) if history is not None else None)
         self.faults: dict[str, Fault] = {}
+        self._numbers = itertools.count(1)
         self._kept: list[Event] | None = None
         try:
             route = Route(
@@ -282,7 +284,8 @@ class Proxy:
         Raises:
             UsageError: there is no such fault; one line.
         """
-        name, asked = f"f{len(self.faults) + 1}", asked_for(plain)
+        asked = asked_for(plain)
+        name = f"f{next(self._numbers)}"
         made = self.faults[name] = Fault(self, name, asked.do, rule_of(name, asked))
         return made
 
@@ -340,7 +343,7 @@ class Proxy:
             NeverStruckError: a fault has not struck.
             NotReadError: something could not be read.
         """
-        for fault in self.faults.values():
+        for fault in tuple(self.faults.values()):
             fault.check()
         for each in self._events(kinds.Undecodable, kinds.Failed):
             because = getattr(each, "because", "")
@@ -356,7 +359,7 @@ class Proxy:
             return
         try:
             with suppress(WireError):
-                for fault in self.faults.values():
+                for fault in tuple(self.faults.values()):
                     fault.forget()
                 self.control.close_cell(CELL)
             self._kept = self._so_far.events()

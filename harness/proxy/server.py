@@ -5,17 +5,18 @@ from __future__ import annotations
 import contextlib
 import hmac
 import json
+import math
 import sys
 import threading
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import TYPE_CHECKING, Final
-from urllib.parse import parse_qs, urlsplit
+from urllib.parse import parse_qs
 
 import msgspec
 
 from harness.model.conversion import convert
-from harness.model.failures import EnvironmentFailure, UsageError
+from harness.model.failures import EnvironmentFailure, UsageError, why_damaged
 from harness.proxy.proxy import Fault, NeverStruckError, NotReadError, Proxy
 from harness.wire.messages import LOOPBACK, WireError
 
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
 
 MOST_BYTES: Final = 1 << 20
 """Of a request."""
+DIGITS: Final = 9
+"""Of its length."""
 MOST_WAIT_S: Final = 600.0
 SILENT_S: Final = 60.0
 """After that many seconds without a byte a client is given up."""
@@ -73,7 +76,8 @@ class Proxies:
             UsageError: there is no such route.
         """
         if name not in self.routes:
-            raise UsageError(f"there is no route {name!r}: there are {', '.join(self.routes)}")
+            there = ", ".join(self.routes) or "none"
+            raise UsageError(f"there is no route {name!r}: there are {there}")
         return self.routes[name]
 
     def fault(self, name: str) -> Fault:
@@ -100,14 +104,10 @@ class Proxies:
 
     # -- what a request asks -----------------------------------------------------------------------
 
-    def do(self, method: str, words: list[str], query: Mapping[str, str], body: object) -> object:
-        """Carry out a request, and return the answer as plain values.
-
-        Raises:
-            UsageError: the request is wrong; one line.
-        """
-        if not isinstance(body, dict):
-            raise UsageError("the body must be a JSON object")
+    def do(
+        self, method: str, words: list[str], query: Mapping[str, str], body: dict[str, object]
+    ) -> object:
+        """Carry out a request, and return the answer as plain values."""
         match method, words:
             case "POST", ["routes"]:
                 return self._route(body)
@@ -139,7 +139,7 @@ class Proxies:
             case "GET", []:
                 return self._all()
             case "GET", [name] if "wait" in query:
-                self.fault(name).wait(min(_seconds(query["wait"]), MOST_WAIT_S))
+                self.fault(name).wait(_seconds(query["wait"]))
             case "GET", [name]:
                 pass
             case "POST", [name, "release" | "discard" | "deliver" as how]:
@@ -176,9 +176,24 @@ def _told(name: str, fault: Fault) -> dict[str, object]:
 
 def _seconds(text: str) -> float:
     try:
-        return float(text)
+        seconds = float(text)
     except ValueError:
-        raise UsageError(f"wait={text}: a number of seconds is asked for") from None
+        seconds = math.nan
+    if not seconds >= 0:
+        raise UsageError(f"wait={text}: a number of seconds is asked for")
+    return min(seconds, MOST_WAIT_S)
+
+
+def _object(data: bytes) -> dict[str, object]:
+    """Return the JSON object in a body; of an empty one an empty one."""
+    try:
+        body = json.loads(data) if data else {}
+    except (ValueError, RecursionError) as error:
+        because = why_damaged(error)
+        raise UsageError(f"the body is no JSON: {because}") from error
+    if not isinstance(body, dict):
+        raise UsageError("the body must be a JSON object")
+    return body
 
 
 class _Server(ThreadingHTTPServer):
@@ -218,23 +233,24 @@ def serve(proxies: Proxies, secret: str, port: int = 0) -> ThreadingHTTPServer:
         def _answer(self) -> tuple[HTTPStatus, object]:
             told = self.headers.get("Authorization", "").encode()
             size = self.headers.get("Content-Length") or "0"
-            if not size.isdigit() or int(size) > MOST_BYTES:
+            if "Transfer-Encoding" in self.headers or not size.isdecimal():
+                self.close_connection = True
+                said = "send the body whole, with its number of bytes in the header Content-Length"
+                return HTTPStatus.LENGTH_REQUIRED, {"error": said}
+            if len(size) > DIGITS or int(size) > MOST_BYTES:
                 self.close_connection = True
                 return HTTPStatus.REQUEST_ENTITY_TOO_LARGE, {"error": f"at most {MOST_BYTES} bytes"}
             data = self.rfile.read(int(size))
             if not hmac.compare_digest(told, f"Bearer {secret}".encode()):
                 said = "send the header Authorization: Bearer SECRET"
                 return HTTPStatus.UNAUTHORIZED, {"error": said}
-            asked = urlsplit(self.path)
-            query = {name: values[-1] for name, values in parse_qs(asked.query).items()}
-            words = [word for word in asked.path.split("/") if word]
+            path, _, asked = self.path.partition("?")
+            query = {name: values[-1] for name, values in parse_qs(asked).items()}
+            words = [word for word in path.split("/") if word]
             try:
-                body = json.loads(data) if data else {}
-                answer = proxies.do(self.command, words, query, body)
+                answer = proxies.do(self.command, words, query, _object(data))
             except _NotThereError as error:
                 return HTTPStatus.NOT_FOUND, {"error": str(error)}
-            except ValueError as error:
-                return HTTPStatus.BAD_REQUEST, {"error": f"the body is no JSON: {error}"}
             except tuple(_STATUS) as error:
                 status = next(code for kind, code in _STATUS.items() if isinstance(error, kind))
                 return status, {"error": str(error)}

@@ -6,11 +6,13 @@ import json
 import os
 import select
 import signal
+import socket
 import subprocess
 import sys
 import threading
 import urllib.error
 import urllib.request
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -113,6 +115,10 @@ MISTAKES: tuple[tuple[str, str, Any, int, str], ...] = (
     ("POST", "/routes", {}, 400, "missing required field `upstream`"),
     ("POST", "/faults", [], 400, "must be a JSON object"),
     ("POST", "/faults", b"{", 400, "is no JSON"),
+    ("POST", "/faults", b"\xff", 400, "is no JSON"),
+    ("POST", "/faults", b"[" * 100_000, 400, "is no JSON: it is nested too deeply"),
+    ("GET", "//[/faults", None, 404, "there is no GET /[/faults"),
+    ("GET", "/faults/1.f1?wait=nan", None, 404, "there is no fault"),
     ("POST", "/faults", {"do": "lose", "api": "Produce", "route": "9"}, 400, "no route '9'"),
     ("GET", "/faults/1.f9", None, 404, "there is no fault 1.f9"),
     ("GET", "/faults/nothing", None, 404, "there is no fault nothing"),
@@ -130,6 +136,50 @@ def test_a_mistake_is_told(api: Api, broker: ScriptedBroker) -> None:
         code, answered = api.ask(method, path, body)
         assert (code, said in answered["error"]) == (status, True), (path, answered)
     assert api.ask("GET", "/faults") == (200, [])
+
+
+SIZES: tuple[tuple[str, str, int, str], ...] = (
+    ("Content-Length", "\xb2", 411, "in the header Content-Length"),
+    ("Content-Length", "-1", 411, "in the header Content-Length"),
+    ("Transfer-Encoding", "chunked", 411, "in the header Content-Length"),
+    ("Content-Length", "9" * 5000, 413, "at most 1048576 bytes"),
+)
+
+
+@pytest.mark.parametrize(("name", "value", "status", "told"), SIZES)
+def test_a_body_of_no_known_length_is_not_taken_for_the_next_request(
+    api: Api, name: str, value: str, status: int, told: str
+) -> None:
+    """One answer, and the connection ends."""
+    port = int(api.at.rpartition(":")[2])
+    with socket.create_connection(("127.0.0.1", port), timeout=ANSWER_S) as sock:
+        head = f"POST /verify HTTP/1.1\r\n{name}: {value}\r\n\r\n"
+        sock.sendall(head.encode("latin-1"))
+        answered = b"".join(iter(lambda: sock.recv(1 << 16), b""))
+    assert answered.startswith(f"HTTP/1.1 {status} ".encode())
+    assert answered.count(b"HTTP/1.1") == 1
+    assert told.encode() in answered
+
+
+@pytest.mark.parametrize("wait", ["nan", "-1", "soon"])
+def test_it_is_waited_for_a_number_of_seconds(
+    api: Api, broker: ScriptedBroker, wait: str
+) -> None:
+    """And not for ever."""
+    api.ask("POST", "/routes", {"upstream": upstream(broker)})
+    api.ask("POST", "/faults", {"do": "lose", "api": "Produce"})
+    status, said = api.ask("GET", f"/faults/1.f1?wait={wait}")
+    assert (status, "a number of seconds is asked for" in said["error"]) == (400, True)
+
+
+def test_several_threads_arm_faults_at_once(api: Api, broker: ScriptedBroker) -> None:
+    """Each gets a number of its own."""
+    api.ask("POST", "/routes", {"upstream": upstream(broker)})
+    asked = {"do": "lose", "api": "Produce"}
+    with ThreadPoolExecutor(16) as pool:
+        made = list(pool.map(lambda _: api.ask("POST", "/faults", asked), range(64)))
+    assert {status for status, _ in made} == {201}
+    assert len({fault["id"] for _, fault in made}) == len(made)
 
 
 def test_nothing_is_done_without_the_secret(api: Api) -> None:
