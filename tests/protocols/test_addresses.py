@@ -8,6 +8,8 @@ import uuid
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from kafka.protocol.admin.cluster import DescribeClusterResponse
 from kafka.protocol.consumer.fetch import FetchResponse
 from kafka.protocol.metadata.find_coordinator import FindCoordinatorResponse
@@ -253,3 +255,44 @@ def test_controllers_are_not_taken_for_brokers() -> None:
     data = bytes(made.encode(header=True, framed=True))
     with pytest.raises(UnableError, match="names controllers"):
         brokers_in(DESCRIBE_CLUSTER, 2, data)
+
+
+@pytest.mark.parametrize("port", [0, -1, 1 << 16])
+def test_a_broker_without_a_port_is_none(port: int) -> None:
+    """The answer is laid out otherwise."""
+    data = frame(Api.METADATA, 12)
+    at = data.index(THERE[2][1].to_bytes(4, "big"))
+    wrong = data[:at] + port.to_bytes(4, "big", signed=True) + data[at + 4 :]
+    with pytest.raises(UnableError, match="is not laid out as such an answer is"):
+        brokers_in(Api.METADATA, 12, wrong)
+
+
+ANSWERS = [(step, version) for step, (*_, versions) in MADE.items() for version in versions]
+EVERYWHERE = {node: ("127.0.0.1", 40000 + node) for node in range(300)}
+
+
+@settings(max_examples=300, deadline=None)
+@given(
+    answer=st.sampled_from(ANSWERS),
+    changed=st.dictionaries(st.integers(8, 400), st.integers(0, 255), max_size=4),
+    end=st.none() | st.integers(8, 400),
+)
+def test_whatever_is_in_an_answer_it_is_refused_or_only_its_addresses_change(
+    answer: tuple[str, int], changed: dict[int, int], end: int | None
+) -> None:
+    """And may be changed back."""
+    step, version = answer
+    payload = bytearray(frame(step, version)[:end])[4:]
+    for at, byte in changed.items():
+        payload[at - 4 : at - 3] = bytes([byte]) if at - 4 < len(payload) else b""
+    data = len(payload).to_bytes(4, "big") + payload
+    try:
+        before = brokers_in(step, version, data)
+    except UnableError as error:
+        assert "\n" not in str(error)
+        return
+    new = with_addresses(step, version, data, EVERYWHERE)
+    after = brokers_in(step, version, new)
+    assert after == {node: EVERYWHERE.get(node, place) for node, place in before.items()}
+    if not changed:  # else one broker may be named by two addresses
+        assert with_addresses(step, version, new, before) == data

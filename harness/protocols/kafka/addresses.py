@@ -159,6 +159,8 @@ class _Walk:
         port = self._number(4)
         if node <= _NOBODY or not host:  # an error stands beside it
             return
+        if not 0 < port < 1 << 16:
+            raise IndexError
         self.found[node] = host, port
         if node in self._own:
             host, port = self._own[node]
