@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final, Self, Unpack
 
 from harness.model import events as kinds
 from harness.model.events import RulePhase
-from harness.model.failures import UsageError
+from harness.model.failures import EnvironmentFailure, UsageError
 from harness.model.identity import WHOLE, Identity
 from harness.model.tail import SoFar
 from harness.model.waiting import WaitTimeoutError, wait_until
@@ -34,6 +34,7 @@ ROUTE: Final = "kafka"
 ROLE: Final = "client"
 WITHIN_S: Final = 30.0
 _LATE_S: Final = 3600.0
+PORTS: Final = 1 << 16
 
 
 class NeverStruckError(AssertionError):
@@ -51,9 +52,16 @@ def host_and_port(text: str) -> tuple[str, int]:
         UsageError: it is none.
     """
     host, _, port = str(text).rpartition(":")
-    if not host or not port.isdigit():
+    host = host.removeprefix("[").removesuffix("]")
+    if not host or not port.isdecimal() or not 0 < int(port) < PORTS:
         raise UsageError(f"{text!r} is not HOST:PORT")
-    return host.strip("[]"), int(port)
+    return host, int(port)
+
+
+def _port(number: int) -> int:
+    if not 0 <= number < PORTS:
+        raise UsageError(f"there is no port {number}")
+    return number
 
 
 class Fault:
@@ -229,9 +237,11 @@ class Proxy:
         history: Path | str | None = None,
     ) -> None:
         host, at = host_and_port(upstream)
-        for each in (located or {}).items():
-            for address in each:
-                host_and_port(address)
+        places = {
+            "{}:{}".format(*host_and_port(named)): "{}:{}".format(*host_and_port(there))
+            for named, there in (located or {}).items()
+        }
+        _port(port)
         self._wire = OwnWire(Path(history) if history is not None else None)
         self.faults: dict[str, Fault] = {}
         self._numbers = itertools.count(1)
@@ -246,7 +256,7 @@ class Proxy:
                 upstream_host=host,
                 protocol="kafka",
                 follows=True,
-                located=dict(located or {}),
+                located=places,
             )
             self._bootstrap = f"{LOOPBACK}:{self.control.add_route(route).listen_port}"
             folder = self._wire.folder / "history"
@@ -256,8 +266,10 @@ class Proxy:
                 CELL, CELL, folder / "wire.jsonl", routes=[ROUTE], identity=identity
             )
             self._so_far = SoFar(folder)
-        except BaseException:
+        except BaseException as error:
             self._wire.close()
+            if isinstance(error, WireError):
+                raise EnvironmentFailure(str(error)) from error
             raise
 
     @property

@@ -210,6 +210,7 @@ def serve(proxies: Proxies, secret: str, port: int = 0) -> ThreadingHTTPServer:
 
     Raises:
         EnvironmentFailure: the port is taken.
+        UsageError: there is no such port.
     """
 
     class Handler(BaseHTTPRequestHandler):
@@ -263,3 +264,5 @@ def serve(proxies: Proxies, secret: str, port: int = 0) -> ThreadingHTTPServer:
         return _Server((LOOPBACK, port), Handler)
     except OSError as error:
         raise EnvironmentFailure(f"cannot listen on port {port}: {error.strerror}") from error
+    except OverflowError as error:
+        raise UsageError(f"there is no port {port}") from error

@@ -5,8 +5,9 @@ to speak on one.
 from __future__ import annotations
 
 import asyncio
+import ipaddress
 import socket
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from harness.model.waiting import POLL_S
 from harness.wire.messages import WireError
@@ -47,16 +48,50 @@ async def bind(host: str, port: int) -> socket.socket:
 
 
 async def connect(host: str, port: int) -> Stream:
-    """Connect to a broker.
+    """Connect to a broker, at the first of its addresses (IPv4 ones first) at which it answers.
 
     Raises:
-        OSError: the broker refuses, or does not answer in time.
+        OSError: the broker refuses, or does not answer in time, or this is no address.
     """
-    sock = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+    async with asyncio.timeout(CONNECT_WITHIN_S):
+        refused: OSError = ConnectionRefusedError(f"{host}:{port} has no address")
+        for family, address in await _addresses(host, port):
+            try:
+                return await _connect(family, address)
+            except TimeoutError:
+                raise
+            except OSError as error:
+                refused = error
+        raise refused
+
+
+async def _addresses(host: str, port: int) -> list[tuple[socket.AddressFamily, Any]]:
+    """Return where a host is, as it stands if it is an IPv4 address.
+
+    Raises:
+        OSError: there is no such host or port.
+    """
+    if not 0 < port < 1 << 16:
+        raise OSError(f"{host}:{port} is no address: there is no such port")
+    try:
+        ipaddress.IPv4Address(host)
+    except ValueError:
+        pass
+    else:
+        return [(socket.AF_INET, (host, port))]
+    try:
+        found = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    except ValueError as error:  # a label that is empty or too long, or a zero byte
+        raise OSError(f"{host!r} is no name of a host") from error
+    known = [(each[0], each[4]) for each in found]
+    return sorted(known, key=lambda each: each[0] != socket.AF_INET)
+
+
+async def _connect(family: socket.AddressFamily, address: Any) -> Stream:
+    sock = socket.socket(family, socket.SOCK_STREAM)
     sock.setblocking(False)  # noqa: FBT003 - the standard library's signature
     try:
-        async with asyncio.timeout(CONNECT_WITHIN_S):
-            await asyncio.get_running_loop().sock_connect(sock, (host, port))
+        await asyncio.get_running_loop().sock_connect(sock, address)
         _not_itself(sock)
     except BaseException:
         sock.close()

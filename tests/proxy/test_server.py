@@ -125,6 +125,9 @@ MISTAKES: tuple[tuple[str, str, Any, int, str], ...] = (
     ("GET", "/faults/a/b/c", None, 404, "there is no GET /faults/a/b/c"),
     ("DELETE", "/routes", None, 404, "there is no DELETE /routes"),
     ("POST", "/routes", {"upstream": "here"}, 400, "is not HOST:PORT"),
+    ("POST", "/routes", {"upstream": "here:\xb2"}, 400, "is not HOST:PORT"),
+    ("POST", "/routes", {"upstream": "here:65536"}, 400, "is not HOST:PORT"),
+    ("POST", "/routes", {"upstream": "here:1", "port": 70000}, 400, "there is no port 70000"),
     ("POST", "/routes", {"upstream": "127.0.0.1:1", "x": 1}, 400, "unknown field `x`"),
 )
 
@@ -272,5 +275,11 @@ def test_a_secret_is_asked_for(
     assert main(["proxy", "--upstream", "127.0.0.1:1"]) == 2
     assert "set the variable LOSTACK_PROXY_SECRET" in capsys.readouterr().err
     monkeypatch.setenv("LOSTACK_PROXY_SECRET", SECRET)
+    for port in ("--listen", "--api"):
+        assert main(["proxy", "--upstream", "127.0.0.1:1", port, "70000"]) == 2
+        assert "there is no port 70000" in capsys.readouterr().err
+    with ScriptedBroker() as taken:
+        assert main(["proxy", "--upstream", "127.0.0.1:1", "--listen", str(taken.port)]) == 3
+    assert "Address already in use" in capsys.readouterr().err
     assert main(["proxy", "--upstream", "127.0.0.1:1", "--map", "kafka:9092"]) == 2
     assert "is not NAME:PORT=HOST:PORT" in capsys.readouterr().err

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import socket
 from typing import TYPE_CHECKING
 
 import pytest
@@ -14,7 +15,7 @@ from harness.protocols.kafka.steps import Api
 from harness.wire.messages import Route, WireError
 from harness.wire.rules import Action, Rule
 from tests.protocols.test_addresses import frame
-from tests.wire.broker import Client, ScriptedBroker, corr_of, request, response
+from tests.wire.broker import Client, ScriptedBroker, corr_of, read_frame, request, response
 from tests.wire.conftest import hit_in
 
 if TYPE_CHECKING:
@@ -162,6 +163,30 @@ def test_an_address_that_leads_nowhere_from_here_is_given_another(
             client.ask(request(Api.HEARTBEAT, 9, "any"))
         assert published.corrs() == [9]
         cluster.close()
+
+
+STRANGE = ("a" * 255, "a..b", "b\u00fcro..")
+
+
+@pytest.mark.parametrize("host", STRANGE)
+def test_a_broker_at_no_address_refuses(cluster: Cluster, host: str) -> None:
+    """In the cell's own history."""
+    cluster.named[2] = (host, 9092)
+    with Client(cluster.ports()[2]) as client:
+        assert client.ended()
+    told = [event.because for event in read_history(cluster.folder).of(kinds.Conn)]
+    assert [because for because in told if because and "is no name of a host" in because]
+
+
+def test_a_broker_at_an_ipv6_address_is_reached(cluster: Cluster) -> None:
+    """As one of its name is."""
+    with socket.create_server(("::1", 0), family=socket.AF_INET6) as server:
+        cluster.named[2] = ("::1", server.getsockname()[1])
+        with Client(cluster.ports()[2]) as client:
+            client.send(request(Api.HEARTBEAT, 9, "any"))
+            accepted, _ = server.accept()
+            with accepted:
+                assert corr_of(read_frame(accepted)) == 9
 
 
 def test_the_ports_close_with_the_route(cluster: Cluster) -> None:
