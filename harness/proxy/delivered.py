@@ -27,7 +27,10 @@ def assert_delivered(
     proxy: Proxy | None = None,
 ) -> None:
     """Fail unless each record that was sent is among the rows ``at_least="once"``,
-    ``at_most="once"`` or ``exactly="once"``. A row that was never sent fails, too.
+    ``at_most="once"`` or ``exactly="once"``. A row that was never sent fails, too. Two equal
+    records are two.
+
+    Texts, bytes and numbers are the same if they are spelled alike, JSON values if they are equal.
 
     ``proxy``: tells in the message what it saw of each wrong record.
 
@@ -38,11 +41,13 @@ def assert_delivered(
     claims = [each for each in (at_least, at_most, exactly) if each is not None]
     if claims != [ONCE]:
         raise UsageError('say one of at_least="once", at_most="once", exactly="once"')
-    offered = {_spelled(each): each for each in sent}
+    named = [(_spelled(each), each) for each in sent]
+    offered = dict(named)
+    asked = Counter(each for each, _ in named)
     there = Counter(_spelled(each) for each in rows)
     wrong = {
-        "lost": [] if at_most else [each for each in offered if not there[each]],
-        "duplicated": [] if at_least else [each for each in offered if there[each] > 1],
+        "lost": [] if at_most else list((asked - there).elements()),
+        "duplicated": [] if at_least else [each for each in asked if there[each] > asked[each]],
         "never sent": [each for each in there if each not in offered],
     }
     if any(wrong.values()):
@@ -58,7 +63,7 @@ def _told(
         if not which:
             continue
         yield f"{len(which)} {what}: {', '.join(which[:MOST_TOLD])}"
-        for each in which[:MOST_TOLD]:
+        for each in dict.fromkeys(which[:MOST_TOLD]):
             ways = [way for way in seen if each in offered and way.is_of(offered[each])]
             if proxy is not None and each in offered and not ways:
                 yield f"  {each}: the proxy has seen no such record"
@@ -68,4 +73,11 @@ def _told(
 
 
 def _spelled(value: object) -> str:
-    return value if isinstance(value, str) else json.dumps(value, sort_keys=True, default=str)
+    if isinstance(value, str):
+        return value
+    if isinstance(value, bytes | bytearray | memoryview):
+        return str(bytes(value), "utf-8", "backslashreplace")
+    try:
+        return json.dumps(value, sort_keys=True, default=str)
+    except (TypeError, ValueError):  # keys that JSON has not, or a value inside itself
+        return repr(value)

@@ -235,6 +235,9 @@ def test_what_arrived_is_compared_with_what_was_sent(broker: ScriptedBroker) -> 
     assert_delivered(["a", "b"], ["b"], at_most="once")
     with pytest.raises(AssertionError, match=r"1 duplicated: 1"):
         assert_delivered([1], [1, 1], exactly="once")
+    with pytest.raises(AssertionError, match=r"^1 lost: a$"):
+        assert_delivered(["a", "a"], ["a"], at_least="once")
+    assert_delivered(["a", "a", {(1, 2): 3}], [b"a", "a", {(1, 2): 3}], exactly="once")
     with pytest.raises(AssertionError, match=r"1 never sent: 3"):
         assert_delivered([1], [1, 3], at_least="once")
     with pytest.raises(UsageError, match="say one of at_least"):
