@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Final, TypedDict
 
@@ -81,6 +82,12 @@ class Asked(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
             raise UsageError(f"there is no fault {self.do!r}: there are {', '.join(ACTIONS)}")
         if (self.seconds is not None) != (self.do == "delay"):
             raise UsageError(f"seconds belongs to delay, and to nothing else: {self.do}")
+        if self.seconds is not None and not 0 < self.seconds < math.inf:
+            raise UsageError(f"seconds is a number above 0, not {self.seconds:g}")
+        if self.nth < 1:
+            raise UsageError(f"nth counts from 1, not {self.nth}")
+        if self.times is not None and self.times < 1:
+            raise UsageError(f"times={self.times} would never strike: it is at least 1, or null")
         if (self.error is not None) != (self.do == "refuse"):
             raise UsageError(f"error belongs to refuse, and to nothing else: {self.do}")
         if self.applied is not None and self.do != "refuse":

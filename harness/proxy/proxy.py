@@ -58,7 +58,12 @@ def host_and_port(text: str) -> tuple[str, int]:
     return host, int(port)
 
 
-def _port(number: int) -> int:
+def known_port(number: int) -> int:
+    """Return a port (0: any).
+
+    Raises:
+        UsageError: there is no such port.
+    """
     if not 0 <= number < PORTS:
         raise UsageError(f"there is no port {number}")
     return number
@@ -123,7 +128,7 @@ class Fault:
         if not counts.fired:
             raise NeverStruckError(
                 f"fault {self.id} never struck: {self}: of {counts.seen} frames of this API "
-                f"{counts.matched} fitted"
+                f"{counts.matched} fitted{self._proxy.unreached()}"
             )
 
     def release(self) -> None:
@@ -241,7 +246,7 @@ class Proxy:
             "{}:{}".format(*host_and_port(named)): "{}:{}".format(*host_and_port(there))
             for named, there in (located or {}).items()
         }
-        _port(port)
+        known_port(port)
         self._wire = OwnWire(Path(history) if history is not None else None)
         self.faults: dict[str, Fault] = {}
         self._numbers = itertools.count(1)
@@ -347,6 +352,15 @@ class Proxy:
         """Return the events of these kinds, in order of time; also when all is closed."""
         there = self._so_far.events() if self._kept is None else self._kept
         return sorted((each for each in there if isinstance(each, of)), key=lambda each: each.t)
+
+    def unreached(self) -> str:
+        """Say how many connections found no broker, and why the last one did not; else nothing."""
+        failed = [
+            event
+            for event in self._events(kinds.Conn)
+            if isinstance(event, kinds.Conn) and event.phase == "refused"
+        ]
+        return f"; {len(failed)} found no broker: {failed[-1].because}" if failed else ""
 
     def verify(self) -> None:
         """Fail if a fault has not struck, or if something could not be read.

@@ -17,7 +17,7 @@ import msgspec
 
 from harness.model.conversion import convert
 from harness.model.failures import EnvironmentFailure, UsageError, why_damaged
-from harness.proxy.proxy import Fault, NeverStruckError, NotReadError, Proxy
+from harness.proxy.proxy import Fault, NeverStruckError, NotReadError, Proxy, known_port
 from harness.wire.messages import LOOPBACK, WireError
 
 if TYPE_CHECKING:
@@ -210,7 +210,6 @@ def serve(proxies: Proxies, secret: str, port: int = 0) -> ThreadingHTTPServer:
 
     Raises:
         EnvironmentFailure: the port is taken.
-        UsageError: there is no such port.
     """
 
     class Handler(BaseHTTPRequestHandler):
@@ -261,8 +260,6 @@ def serve(proxies: Proxies, secret: str, port: int = 0) -> ThreadingHTTPServer:
         do_GET = do_POST = do_DELETE = _any  # noqa: N815 - names of the standard library
 
     try:
-        return _Server((LOOPBACK, port), Handler)
+        return _Server((LOOPBACK, known_port(port)), Handler)
     except OSError as error:
         raise EnvironmentFailure(f"cannot listen on port {port}: {error.strerror}") from error
-    except OverflowError as error:
-        raise UsageError(f"there is no port {port}") from error

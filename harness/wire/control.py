@@ -65,7 +65,10 @@ def argv(
     stdin does.
 
     ``run``: the folder below which all lies that the wire reads and writes. ``forget``: the wire
-    removes it when its stdin has ended, also if its parent was killed. The wire finds the secret of its control connection in the variable :data:`harness.wire.door.SECRET`.
+    removes it when its stdin has ended, also if its parent was killed.
+
+    The wire finds the secret of its control connection in the variable
+    :data:`harness.wire.door.SECRET`.
     """
     limit = () if decode_limit is None else ("--decode-limit", str(decode_limit))
     more = (*limit, "--forget") if forget else limit

@@ -106,6 +106,18 @@ def test_a_fault_that_never_strikes_fails(broker: ScriptedBroker) -> None:
         proxy.faults.clear()
 
 
+def test_a_kafka_that_is_not_there_is_named(broker: ScriptedBroker) -> None:
+    """A fault that never struck may have had no broker to strike before."""
+    broker.close()
+    with Proxy(upstream(broker)) as proxy:
+        fault = proxy.lose("Produce")
+        with connect(proxy) as client:
+            assert client.ended()
+        with pytest.raises(NeverStruckError, match=r"; 1 found no broker: .*Connect call failed"):
+            fault.check()
+        proxy.faults.clear()
+
+
 def test_what_is_named_is_met(broker: ScriptedBroker) -> None:
     """The request never arrives."""
     with Proxy(upstream(broker)) as proxy:
@@ -208,7 +220,11 @@ MISTAKES: tuple[tuple[str, dict[str, object], str], ...] = (
     ("delay", {}, "seconds belongs to delay"),
     ("refuse", {}, "error belongs to refuse"),
     ("late", {"answer": True}, "only a request can be late"),
-    ("lose", {"nth": 0}, "occurrence counts from 1"),
+    ("delay", {"seconds": 0}, "seconds is a number above 0, not 0"),
+    ("delay", {"seconds": float("inf")}, "seconds is a number above 0, not inf"),
+    ("delay", {"seconds": float("nan")}, "seconds is a number above 0, not nan"),
+    ("lose", {"nth": 0}, "nth counts from 1, not 0"),
+    ("lose", {"times": 0}, "times=0 would never strike"),
     ("lose", {"topic": 7}, r"Expected `str \| null`, got `int` - at `\$.topic`"),
     ("lose", {"colour": "red"}, "unknown field `colour`"),
     ("lose", {"api": "Heartbeat", "record": "x"}, "cannot be selected by record"),

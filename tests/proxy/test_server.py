@@ -165,9 +165,7 @@ def test_a_body_of_no_known_length_is_not_taken_for_the_next_request(
 
 
 @pytest.mark.parametrize("wait", ["nan", "-1", "soon"])
-def test_it_is_waited_for_a_number_of_seconds(
-    api: Api, broker: ScriptedBroker, wait: str
-) -> None:
+def test_it_is_waited_for_a_number_of_seconds(api: Api, broker: ScriptedBroker, wait: str) -> None:
     """And not for ever."""
     api.ask("POST", "/routes", {"upstream": upstream(broker)})
     api.ask("POST", "/faults", {"do": "lose", "api": "Produce"})
