@@ -7,7 +7,7 @@ from __future__ import annotations
 import asyncio
 import ipaddress
 import socket
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from harness.model.waiting import POLL_S
 from harness.wire.messages import WireError
@@ -65,7 +65,7 @@ async def connect(host: str, port: int) -> Stream:
         raise refused
 
 
-async def _addresses(host: str, port: int) -> list[tuple[socket.AddressFamily, Any]]:
+async def _addresses(host: str, port: int) -> list[tuple[socket.AddressFamily, tuple[object, ...]]]:
     """Return where a host is, as it stands if it is an IPv4 address.
 
     Raises:
@@ -87,7 +87,7 @@ async def _addresses(host: str, port: int) -> list[tuple[socket.AddressFamily, A
     return sorted(known, key=lambda each: each[0] != socket.AF_INET)
 
 
-async def _connect(family: socket.AddressFamily, address: Any) -> Stream:
+async def _connect(family: socket.AddressFamily, address: tuple[object, ...]) -> Stream:
     sock = socket.socket(family, socket.SOCK_STREAM)
     sock.setblocking(False)  # noqa: FBT003 - the standard library's signature
     try:
