@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, Self, Unpack
 
 from harness.model import events as kinds
-from harness.model.events import RulePhase
+from harness.model.events import ConnPhase, RulePhase
 from harness.model.failures import EnvironmentFailure, UsageError
 from harness.model.identity import WHOLE, Identity
 from harness.model.tail import SoFar
@@ -358,7 +358,7 @@ class Proxy:
         failed = [
             event
             for event in self._events(kinds.Conn)
-            if isinstance(event, kinds.Conn) and event.phase == "refused"
+            if isinstance(event, kinds.Conn) and event.phase is ConnPhase.REFUSED
         ]
         return f"; {len(failed)} found no broker: {failed[-1].because}" if failed else ""
 

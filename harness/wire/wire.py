@@ -233,8 +233,8 @@ class Wire:
             conn = Connection(self, number, route, self._protocol(route), port_of(sock), ends=ends)
             await self._join(conn, client, upstream)
         except OSError as error:
-            client.reset()
             self._refused(route, number, str(error))
+            client.reset()
         except HistoryError as error:
             self.fail(str(error))
         finally:
