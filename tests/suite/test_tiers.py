@@ -188,7 +188,7 @@ def test_what_is_due_here_can_be_asked() -> None:
         )
         for what in ("slice", "engines")
     ]
-    assert re.fullmatch(r"\d \d+\n", asked[0].stdout)
+    assert re.fullmatch(r"\d+ \d+\n", asked[0].stdout)
     assert set(asked[1].stdout.split()) <= set(registry.engines())
 
 
