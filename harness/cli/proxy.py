@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-import threading
-import time
+from contextlib import suppress
 from typing import Annotated
 
 import typer
@@ -20,8 +19,6 @@ from harness.wire.messages import WireError
 SECRET = "LOSTACK_PROXY_SECRET"  # noqa: S105 - the name of the variable
 LEAST = 16
 """Characters of a secret."""
-LOOKS_S = 0.5
-"""How often it is looked whether the wire still stands."""
 
 
 def proxy(
@@ -57,13 +54,11 @@ def proxy(
     try:
         made = proxies.add(upstream, located, listen)
         server = serve(proxies, secret, api)
-        threading.Thread(target=server.serve_forever, daemon=True).start()
+        server.watch = proxies.check
         at = f"http://127.0.0.1:{server.server_address[1]}"
         tell_json_text(json.dumps({"bootstrap": made["bootstrap"], "api": at}))
-        try:
-            _stand(proxies)
-        except KeyboardInterrupt:
-            server.shutdown()
+        with suppress(KeyboardInterrupt):
+            server.serve_forever()
         proxies.verify()
     except (NeverStruckError, NotReadError) as error:
         complain(str(error))
@@ -72,13 +67,6 @@ def proxy(
         raise EnvironmentFailure(f"the proxy ended: {error}") from error
     finally:
         proxies.close()
-
-
-def _stand(proxies: Proxies) -> None:
-    """Stand as long as every route does. Raises :class:`WireError` when one has ended."""
-    while True:
-        proxies.check()
-        time.sleep(LOOKS_S)
 
 
 def _pair(text: str) -> tuple[str, str]:

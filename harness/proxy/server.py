@@ -21,7 +21,7 @@ from harness.proxy.proxy import Fault, NeverStruckError, NotReadError, Proxy, kn
 from harness.wire.messages import LOOPBACK, WireError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
 MOST_BYTES: Final = 1 << 20
 """Of a request."""
@@ -197,7 +197,17 @@ def _object(data: bytes) -> dict[str, object]:
 
 
 class _Server(ThreadingHTTPServer):
-    """Says nothing of clients that leave before they are answered."""
+    """Says nothing of clients that leave before they are answered. ``watch`` is called between
+    requests, twice a second; what it raises ends the serving.
+    """
+
+    watch: Callable[[], None] | None = None
+
+    def service_actions(self) -> None:
+        """Look."""
+        super().service_actions()
+        if self.watch is not None:
+            self.watch()
 
     def handle_error(self, request: object, client_address: object) -> None:
         """Print a defect alone."""
@@ -205,7 +215,7 @@ class _Server(ThreadingHTTPServer):
             super().handle_error(request, client_address)  # type: ignore[arg-type]
 
 
-def serve(proxies: Proxies, secret: str, port: int = 0) -> ThreadingHTTPServer:
+def serve(proxies: Proxies, secret: str, port: int = 0) -> _Server:
     """Return a server that listens, and does not serve yet.
 
     Raises:

@@ -229,7 +229,7 @@ def first(story: Story, event: str, **fields: object) -> Row:
 
 
 def before(story: Story, row: Row, *told: Row) -> None:
-    """LeaderMoved lines to the moment just before another line."""
+    """Move lines to the moment just before another line."""
     for line in told:
         line["t"] = row["t"] - 5
 

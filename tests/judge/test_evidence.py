@@ -106,3 +106,6 @@ def test_an_output_that_was_read_before_the_drain_had_ended_is_no_authority() ->
     found = judged(asked(run(), rows=COUNT, t=1))
     assert found.verdict.rule is Rule.INSTRUMENT
     assert "asked before the drain had ended" in found.verdict.reason
+    assert evidence(found)["asked"]["last"] is None, (
+        "what came behind the question was not before it"
+    )

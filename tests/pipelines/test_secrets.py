@@ -353,7 +353,7 @@ def test_a_short_number_behind_an_option(words: list[str]) -> None:
         "spin=4711 pins the pin 4711, pinned = 1000, shipping: 12345",
         "pin=7, pin: 12 and a pin=47.5",
         "a key begins with sk_live_ or sk_test_, as rk_live_orders does not",
-        "npm_config_registry=https://registry.npmjs.org hf_transfer=1 hf_hub_enable",
+        "npm_config_registry=https://npm.example hf_transfer=1 hf_hub_enable",
         "AKIATIME and ASIAN_MARKETS_OF_THE_EAST are topics, SG.orders.v1 another",
         "task-with-a-long-name-of-words-and-numbers-4711, disk-usage-of-the-broker-in-bytes",
         "bypass = 1, compass: north, accounting = weekly, the account key is known",
