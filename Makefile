@@ -82,11 +82,13 @@ clean:  ## remove the virtual environment (not the cache: see `lostack doctor`)
 	@rm -rf $(VENV)
 
 # One set-up at a time: a second `make run` beside it waits on the lock of this file, then finds everything done.
-$(READY): $(LOCK) pyproject.toml
+ENGINES := $(wildcard engines/*/pyproject.toml)
+$(READY): $(LOCK) pyproject.toml $(ENGINES)
 	@$(shell command -v flock >/dev/null && echo flock Makefile) $(MAKE) --no-print-directory set-up
 
 set-up:
-	@if [ $(READY) -nt $(LOCK) ] && [ $(READY) -nt pyproject.toml ]; then exit 0; fi; set -e; start=$$SECONDS; \
+	@newer() { for each in $(LOCK) pyproject.toml $(ENGINES); do [ $(READY) -nt $$each ] || return 1; done; }; \
+	if newer; then exit 0; fi; set -e; start=$$SECONDS; \
 	fail() { echo "$$*" >&2; exit 3; }; \
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || \
 	  fail "lostack needs Python 3.11 or newer: set PYTHON=python3.13, or install it (Debian 12 or newer: apt-get install python3 python3-venv)"; \
@@ -103,6 +105,6 @@ set-up:
 	$(UV) pip install $(LOCKED) --config-settings-package "pyspark:--build-option=--compression=stored" || \
 	  { echo "uv could not; trying pip, which has settings of its own"; $(BIN)/python -m pip install $(LOCKED); } || \
 	  fail "cannot install what $(LOCK) lists: is there a network?"; \
-	echo "set-up 3/3: lostack itself"; \
-	$(UV) pip install --quiet --no-deps --no-build-isolation -e .; \
+	echo "set-up 3/3: lostack itself, and its packages of engines"; \
+	$(UV) pip install --quiet --no-deps --no-build-isolation -e . $(addprefix -e ./,$(patsubst %/pyproject.toml,%,$(ENGINES))); \
 	rm -rf $(VENV)/.uv; touch $(READY); echo "set-up done in $$((SECONDS - start)) s"

@@ -16,6 +16,7 @@ from harness.controls import InProgram, OnWire
 from harness.model.prediction import AtLeast, AtMost, Permitted
 from harness.model.scenario import NotApplicable, Predicted
 from harness.model.semantics import Semantic
+from harness.pipelines.dialects import act_of
 from harness.protocols.acts import Act
 from harness.run.queue_system import ACTS, CLIENTS
 from harness.wire.rules import Direction
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from harness.model.prediction import Prediction
     from harness.model.scenario import Expectation, Scenario
     from harness.saved import CellResult
+    from harness.wire.rules import StepName
 
     Measured = Mapping[str, Mapping[int, bool]]
     """By cell (without its runtime and seed) and seed: whether the outcome was the
@@ -147,11 +149,18 @@ def words(scenario: Scenario, client: str) -> str:
     """
     at = getattr(scenario.fault, "at", None)
     if isinstance(at, OnWire):
-        step = ACTS[CLIENTS[client]].get(at.api) if isinstance(at.api, Act) else at.api
+        step = _step(at.api, client, scenario) if isinstance(at.api, Act) else at.api
         if step is None:
             return NOTHING
         return f"{step} →" if at.direction is Direction.REQUEST else f"← {step}"
     return at.name if isinstance(at, InProgram) else scenario.fault.id
+
+
+def _step(act: Act, client: str, scenario: Scenario) -> StepName | None:
+    """Return the step that an act means in the protocol of a client, ours or a package's."""
+    if client in CLIENTS:
+        return ACTS[CLIENTS[client]].get(act)
+    return act_of(scenario.pipeline.system, act)
 
 
 def _words(place: Place) -> str:

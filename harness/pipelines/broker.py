@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Final
 
-from harness.pipelines.dialects import DIALECTS, SPOKEN
+from harness.pipelines.dialects import SPOKEN, dialect_of
 from harness.pipelines.refusing import DeclarationError
 
 if TYPE_CHECKING:
@@ -93,15 +93,16 @@ class Broker:
                 f"broker: protocol {self.protocol!r}: on {system} programs speak "
                 f"{' or '.join(spoken)}"
             )
+        makes = OWN.get(system) or (self.dialect(system).own if self.settings else ())
         for name in self.settings:
-            if any(fnmatchcase(name, own) for own in OWN[system]):
+            if any(fnmatchcase(name, own) for own in makes):
                 raise DeclarationError(
                     f"broker: settings: {name} is set by lostack, which counts on it: leave it out"
                 )
 
     def dialect(self, system: str) -> Dialect:
         """Return the names of the steps on the wire."""
-        return DIALECTS[self.protocol or SPOKEN[system][0]]
+        return dialect_of(system, self.protocol)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,6 +7,7 @@ from enum import Enum, auto
 from typing import TYPE_CHECKING, Final
 
 from harness.model import events as kinds
+from harness.plugins import brought, load_brought
 from harness.protocols.acts import Act
 from harness.protocols.amqp import steps as amqp
 from harness.protocols.core import steps as core
@@ -82,6 +83,12 @@ class Dialect:
     ends: tuple[StepName, Direction] | None = None
     logs: bool = False
     others: Mapping[Moment, tuple[StepName, ...]] = field(default_factory=dict)
+    acts: Mapping[Act, StepName] = field(default_factory=dict)
+    """Of a queue: the step that each act means."""
+    own: tuple[str, ...] = ()
+    """The settings of the broker that its system itself makes, and counts on, as patterns: for
+    packages (lostack's own systems have theirs in :data:`harness.pipelines.broker.OWN`).
+    """
 
     def at(self, moment: Moment, label: str | None = None) -> tuple[StepName, Direction]:
         """Return a moment's step. ``label``: that of the one that was seen, of several."""
@@ -159,25 +166,27 @@ _ACTS: Final = {
 """The act on a queue at each moment, and its direction."""
 
 
-def _of_queues(
+def of_queues(
     speaks: str,
     acts: Mapping[Act, StepName],
     reads: StepName,
     others: Mapping[Moment, tuple[StepName, ...]] | None = None,
+    *,
+    own: tuple[str, ...] = (),
 ) -> Dialect:
     """Return the dialect of a protocol of queues. ``reads``: a consumer's first request."""
     steps = {moment: (acts[act], way) for moment, (act, way) in _ACTS.items() if act in acts}
-    return Dialect(speaks, steps, (reads, _OUT), others=others or {})
+    return Dialect(speaks, steps, (reads, _OUT), others=others or {}, acts=acts, own=own)
 
 
-STOMP: Final = _of_queues("STOMP", stomp.ACTS, stomp.Command.SUBSCRIBE)
-OPENWIRE: Final = _of_queues(
+STOMP: Final = of_queues("STOMP", stomp.ACTS, stomp.Command.SUBSCRIBE)
+OPENWIRE: Final = of_queues(
     "OpenWire",
     openwire.ACTS,
     openwire.Command.CONSUMER_INFO,
     dict.fromkeys((Moment.COMMIT, Moment.SESSION_COMMIT), (openwire.Command.COMMIT_TWO_PHASE,)),
 )
-CORE: Final = _of_queues(
+CORE: Final = of_queues(
     "Core",
     core.ACTS,
     core.Packet.CREATE_CONSUMER,
@@ -191,9 +200,14 @@ CORE: Final = _of_queues(
         ),
     },
 )
-AMQP: Final = _of_queues("AMQP 1.0", amqp.ACTS, amqp.Performative.FLOW)
-PULSAR: Final = _of_queues("Pulsar's protocol", pulsar.ACTS, pulsar.Command.SUBSCRIBE)
-DIALECTS: Final[Mapping[str, Dialect]] = {
+AMQP: Final = of_queues("AMQP 1.0", amqp.ACTS, amqp.Performative.FLOW)
+PULSAR: Final = of_queues("Pulsar's protocol", pulsar.ACTS, pulsar.Command.SUBSCRIBE)
+GROUP: Final = "lostack.dialects"
+"""The group of entry points in which packages register what programs speak to their systems: the
+name is ``SYSTEM.PROTOCOL``, and its object a :class:`Dialect`. A system's first protocol in the
+alphabet is its default.
+"""
+_OURS: Final[Mapping[str, Dialect]] = {
     "kafka": KAFKA,
     "stomp": STOMP,
     "openwire": OPENWIRE,
@@ -201,11 +215,47 @@ DIALECTS: Final[Mapping[str, Dialect]] = {
     "amqp": AMQP,
     "pulsar": PULSAR,
 }
-"""The dialect of each protocol that a pipeline's programs may speak."""
-SPOKEN: Final[Mapping[str, tuple[str, ...]]] = {
+_SPOKEN: Final[Mapping[str, tuple[str, ...]]] = {
     "kafka": ("kafka",),
     "activemq": ("stomp", "openwire", "amqp"),
     "artemis": ("stomp", "openwire", "core", "amqp"),
     "pulsar": ("pulsar",),
 }
-"""The protocols that each system speaks which a declaration may name; the first is the default."""
+
+
+def _spoken() -> Mapping[str, tuple[str, ...]]:
+    found = dict(_SPOKEN)
+    for entry in brought(GROUP):
+        system, _, protocol = entry.name.partition(".")
+        if system not in _SPOKEN and protocol:
+            found[system] = (*found.get(system, ()), protocol)
+    return found
+
+
+SPOKEN: Final[Mapping[str, tuple[str, ...]]] = _spoken()
+"""The protocols that each system speaks which a declaration may name; the first is the default.
+Those of packages are among them.
+"""
+PROTOCOLS: Final = tuple(
+    dict.fromkeys((*_OURS, *(protocol for spoken in SPOKEN.values() for protocol in spoken)))
+)
+"""Every protocol that a declaration may name."""
+
+
+def dialect_of(system: str, protocol: str = "") -> Dialect:
+    """Return the names of the steps in a protocol; by default in the system's first one.
+
+    Raises:
+        EnvironmentFailure: a package's dialect cannot be loaded. The message is one line.
+    """
+    protocol = protocol or SPOKEN[system][0]
+    name = f"{system}.{protocol}"
+    theirs = next((entry for entry in brought(GROUP) if entry.name == name), None)
+    if theirs is None or system in _SPOKEN:
+        return _OURS[protocol]
+    return load_brought(GROUP, name, theirs.value, Dialect)
+
+
+def act_of(system: str, act: Act) -> StepName | None:
+    """Return the step that an act means on a package's system; ``None``: there is none."""
+    return dialect_of(system).acts.get(act) if system in SPOKEN else None

@@ -27,7 +27,8 @@ from harness.pipelines.declaration import (
     Resend,
     Stage,
 )
-from harness.pipelines.dialects import DIALECTS, SPOKEN
+from harness.pipelines.dialects import PROTOCOLS as SPEAKABLE
+from harness.pipelines.dialects import SPOKEN
 from harness.pipelines.fields import (
     FLAG,
     MAPPING,
@@ -150,7 +151,7 @@ BROKER: Final = Table(
     "broker",
     Broker,
     {
-        "protocol": among(DIALECTS).means(
+        "protocol": among(SPEAKABLE).means(
             "what the programs speak; "
             + "; ".join(
                 f"on {system}: {', '.join((f'{first} (default)' if others else first, *others))}"

@@ -16,7 +16,7 @@ from harness.model.scenario import Role
 from harness.model.waiting import wait_until
 from harness.provision import environments
 from harness.runtimes.interface import PROGRAMS_IMAGE, ContainerSpec, NodeSpec
-from harness.stages.clients import PRELOADS
+from harness.stages.clients import preloads
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -83,6 +83,8 @@ class StageNode:
     ready_within_s: float = READY_S
     client: ClientSetup | None = None
     """The environment that the client needs; null: lostack's own."""
+    adapter: str = ""
+    """The module of the client, if another package brings it."""
     supervised: bool = False
     """Whether a program that has ended by itself is started again, as a supervisor would: behind
     the fault, and in the drain.
@@ -120,7 +122,7 @@ class StageNode:
             ),
             preload=()
             if self.client and self.client.python
-            else PRELOADS.get(self.stage.client, ()),
+            else preloads(self.stage.client, self.adapter),
         )
         self.node = self.runtime.start(spec)
         self._told = self._asked = False

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from harness.run.sinks import SinkPart
 
@@ -102,8 +102,10 @@ class QueueBroker(Protocol):
     def messages(self, queue: str) -> Sequence[Message]:
         """Return every copy that a queue has had, read from the journal at rest."""
 
-    def called(self, name: str) -> str:
-        """Return the journal's name of a message, by the name that clients are told."""
+    def called(self, name: str) -> str | None:
+        """Return the journal's name of a message, by the name that clients are told; ``None``: what
+        clients are told names no copy. Then a result has no place.
+        """
 
     def count(self, queue: str) -> Count:
         """Return how many messages wait in a queue, as the broker itself says."""
@@ -117,4 +119,17 @@ class QueueBroker(Protocol):
     def restart(self) -> None:
         """Start the broker again on the same data, wait until it answers, let the wire connect
         again.
+        """
+
+
+@runtime_checkable
+class Creates(Protocol):
+    """A broker whose queues do not exist before somebody has made them."""
+
+    def create(self, queue: str, pipeline: str) -> None:
+        """Make a queue, unless it exists. ``pipeline``: the name of the pipeline that it belongs
+        to, if that says how it is made; empty: a declared one.
+
+        Raises:
+            OSError: the broker does not answer, or refuses.
         """

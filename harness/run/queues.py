@@ -16,14 +16,15 @@ from harness.model import events as kinds
 from harness.model.cell import client_name
 from harness.model.events import ConnPhase, Outcome
 from harness.model.places import Removal, Waiting
-from harness.model.record import decode
+from harness.model.record import decode, decode_id
 from harness.model.scenario import Role
 from harness.model.states import Hop
+from harness.run.clients import brought_adapter
 from harness.run.controls import Watching, WireControls
 from harness.run.drain import Check, Checks, QuietSink, stillness
 from harness.run.nodes import ServerNode, StageNode
 from harness.run.parts import Opened, Parts
-from harness.run.queue_broker import Count, Message, QueueBroker, Results
+from harness.run.queue_broker import Count, Creates, Message, QueueBroker, Results
 from harness.run.scene import CellScene
 from harness.run.sinks import Database
 from harness.run.stages import Producing, Reading, supervise
@@ -63,6 +64,8 @@ class Queue:
     broker: QueueBroker
     _opened: bool = False
     _places: dict[str, str] = field(default_factory=dict)
+    _told: dict[str | None, list[str]] = field(default_factory=dict)
+    """Of a broker that names no copies: by record, the places of its copies that no result has."""
 
     @property
     def name(self) -> str:
@@ -80,6 +83,8 @@ class Queue:
             routes=[route.name for route in own],
         )
         self._opened = True
+        if isinstance(self.broker, Creates):
+            self.broker.create(self.name, cell.pipeline)
 
     def close(self) -> None:
         """Let the wire stop recording for the cell."""
@@ -92,17 +97,31 @@ class Queue:
         """
         return what_waits(self.broker, self.name)
 
-    def place_of(self, name: str) -> str:
+    def place_of(self, name: str, record: str | None) -> str | None:
         """Return the place of the copy that a client knows by this name; the name itself, if the
         journal does not know it.
+
+        Some brokers tell their clients no name of a copy. Then each further result of a record is
+        of a further copy, as long as the journal has one: what was stored twice is no second
+        delivery.
         """
-        name = self.broker.called(name)
-        if name not in self._places:
+        called = self.broker.called(name)
+        if called is None:
+            return self._next_place(record)
+        if called not in self._places:
             known = self.broker.messages(self.name)
             self._places = {
                 each.name: each.place for each in known if each.removed is not Removal.DUPLICATE
             }
-        return self._places.get(name, name)
+        return self._places.get(called, called)
+
+    def _next_place(self, record: str | None) -> str | None:
+        if not self._told:
+            for each in self.broker.messages(self.name):
+                if each.visible and each.removed is not Removal.DUPLICATE:
+                    self._told.setdefault(decode_id(each.value), []).append(each.place)
+        places = self._told.get(record, [])
+        return places.pop(0) if len(places) > 1 else next(iter(places), None)
 
     def observe(self) -> None:
         """Write every copy that the queue and its dead letters have had, and how many the broker
@@ -118,6 +137,7 @@ class Queue:
                     self._tell(hop, queue, message, has)
             tell_loose(self.scene.history, hop, queue, messages)
             tell_count(self.scene.history, hop, queue, count)
+        self._told.clear()  # who observes again, names the results again
 
     def _with_consumers(self) -> Counter[str]:
         """Count the messages of each record that a consumer was given and has not refused, on
@@ -343,6 +363,7 @@ def parts_of(
             jitter_ms=scene.load.jitter_ms,
             seed=cell.seed,
             client=client_name(cell.client),
+            adapter=brought_adapter(client_name(cell.client)),
         )
         return StageNode(
             role,
@@ -354,6 +375,7 @@ def parts_of(
             scene.logs,
             scene.failpoints,
             client=setup,
+            adapter=stage.adapter,
             supervised=cell.supervised,
         )
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from harness.model import events as kinds
 from harness.model.places import log_fields
-from harness.model.record import decode
+from harness.model.record import decode, decode_id
 from harness.stages.sinks.opening import create_sink, open_sink
 
 if TYPE_CHECKING:
@@ -82,14 +82,15 @@ class Database:
     """Results in a database: a file of the cell, or a database on a server, which programs reach
     through the wire.
 
-    ``placed`` turns the broker's name of a copy in a queue into the copy's place.
+    ``placed`` turns the broker's name of a copy in a queue into the copy's place; it is told the
+    record, too, for brokers that have no such names.
     """
 
     def __init__(
         self,
         scene: CellScene,
         server: DatabaseServer | None = None,
-        placed: Callable[[str], str] = lambda name: name,
+        placed: Callable[[str, str | None], str | None] = lambda name, _: name,
     ) -> None:
         self._scene = scene
         self.server = server
@@ -153,14 +154,14 @@ class Database:
         """
         self.observe_settled()
         for order, value, key, copy in self.sink.results():
-            place = None if copy.name is None else self._placed(copy.name)
+            place = None if copy.name is None else self._placed(copy.name, decode_id(value))
             recorded(
                 self._scene,
                 Row(value, key, order, (copy.partition, copy.epoch, copy.offset), place=place),
             )
         for record, copy in self.sink.absorbed():
             in_log = log_fields(copy.partition, copy.epoch, copy.offset)
-            where = in_log if copy.name is None else {"place": self._placed(copy.name)}
+            where = in_log if copy.name is None else {"place": self._placed(copy.name, record)}
             self._scene.history.write(kinds.ABSORBED, record=record, **where)
         self.observe_settled()
 

@@ -85,6 +85,8 @@ class Stage:
     """
     client: str = "kafka-python"
     """Its client library: a name of :data:`harness.stages.clients.ADAPTERS`."""
+    adapter: str = ""
+    """The module of its client, if another package brings it; empty: lostack has it itself."""
     access: str = ""
     """The file with its TLS and log-in settings (see :mod:`harness.stages.access`); empty: none are
     needed.

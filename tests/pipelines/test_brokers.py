@@ -16,7 +16,7 @@ from harness.model.failures import CellFailure
 from harness.model.scenario import NotApplicable, Role
 from harness.pipelines import DeclarationError, failure_points, read_pipeline
 from harness.pipelines.broker import Broker, TopicSettings
-from harness.pipelines.dialects import DIALECTS, SPOKEN, Moment
+from harness.pipelines.dialects import SPOKEN, Moment, dialect_of
 from harness.pipelines.moments import About, moments_in
 from harness.protocols.core.steps import Packet
 from harness.protocols.openwire.steps import Command
@@ -64,7 +64,7 @@ def test_a_declaration_names_protocol_version_and_settings(tmp_path: Path) -> No
         version="5.18.6",
         settings={"policy.queuePrefetch": "1", "advisorySupport": "false", "brokerId": "b"},
     )
-    assert found.dialect is DIALECTS["openwire"]
+    assert found.dialect is dialect_of("activemq", "openwire")
 
 
 @pytest.mark.parametrize(
@@ -300,7 +300,7 @@ def test_a_session_of_core_acknowledges_by_a_commit_or_by_itself(
     label: str | None, step: Packet
 ) -> None:
     """As its library was asked to."""
-    assert DIALECTS["core"].at(Moment.ACKNOWLEDGEMENT, label)[0] is step
+    assert dialect_of("artemis", "core").at(Moment.ACKNOWLEDGEMENT, label)[0] is step
 
 
 def test_the_moments_of_a_history() -> None:

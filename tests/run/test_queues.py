@@ -40,6 +40,7 @@ class Played:
     journal: dict[str, tuple[Message, ...]] = field(default_factory=dict)
     counts: dict[str, Count] = field(default_factory=dict)
     asked: int = 0
+    names: bool = True
 
     def queue(self, name: str) -> str:
         """Name the queue."""
@@ -54,9 +55,9 @@ class Played:
         self.asked += 1
         return self.journal.get(queue, ())
 
-    def called(self, name: str) -> str:
-        """Return it as it is."""
-        return name
+    def called(self, name: str) -> str | None:
+        """Return it as it is, or that nobody knows it."""
+        return name if self.names else None
 
     def count(self, queue: str) -> Count:
         """Return what is told."""
@@ -233,10 +234,25 @@ def test_a_result_is_placed_by_the_name_of_its_copy(stand: Stand) -> None:
     one.
     """
     stand.broker.journal[IN] = (message("1:1"), message("1:2"))
-    assert [stand.queue.place_of(f"ID:{place}") for place in ("1:1", "1:2")] == ["1:1", "1:2"]
+    assert [stand.queue.place_of(f"ID:{place}", ONE.id) for place in ("1:1", "1:2")] == [
+        "1:1",
+        "1:2",
+    ]
     assert stand.broker.asked == 1
-    assert stand.queue.place_of("ID:unknown") == "ID:unknown"
+    assert stand.queue.place_of("ID:unknown", ONE.id) == "ID:unknown"
     assert stand.broker.asked == 2
+
+
+def test_results_of_a_broker_that_names_no_copies_are_of_as_many_as_it_has(stand: Stand) -> None:
+    """Twice stored is not twice delivered; a third result is. Who asks again is told the same."""
+    stand.broker.names = False
+    stand.broker.journal[IN] = (message("1:1"), message("1:2", TWO), message("1:3"))
+    for _ in range(2):
+        places = [stand.queue.place_of("delivery-7", ONE.id) for _ in range(3)]
+        assert places == ["1:1", "1:3", "1:3"]
+        assert stand.queue.place_of("delivery-8", TWO.id) == "1:2"
+        assert stand.queue.place_of("delivery-9", "k9-9") is None
+        stand.queue.observe()
 
 
 def test_what_has_arrived_is_awaited_at_a_reader_that_lives(stand: Stand) -> None:

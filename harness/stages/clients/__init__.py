@@ -38,6 +38,7 @@ QUEUE_ADAPTERS = {
 }
 """The adapter module of every client of a queue: see :mod:`.queues`."""
 
+_QUEUE_STAGES = ("harness.stages.producer", "harness.stages.queue_consumer", "encodings.idna")
 PRELOADS = {
     "kafka-python": (
         "harness.stages.producer",
@@ -46,12 +47,7 @@ PRELOADS = {
         ADAPTERS["kafka-python"],
         "encodings.idna",  # what the first look-up of a host's name brings
     ),
-    STOMP_PY: (
-        "harness.stages.producer",
-        "harness.stages.queue_consumer",
-        QUEUE_ADAPTERS[STOMP_PY],
-        "encodings.idna",
-    ),
+    STOMP_PY: (*_QUEUE_STAGES, QUEUE_ADAPTERS[STOMP_PY]),
 }
 """Modules that stage programs import, and that start no threads on import. They may be imported
 before a program starts.
@@ -62,9 +58,18 @@ def client_of(stage: Stage) -> Client:
     """Return the adapter of a stage's client. For a client of a queue, only its producing half may
     be used.
     """
-    return cast("Client", importlib.import_module((ADAPTERS | QUEUE_ADAPTERS)[stage.client]))
+    where = stage.adapter or (ADAPTERS | QUEUE_ADAPTERS)[stage.client]
+    return cast("Client", importlib.import_module(where))
 
 
 def queue_client_of(stage: Stage) -> QueueClient:
     """Return the adapter of the client of a stage on a queue."""
-    return cast("QueueClient", importlib.import_module(QUEUE_ADAPTERS[stage.client]))
+    where = stage.adapter or QUEUE_ADAPTERS[stage.client]
+    return cast("QueueClient", importlib.import_module(where))
+
+
+def preloads(client: str, adapter: str = "") -> tuple[str, ...]:
+    """Return what stage programs with a client import, and what may be imported before one starts.
+    ``adapter``: the client's module, if another package brings it. It starts no thread on import.
+    """
+    return (*_QUEUE_STAGES, adapter) if adapter else PRELOADS.get(client, ())

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Protocol, cast, runtime_checkable
 from harness.interfaces import TakesSettings
 from harness.model.scenario import Deployment, Role
 from harness.run.nodes import ServerNode
+from harness.run.queue_broker import Creates
 from harness.run.queues import BROKER
 
 if TYPE_CHECKING:
@@ -132,7 +133,11 @@ class QueueBrokers:
         return {Role.BROKER: lambda: node}
 
     def create(self, topics: Mapping[str, int], settings: TopicSettings) -> None:
-        """Do nothing: a queue exists as soon as a client names it."""
+        """Make the queues that do not exist as soon as a client names them."""
+        del settings
+        if isinstance(broker := self.broker, Creates):
+            for topic in topics:
+                broker.create(broker.queue(topic), "")
 
     def clean(self, topics: Iterable[str]) -> None:
         """Do nothing: what an earlier cell left is noted, and not counted (``Leftovers``)."""

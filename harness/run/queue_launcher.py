@@ -1,0 +1,150 @@
+"""A system of one broker of queues, for packages: what is fetched, and how a broker is made; the
+cells, with lostack's own stages, are made here.
+"""
+
+from __future__ import annotations
+
+import importlib.metadata
+import sys
+from abc import ABC, abstractmethod
+from functools import partial
+from typing import TYPE_CHECKING, ClassVar
+
+from harness.model.cell import client_name
+from harness.model.failures import EnvironmentFailure
+from harness.provision.clients import ClientSetup, prepare_client
+from harness.run.cell import CellRun
+from harness.run.clients import brought_adapter
+from harness.run.lacking import fetched_by_client
+from harness.run.queues import parts_of
+from harness.stages.clients import preloads
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from pathlib import Path
+
+    from harness.model.cell import Cell
+    from harness.model.history import HistoryWriter
+    from harness.model.scenario import Deployment
+    from harness.protocols.acts import Act
+    from harness.run.queue_served import QueueServed
+    from harness.run.queues import Queue
+    from harness.wire.rules import StepName
+
+
+class QueueLauncher(ABC):
+    """A system of one broker of queues, in processes of this machine. A package's
+    :attr:`~harness.interfaces.System.launcher` is a subclass.
+
+    Implements :class:`harness.interfaces.Launcher`.
+    """
+
+    words: ClassVar[Mapping[Act, StepName]]
+    """The step of the clients' protocol that each act means."""
+
+    def __init__(self, runtime: str = "process", version: str | None = None) -> None:
+        """``version``: one that can be chosen besides the default one; ``None``: the default."""
+        del runtime  # a package's System names those that it has
+        self.version = version
+        self.settings: Mapping[str, str] = {}
+        """Settings of a user for the brokers, by the broker's names for them."""
+        self._clients: dict[str, ClientSetup] = {}
+
+    @property
+    @abstractmethod
+    def name(self) -> str:
+        """The name of the system, or ``name==version`` if a version was chosen."""
+
+    @abstractmethod
+    def prepare(self, say: Callable[[str], None]) -> None:
+        """Fetch what the broker is started from, unless it is there.
+
+        Raises:
+            EnvironmentFailure: it cannot be fetched.
+        """
+
+    @abstractmethod
+    def broker(self, directory: Path) -> QueueServed:
+        """Return a broker that is not started yet. Its files and logs go below ``directory``."""
+
+    @abstractmethod
+    def own_versions(self) -> Mapping[str, str]:
+        """Return the versions of what :meth:`prepare` has fetched; empty before that."""
+
+    def abilities(self, broker: QueueServed, queue: str) -> Mapping[type, object]:  # noqa: ARG002 - for those that have some
+        """Return what faults can ask of a running broker about a queue: nothing."""
+        return {}
+
+    def prepare_for(self, cells: Iterable[Cell], say: Callable[[str], None]) -> dict[str, str]:
+        """Fetch the clients that these cells use. Return which cells cannot have theirs."""
+        self._clients = {}
+        return fetched_by_client(cells, partial(self._bring, say))
+
+    def _bring(self, say: Callable[[str], None], client: str) -> None:
+        brought_adapter(client_name(client))
+        try:
+            self._clients[client] = prepare_client(client, say)
+        except importlib.metadata.PackageNotFoundError:
+            raise EnvironmentFailure(
+                f"the client {client} is not installed: pip install {client}"
+            ) from None
+
+    def deploy(self, need: Deployment, directory: Path) -> QueueDeployment:
+        """Start a broker with its wire, and wait until it answers."""
+        del need  # there is one broker in each of its deployments
+        broker = self.broker(directory)
+        for client in self._clients:
+            name = client_name(client)
+            broker.runtime.expect(preloads(name, brought_adapter(name)))
+        try:
+            broker.start()
+        except BaseException:
+            broker.close()
+            raise
+        return QueueDeployment(self, broker, self._clients)
+
+    def versions(self) -> dict[str, str]:
+        """Return the versions of the broker, its clients and Python."""
+        clients = {client_name(name): setup.version for name, setup in self._clients.items()}
+        return {**clients, **self.own_versions(), "python": sys.version.split()[0]}
+
+
+class QueueDeployment:
+    """A running broker with lostack's own stages. Safe to use from several threads, one per cell.
+    Implements :class:`harness.interfaces.Deployed`.
+    """
+
+    def __init__(
+        self, launcher: QueueLauncher, broker: QueueServed, clients: Mapping[str, ClientSetup]
+    ) -> None:
+        self.broker = broker
+        self._launcher = launcher
+        self._clients = clients
+
+    def together(self, cells: Sequence[Cell]) -> None:
+        """Do nothing: cells never share one death of the broker."""
+
+    def cell_run(self, cell: Cell, directory: Path, history: HistoryWriter) -> CellRun:
+        """Return the run of one cell."""
+
+        def abilities(queue: Queue) -> Mapping[type, object]:
+            return self._launcher.abilities(self.broker, queue.name)
+
+        parts = parts_of(
+            cell,
+            directory,
+            history,
+            broker=self.broker,
+            setup=self._clients.get(cell.client),
+            words=self._launcher.words,
+            abilities=abilities,
+        )
+        return CellRun(cell, history, parts)
+
+    def check(self) -> None:
+        """Raise EnvironmentFailure if the guardian or the wire has died by itself."""
+        self.broker.check()
+
+    def close(self) -> None:
+        """End broker and wire."""
+        self.broker.close()
