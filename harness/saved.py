@@ -32,6 +32,7 @@ from harness.model.history import HISTORY, History, HistoryError, read_files, re
 from harness.model.logs import last_lines, log_text
 from harness.model.plain import made
 from harness.model.plan import PLAN_FILE, EditedPlanError, Plan, PlanError
+from harness.model.prediction import by_name
 from harness.model.scenario import BROKERS, Role
 from harness.model.secrets import masked
 from harness.model.semantics import Anomaly
@@ -202,8 +203,8 @@ class CellResult:
             "rule": str(verdict.rule),
             "reason": verdict.reason,
             "because": plan.because,
-            "lost_ids": sorted(self.judgement.account.lost)[:200],
-            "duplicated_ids": sorted(self.judgement.account.duplicated)[:200],
+            "lost_ids": sorted(self.judgement.account.lost, key=by_name)[:200],
+            "duplicated_ids": sorted(self.judgement.account.duplicated, key=by_name)[:200],
             **{name: self.judgement.details.get(name) for name in knowledge().details},
             "beside": self.judgement.movement.row(),
             "seconds": round(self.seconds, 3),

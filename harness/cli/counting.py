@@ -79,8 +79,12 @@ def audit(
     SPEC: range:1-1000000 or range:a=1-500,b=1-300; kafka:HOST:PORT/TOPIC#id=json:$.seq;
     parquet:PATH#id=COLUMN&key=COLUMN; jdbc:URL#table=TABLE&id=COLUMN. An id is a whole number;
     leading zeros do not count. Rows without a readable id make the verdict void, unless
-    unreadable=N allows up to N of them. The options after # are described in harness/audit/spec.py.
+    unreadable=N allows up to N of them. Options after # (docs/audit.md says more): id, key,
+    pattern, unreadable, order, partition, offset; of a topic kafka.* settings; of a table table,
+    user, password_from, driver, readers.
     """
+    if engine == "spark" or master or any(side.startswith("jdbc:") for side in (offered, arrived)):
+        require("spark", "an audit on Spark")  # it has all that an audit needs
     from harness.audit import auditing, findings  # noqa: PLC0415 - pyarrow and perhaps PySpark; nobody else needs them
     from harness.audit.spec import shown  # noqa: PLC0415
 

@@ -6,7 +6,7 @@ import os
 from typing import TYPE_CHECKING
 
 from harness.cli.telling import tell, tell_json_text, tell_lines, warn
-from harness.judge.evidence import evidence_lines
+from harness.judge.evidence import evidence_of
 from harness.report.renderers import RENDERERS, why_no_index, write_reports
 from harness.report.summary import Outcome, rerun_line, summarise
 
@@ -48,7 +48,7 @@ def _tell_red(result: CellResult) -> None:
     tell()
     tell(f"{label.upper()}{means}  {result.plan.id}")
     tell(f"  {result.verdict.reason}")
-    tell_lines(f"  {line}" for line in evidence_lines(result.judgement))
+    tell_lines(f"  {word}: {said}" for word, said in evidence_of(result.judgement))
     tell(f"  {result.plan.because}")
     tell(f"  again: {rerun_line(result.plan)}")
     tell(f"  saved: {os.path.relpath(result.directory)}")

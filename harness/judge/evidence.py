@@ -62,9 +62,9 @@ def evidence_detail(history: History) -> dict[str, dict[str, object]] | None:
     }
 
 
-def evidence_lines(judgement: Judgement) -> Iterator[str]:
-    """Yield what was found, when it was asked for and what was concluded, a line each; nothing
-    where nobody has said how the output was read.
+def evidence_of(judgement: Judgement) -> Iterator[tuple[str, str]]:
+    """Yield what was found, when it was asked for and what was concluded, each as (word, sentence);
+    nothing where nobody has said how the output was read.
     """
     detail = judgement.details.get("evidence")
     if detail is None:
@@ -76,7 +76,7 @@ def evidence_lines(judgement: Judgement) -> Iterator[str]:
         if found[name]
     ]
     counted = ", ".join((f"{found['results']} results", *without))
-    yield f"found: {found['rows']} rows by {found['asked']}: {counted}"
+    yield "found", f"{found['rows']} rows by {found['asked']}: {counted}"
     moment = "before anything was seen of a record"
     if asked["last"] is not None:
         moment = (
@@ -85,5 +85,5 @@ def evidence_lines(judgement: Judgement) -> Iterator[str]:
         )
     if asked["required_s"] is not None:
         moment += f"; {asked['required_s']:.1f} s of silence were required ({asked['why']})"
-    yield f"asked: {moment}"
-    yield f"concluded: {judgement.verdict.rule}"
+    yield "asked", moment
+    yield "concluded", str(judgement.verdict.rule)

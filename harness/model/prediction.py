@@ -221,6 +221,13 @@ SELECTS: Final = ("select", "most")
 Prediction: TypeAlias = Zero | Exactly | AtLeast | AtMost | Some | Permitted
 
 
+def by_name(record: str) -> tuple[int, str]:
+    """Return the sort key of a record's name, so that ``a-2`` stands before ``a-10``. Lists of
+    records have this order everywhere: in the terminal, in the reports, and on the page.
+    """
+    return len(record), record
+
+
 def examples(records: Collection[str], most: int = 4) -> str:
     """Return the names of at most ``most`` records, and how many more there are.
 
@@ -231,6 +238,6 @@ def examples(records: Collection[str], most: int = 4) -> str:
     """
     if not records:
         return "none"
-    ordered = sorted(records, key=lambda record: (len(record), record))
+    ordered = sorted(records, key=by_name)
     more = f" and {len(ordered) - most} more" if len(ordered) > most else ""
     return ", ".join(ordered[:most]) + more

@@ -123,7 +123,8 @@ _ACKNOWLEDGE_BEHIND_WORK = (
 _READ = "read the dead letters before they are purged, and send again the messages that can succeed"
 WORDS: Final = {
     Advice.COMMIT_BEHIND_WORK: (
-        "enable.auto.commit=false, and commit the position only when the result is recorded"
+        "commit the position only when the result is recorded, and nowhere else (so with "
+        "enable.auto.commit=false, if it is not set yet)"
     ),
     Advice.ONE_TRANSACTION_OR_REPEATABLE: (
         "write the result and its position in one transaction, or make the write idempotent and "

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
+from harness.judge.evidence import evidence_of
 from harness.latest import is_marked
 from harness.model import safe_files
 from harness.model.semantics import Semantic
@@ -71,6 +72,7 @@ def render(run: SavedRun) -> str:
         ],
         red_more=max(len(red) - MOST_TOLD, 0),
         story=story,
+        evidence=lambda result: list(evidence_of(result.judgement)),
         plotted=PLOTTED,
         proved=proved(run),
         never=[names[id(result)] for result in run.results if never_reached(result)],

@@ -80,7 +80,7 @@ def _harm(result: CellResult) -> Iterator[str]:
     account, semantic = result.judgement.account, result.plan.semantic
     if account.lost and forbids(semantic, Anomaly.LOST):
         rows = [row for row in account.rows if row["record"] in account.lost]
-        hops = dict.fromkeys(str(row["last_hop"]) for row in rows)
+        hops = sorted({str(row["last_hop"]) for row in rows})
         yield f"{examples(account.lost, NAMED)} lost ({', '.join(hops)})"
     if account.duplicated and forbids(semantic, Anomaly.DUPLICATED):
         ways = [

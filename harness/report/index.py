@@ -11,6 +11,7 @@ from urllib.parse import quote
 
 from harness.model import safe_files
 from harness.report.as_html import INDEX, TREND, render_template
+from harness.report.summary import GREEN, SIGNS, WORST, Outcome
 from harness.saved import RunInfo, SavedRunError
 
 if TYPE_CHECKING:
@@ -23,12 +24,27 @@ _HEAD_BYTES: Final = 4096
 
 @dataclass(frozen=True, slots=True)
 class Listed:
-    """One run in the list. ``green`` and ``sentence`` are null if it has no report yet."""
+    """One run in the list. ``outcome`` is its worst one; it and ``sentence`` are null if the run
+    has no report yet.
+    """
 
     info: RunInfo
     link: str | None
-    green: bool | None
+    outcome: Outcome | None
     sentence: str | None
+
+    @property
+    def verdict(self) -> str:
+        """What came of the run, in a sign and a word or two."""
+        match self.outcome:
+            case None:
+                return "no report"
+            case Outcome.KEPT | Outcome.CONVICTED:
+                return f"{SIGNS[Outcome.KEPT]} green"
+            case Outcome.VOID:
+                return f"{SIGNS[Outcome.VOID]} proves nothing"
+            case other:
+                return f"{SIGNS[other]} {other}"
 
 
 def write_index(reports: Path) -> Path:
@@ -73,9 +89,17 @@ def _listed(info: RunInfo, directory: Path) -> Listed:
     )
     try:
         data = safe_files.read_json(directory, "report.json")
-        return Listed(info, link, bool(data["summary"]["green"]), _sentence(data["summary"]))
+        return Listed(info, link, _worst(data["summary"]), _sentence(data["summary"]))
     except (OSError, ValueError, KeyError, TypeError):
         return Listed(info, link, None, None)
+
+
+def _worst(summary: dict[str, object]) -> Outcome:
+    """Return the worst outcome of a run; void, too, is one that did not run whole."""
+    if summary["green"]:
+        return Outcome.KEPT
+    told = (each for each in WORST if each not in GREEN and summary[each.replace(" ", "_")])
+    return next(told, Outcome.VOID)
 
 
 def _sentence(summary: dict[str, object]) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -10,10 +11,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from harness.judge.rules import Rule
 from harness.report.renderers import write_reports
 from harness.saved import judge_cell
 from tests.browser.test_page import CONTRAST, every, js, one, shown
-from tests.report.own import LAST, LIBRARY, own_run
+from tests.report.own import LAST, LIBRARY, QUERY, own_run
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -123,7 +125,7 @@ def test_there_is_one_column_and_each_point_is_explained(browser: Chrome, page: 
 def test_a_broken_promise_says_what_would_mend_it(browser: Chrome, page: str) -> None:
     """In the overview and on the page of the cell, where what is claimed says what is forbidden."""
     browser.get(page)
-    mend = "enable.auto.commit=false, and commit the position only when the result is recorded"
+    mend = "commit the position only when the result is recorded, and nowhere else"
     assert mend in one(browser, "#red .broken").text
     one(browser, "#red .broken a").click()
     assert shown(browser, BROKEN)
@@ -199,6 +201,31 @@ def test_the_headline_says_what_broke_and_what_was_seen_stands_below(
     assert "the consumer was given it at 2.0 s and 2.0 s" in card.text
     usually = card.find_element("css selector", ".usually").text
     assert usually.startswith("what usually does this (no line of the history shows")
+
+
+def test_a_verdict_says_what_it_rests_on(browser: Chrome, page: str) -> None:
+    """What was found in the output, when it was asked for, and the rule that was applied: in the
+    overview and on the page of the cell. A cell of which nobody has said it has none.
+    """
+    browser.get(page)
+    one(browser, "#red .broken details.rests summary").click()
+    for place in ("#red .broken details.rests dl", "#cell dl.rests"):
+        if place.startswith("#cell"):
+            one(browser, "#red .broken a").click()
+            assert shown(browser, BROKEN)
+        told = one(browser, place)
+        words = [each.text.lower() for each in told.find_elements("css selector", "dt")]
+        assert words == ["found", "asked", "concluded"]
+        found, asked, concluded = (each.text for each in told.find_elements("css selector", "dd"))
+        assert found == f"47 rows by {QUERY}: 47 results"
+        assert re.fullmatch(
+            r"\d\.\d s after the last that was seen of a record \(k\d-48 delivered\).*", asked
+        )
+        assert concluded == Rule.LOST
+    browser.get("about:blank")
+    browser.get(f"{page}#cell={ENDED}")
+    assert shown(browser, ENDED)
+    assert not every(browser, "#cell dl.rests")
 
 
 def test_logs_and_history_are_a_click_away(browser: Chrome, page: str) -> None:

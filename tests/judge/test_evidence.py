@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from harness.judge.evidence import evidence_lines
+from harness.judge.evidence import evidence_of
 from harness.judge.rules import Rule
 from harness.judge.verdict import Kind
 from harness.model.semantics import Semantic
@@ -50,8 +50,9 @@ def test_a_query_that_finds_too_little_is_seen() -> None:
         "unnamed": 2,
         "unfilled": 0,
     }
-    assert next(evidence_lines(found)) == (
-        f"found: {COUNT + 1} rows by {QUERY}: {COUNT - 1} results, 2 without an id"
+    assert next(evidence_of(found)) == (
+        "found",
+        f"{COUNT + 1} rows by {QUERY}: {COUNT - 1} results, 2 without an id",
     )
 
 
@@ -73,10 +74,13 @@ def test_a_question_that_came_too_soon_is_seen() -> None:
         "required_s": 0.1,
         "why": "learnt",
     }
-    _, when, _ = evidence_lines(found)
+    _, when, _ = evidence_of(found)
     assert when == (
-        "asked: 0.0 s after the last that was seen of a record "
-        f"({fetched['record']} delivered); 0.1 s of silence were required (learnt)"
+        "asked",
+        (
+            "0.0 s after the last that was seen of a record "
+            f"({fetched['record']} delivered); 0.1 s of silence were required (learnt)"
+        ),
     )
 
 
@@ -91,14 +95,14 @@ def test_the_conclusion_is_named_by_its_rule(semantic: Semantic, rule: Rule) -> 
     lose(story, RECORDS[0], "recorded")
     found = judged(asked(story, rows=COUNT), semantic=semantic)
     assert found.verdict.rule is rule
-    assert [*evidence_lines(found)][-1] == f"concluded: {rule}"
+    assert [*evidence_of(found)][-1] == ("concluded", rule)
 
 
 def test_nothing_is_said_where_nobody_said_how_the_output_was_read() -> None:
     """Of lostack's own pipelines, and of older histories."""
     found = judged(run())
     assert found.details.get("evidence") is None
-    assert [*evidence_lines(found)] == []
+    assert [*evidence_of(found)] == []
 
 
 def test_an_output_that_was_read_before_the_drain_had_ended_is_no_authority() -> None:

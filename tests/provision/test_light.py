@@ -6,11 +6,13 @@ from __future__ import annotations
 
 import os
 import subprocess
+import sys
 import tomllib
 from typing import TYPE_CHECKING, Final
 
 import pytest
 
+from harness.cli import main
 from harness.model.extras import EXTRAS, lacks, require, why_missing
 from harness.model.failures import EnvironmentFailure
 from tests.docs.pages import ROOT
@@ -175,3 +177,30 @@ def test_the_table_names_what_the_metadata_name() -> None:
     told = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
     extras = set(told["project"]["optional-dependencies"]) - {"all", "dev", "docs", "setup"}
     assert extras == set(EXTRAS)
+
+
+@pytest.mark.parametrize(
+    ("words", "extra"),
+    [
+        (("--engine", "spark"), "spark"),
+        (("--master", "local[2]"), "spark"),
+        (("--arrived", "jdbc:postgresql://h/d#table=t&id=i"), "spark"),
+        ((), "audit"),
+    ],
+    ids=["engine", "master", "a table", "here"],
+)
+def test_an_audit_names_at_once_the_extra_that_has_all_it_needs(
+    words: tuple[str, ...],
+    extra: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """Where Spark is needed *spark* is named, which has what *audit* has; not one after the
+    other.
+    """
+    monkeypatch.setattr("harness.model.extras.lacks", lambda of: EXTRAS[of][0])
+    for module in [name for name in sys.modules if name.startswith("harness.audit")]:
+        monkeypatch.delitem(sys.modules, module)
+    sides = ("--offered", "range:1-9", "--arrived", "parquet:x#id=i")
+    assert main(["audit", *sides, *words]) == 3
+    assert f"pip install 'lostack[{extra}]'" in capsys.readouterr().err

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from harness.pipelines.cells import DeclaredCell
 
 ORDERS = Path(__file__).parents[2] / "examples" / "orders" / "pipeline.toml"
+QUERY = "postgres SELECT id FROM orders -- <b>"
 LIBRARY = "librdkafka 2.6.1"
 LAST = 'psycopg.OperationalError: connection refused <img src=x onerror="window.hacked=1">'
 SAID = ["Traceback (most recent call last):", LAST]
@@ -116,6 +117,11 @@ def _cell(
         first.append(about | {"event": "node", "by": "runner", **life})
         (folder / "logs").mkdir(parents=True)
         (folder / "logs" / "consumer.log").write_text("\n".join(SAID) + "\n", encoding="utf-8")
+    if without:
+        asked = next(n for n, line in enumerate(kept) if line["event"] == "log")
+        rows = sum(line["event"] == "recorded" for line in kept)
+        read = {"event": "output_read", "by": "observer", "asked": QUERY, "rows": rows}
+        kept.insert(asked, about | read | {"t": kept[asked]["t"] - 5})
     (folder / "history").mkdir(parents=True)
     (folder / "cell.json").write_text(plan.to_json(), encoding="utf-8")
     text = "\n".join(map(json.dumps, (kept[0], *first, *kept[1:])))

@@ -12,8 +12,11 @@ import pytest
 
 from harness.cli import main
 from harness.judge.verdict import Kind, Verdict
+from harness.model.prediction import examples
 from harness.report.comparing import as_page, as_text, compare
 from harness.report.index import listed, write_index
+from harness.report.page.detail import broken_rows
+from harness.report.page.paths import anomalous
 from harness.report.record import NoRecordError, record_text
 from harness.report.renderers import write_reports
 from harness.saved import NotRun
@@ -228,13 +231,39 @@ def test_the_list_of_runs_has_the_newest_first_and_links_what_is_there(tmp_path:
     (tmp_path / "c").mkdir()
     (tmp_path / "c" / "run.json").write_text("{", encoding="utf-8")
     assert [run.info.id for run in listed(tmp_path)] == ["b", "a", "javascript:x<b>"]
-    assert [run.green for run in listed(tmp_path)] == [True, None, True]
+    assert [run.verdict for run in listed(tmp_path)] == ["✔ green", "no report", "✔ green"]
     page = write_index(tmp_path).read_text(encoding="utf-8")
     assert 'href="b/report.html"' in page
     assert 'href="javascript%3Ax%3Cb%3E/report.html"' in page
     assert "no report" in page
     assert "<b>" not in page
     assert "<script" not in page
+
+
+@pytest.mark.parametrize(
+    ("counts", "verdict"),
+    [
+        ({"void": 3}, "∅ proves nothing"),
+        ({"void": 3, "broken": 1}, "✘ broken"),
+        ({"void": 1, "not_convicted": 1}, "✘ not convicted"),
+        ({"stuck": 2}, "◐ stuck"),
+        ({"partial": True}, "∅ proves nothing"),
+    ],
+)
+def test_the_list_says_what_the_worst_of_a_run_is(
+    tmp_path: Path, counts: dict[str, int], verdict: str
+) -> None:
+    """A run of voids has broken nothing, and has not shown anything either."""
+    run = _named(green_run(), "a", tmp_path / "a")
+    run.directory.mkdir()
+    run.info.save(run.directory)
+    write_reports(run)
+    report = run.directory / "report.json"
+    data = json.loads(report.read_text(encoding="utf-8"))
+    data["summary"] |= {"green": False} | counts
+    report.write_text(json.dumps(data), encoding="utf-8")
+    assert [each.verdict for each in listed(tmp_path)] == [verdict]
+    assert verdict in write_index(tmp_path).read_text(encoding="utf-8")
 
 
 def test_a_record_can_be_followed_in_a_terminal() -> None:
@@ -277,3 +306,23 @@ def test_following_a_record_is_a_command(
     assert main([*words, "--only", "*/nothing/*"]) == 2
     assert "no cell of one matches '*/nothing/*'" in capsys.readouterr().err
     assert json.loads((run.directory / "run.json").read_text(encoding="utf-8"))["id"] == "one"
+
+
+def test_lost_records_have_one_order_everywhere() -> None:
+    """In the reason, in report.json, and on the page: ``a-2`` before ``a-10``, wherever they stood
+    in the source.
+    """
+    found = golden("lost-at-every-hop")
+    account = found.judgement.account
+    lost = sorted(account.lost)
+    names = dict(zip(lost, [f"a-{n}" for n in range(len(lost), 0, -1)], strict=True))
+    names[lost[0]] = "a-10"
+    rows = tuple(row | {"record": names.get(row["record"], row["record"])} for row in account.rows)
+    other = replace(account, rows=rows)
+    renamed = replace(found, judgement=replace(found.judgement, account=other))
+    wanted = [*(f"a-{n}" for n in range(1, len(lost))), "a-10"]
+    assert len(wanted) > 2
+    assert renamed.row()["lost_ids"] == wanted
+    assert [row["record"] for row in broken_rows(renamed)] == wanted
+    assert [row["record"] for row in anomalous(rows) if row["record"] in wanted] == wanted
+    assert examples(other.lost, 99) == ", ".join(wanted)

@@ -6,9 +6,11 @@ import dataclasses
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
+from harness.judge.evidence import evidence_of
 from harness.judge.verdict import Kind
 from harness.model import safe_files
 from harness.model.history import HISTORY, LOGS, HistoryError, read_history
+from harness.model.prediction import by_name
 from harness.model.semantics import PROMISES, Anomaly
 from harness.report.advising import mending, said_last
 from harness.report.page.evidence import beside, next_step, proof_of, settings_of, sign_of
@@ -72,8 +74,8 @@ def rows_of(result: CellResult) -> list[Row]:
 
 
 def broken_rows(result: CellResult) -> list[Row]:
-    """Return the rows of the records that broke a cell's promise, in the order of the source; none
-    of a cell that is not broken.
+    """Return the rows of the records that broke a cell's promise, in the order of their names;
+    none of a cell that is not broken.
     """
     if result.verdict.kind is not Kind.BROKEN:
         return []
@@ -81,7 +83,7 @@ def broken_rows(result: CellResult) -> list[Row]:
     lost = account.lost if Anomaly.LOST in promises else frozenset()
     duplicated = account.duplicated if Anomaly.DUPLICATED in promises else frozenset()
     broken = [row for row in account.rows if row["record"] in lost | duplicated]
-    return sorted(broken, key=lambda row: int(row["position"]))
+    return sorted(broken, key=lambda row: by_name(row["record"]))
 
 
 def first_seen(result: CellResult) -> list[tuple[str, str, str]]:
@@ -156,6 +158,7 @@ def detail_of(result: CellResult, shared: Shared) -> tuple[dict[str, Any], Timel
         "own": plan.system == DECLARED,
         "mends": mending(result),
         "last": said_last(result),
+        "evidence": list(evidence_of(result.judgement)),
         "counts": counts_of(result),
         "files": files_of(result),
         "settings": shared.number("settings", tuple(settings.items())),

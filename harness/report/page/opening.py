@@ -77,7 +77,7 @@ def _harm(result: CellResult) -> Iterator[str]:
         for row in account.rows:
             if row["record"] in account.lost:
                 hops[row["last_hop"]].add(row["record"])
-        for hop, records in hops.items():
+        for hop, records in sorted(hops.items()):
             one = len(records) == 1
             lost = "was lost" if one else "were lost, each in the same way"
             yield f"{examples(records, NAMED)} {lost}: {_WENT[LastHop(hop)]}."

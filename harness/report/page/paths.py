@@ -10,6 +10,7 @@ from harness.model import events as kinds
 from harness.model import states
 from harness.model.events import FaultPhase, RulePhase, TransactionOutcome
 from harness.model.places import Removal
+from harness.model.prediction import by_name
 from harness.model.scenario import Role
 from harness.model.states import LEFT, State
 from harness.report.page.lines import Lines, attempt_of, in_topic
@@ -67,14 +68,14 @@ class RecordPath:
 
 def anomalous(rows: Sequence[Row]) -> list[Row]:
     """Return the rows of the record table that were lost, set aside or recorded more than once, in
-    the order of the source.
+    the order of their names.
     """
     found = [
         row
         for row in rows
         if row["state"] in (State.LOST, State.SET_ASIDE) or row["recordings"] > 1
     ]
-    return sorted(found, key=lambda row: int(row["position"]))
+    return sorted(found, key=lambda row: by_name(row["record"]))
 
 
 class Paths:

@@ -482,7 +482,7 @@
   };
 
   // --- one cell -----------------------------------------------------------------------------------------------
-  const definitions = (pairs) => h("dl", {}, pairs.filter(([, value]) => value !== null).map(([term, value]) => [h("dt", {}, term), h("dd", {}, value)]));
+  const definitions = (pairs, name) => h("dl", { class: name }, pairs.filter(([, value]) => value !== null).map(([term, value]) => [h("dt", {}, term), h("dd", {}, value)]));
 
   const settingsCard = (detail) => h("section", { class: "card" }, h("h3", {}, "Settings"),
     detail.own ? h("p", {}, "Your programs have their own settings; lostack knows only those in the declaration.") : detail.different.length
@@ -507,6 +507,8 @@
     return path && h("section", { class: "card" }, h("h3", {}, "What was seen"), h("p", {}, h("b", {}, path[0]), ` ${path[4]}`), path[6] ? h("p", { class: "usually" }, path[6]) : null);
   };
 
+  const evidenceCard = (detail) => detail.evidence.length > 0 && h("section", { class: "card" }, h("h3", {}, "What the verdict rests on"), definitions(detail.evidence, "rests"));
+
   const nextCard = (detail) => h("section", { class: "card" }, h("h3", {}, "Next"), h("p", {}, index.texts[detail.next]),
     h("h3", {}, "Again"), h("pre", { class: "line" }, detail.rerun));
 
@@ -529,7 +531,7 @@
       h("p", { class: "why" }, cell.reason), h("p", {}, index.texts[detail.because]),
       same.length > 1 ? h("p", { class: "seeds" }, "seeds:", same.map((one) => h("a", { href: `#cell=${one.anchor}`, class: name(one.outcome), "aria-current": one === cell ? "true" : null }, `${signs[one.outcome]} ${one.seed}`))) : null,
       plot && [h("h2", {}, "What became of each record"), plot],
-      seenCard(detail), mendCard(detail), lastCard(detail),
+      seenCard(detail), evidenceCard(detail), mendCard(detail), lastCard(detail),
       h("h2", {}, "Timeline"), timeline || h("p", {}, "The history is missing or cannot be read."),
       h("div", { class: "cards" }, proofCard(detail), countsCard(cell, detail), settingsCard(detail), nextCard(detail)),
       detail.ribbons.length ? [h("h2", {}, "Where it fell"), h("p", { class: "legend" }, Object.entries(WORDS).filter(([kind]) => detail.ribbons.some((ribbon) => ribbon[3].some(([one]) => one === kind)))
