@@ -21,6 +21,7 @@ from harness.matrix.progress import make_progress
 from harness.model.exits import ExitCode
 from harness.model.failures import UsageError
 from harness.model.keep import Keep
+from harness.model.semantics import Semantic  # noqa: TC001 - typer reads it
 from harness.pipelines.cells import NO_FAULT
 from harness.pipelines.declaration import EXPECTABLE
 from harness.pipelines.pairs import Pairs
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
     from harness.pipelines import Pipeline
     from harness.report.breaks import Known
     from harness.saved import CellResult, SavedRun
+    from harness.systems.declared.system import DeclaredSystem
 
 DECLARATION: Final = Path("pipeline.toml")
 """The file that ``lostack init`` writes."""
@@ -82,6 +84,17 @@ def check(
             help="Use listeners of the broker, one for each stage: see docs/attach.md.",
         ),
     ] = False,
+    run: Annotated[
+        str | None,
+        typer.Option(metavar="COMMAND", help="With --attach: your own test is the load, see docs."),
+    ] = None,
+    claims: Annotated[
+        Semantic | None, typer.Option(help="With --run: what your programs promise.")
+    ] = None,
+    identity: Annotated[
+        str | None,
+        typer.Option("--id", metavar="REGEX", help="With --run: what names a record in its value."),
+    ] = None,
     baseline: Baseline = None,
     reports: Reports = Path("reports"),
     keep: KeepFiles = Keep.BROKEN,
@@ -90,6 +103,13 @@ def check(
     """Crash a pipeline of your own at every failure point it has, and judge it by what
     it claims.
     """
+    if run is not None:
+        from harness.cli.trying import Asked, try_test  # noqa: PLC0415 - nobody else needs it
+
+        mine = Asked(attach, run, claims, identity, tuple(only or ()), seed, reports, attach_remote)
+        raise typer.Exit(try_test(mine, long=long, explain=explain, as_json=as_json))
+    if claims is not None or identity is not None:
+        raise UsageError("--claims and --id belong to --run: a pipeline declares them in its file")
     from harness.matrix.checking import (  # noqa: PLC0415 - brings a system; nobody else needs it
         Check,
         at_once,
@@ -97,25 +117,10 @@ def check(
         seen_in,
         untried,
     )
-    from harness.systems.declared.system import DeclaredSystem  # noqa: PLC0415
 
     known = read_baseline(baseline) if baseline else ()
     pipeline = _declared(file)
-    system: DeclaredSystem = DeclaredSystem(keep=True)
-    if attach is not None:
-        from harness.systems.declared.brokers.attached import AttachedKafka, Attachment  # noqa: PLC0415
-
-        attachment = Attachment(attach, pipeline, attach_remote, attach_listeners)
-        attachment.check()
-        system = DeclaredSystem(keep=True, source=AttachedKafka(attachment))
-    elif pipeline.security and (
-        theirs := [name for name in ("ca", "username") if getattr(pipeline.security, name)]
-    ):
-        own = "lostack's own brokers use their own user and authority, so it is ignored here"
-        warn(
-            f"security: {' and '.join(theirs)} {'is' if len(theirs) == 1 else 'are'} for "
-            f"--attach: {own}"
-        )
+    system = _system(pipeline, attach, remote=attach_remote, listeners=attach_listeners)
     command = shlex.join(["lostack", *sys.argv[1:]])
     asked = Check(pipeline, system, reports, command, seed, keep=keep, long=long, pairs=pairs)
     meant = [*chain(*asked.plan({}, only or ()))]  # a wrong name is told before anything is started
@@ -163,6 +168,29 @@ def check(
         complain(f"--strict: no effect was seen of {', '.join(unseen)}")
         code = ExitCode.VOID
     raise typer.Exit(code if code in {ExitCode.BROKEN, ExitCode.INTERRUPTED} else alone or code)
+
+
+def _system(
+    pipeline: Pipeline, attach: str | None, *, remote: bool, listeners: bool
+) -> DeclaredSystem:
+    """Return a system on brokers of its own, or on those that run already."""
+    from harness.systems.declared.system import DeclaredSystem  # noqa: PLC0415
+
+    if attach is not None:
+        from harness.systems.declared.brokers.attached import AttachedKafka, Attachment  # noqa: PLC0415
+
+        attachment = Attachment(attach, pipeline, remote, listeners)
+        attachment.check()
+        return DeclaredSystem(keep=True, source=AttachedKafka(attachment))
+    if pipeline.security and (
+        theirs := [name for name in ("ca", "username") if getattr(pipeline.security, name)]
+    ):
+        own = "lostack's own brokers use their own user and authority, so it is ignored here"
+        warn(
+            f"security: {' and '.join(theirs)} {'is' if len(theirs) == 1 else 'are'} for "
+            f"--attach: {own}"
+        )
+    return DeclaredSystem(keep=True)
 
 
 def _declared(file: Path) -> Pipeline:
