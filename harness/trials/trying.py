@@ -231,6 +231,7 @@ class Trial:
             "command": command,
             "claims": self.claims,
             "seed": self.seed,
+            "exit_code": self.code,
             "partial": partial,
             "seconds_without_a_fault": round(learnt.seconds, 3) if learnt else None,
             "records_without_a_fault": {

@@ -1,0 +1,254 @@
+"""What is counted in a run, and what is said of a claim: each number has a breakage that changes
+it.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from harness.model.semantics import Semantic
+from harness.protocols.kafka.steps import ERRORS
+from harness.trials.counting import Count, Fate, Topic, Word, judged
+from tests.events import typed
+
+if TYPE_CHECKING:
+    from harness.model.history import Event
+
+ORDERS = "orders"
+MOST, LEAST, EXACTLY = Semantic.AT_MOST_ONCE, Semantic.AT_LEAST_ONCE, Semantic.EXACTLY_ONCE
+
+
+def whole(value: object, key: str | None = None) -> str:
+    """Return a record as the wire names it."""
+    return json.dumps({"key": key, "headers": {}, "value": value if value is None else str(value)})
+
+
+class Wire:
+    """Writes the lines of a run."""
+
+    def __init__(self, topic: str = ORDERS) -> None:
+        self.lines: list[dict[str, Any]] = []
+        self.topic = topic
+        self._requests = 0
+
+    def say(self, event: str, **fields: Any) -> None:
+        """Write a line."""
+        self.lines.append({"event": event, "t": len(self.lines), **fields})
+
+    def send(
+        self, value: object, offset: int | None = None, *, arrives: bool = True, **of: Any
+    ) -> str:
+        """Send a record; it is stored at an offset, if there is one."""
+        self._requests += 1
+        asked = {"record": whole(value), "request": f"1:{self._requests}"}
+        where = {"topic": self.topic, "partition": 0}
+        self.say("sent" if arrives else "unsent", **asked, **where, **of)
+        if offset is not None:
+            self.say("produce_answer", **asked, error=0, offset=offset, reached=True)
+        return asked["request"]
+
+    def refuse(self, value: object, error: str) -> None:
+        """Send a record, and refuse it."""
+        request = self.send(value)
+        self.say("produce_answer", record=whole(value), request=request, error=ERRORS[error])
+
+    def fetch(self, value: object, offset: int, *, reached: bool = True) -> None:
+        """Give a record to a reader."""
+        where = {"topic": self.topic, "partition": 0, "offset": offset, "epoch": 0}
+        self.say("fetched", record=whole(value), reached=reached, **where)
+
+    def save(self, offset: int, *, arrives: bool = True) -> None:
+        """Ask to save a position, and save it."""
+        where = {"topic": self.topic, "partition": 0, "offset": offset, "group": "g"}
+        self.say("committed", reached=arrives, **where)
+        if arrives:
+            self.say("commit_answer", error=0, reached=True, **where)
+
+    def end(self, *, commit: bool, producer: int = 7) -> None:
+        """End a transaction."""
+        self.say(
+            "end_txn", transactional_id="t", producer_id=producer, commit=commit, request="2:1"
+        )
+        self.say("end_txn_answer", transactional_id="t", error=0, request="2:1")
+
+    def events(self) -> list[Event]:
+        """Return what was written."""
+        return [typed(line) for line in self.lines]
+
+    def counted(self, usual: dict[str, Topic] | None = None, pattern: str | None = None) -> Topic:
+        """Return what was counted in the topic."""
+        return Count(self.events(), usual, pattern).topics()[self.topic]
+
+
+def fine(count: int = 2) -> Wire:
+    """Return a run in which all is well."""
+    wire = Wire()
+    for number in range(count):
+        wire.send(number, number)
+    for number in range(count):
+        wire.fetch(number, number)
+    wire.save(count)
+    return wire
+
+
+USUAL = {ORDERS: fine().counted()}
+
+
+def said(wire: Wire, claims: Semantic, pattern: str | None = None) -> tuple[Word, str]:
+    """Return what is said of a run."""
+    return judged(claims, Count(wire.events(), USUAL, pattern).topics(), USUAL)
+
+
+@pytest.mark.parametrize("claims", Semantic)
+def test_all_is_well(claims: Semantic) -> None:
+    """Whatever is claimed."""
+    assert said(fine(), claims) == (Word.KEPT, "orders: 2 of 2 delivered")
+    assert USUAL[ORDERS].read
+
+
+def test_a_record_that_was_never_stored_is_lost() -> None:
+    """It was kept from the broker, or refused, and nobody has sent it again."""
+    for break_it in (
+        lambda w: w.send(1, arrives=False),
+        lambda w: w.refuse(1, "MESSAGE_TOO_LARGE"),
+    ):
+        wire = fine(1)
+        break_it(wire)
+        assert said(wire, LEAST) == (Word.BROKEN, "1 of orders lost: 1")
+        assert said(wire, MOST) == (Word.KEPT, "orders: 1 of 2 delivered, 1 lost")
+        wire.send(1, 1)
+        wire.fetch(1, 1)
+        assert said(wire, LEAST)[0] is Word.KEPT
+
+
+def test_a_record_that_its_readers_have_passed_is_lost() -> None:
+    """Behind a saved position, or behind one that was read. Else it is left."""
+    wire = fine(1)
+    wire.send(1, 1)
+    assert said(wire, LEAST)[0] is Word.NOT_JUDGED
+    assert "1 are left in the topic" in said(wire, LEAST)[1]
+    wire.fetch(1, 1, reached=False)
+    assert said(wire, LEAST)[0] is Word.NOT_JUDGED
+    wire.save(2, arrives=False)
+    assert said(wire, LEAST)[0] is Word.NOT_JUDGED
+    wire.save(2)
+    assert said(wire, LEAST) == (Word.BROKEN, "1 of orders lost: 1")
+    other = Wire()
+    other.send(0, 0)
+    other.send(1, 1)
+    other.fetch(1, 1)
+    assert said(other, LEAST) == (Word.BROKEN, "1 of orders lost: 0")
+
+
+def test_no_answer_leaves_it_open() -> None:
+    """The broker may have stored it; so it may after some errors."""
+    for break_it in (lambda w: w.send(1), lambda w: w.refuse(1, "REQUEST_TIMED_OUT")):
+        wire = fine(1)
+        break_it(wire)
+        assert wire.counted().of(Fate.UNSURE)
+        assert said(wire, LEAST)[0] is Word.NOT_JUDGED
+        wire.fetch(1, 1)
+        assert said(wire, LEAST)[0] is Word.KEPT
+
+
+def test_a_record_that_is_stored_twice_is_duplicated() -> None:
+    """And not if the broker has recognised it."""
+    wire = fine()
+    wire.send(1, 1)
+    assert said(wire, EXACTLY)[0] is Word.KEPT
+    wire.send(1, 2)
+    assert said(wire, EXACTLY) == (Word.BROKEN, "1 of orders duplicated: 1")
+    assert said(wire, LEAST) == (Word.KEPT, "orders: 2 of 2 delivered, 1 duplicated")
+
+
+def test_a_record_that_was_worked_on_twice_is_duplicated() -> None:
+    """Its reader went behind it, came back, and went behind it again. Else nobody can tell."""
+    wire = fine()
+    wire.fetch(1, 1)
+    assert said(wire, EXACTLY)[0] is Word.NOT_JUDGED
+    assert "1 were read again" in said(wire, EXACTLY)[1]
+    assert said(wire, LEAST) == (Word.KEPT, "orders: 2 of 2 delivered, 1 read again")
+    wire.save(2)
+    assert said(wire, EXACTLY) == (Word.BROKEN, "1 of orders duplicated: 1")
+
+
+def test_two_readers_are_usual_where_there_are_two_without_a_fault() -> None:
+    """A third reading is too many."""
+    two = fine()
+    two.fetch(0, 0)
+    two.fetch(1, 1)
+    usual = {ORDERS: two.counted()}
+    assert usual[ORDERS].readers == 2
+    assert judged(EXACTLY, Count(two.events(), usual).topics(), usual)[0] is Word.KEPT
+    two.fetch(1, 1)
+    two.save(2)
+    assert judged(EXACTLY, Count(two.events(), usual).topics(), usual)[0] is Word.NOT_JUDGED
+
+
+OF_TRANSACTION = {"transactional": True, "transactional_id": "t", "producer_id": 7}
+
+
+def test_what_is_in_an_aborted_transaction_does_not_count() -> None:
+    """Nor, before it ends, what is in an open one."""
+    wire = fine(1)
+    wire.send(1, 1, **OF_TRANSACTION)
+    assert wire.counted().of(Fate.UNSURE)
+    wire.end(commit=False)
+    assert wire.counted().of(Fate.ABORTED)
+    assert said(wire, EXACTLY)[0] is Word.NOT_JUDGED
+    wire.send(1, 3, **OF_TRANSACTION)
+    wire.end(commit=True)
+    wire.fetch(1, 3)
+    assert said(wire, EXACTLY) == (Word.KEPT, "orders: 2 of 2 delivered")
+    wire.send(1, 5, **OF_TRANSACTION)
+    wire.end(commit=True)
+    assert said(wire, EXACTLY)[0] is Word.BROKEN
+
+
+def test_what_lay_there_before_is_none_of_it() -> None:
+    """Of an earlier run, with the same records."""
+    wire = Wire()
+    wire.send(0, 10)
+    wire.send(1, 11)
+    for number in range(2):
+        wire.fetch(number, number)
+        wire.fetch(number, 10 + number)
+    assert said(wire, EXACTLY) == (Word.KEPT, "orders: 2 of 2 delivered")
+
+
+def test_records_that_cannot_be_told_are_not_judged() -> None:
+    """They are equal without a fault, or there are more of them than without one."""
+    equal = Wire()
+    equal.send("same", 0)
+    equal.send("same", 1)
+    usual = {ORDERS: equal.counted()}
+    word, why = judged(EXACTLY, Count(equal.events(), usual).topics(), usual)
+    assert (word, "more than once without a fault" in why) == (Word.NOT_JUDGED, True)
+    word, why = said(fine(3), LEAST)
+    assert (word, "3 different records, 2 without a fault" in why) == (Word.NOT_JUDGED, True)
+    other = Wire("payments")
+    other.send(1, 1)
+    assert said(other, LEAST) == (Word.NOT_JUDGED, "payments: no such topic without a fault")
+    assert said(Wire(), LEAST) == (Word.NOT_JUDGED, "no record was sent through the wire")
+
+
+def test_a_pattern_finds_what_stays_in_a_record() -> None:
+    """A record that has none cannot be told."""
+    wire = Wire()
+    for number, attempt in ((0, 1), (1, 1), (1, 2)):
+        wire.send(f"order-{number} attempt {attempt}", number + attempt)
+    for number, attempt in ((0, 1), (1, 1), (1, 2)):
+        wire.fetch(f"order-{number} attempt {attempt}", number + attempt)
+    assert said(wire, EXACTLY)[0] is Word.NOT_JUDGED
+    assert said(wire, EXACTLY, r"order-(\d+)") == (Word.BROKEN, "1 of orders duplicated: 1")
+    assert said(wire, EXACTLY, "bill")[1] == "orders: --id finds no id in 3 of the records"
+
+
+def test_topics_of_a_run_of_its_own_are_of_one_kind() -> None:
+    """A name with a number in it is another one in each run."""
+    wire = Wire("orders-42")
+    wire.send(0, 0)
+    assert list(Count(wire.events()).topics()) == ["orders-*"]
