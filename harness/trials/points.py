@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
@@ -37,7 +38,7 @@ class Step:
     def name(self) -> str:
         """Its name in those of points."""
         way = "request" if self.way is REQUEST else "answer"
-        return f"{self.api.lower()}-{way}" + (f"-{self.topic}" if self.topic else "")
+        return f"{self.api.lower()}-{way}" + (f"-{_plain(self.topic)}" if self.topic else "")
 
     @property
     def place(self) -> tuple[str, Direction]:
@@ -153,3 +154,8 @@ def _point(step: Step, act: _Act, nth: int, count: int) -> Point:
     because = f"{step.api} {way}{of}{about} number {nth} (of {count} without a fault) {act.what}."
     asked = step.asked(act.do, nth, **more)
     return Point(f"{step.name}-{act.name}", asked, because, act.waits_s)
+
+
+def _plain(topic: str) -> str:
+    """Return a name as a file may have it. Kafka's topics have no other ones; a client may."""
+    return re.sub(r"[^\w.-]", "_", topic)

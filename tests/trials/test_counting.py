@@ -15,6 +15,8 @@ from harness.trials.counting import Count, Fate, Topic, Word, judged
 from tests.events import typed
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from harness.model.history import Event
 
 ORDERS = "orders"
@@ -109,12 +111,19 @@ def test_all_is_well(claims: Semantic) -> None:
     assert USUAL[ORDERS].read
 
 
+UNDONE: tuple[Callable[[Wire], object], ...] = (
+    lambda wire: wire.send(1, arrives=False),
+    lambda wire: wire.refuse(1, "MESSAGE_TOO_LARGE"),
+)
+IN_DOUBT: tuple[Callable[[Wire], object], ...] = (
+    lambda wire: wire.send(1),
+    lambda wire: wire.refuse(1, "REQUEST_TIMED_OUT"),
+)
+
+
 def test_a_record_that_was_never_stored_is_lost() -> None:
     """It was kept from the broker, or refused, and nobody has sent it again."""
-    for break_it in (
-        lambda w: w.send(1, arrives=False),
-        lambda w: w.refuse(1, "MESSAGE_TOO_LARGE"),
-    ):
+    for break_it in UNDONE:
         wire = fine(1)
         break_it(wire)
         assert said(wire, LEAST) == (Word.BROKEN, "1 of orders lost: 1")
@@ -145,7 +154,7 @@ def test_a_record_that_its_readers_have_passed_is_lost() -> None:
 
 def test_no_answer_leaves_it_open() -> None:
     """The broker may have stored it; so it may after some errors."""
-    for break_it in (lambda w: w.send(1), lambda w: w.refuse(1, "REQUEST_TIMED_OUT")):
+    for break_it in IN_DOUBT:
         wire = fine(1)
         break_it(wire)
         assert wire.counted().of(Fate.UNSURE)
@@ -188,7 +197,7 @@ def test_two_readers_are_usual_where_there_are_two_without_a_fault() -> None:
     assert judged(EXACTLY, Count(two.events(), usual).topics(), usual)[0] is Word.NOT_JUDGED
 
 
-OF_TRANSACTION = {"transactional": True, "transactional_id": "t", "producer_id": 7}
+OF_TRANSACTION: dict[str, Any] = {"transactional": True, "transactional_id": "t", "producer_id": 7}
 
 
 def test_what_is_in_an_aborted_transaction_does_not_count() -> None:

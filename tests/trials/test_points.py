@@ -25,6 +25,11 @@ def test_each_point_is_a_rule_of_the_wire() -> None:
     assert "offsetcommit-request-results-refused-rebalance-in-progress" in names
 
 
+def test_the_name_of_a_point_is_one_of_a_file() -> None:
+    """Whatever a client calls its topic."""
+    assert Step(Api.PRODUCE, REQUEST, "../x y").name == "produce-request-.._x_y"
+
+
 def test_there_are_points_only_where_frames_were_seen() -> None:
     """And where the protocol has some."""
     assert [*steps([("Metadata", REQUEST), ("api-75", REQUEST)], ())] == []

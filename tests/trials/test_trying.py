@@ -8,6 +8,7 @@ import shlex
 import signal
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -106,13 +107,16 @@ def test_a_command_that_does_not_end_is_ended_with_all_that_it_has_started(
     """And so is what it leaves behind."""
     for then, code in (("sleep 1000", None), ("sleep 0.5; exit 3", 3)):
         text = f"sh -c 'sleep 1000; : {MARK}' & echo begun; {then}"
-        seen: list[str] = []
-        ended = Command(shlex.join(["sh", "-c", text]), ROOT).run(
-            AT, tmp_path / "said", 2.0, lambda: seen.extend(left())
-        )
+        seen: list[list[str]] = []
+        look = partial(_look, seen)
+        ended = Command(shlex.join(["sh", "-c", text]), ROOT).run(AT, tmp_path / "said", 2.0, look)
         assert (ended.code, ended.said) == (code, "begun")
-        assert seen
+        assert any(seen)
         assert not left()
+
+
+def _look(seen: list[list[str]]) -> None:
+    seen.append(left())
 
 
 def left() -> list[str]:
