@@ -17,6 +17,7 @@ from harness.provision.postgres import why_no_postgres
 from harness.runtimes.process.durable import why_no_tracing
 from tests.browser.chromium import programs
 from tests.containers import engine
+from tests.proxy.toolchains import why_no_go, why_no_node
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -42,6 +43,8 @@ _NOT_RUN = pytest.StashKey[dict[str, tuple[int, str]]]()
 _NEEDS: Mapping[str, Callable[[], str | None]] = {
     "browser": lambda: programs().missing,
     "docker": engine.missing,
+    "go": why_no_go,
+    "node": why_no_node,
     "postgres": why_no_postgres,
     "strace": why_no_tracing,
 }

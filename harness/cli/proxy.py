@@ -22,10 +22,14 @@ LEAST = 16
 
 
 def proxy(
-    upstream: Annotated[
-        str, typer.Option(metavar="HOST:PORT", help="A broker of the running Kafka.")
-    ],
     *,
+    upstream: Annotated[
+        str | None,
+        typer.Option(
+            metavar="HOST:PORT",
+            help="A broker of the running Kafka. Without it tests add each route over HTTP.",
+        ),
+    ] = None,
     where: Annotated[
         list[str] | None,
         typer.Option(
@@ -43,6 +47,10 @@ def proxy(
     The first line of output is JSON: the address for the programs, and that of the API. The secret
     of the API is in the variable LOSTACK_PROXY_SECRET.
     """
+    if upstream is None and (where or listen):
+        raise UsageError(
+            "--map and --listen belong to --upstream: name a broker, or leave them out"
+        )
     located = dict(_pair(each) for each in where or ())
     secret = os.environ.get(SECRET, "")
     if len(secret) < LEAST or not secret.isascii():
@@ -52,11 +60,13 @@ def proxy(
         )
     proxies = Proxies()
     try:
-        made = proxies.add(upstream, located, listen)
+        told = {}
+        if upstream is not None:
+            told["bootstrap"] = proxies.add(upstream, located, listen)["bootstrap"]
         server = serve(proxies, secret, api)
         server.watch = proxies.check
-        at = f"http://127.0.0.1:{server.server_address[1]}"
-        tell_json_text(json.dumps({"bootstrap": made["bootstrap"], "api": at}))
+        told["api"] = f"http://127.0.0.1:{server.server_address[1]}"
+        tell_json_text(json.dumps(told))
         with suppress(KeyboardInterrupt):
             server.serve_forever()
         proxies.verify()

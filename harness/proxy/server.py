@@ -185,12 +185,14 @@ def _seconds(text: str) -> float:
 
 
 def _object(data: bytes) -> dict[str, object]:
-    """Return the JSON object in a body; of an empty one an empty one."""
+    """Return the JSON object in a body; of none, or of null, an empty one."""
     try:
         body = json.loads(data) if data else {}
     except (ValueError, RecursionError) as error:
         because = why_damaged(error)
         raise UsageError(f"the body is no JSON: {because}") from error
+    if body is None:
+        return {}
     if not isinstance(body, dict):
         raise UsageError("the body must be a JSON object")
     return body

@@ -194,6 +194,8 @@ def _settings(number: int, direct: int, controller: int, others: Sequence[int]) 
         ),
         "offsets.topic.replication.factor": "1",
         "offsets.topic.num.partitions": "1",
+        "share.coordinator.state.topic.replication.factor": "1",
+        "share.coordinator.state.topic.min.isr": "1",
         "default.replication.factor": "1",
         "group.initial.rebalance.delay.ms": "0",
     }

@@ -93,7 +93,7 @@ def test_a_fault_is_armed_met_and_verified(api: Api, broker: ScriptedBroker) -> 
     [record] = api.ask("GET", "/records")[1]
     assert (record["sent"], record["acknowledged"]) == (1, 0)
     assert api.ask("GET", "/faults")[1][0]["matched"] == 1
-    assert api.ask("DELETE", "/faults/1.f1")[0] == 200
+    assert api.ask("DELETE", "/faults/1.f1", b"null")[0] == 200
 
 
 def test_a_held_request_is_released(api: Api, broker: ScriptedBroker) -> None:
@@ -191,10 +191,10 @@ def test_nothing_is_done_without_the_secret(api: Api) -> None:
     assert api.ask("GET", "/faults")[1] == []
 
 
-def command(at: str, *more: str) -> subprocess.Popen[str]:
+def command(at: str | None = None) -> subprocess.Popen[str]:
     """Run the command in a process group of its own, as a shell does."""
     return subprocess.Popen(
-        [sys.executable, "-m", "harness.cli", "proxy", "--upstream", at, *more],
+        [sys.executable, "-m", "harness.cli", "proxy", *(["--upstream", at] if at else [])],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
@@ -281,3 +281,20 @@ def test_a_secret_is_asked_for(
     assert "Address already in use" in capsys.readouterr().err
     assert main(["proxy", "--upstream", "127.0.0.1:1", "--map", "kafka:9092"]) == 2
     assert "is not NAME:PORT=HOST:PORT" in capsys.readouterr().err
+    for alone in ("--map=kafka:9092=127.0.0.1:9092", "--listen=19092"):
+        assert main(["proxy", alone]) == 2
+        assert "--map and --listen belong to --upstream" in capsys.readouterr().err
+
+
+def test_a_broker_that_is_known_later_is_added_over_http(broker: ScriptedBroker) -> None:
+    """As one of Testcontainers is, whose port is drawn when it starts."""
+    running = command()
+    said = said_by(running)
+    assert list(said) == ["api"]
+    status, route = Api(said["api"]).ask("POST", "/routes", {"upstream": upstream(broker)})
+    assert (status, route["route"]) == (201, "1")
+    with connect(route["bootstrap"]) as client:
+        client.ask(order(17))
+    os.killpg(running.pid, signal.SIGTERM)
+    _, error = running.communicate(timeout=4 * WITHIN_S)
+    assert (running.returncode, error) == (0, "")
