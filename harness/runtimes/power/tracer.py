@@ -1,0 +1,145 @@
+"""Start a program below ``strace``, so that after its death its files can be made what a loss of
+power would have left.
+
+The tracer runs beside the program, which keeps its process id (``-D``). Only the calls that matter
+stop the program (``--seccomp-bpf``). With that filter a process without its tracer cannot make
+these calls at all, so none is missed. What the program writes stands in the tracer's log: it is
+readable by its owner alone, and removed when it has been read.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from harness.runtimes.power.disk import Left, contents, put_back
+from harness.runtimes.power.replay import TRACED, NotSeenError, Replay
+from harness.runtimes.power.tree import Names
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+STRACE: Final = "strace"
+MOST_BYTES: Final = 64 << 20
+"""The longest write that is logged as a whole."""
+TRIED_S: Final = 20.0
+
+
+def traced(argv: Sequence[str], log: Path) -> tuple[str, ...]:
+    """Return the command that starts a program below a tracer which writes to ``log``."""
+    return (
+        STRACE,
+        *("-D", "-f", "-q", "-y", "-ttt", "-a", "1", "-s", str(MOST_BYTES)),
+        *("--seccomp-bpf", "--signal=none", "-e", "abbrev=execve", "-o", str(log)),
+        *("-e", "trace=" + ",".join(f"?{call}" for call in TRACED)),
+        *argv,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Cut:
+    """What a loss of power has done. ``files``: the files that are not as they were; ``kept``: what
+    the folder holds now; ``calls``, ``flushes``: how many the tracer saw.
+    """
+
+    names: Names
+    files: tuple[Left, ...]
+    kept: Mapping[str, bytes | None]
+    calls: int
+    flushes: int
+
+
+@dataclass
+class PowerTrace:
+    """Traces what a program does to the files of a folder, from the program's start.
+
+    ``rebuilt``: patterns of mapped files that the program makes again from others when it starts.
+    """
+
+    folder: Path
+    log: Path
+    rebuilt: Sequence[str] = ()
+    _base: dict[str, bytes | None] = field(default_factory=dict)
+
+    def start(self, argv: Sequence[str]) -> tuple[str, ...]:
+        """Note what the folder holds; return the command to be started instead of ``argv``.
+
+        Raises:
+            NotSeenError: the folder holds something else than files and folders.
+        """
+        self.folder.mkdir(parents=True, exist_ok=True)
+        self._base = contents(self.folder)
+        self.log.touch(mode=0o600)
+        return traced(argv, self.log.absolute())
+
+    def cut(
+        self,
+        names: Names = Names.EXT4,
+        *,
+        cwd: Path | None = None,
+        only: Iterable[str] | None = None,
+    ) -> Cut:
+        """Make the folder what a loss of power leaves of it. The program is dead. ``only``: the
+        beginnings of the paths that are changed; the kernel has written all others by itself.
+
+        Raises:
+            NotSeenError: what the program did cannot be told from what the tracer saw.
+        """
+        real = os.path.realpath(self.folder)
+        replay = Replay(real, self._base, str(self.folder.absolute()))
+        with self.log.open("rb") as lines:
+            replay.read(lines, str((cwd or Path.cwd()).absolute()))
+        now = contents(self.folder)
+        replay.check(now, self.rebuilt)
+        left = replay.left(names, now)
+        if only is not None:
+            left = _partly(now, left, tuple(only))
+        changed = put_back(self.folder, now, left)
+        self.log.unlink()
+        return Cut(names, changed, left, replay.calls, replay.flushes)
+
+
+def _partly(
+    now: Mapping[str, bytes | None], left: Mapping[str, bytes | None], only: tuple[str, ...]
+) -> dict[str, bytes | None]:
+    kept = {path: content for path, content in now.items() if not path.startswith(only)}
+    return kept | {path: content for path, content in left.items() if path.startswith(only)}
+
+
+_TRIAL: Final = (
+    "import os, sys; file = os.open(sys.argv[1], os.O_CREAT | os.O_WRONLY); "
+    "os.write(file, b'kept'); os.fsync(file); os.write(file, b'lost')"
+)
+
+
+@functools.cache
+def why_no_power_loss() -> str | None:
+    """Say why no loss of power can be made on this machine; return ``None`` if one was made on a
+    test program's file.
+
+    The test runs once, and leaves nothing behind.
+    """
+    if shutil.which(STRACE) is None:
+        return f"{STRACE} is not on the PATH (Debian: apt-get install strace)"
+    with tempfile.TemporaryDirectory(prefix="lostack-") as made:
+        trace = PowerTrace(Path(made) / "data", Path(made) / "log")
+        argv = (sys.executable, "-I", "-S", "-c", _TRIAL, str(trace.folder / "file"))
+        try:
+            done = subprocess.run(
+                trace.start(argv), capture_output=True, timeout=TRIED_S, check=False, text=True
+            )
+            if done.returncode == 0:
+                cut = trace.cut()
+                if cut.kept == {"file": b"kept"}:
+                    return None
+            said = done.stderr.strip().splitlines()[-1:] or ["it printed nothing"]
+        except (NotSeenError, OSError, subprocess.TimeoutExpired) as error:
+            said = [str(error)]
+    return f"{STRACE} cannot trace a program that it starts: {said[0]}"
