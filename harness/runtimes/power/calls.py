@@ -18,7 +18,7 @@ UNFINISHED: Final = b" <unfinished ...>"
 _LINE: Final = re.compile(rb"(\d+) +\d+\.\d+ (.*)", re.DOTALL)
 _CALL: Final = re.compile(rb"(\w+)\((.*)", re.DOTALL)
 _RESUMED: Final = re.compile(rb"<\.\.\. \w+ resumed>(.*)", re.DOTALL)
-_RESULT: Final = re.compile(rb"\) += (\?|-?\d+|0x[0-9a-f]+)([^\"]*)\Z")
+_RESULT: Final = re.compile(rb"\) += (\?|0x[0-9a-f]+|-?\d+)([^\"]*)\Z")
 _OPEN: Final = re.compile(rb"(\d+|AT_FDCWD)<((?:[^<>\\]++|\\.)*+)>(\(deleted\))?")
 _TEXT: Final = re.compile(rb'"((?:[^"\\]++|\\.)*+)"(\.\.\.)?')
 _NUMBER: Final = re.compile(rb"-?\d+")

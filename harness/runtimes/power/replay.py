@@ -254,7 +254,8 @@ class Replay:
             return
         for opened in call.descriptors():
             if self._below(opened.path) is not None and (file := self._file(opened)) is not None:
-                file.mapped = True
+                if not file.mapped:
+                    file.mapped, file.flushes = True, 0
                 self._maps.append((address, int(call.words.split(b", ")[1]), file))
 
     # --- which file a call means ------------------------------------------------------------------
@@ -360,8 +361,8 @@ class Replay:
     def left(self, names: Names, now: Mapping[str, bytes | None]) -> dict[str, bytes | None]:
         """Return what a loss of power leaves: the files by relative path (``None``: a folder).
 
-        ``now``: what the folder holds. A mapped file that was flushed is left as it is now: which
-        of its pages were written after the flush is not known.
+        ``now``: what the folder holds. A file that was flushed while it was mapped is left as it is
+        now: which of its pages were written after the flush is not known.
         """
         return {
             path: None
