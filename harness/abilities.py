@@ -83,6 +83,24 @@ class PowerLoss(Protocol):
         """
 
 
+class TracedWrites(Protocol):
+    """Lose the power of a broker whose calls to the kernel are traced."""
+
+    def check(self) -> None:
+        """Make sure that the broker is traced.
+
+        Raises:
+            CellFailure: it is not. The message says why.
+        """
+
+    def lose(self) -> None:
+        """Make the files of the dead broker what the kernel was told to flush.
+
+        Raises:
+            CellFailure: what was flushed cannot be told.
+        """
+
+
 class Replication(Protocol):
     """Keep followers from replicating their leader's log."""
 
@@ -428,6 +446,7 @@ class Refusal(Protocol):
 
 ABILITIES: dict[type, str] = {
     PowerLoss: "loses what was not flushed",
+    TracedWrites: "shows what its broker tells the kernel to flush",
     Replication: "has followers that can be kept from copying",
     Leadership: "can be told which replica leads",
     RestartInTurn: "has brokers that are restarted in turn",

@@ -22,6 +22,7 @@ from harness.proofs.leadership import LeadershipMoved, PartHad, PreferredElected
 from harness.proofs.locks import LockOutlasted
 from harness.proofs.network import NetworkBad
 from harness.proofs.overtaken import Overtaken, overtaking_signs
+from harness.proofs.power import PowerWent, power_signs
 from harness.proofs.refusal import Refused
 from harness.proofs.second import InSuccessor
 from harness.proofs.silence import FellSilent, silence_signs
@@ -56,6 +57,7 @@ PROOFS: Final = (
     NetworkBad,
     Overtaken,
     PartHad,
+    PowerWent,
     PreferredElected,
     Refused,
     Rolled,
@@ -63,7 +65,7 @@ PROOFS: Final = (
 )
 COMMON: Final = Knowledge(
     proofs={proof.name: proof for proof in PROOFS},
-    signs=(database_signs, answer_signs, overtaking_signs, silence_signs, start_signs),
+    signs=(database_signs, answer_signs, overtaking_signs, power_signs, silence_signs, start_signs),
     details={"evidence": evidence_detail},
     recipes={name: pipeline.recipes for name, pipeline in PIPELINES.items()},
 )

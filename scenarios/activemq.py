@@ -31,6 +31,7 @@ from harness.judge.signs import (
 from harness.model.prediction import AtLeast, AtMost, Exactly
 from harness.model.scenario import Deployment, NotApplicable, Predicted, Role, Scenario, Suite
 from harness.protocols.acts import Act
+from harness.proofs.power import TOLD_TO_FLUSH
 from harness.scenarios import jms
 from harness.scenarios.common import Frames
 from harness.scenarios.plain import ALO, AMO, DUPLICATES, EOS, LOSES, REQUEST, RESPONSE, holds
@@ -296,6 +297,17 @@ _ALL = (
             ALO: DUPLICATES,
             EOS: holds(ABSORBED),
         },
+    ),
+    FRAMES.scenario(
+        "power-loss",
+        QUEUE,
+        because=(
+            "The journal is flushed before a receipt goes out (KahaDB's default), so the power may "
+            "go at any time: whatever has a receipt is in the flushed part of the journal. The "
+            "index, which is flushed later, is made again from the journal."
+        ),
+        expect={ALO: holds(TOLD_TO_FLUSH), EOS: holds(TOLD_TO_FLUSH)},
+        suite=Suite.NIGHT,
     ),
 )
 POINTS = tuple(

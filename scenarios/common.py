@@ -4,11 +4,11 @@ frames. An engine says what it predicts there, and where its point is another.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from harness.controls import InProgram, OnWire
-from harness.faults import Drop, Kill, NoFault
+from harness.faults import Drop, Forget, Kill, NoFault
 from harness.model.scenario import Deployment, Role, Scenario
 
 if TYPE_CHECKING:
@@ -46,6 +46,8 @@ class Frames:
         """
         point = name.partition("+")[0]
         of_broker = {"deployment": Deployment.OWN} if point.startswith("broker-") else {}
+        if point == "power-loss":
+            of_broker = {"deployment": Deployment.TRACED, "consumer_starts_after_fault": True}
         fields = {"fault": POINTS[point](self), **of_broker, **exceptions}
         return Scenario(
             id=name,
@@ -72,6 +74,10 @@ POINTS: Final[Mapping[str, Callable[[Frames], Fault]]] = {
     "broker-crash-before-append": lambda frames: Kill(frames.send, BROKER),
     "broker-crash-before-ack": lambda frames: Kill(frames.receipt, BROKER),
     "broker-crash-before-position": lambda frames: Kill(frames.ack, (*BROKER, *CONSUMER)),
+    # everything up to the target is acknowledged when the next record is on its way
+    "power-loss": lambda frames: Kill(
+        replace(frames.send, offset=1), BROKER, forget=Forget.UNFLUSHED
+    ),
     "delivery-lost": lambda frames: Drop(frames.message),
     "commit-lost": lambda frames: Kill(frames.ack, CONSUMER),
     "commit-ack-lost": lambda frames: Kill(_answer(frames), CONSUMER),

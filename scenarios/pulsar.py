@@ -26,6 +26,7 @@ from harness.judge.signs import (
 from harness.model.prediction import AtLeast, AtMost, Exactly, Select, Some
 from harness.model.scenario import Deployment, NotApplicable, Predicted, Role, Scenario, Suite
 from harness.protocols.pulsar.steps import Command
+from harness.proofs.power import TOLD_TO_FLUSH
 from harness.scenarios.common import Frames
 from harness.scenarios.plain import ALO, AMO, DUPLICATES, EOS, LOSES, REQUEST, RESPONSE, holds
 from harness.stages.pushing import Cursor, PushSettings, Subscription
@@ -78,6 +79,16 @@ _ALL = (
         SUBSCRIPTION,
         because="Without a fault nothing is lost and nothing is duplicated: the baseline.",
         expect={AMO: Predicted(), ALO: Predicted(), EOS: Predicted()},
+    ),
+    FRAMES.scenario(
+        "power-loss",
+        SUBSCRIPTION,
+        because=(
+            "The bookie flushes its journal before the broker answers (journalSyncData, the "
+            "default), so whatever has a receipt is on the disk."
+        ),
+        expect={ALO: holds(TOLD_TO_FLUSH), EOS: holds(TOLD_TO_FLUSH)},
+        suite=Suite.NIGHT,
     ),
     FRAMES.scenario(
         "producer-crash-before-send",

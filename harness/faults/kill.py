@@ -13,12 +13,14 @@ from harness.abilities import (
     Retention,
     SavedPositions,
     SessionClock,
+    TracedWrites,
 )
 from harness.controls import InProgram, OnWire, Stop, Trigger
 from harness.faults.triggers import await_fault, rule_at
 from harness.model.scenario import PARTS, Evidence, Role
 from harness.proofs.forgotten import Forgot
 from harness.proofs.leadership import PartHad
+from harness.proofs.power import PowerWent
 from harness.wire.rules import Action, FreezeScope, How
 
 if TYPE_CHECKING:
@@ -32,6 +34,8 @@ class Forget(StrEnum):
     """Case T: the topic's log."""
     ALL = "all"
     """Case A: also ``__consumer_offsets`` and ``__transaction_state``."""
+    UNFLUSHED = "unflushed"
+    """Everything that the broker has not told the kernel to flush, by the calls that it made."""
     CHECKPOINT = "checkpoint"
     """The checkpoint folder of a streaming query, whole."""
     RETENTION = "retention"
@@ -103,7 +107,13 @@ class Kill:
         forgets = self.forget is not None
         proofs = (
             *((PartHad(),) if PARTS & set(self.victims) else ()),
-            *((Forgot(),) if forgets else ()),
+            *(
+                (PowerWent(),)
+                if self.forget is Forget.UNFLUSHED
+                else (Forgot(),)
+                if forgets
+                else ()
+            ),
         )
         return Evidence(
             kind,
@@ -121,6 +131,7 @@ class Kill:
         """
         wanted = {
             PowerLoss: self.forget in POWER_LOST,
+            TracedWrites: self.forget is Forget.UNFLUSHED,
             Checkpoint: self.forget is Forget.CHECKPOINT,
             Retention: self.forget is Forget.RETENTION,
             SavedPositions: self.forget is Forget.POSITIONS,
@@ -131,6 +142,8 @@ class Kill:
 
     def arm(self, controls: Controls) -> None:
         """Arm the trigger."""
+        if self.forget is Forget.UNFLUSHED:
+            controls.ability(TracedWrites).check()
         if self.stalled:
             controls.ability(Replication).stall()
         if isinstance(self.at, OnWire):
@@ -177,6 +190,8 @@ class Kill:
                 controls.ability(Retention).expire()
             case Forget.POSITIONS:
                 controls.ability(SavedPositions).forget()
+            case Forget.UNFLUSHED:
+                controls.ability(TracedWrites).lose()
             case Forget.TOPIC | Forget.ALL:
                 controls.ability(PowerLoss).forget_unflushed(
                     internal_topics=self.forget is Forget.ALL

@@ -357,7 +357,14 @@ class _Run:
             (SECURED, 1, 1),
             ((Deployment.OWN,), 1, 1),
             # one after the other: three or four brokers are enough at once
-            ((Deployment.CLUSTER, Deployment.APART, Deployment.SMALL, *helps), 1, 1),
+            (
+                (
+                    *(Deployment.CLUSTER, Deployment.APART, Deployment.SMALL, Deployment.TRACED),
+                    *helps,
+                ),
+                1,
+                1,
+            ),
         )
 
     def _waiting(

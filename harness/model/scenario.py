@@ -191,6 +191,10 @@ class Deployment(StrEnum):
     """One broker for this cell alone, in a container, with its data on a small disk that the cell
     can fill.
     """
+    TRACED = "traced"
+    """As own, and the broker is started below a tracer that notes what it tells the kernel to
+    flush.
+    """
     CLUSTER = "cluster"
     """Three brokers, for one cell at a time."""
     APART = "apart"
@@ -219,7 +223,7 @@ class Deployment(StrEnum):
     @property
     def alone(self) -> bool:
         """Whether there is one broker, for one cell at a time."""
-        return self in {Deployment.OWN, Deployment.SMALL}
+        return self in {Deployment.OWN, Deployment.SMALL, Deployment.TRACED}
 
     @property
     def clustered(self) -> bool:

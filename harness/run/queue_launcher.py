@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from harness.model.cell import client_name
 from harness.model.failures import EnvironmentFailure
+from harness.model.scenario import Deployment
 from harness.provision.clients import ClientSetup, prepare_client
 from harness.run.cell import CellRun
 from harness.run.clients import brought_adapter
@@ -25,7 +26,6 @@ if TYPE_CHECKING:
 
     from harness.model.cell import Cell
     from harness.model.history import HistoryWriter
-    from harness.model.scenario import Deployment
     from harness.protocols.acts import Act
     from harness.run.queue_served import QueueServed
     from harness.run.queues import Queue
@@ -91,8 +91,9 @@ class QueueLauncher(ABC):
 
     def deploy(self, need: Deployment, directory: Path) -> QueueDeployment:
         """Start a broker with its wire, and wait until it answers."""
-        del need  # there is one broker in each of its deployments
         broker = self.broker(directory)
+        if need is Deployment.TRACED:
+            broker.trace_writes(broker.data)
         for client in self._clients:
             name = client_name(client)
             broker.runtime.expect(preloads(name, brought_adapter(name)))

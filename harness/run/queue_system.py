@@ -10,6 +10,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from harness.model.cell import client_name
+from harness.model.scenario import Deployment
 from harness.protocols.amqp import steps as amqp
 from harness.protocols.core import steps as core
 from harness.protocols.openwire import steps as openwire
@@ -28,7 +29,6 @@ if TYPE_CHECKING:
 
     from harness.model.cell import Cell
     from harness.model.history import HistoryWriter
-    from harness.model.scenario import Deployment
     from harness.protocols.acts import Act
     from harness.provision.server import Install
     from harness.wire.rules import StepName
@@ -95,10 +95,11 @@ class QueueSystem:
         Raises:
             RuntimeError: :meth:`prepare` was not called.
         """
-        del need  # there is one broker in each of its deployments
         if self._install is None:
             raise RuntimeError("prepare() comes first")
         broker = QueueServer(self._product, self._install, directory, self._runtimes, self.settings)
+        if need is Deployment.TRACED:
+            broker.trace_writes(broker.data)
         try:
             broker.start()
         except BaseException:

@@ -12,6 +12,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from harness.abilities import TracedWrites
 from harness.model import events as kinds
 from harness.model.cell import client_name
 from harness.model.events import ConnPhase, Outcome
@@ -24,6 +25,7 @@ from harness.run.controls import Watching, WireControls
 from harness.run.drain import Check, Checks, QuietSink, stillness
 from harness.run.nodes import ServerNode, StageNode
 from harness.run.parts import Opened, Parts
+from harness.run.power import Power, Powered
 from harness.run.queue_broker import Count, Creates, Message, QueueBroker, Results
 from harness.run.scene import CellScene
 from harness.run.sinks import Database
@@ -389,6 +391,9 @@ def parts_of(
         meant=node_of,
         words=words or {},
     )
+    powered: dict[type, object] = {}
+    if isinstance(broker, Powered):
+        powered[TracedWrites] = Power(scene, lambda: (broker,))
     watching = Watching(
         scene.progress,
         lambda: queue.trouble() is None,
@@ -426,7 +431,7 @@ def parts_of(
             broker.wire,
             nodes,
             watching,
-            abilities(queue),
+            {**powered, **abilities(queue)},
         ),
         drain=drain,
         authorities=(scene.observe_offered, scene.observe_cursor, results.observe, queue.observe),

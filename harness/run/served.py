@@ -5,7 +5,7 @@ same data, and ended.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, ClassVar
 
@@ -17,6 +17,7 @@ from harness.run.runtimes import PROCESSES
 from harness.run.wire import start_wire
 from harness.runtimes.interface import JAVA_IMAGE, ContainerSpec, NodeSpec
 from harness.runtimes.ports import PortLease
+from harness.runtimes.power.tracer import PowerTrace, why_no_power_loss
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -37,6 +38,7 @@ class _Running:
     wire: RunningWire | None = None
     node: Node | None = None
     said: str = "nothing"
+    power: PowerTrace | None = None
 
 
 class ServedBroker(ABC):
@@ -125,6 +127,21 @@ class ServedBroker(ABC):
             raise RuntimeError("the broker was never started")
         return self._up.node
 
+    @property
+    def power(self) -> PowerTrace | None:
+        """The trace of the broker's first life; ``None``: it is not traced."""
+        return self._up.power
+
+    def trace_writes(self, data: Path, *rebuilt: str) -> None:
+        """Start the broker below a tracer, so that a fault can take its power away. Does nothing
+        where that cannot be done: the fault says why.
+
+        ``data``: the folder of its files; ``rebuilt``: patterns of mapped files in it that the
+        broker makes again from others when it starts.
+        """
+        if self.runtime.here and why_no_power_loss() is None:
+            self._up.power = PowerTrace(data, self._directory / "power.log", rebuilt)
+
     def start(self) -> None:
         """Start wire and broker, and wait until the broker answers.
 
@@ -134,7 +151,10 @@ class ServedBroker(ABC):
         self._up.wire = start_wire(
             self.runtime, self._directory, (*self.routes(), *self.own_routes())
         )
-        self._up.node = self.runtime.start(self.spec())
+        spec = self.spec()
+        if self.power is not None:
+            spec = replace(spec, argv=self.power.start(spec.argv))
+        self._up.node = self.runtime.start(spec)
         self._await_answer()
 
     def kill(self) -> Exit:

@@ -353,6 +353,26 @@ class Flushed(Event, frozen=True, kw_only=True):
     offset: int
 
 
+class Power(Event, frozen=True, kw_only=True):
+    """What a loss of power has left of a broker's files, by what the kernel was told to flush."""
+
+    node: str
+    names: str
+    """Which names survive: ``ext4`` or ``posix``."""
+    calls: int
+    """How many calls the tracer saw."""
+    flushes: int
+    """How many of them flushed something, and ended."""
+    files: tuple[tuple[str, int | None, int | None], ...] = ()
+    """The files that are not as they were: path, size before, size after (null: none)."""
+    records: tuple[str, ...] = ()
+    """The records whose bytes were flushed."""
+    posix: tuple[str, ...] = ()
+    """Of ``ext4``: the files that are left here, and are gone where a name survives only if its
+    folder was flushed.
+    """
+
+
 class Drain(Event, frozen=True, kw_only=True):
     """How far the drain is."""
 

@@ -46,7 +46,8 @@ def traced(argv: Sequence[str], log: Path) -> tuple[str, ...]:
 @dataclass(frozen=True, slots=True)
 class Cut:
     """What a loss of power has done. ``files``: the files that are not as they were; ``kept``: what
-    the folder holds now; ``calls``, ``flushes``: how many the tracer saw.
+    the folder holds now; ``calls``, ``flushes``: how many the tracer saw; ``posix``: what is kept
+    here, and is gone where a name survives only if its folder was flushed.
     """
 
     names: Names
@@ -54,6 +55,7 @@ class Cut:
     kept: Mapping[str, bytes | None]
     calls: int
     flushes: int
+    posix: tuple[str, ...] = ()
 
 
 @dataclass
@@ -99,11 +101,15 @@ class PowerTrace:
         now = contents(self.folder)
         replay.check(now, self.rebuilt)
         left = replay.left(names, now)
+        strict = replay.left(Names.POSIX, now)
         if only is not None:
             left = _partly(now, left, tuple(only))
         changed = put_back(self.folder, now, left)
+        if contents(self.folder) != left:
+            raise NotSeenError(f"{self.folder} could not be made what is left of it")
         self.log.unlink()
-        return Cut(names, changed, left, replay.calls, replay.flushes)
+        gone = tuple(path for path in left if path not in strict)
+        return Cut(names, changed, left, replay.calls, replay.flushes, gone)
 
 
 def _partly(

@@ -179,7 +179,7 @@ class PulsarBroker(ServedBroker):
         self._configure()
         shutil.rmtree(self._scratch, ignore_errors=True)
         self._scratch.mkdir()
-        data = (self._directory / "data").absolute()
+        data = self.data.absolute()
         words = (
             "--config",
             str(self._conf),
@@ -196,6 +196,11 @@ class PulsarBroker(ServedBroker):
         return self.on_jars(
             self._program, self._http, *words, flags=(f"-Djava.io.tmpdir={self._scratch}",)
         )
+
+    @property
+    def data(self) -> Path:
+        """The folder of the broker's data."""
+        return self._directory / "data"
 
     def answers(self) -> bool:
         """Say whether the broker is healthy; create the namespaces if it is.

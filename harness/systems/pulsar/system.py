@@ -7,6 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from harness.model.cell import client_name
+from harness.model.scenario import Deployment
 from harness.provision.clients import ClientSetup, prepare_client
 from harness.run.cell import CellRun
 from harness.run.lacking import fetched_by_client
@@ -25,7 +26,6 @@ if TYPE_CHECKING:
 
     from harness.model.cell import Cell
     from harness.model.history import HistoryWriter
-    from harness.model.scenario import Deployment
 
 CLIENT_VERSION: Final = "3.13.0"
 """The default version of the Python client. Each version has its own environment."""
@@ -67,10 +67,11 @@ class PulsarSystem:
 
     def deploy(self, need: Deployment, directory: Path) -> PulsarDeployed:
         """Start a broker with its wire, and wait until its health check passes."""
-        del need  # every deployment has one broker
         if self._install is None:
             raise RuntimeError("prepare() comes first")
         broker = PulsarBroker(self._install, directory, self._runtimes, self.settings)
+        if need is Deployment.TRACED:
+            broker.trace_writes(broker.data)
         try:
             broker.start()
         except BaseException:
