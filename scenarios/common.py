@@ -45,8 +45,10 @@ class Frames:
         that are otherwise here than with other engines.
         """
         point = name.partition("+")[0]
-        of_broker = {"deployment": Deployment.OWN} if point.startswith("broker-") else {}
-        if point == "power-loss":
+        of_broker: dict[str, Any] = {}
+        if point.startswith("broker-"):
+            of_broker = {"deployment": Deployment.OWN}
+        elif point == "power-loss":
             of_broker = {"deployment": Deployment.TRACED, "consumer_starts_after_fault": True}
         fields = {"fault": POINTS[point](self), **of_broker, **exceptions}
         return Scenario(

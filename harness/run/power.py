@@ -25,7 +25,7 @@ class Powered(Protocol):
 
     @property
     def power(self) -> PowerTrace | None:
-        """The trace of its first life; ``None``: it is not traced."""
+        """The trace of its present life; ``None``: it is not traced."""
 
     def process(self) -> Node:
         """Return its process, dead or alive."""

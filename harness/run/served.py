@@ -129,7 +129,7 @@ class ServedBroker(ABC):
 
     @property
     def power(self) -> PowerTrace | None:
-        """The trace of the broker's first life; ``None``: it is not traced."""
+        """The trace of the broker's present life; ``None``: it is not traced."""
         return self._up.power
 
     def trace_writes(self, data: Path, *rebuilt: str) -> None:
@@ -151,11 +151,7 @@ class ServedBroker(ABC):
         self._up.wire = start_wire(
             self.runtime, self._directory, (*self.routes(), *self.own_routes())
         )
-        spec = self.spec()
-        if self.power is not None:
-            spec = replace(spec, argv=self.power.start(spec.argv))
-        self._up.node = self.runtime.start(spec)
-        self._await_answer()
+        self._launch()
 
     def kill(self) -> Exit:
         """Send SIGKILL to the broker; the wire refuses connections until it is back."""
@@ -170,8 +166,7 @@ class ServedBroker(ABC):
         Raises:
             EnvironmentFailure: the broker does not come up.
         """
-        self._up.node = self.runtime.start(self.spec())
-        self._await_answer()
+        self._launch()
         for route in self.routes():
             self.wire.open_route(route.name)
 
@@ -187,6 +182,13 @@ class ServedBroker(ABC):
             self._up.wire.close()
         self.runtime.close()
         self._lease.close()
+
+    def _launch(self) -> None:
+        spec = self.spec()
+        if self.power is not None:
+            spec = replace(spec, argv=self.power.start(spec.argv))
+        self._up.node = self.runtime.start(spec)
+        self._await_answer()
 
     def _await_answer(self) -> None:
         try:
