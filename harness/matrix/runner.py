@@ -73,6 +73,7 @@ UNPROVED = frozenset({Kind.VOID, Kind.STUCK})
 """Verdicts after which the state of a deployment that cells may kill is unknown."""
 ASIDE_NICE = 10
 """The niceness at which a system is prepared while the previous system's cells run."""
+ONE_AT_A_TIME = (Deployment.CLUSTER, Deployment.APART, Deployment.SMALL, Deployment.TRACED)
 OF_ONE_BROKER = (Deployment.SHARED, Deployment.OWN)
 WORTH_A_BROKER = 2
 """How many cells that kill their broker must wait before another broker starts: a start takes as
@@ -357,14 +358,7 @@ class _Run:
             (SECURED, 1, 1),
             ((Deployment.OWN,), 1, 1),
             # one after the other: three or four brokers are enough at once
-            (
-                (
-                    *(Deployment.CLUSTER, Deployment.APART, Deployment.SMALL, Deployment.TRACED),
-                    *helps,
-                ),
-                1,
-                1,
-            ),
+            ((*ONE_AT_A_TIME, *helps), 1, 1),
         )
 
     def _waiting(

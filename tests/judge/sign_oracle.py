@@ -313,6 +313,9 @@ SHOWS: dict[str, Callable[[Row, list[Row]], bool]] = {
     "end-refused": _any("ending", outcome="refused"),
     "replayed": replayed,
     "flushed": flushed,
+    "told-to-flush": lambda offer, rows: any(
+        offer["record"] in row["records"] for row in rows if row["event"] == "power"
+    ),
     "replicated": replicated,
     "found": found,
     "asked-again": asked_again,
@@ -360,6 +363,7 @@ LINES = (
     "batch",
     "batch",
     "flushed",
+    "power",
     "node",
     "replicated",
     "alone",
@@ -438,6 +442,13 @@ def protect(
                 "position": pick((2, 3, 5)),
             },
             "flushed": {"partition": partition, "offset": pick((0, 1, 2, 5))},
+            "power": {
+                "node": "n",
+                "names": "ext4",
+                "calls": 3,
+                "flushes": 1,
+                "records": pick(([], [record], [record, pick(records)])),
+            },
             "node": {
                 "node": "n",
                 "role": pick((*BROKERS, "producer")),

@@ -21,6 +21,7 @@ from harness.judge.signs import (
     TAKEN_AGAIN,
 )
 from harness.proofs.answer import ASKED_ANEW
+from harness.proofs.power import TOLD_TO_FLUSH
 from harness.services.postgres.signs import COMMITTED_AGAIN, DURABLE, NOT_REPEATED
 from harness.systems.kafka.signs import (
     ALONE,
@@ -51,6 +52,11 @@ def resumed(story: Story, where: str, partition: int | None, *positions: int) ->
     """Programs go on from these positions, one after the other."""
     for position in positions:
         story.tell("resumed", "consumer-1", where=where, partition=partition, position=position)
+
+
+def power_lost(story: Story, *records: str) -> None:
+    """A broker loses its power, and has flushed these records."""
+    story.tell("power", node="broker-1", names="ext4", calls=9, flushes=3, records=records)
 
 
 def resent(story: Story) -> None:
@@ -254,8 +260,10 @@ SIGNS: dict[Sign, Callable[[Story], object]] = {
     TAKEN_BEFORE: lambda s: acknowledged_before(s, fired=True),
     WRITTEN_AGAIN: lambda s: written(s, "1:5", "1:6"),
     ASKED_ANEW: lambda s: refused(s, "producer-2", "producer-2"),
+    TOLD_TO_FLUSH: lambda s: power_lost(s, TARGET),
 }
 NEAR_MISSES: dict[Sign, Callable[[Story], object]] = {
+    TOLD_TO_FLUSH: lambda s: power_lost(s, RECORDS[0]),
     REPEATED_REQUEST: offered_again,
     SENT_ANEW: lambda s: s.sent(TARGET, "producer-9.1.1", "9/9"),
     TAKEN_AGAIN: lambda s: s.taken(TARGET, "producer-2"),
