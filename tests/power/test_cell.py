@@ -15,6 +15,7 @@ import pytest
 from harness.abilities import TracedWrites
 from harness.controls import OnWire
 from harness.faults import Forget, Kill
+from harness.judge.verdict import Kind
 from harness.model import events as kinds
 from harness.model.failures import CellFailure
 from harness.model.record import Record
@@ -212,7 +213,7 @@ def test_without_its_loss_of_power_a_cell_is_void(
     powerless(story, *events)
     evidence = Evidence("rule", killed=(Role.PRODUCER, Role.BROKER), forgotten=True)
     found = judged(story, evidence=evidence, proofs={"power-went": {}})
-    assert found.verdict.verdict == "void"
+    assert found.verdict.kind is Kind.VOID
     assert why in found.verdict.reason
 
 
