@@ -30,8 +30,8 @@ from harness.judge.signs import (
 )
 from harness.model.prediction import AtLeast, AtMost, Exactly
 from harness.model.scenario import Deployment, NotApplicable, Predicted, Role, Scenario, Suite
-from harness.protocols.acts import Act
 from harness.proofs.power import TOLD_TO_FLUSH
+from harness.protocols.acts import Act
 from harness.scenarios import jms
 from harness.scenarios.common import Frames
 from harness.scenarios.plain import ALO, AMO, DUPLICATES, EOS, LOSES, REQUEST, RESPONSE, holds

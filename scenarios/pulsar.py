@@ -25,8 +25,8 @@ from harness.judge.signs import (
 )
 from harness.model.prediction import AtLeast, AtMost, Exactly, Select, Some
 from harness.model.scenario import Deployment, NotApplicable, Predicted, Role, Scenario, Suite
-from harness.protocols.pulsar.steps import Command
 from harness.proofs.power import TOLD_TO_FLUSH
+from harness.protocols.pulsar.steps import Command
 from harness.scenarios.common import Frames
 from harness.scenarios.plain import ALO, AMO, DUPLICATES, EOS, LOSES, REQUEST, RESPONSE, holds
 from harness.stages.pushing import Cursor, PushSettings, Subscription
