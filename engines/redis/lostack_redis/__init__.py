@@ -1,0 +1,1 @@
+"""Redis and Valkey, their streams and lists, as an engine of lostack."""
