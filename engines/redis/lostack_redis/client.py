@@ -178,6 +178,7 @@ class RedisConsumer:
         self._link = _link(stage.client_id, stage)
         self._unit = stage.settings.consumer.unit
         self._noack = stage.settings.consumer.position is SavePosition.AUTO
+        self._idle_ms = stage.settings.consumer.session_timeout_ms or 0
         self._name = stage.name
         self._stream = ""
         self._claims = not self._noack
@@ -202,7 +203,7 @@ class RedisConsumer:
     def _asked(self, broker: redis.Redis, within_ms: int) -> Iterator[Given]:
         if self._claims:
             said: Any = broker.xautoclaim(
-                self._stream, GROUP, self._name, min_idle_time=0, start_id="0-0", count=self._unit
+                self._stream, GROUP, self._name, self._idle_ms, start_id="0-0", count=self._unit
             )
             self._claims = bool(said[1])
             yield from (_given(*each, again=True) for each in said[1])

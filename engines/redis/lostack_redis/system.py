@@ -9,15 +9,17 @@ from harness.model.waiting import wait_until
 from harness.run.queue_broker import Count
 from harness.run.queue_launcher import QueueLauncher
 from harness.run.queue_served import QueueServed
+from harness.stages.settings import ours
 from lostack_redis import held, resp
 from lostack_redis.aof import commands
 from lostack_redis.install import DEFAULT, ensure, title
-from lostack_redis.steps import ACTS
+from lostack_redis.steps import ACTS, BY_SCRIPT
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
 
+    from harness.model.cell import Cell
     from harness.protocols.acts import Act
     from harness.run.queue_broker import Message
     from harness.wire.rules import StepName
@@ -150,6 +152,10 @@ class RedisSystem(QueueLauncher):
     def broker(self, directory: Path) -> RedisServer:
         """Return a server that is not started yet."""
         return RedisServer(self._program, self.settings, directory)
+
+    def words_of(self, cell: Cell) -> Mapping[Act, StepName]:
+        """Return the steps of a cell: its producer may send by a script."""
+        return BY_SCRIPT if ours(cell.settings).producer.names_records else ACTS
 
     def own_versions(self) -> Mapping[str, str]:
         """Return the version of the server."""

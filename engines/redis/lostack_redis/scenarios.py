@@ -1,0 +1,213 @@
+"""Redis Streams at every failure point of the plain pipeline: outbox → producer → stream → consumer
+→ database.
+
+One entry per XADD and per XREADGROUP, one command in flight. Every restart is after SIGKILL. What
+differs from a queue: the server gives nothing again by itself. What a member of a group was given
+and has not acknowledged is pending, until a program claims it; here each program does so first.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Final
+
+from harness.controls import OnWire
+from harness.judge.signs import (
+    ABSORBED,
+    DELIVERED_AGAIN,
+    NOT_GIVEN_AGAIN,
+    NOT_RESENT,
+    SENT_ANEW,
+    TAKEN_AGAIN,
+)
+from harness.model.pipeline import Pipeline
+from harness.model.prediction import AtLeast, AtMost, Exactly
+from harness.model.scenario import NotApplicable, Predicted, Role, Suite
+from harness.protocols.acts import Act
+from harness.scenarios.common import Frames
+from harness.scenarios.plain import ALO, AMO, DUPLICATES, EOS, LOSES, REQUEST, RESPONSE, holds
+from harness.stages.settings import (
+    QUEUE_AT_LEAST_ONCE,
+    QUEUE_AT_MOST_ONCE,
+    QUEUE_AT_MOST_ONCE_ANSWERED,
+    QUEUE_EXACTLY_ONCE_BY_ID,
+    Settings,
+)
+from lostack_redis.knowledge import IN_HAND, ONCE
+
+ANSWERED = QUEUE_AT_MOST_ONCE_ANSWERED
+NOACK = replace(ANSWERED, consumer=QUEUE_AT_MOST_ONCE.consumer)
+"""XADD once; the group is given an entry and forgets it (NOACK)."""
+STREAMS: Final = Pipeline(
+    "streams", "redis", {AMO: NOACK, ALO: QUEUE_AT_LEAST_ONCE, EOS: QUEUE_EXACTLY_ONCE_BY_ID}
+)
+FRAMES = Frames(
+    OnWire(Role.PRODUCER, Act.SEND, REQUEST),
+    OnWire(Role.PRODUCER, Act.SENT, RESPONSE),
+    OnWire(Role.CONSUMER, Act.GIVE, RESPONSE),
+    OnWire(Role.CONSUMER, Act.ACK, REQUEST),
+    OnWire(Role.CONSUMER, Act.ACKED, RESPONSE),
+)
+PACE_MS = 20
+"""A source that gives a record every so often: otherwise all is sent before a fault has come."""
+FOR_EVER_MS = 3_600_000
+AND_IN_HAND = Predicted(duplicated=AtLeast(most=IN_HAND))
+
+
+def _claiming(recipe: Settings, idle_ms: int) -> Settings:
+    """Return a recipe whose consumers claim what nobody has touched for so long."""
+    return replace(recipe, consumer=replace(recipe.consumer, session_timeout_ms=idle_ms))
+
+
+def _retrying(recipe: Settings) -> Settings:
+    """Return a recipe whose library sends a command again by itself, as redis-py does by default."""
+    return replace(recipe, producer=replace(recipe.producer, retries=True))
+
+
+SCENARIOS = (
+    FRAMES.scenario(
+        "none",
+        STREAMS,
+        because="Without a fault nothing is lost and nothing is duplicated: the baseline.",
+        expect={AMO: Predicted(), ALO: Predicted(), EOS: Predicted()},
+        suite=Suite.CORE,
+    ),
+    FRAMES.scenario(
+        "producer-crash-before-send",
+        STREAMS,
+        because="The producer has the record and has not sent it. A cursor saved before the send "
+        "has passed the record; one saved after the answer has not, and the restarted producer "
+        "takes the record again.",
+        expect={AMO: LOSES, ALO: holds(TAKEN_AGAIN), EOS: holds(TAKEN_AGAIN)},
+    ),
+    FRAMES.scenario(
+        "producer-crash-before-ack",
+        STREAMS,
+        because="The server has the entry and its producer dies before it reads the answer. "
+        "At-most-once does not send again; at-least-once does, as a new entry; the script finds "
+        "the record's id, and adds nothing.",
+        expect={AMO: holds(NOT_RESENT), ALO: DUPLICATES, EOS: holds(ONCE)},
+    ),
+    FRAMES.scenario(
+        "request-lost",
+        STREAMS,
+        because="The command never reaches the server, and the connection is cut. Sent once, the "
+        "record is gone; sent again, it is stored once.",
+        expect={AMO: LOSES, ALO: holds(SENT_ANEW), EOS: holds(SENT_ANEW)},
+    ),
+    FRAMES.scenario(
+        "ack-lost",
+        STREAMS,
+        because="The entry is stored and the answer is lost. An XADD that is sent again adds a "
+        "second entry, with an id of its own. A script that remembers the record's id adds none.",
+        expect={AMO: holds(NOT_RESENT), ALO: DUPLICATES, EOS: holds(ONCE)},
+        suite=Suite.CORE,
+    ),
+    FRAMES.scenario(
+        "ack-lost+library-retries",
+        STREAMS,
+        because="Control: the program sends a record once and saves its cursor before, but leaves "
+        "the library's retries as they are. redis-py sends the XADD again by itself, with no word "
+        "to the program: at-most-once has the record twice.",
+        expect={AMO: Predicted(duplicated=Exactly(), control=True, settings=_retrying(NOACK))},
+    ),
+    FRAMES.scenario(
+        "broker-crash-before-append",
+        STREAMS,
+        because="The server dies with the command not yet seen. Sent once, the record is gone. "
+        "What a consumer was given with NOACK, and had not arrived, is gone, too.",
+        expect={
+            AMO: Predicted(lost=AtLeast()),
+            ALO: Predicted(duplicated=AtMost(IN_HAND), sign=SENT_ANEW),
+            EOS: holds(SENT_ANEW),
+        },
+        pace_ms=PACE_MS,
+    ),
+    FRAMES.scenario(
+        "broker-crash-before-ack",
+        STREAMS,
+        because="The entry is in the append-only file, and the server dies before the answer is "
+        "out. It is there after the restart, and so is the id that the script remembers, which "
+        "was written in the same transaction. At-most-once acknowledges before the work.",
+        expect={
+            AMO: Predicted(lost=AtMost(IN_HAND), sign=NOT_RESENT, settings=ANSWERED),
+            ALO: AND_IN_HAND,
+            EOS: holds(ONCE),
+        },
+        pace_ms=PACE_MS,
+    ),
+    FRAMES.scenario(
+        "delivery-lost",
+        STREAMS,
+        because="The entry never reaches the consumer, and the connection is cut. With NOACK the "
+        "group has forgotten it: it is lost, although a reader asks for each entry. Otherwise it "
+        "is pending, and the consumer claims it when it has connected again.",
+        expect={AMO: LOSES, ALO: holds(DELIVERED_AGAIN), EOS: holds(DELIVERED_AGAIN)},
+        suite=Suite.CORE,
+    ),
+    FRAMES.scenario(
+        "delivery-lost+acknowledged-first",
+        STREAMS,
+        because="At-most-once in which the program acknowledges before its work. What has not "
+        "arrived is not acknowledged: the lost delivery does no harm.",
+        expect={AMO: Predicted(sign=DELIVERED_AGAIN, settings=ANSWERED)},
+    ),
+    FRAMES.scenario(
+        "delivery-lost+never-claimed",
+        STREAMS,
+        because="Control: the consumer claims nothing for an hour, as one without XAUTOCLAIM does "
+        "for ever. The entry is pending; nothing times that out, and the server never gives it "
+        "again. It is not lost: all waits for somebody to claim it.",
+        expect={
+            semantic: Predicted(
+                left=Exactly(), control=True, settings=_claiming(recipe, FOR_EVER_MS)
+            )
+            for semantic, recipe in (
+                (AMO, ANSWERED),
+                (ALO, QUEUE_AT_LEAST_ONCE),
+                (EOS, QUEUE_EXACTLY_ONCE_BY_ID),
+            )
+        },
+    ),
+    FRAMES.scenario(
+        "commit-lost",
+        STREAMS,
+        because="The XACK never arrives and the consumer dies. The entry is pending, and the "
+        "restarted consumer claims it: not worked on yet, recorded a second time, or absorbed.",
+        expect={
+            AMO: Predicted(sign=DELIVERED_AGAIN, settings=ANSWERED),
+            ALO: DUPLICATES,
+            EOS: holds(ABSORBED),
+        },
+    ),
+    FRAMES.scenario(
+        "commit-ack-lost",
+        STREAMS,
+        because="The server has taken the XACK, and the consumer dies before it learns that. If "
+        "the consumer acknowledges first, the work is never done; if it does so last, the work "
+        "is done.",
+        expect={
+            AMO: Predicted(lost=Exactly(), settings=ANSWERED),
+            ALO: holds(NOT_GIVEN_AGAIN),
+            EOS: holds(NOT_GIVEN_AGAIN),
+        },
+    ),
+    FRAMES.scenario(
+        "consumer-crash-before-recording",
+        STREAMS,
+        because="The consumer has the entry and has not recorded its result. With NOACK the group "
+        "has forgotten it; otherwise it is pending, and the restarted consumer claims it.",
+        expect={AMO: LOSES, ALO: holds(DELIVERED_AGAIN), EOS: holds(DELIVERED_AGAIN)},
+    ),
+    FRAMES.scenario(
+        "consumer-crash-before-commit",
+        STREAMS,
+        because="The result is recorded and the entry is not acknowledged: the restarted consumer "
+        "claims it.",
+        expect={
+            AMO: NotApplicable("there is no acknowledgement after the work"),
+            ALO: DUPLICATES,
+            EOS: holds(ABSORBED),
+        },
+    ),
+)
