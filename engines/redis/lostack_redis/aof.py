@@ -20,35 +20,41 @@ Entry = tuple[str, tuple[bytes, ...]]
 """The place of a command, and its words."""
 
 
-def commands(data: Path) -> Iterator[Entry]:
+def commands(data: Path, read: dict[Path, int]) -> Iterator[Entry]:
     """Yield each command in the append-only files of a server's folder, with its place. A
     transaction that has no end there did nothing.
+
+    ``read``: up to where each file was read before; it is moved on.
 
     Raises:
         StrangeJournalError: the files were rewritten, or hold something else than commands.
     """
-    held: list[Entry] | None = None
-    for place, said in _raw(data):
-        name = said[0].upper() if said else b""
-        if name == b"MULTI":
-            held = []
-        elif name == b"EXEC":
-            yield from held or ()
-            held = None
-        elif held is not None:
-            held.append((place, said))
-        elif name:
-            yield place, said
-
-
-def _raw(data: Path) -> Iterator[Entry]:
     for number, file in enumerate(_files(data)):
-        raw = file.read_bytes()
+        begin = read.get(file, 0)
+        with file.open("rb") as opened:
+            opened.seek(begin)
+            raw = opened.read()
         try:
-            for at, value in values(raw):
-                yield f"{number}:{at}", words(value)
+            for end, entries in _whole(number, begin, raw):
+                read[file] = begin + end
+                yield from entries
         except NotRespError as error:
             raise StrangeJournalError(f"{file.name}: {error}") from error
+
+
+def _whole(number: int, begin: int, raw: bytes) -> Iterator[tuple[int, list[Entry]]]:
+    """Yield the commands that take effect together, with where they end."""
+    held: list[Entry] = []
+    inside = False
+    for at, end, value in values(raw):
+        said = words(value)
+        name = said[0].upper() if said else b""
+        if name not in (b"MULTI", b"EXEC", b""):
+            held.append((f"{number}:{begin + at}", said))
+        inside = name == b"MULTI" or (inside and name != b"EXEC")
+        if not inside:
+            yield end, held
+            held = []
 
 
 def _files(data: Path) -> list[Path]:

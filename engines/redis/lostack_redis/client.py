@@ -1,7 +1,8 @@
 """The client redis-py on streams: a consumer group, its pending entries, transactions and a script.
 
-The library connects by itself and, by default, sends a command again whose answer did not come. Here
-each command is sent once, so that the program decides, and knows, how often; but see ``retries``.
+The library connects by itself and, by default, sends a command again whose answer did not come.
+Here each command is sent once, so that the program decides, and knows, how often; but see
+``retries``.
 """
 
 from __future__ import annotations
@@ -90,8 +91,8 @@ class Link:
 
 @functools.cache
 def _link(name: str, stage: Stage) -> Link:
-    """Return the connection of this program, which has one name: its producer and its consumer share
-    one transaction.
+    """Return the connection of this program, which has one name: its producer and its consumer
+    share one transaction.
     """
     del name
     return Link(stage)

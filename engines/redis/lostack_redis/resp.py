@@ -140,21 +140,20 @@ def _number(said: bytes, most: int, least: int = -1) -> int:
     return int(said)
 
 
-def values(data: Data) -> Iterator[tuple[int, Value]]:
-    """Yield each complete value in some data, with the place at which it begins. A value that is
-    cut off at the end is left out.
+def values(data: Data) -> Iterator[tuple[int, int, Value]]:
+    """Yield each complete value in some data: where it begins, where it ends, and itself. A value
+    that is cut off at the end is left out.
 
     Raises:
         NotRespError: something else stands there.
     """
     reader = Reader(data)
-    while reader.at < len(data):
-        at = reader.at
+    while (at := reader.at) < len(data):
         try:
             value = reader.value()
         except ShortError:
             return
-        yield at, value
+        yield at, reader.at, value
 
 
 def command(*words: bytes | str) -> bytes:

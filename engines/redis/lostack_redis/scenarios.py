@@ -60,7 +60,7 @@ def _claiming(recipe: Settings, idle_ms: int) -> Settings:
 
 
 def _retrying(recipe: Settings) -> Settings:
-    """Return a recipe whose library sends a command again by itself, as redis-py does by default."""
+    """Return a recipe whose library sends a command again by itself: redis-py's default."""
     return replace(recipe, producer=replace(recipe.producer, retries=True))
 
 

@@ -10,8 +10,8 @@ from harness.run.queue_broker import Count
 from harness.run.queue_launcher import QueueLauncher
 from harness.run.queue_served import QueueServed
 from harness.stages.settings import ours
-from lostack_redis import held, resp
-from lostack_redis.aof import commands
+from lostack_redis import resp
+from lostack_redis.held import Journal
 from lostack_redis.install import DEFAULT, ensure, title
 from lostack_redis.steps import ACTS, BY_SCRIPT
 
@@ -48,6 +48,7 @@ class RedisServer(QueueServed):
         super().__init__(directory)
         self._program = program
         self._settings = MADE | dict(settings)
+        self._journal = Journal(self.data)
 
     def argv(self) -> Sequence[str]:
         """Return the command that starts the server on its data."""
@@ -67,7 +68,8 @@ class RedisServer(QueueServed):
         if self.ask("TYPE", queue) != b"stream":
             return Count(_number(self.ask("LLEN", queue)), _number(self.ask("HLEN", UNACKED)))
         entries = [_first(each) for each in _all(self.ask("XRANGE", queue, "-", "+"))]
-        ready, pending = set[Value](), set[Value]()
+        ready: set[Value] = set()
+        pending: set[Value] = set()
         groups = [_fields(each) for each in _all(self.ask("XINFO", "GROUPS", queue))]
         for group in groups:
             name, last = group[b"name"], group[b"last-delivered-id"]
@@ -87,7 +89,7 @@ class RedisServer(QueueServed):
             because="the append-only file to be written",
             poll_s=0.02,
         )
-        return held.messages(commands(self.data), queue)
+        return self._journal.messages(queue)
 
     def _info(self) -> bytes:
         said = self.ask("INFO", "persistence")
