@@ -1,43 +1,56 @@
-"""How programs of a declared pipeline talk to Redis."""
+"""How programs of a declared pipeline talk to Redis: by lists, as Celery does, or by streams."""
 
 from __future__ import annotations
 
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from harness.pipelines.dialects import Moment, of_queues
-from lostack_redis.steps import ACTS, GIVES, SENDS, Command
+from harness.protocols.acts import Act
+from lostack_redis.steps import ACTS, MOVES, POPS, SCRIPTS, Command
 
-_SENDS: Final = tuple(sorted(SENDS - {Command.XADD}))
-_ACKS: Final = (Command.HDEL, Command.LREM)
-RESP: Final = of_queues(
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from harness.wire.rules import StepName
+
+MAKES: Final = (
+    *("acl*", "aof-*", "appenddirname", "appendfilename", "appendonly", "auto-aof-*", "bind*"),
+    *("cluster-*", "daemonize", "dir", "port", "protected-mode", "replicaof", "requirepass"),
+    *("save", "slaveof", "tls-*", "unixsocket*", "user"),
+)
+"""The settings that lostack makes."""
+
+
+def _others(
+    sends: Iterable[StepName], gives: Iterable[StepName], acks: Iterable[StepName]
+) -> Mapping[Moment, tuple[StepName, ...]]:
+    """Return the further commands at each moment."""
+    sends, acks = tuple(sorted(sends)), tuple(sorted(acks))
+    return {
+        Moment.SEND: sends,
+        Moment.SEND_ANSWER: sends,
+        Moment.DELIVERY: tuple(sorted(gives)),
+        Moment.ACKNOWLEDGEMENT: acks,
+        Moment.ACKNOWLEDGEMENT_ANSWER: acks,
+    }
+
+
+STREAMS: Final = of_queues(
     "RESP",
     ACTS,
     Command.XREADGROUP,
-    {
-        Moment.SEND: _SENDS,
-        Moment.SEND_ANSWER: _SENDS,
-        Moment.DELIVERY: tuple(sorted(GIVES - {Command.XREADGROUP})),
-        Moment.ACKNOWLEDGEMENT: _ACKS,
-        Moment.ACKNOWLEDGEMENT_ANSWER: _ACKS,
-    },
-    own=(
-        "acl*",
-        "aof-*",
-        "append*",
-        "auto-aof-*",
-        "bind*",
-        "cluster-*",
-        "daemonize",
-        "dir",
-        "port",
-        "protected-mode",
-        "replicaof",
-        "requirepass",
-        "save",
-        "slaveof",
-        "tls-*",
-        "unixsocket*",
-        "user",
-    ),
+    _others(SCRIPTS, {Command.XAUTOCLAIM, Command.XCLAIM}, ()),
+    own=MAKES,
 )
-"""Streams, lists, and what Kombu does with them."""
+LISTS: Final = of_queues(
+    "RESP",
+    {
+        **ACTS,
+        **dict.fromkeys((Act.SEND, Act.SENT), Command.LPUSH),
+        Act.GIVE: Command.BRPOP,
+        **dict.fromkeys((Act.ACK, Act.ACKED), Command.HDEL),
+    },
+    Command.BRPOP,
+    _others({Command.RPUSH, *SCRIPTS}, {*POPS, *MOVES} - {Command.BRPOP}, {Command.LREM}),
+    own=MAKES,
+)

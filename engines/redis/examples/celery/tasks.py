@@ -1,0 +1,27 @@
+"""A task that records an order. It is acknowledged when its work is done (`task_acks_late`), as
+Celery's documentation says of tasks that must not be lost. Knows nothing of lostack.
+"""
+
+import os
+import sqlite3
+
+from celery import Celery
+
+app = Celery("shop", broker=f"redis://{os.environ['BROKER']}/0")
+app.conf.update(
+    task_acks_late=True,
+    task_reject_on_worker_lost=True,
+    task_ignore_result=True,
+    task_default_queue="orders",
+    worker_prefetch_multiplier=1,
+    broker_connection_retry_on_startup=True,
+    broker_transport_options={"visibility_timeout": 2},
+)
+
+
+@app.task
+def record(order):
+    """Record an order in the database."""
+    with sqlite3.connect(os.environ["DATABASE"]) as database:
+        database.execute("CREATE TABLE IF NOT EXISTS orders (number TEXT)")
+        database.execute("INSERT INTO orders VALUES (?)", (order,))
