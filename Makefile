@@ -35,7 +35,7 @@ run: $(READY)  ## the main job against a real Kafka and Spark, with its report (
 	@$(BIN)/lostack run $(ARGS)
 
 test-fast: $(READY)  ## what needs no broker, no Spark, no server and no container: 5 to 10 minutes
-	@$(BIN)/python -m pytest tests --tier fast -n auto --dist worksteal $(ARGS)
+	@$(BIN)/python -m pytest tests engines --tier fast -n auto --dist worksteal $(ARGS)
 
 test: test-fast test-real  ## that, and what must hold of every commit on a real Kafka and Spark: 15 minutes
 

@@ -19,6 +19,7 @@ EXTRAS: Final[Mapping[str, tuple[str, ...]]] = {
     "spark": ("pyspark", "py4j", "pyarrow"),
     "docker": ("testcontainers", "docker"),
     "queues": ("stomp",),
+    "redis": ("redis", "celery"),
     "audit": ("pyarrow",),
     "values": ("fastavro", "grpc_tools", "google.protobuf"),
 }

@@ -75,6 +75,10 @@ class QueueLauncher(ABC):
         """Return what faults can ask of a running broker about a queue: nothing."""
         return {}
 
+    def words_of(self, cell: Cell) -> Mapping[Act, StepName]:  # noqa: ARG002 - for those that differ
+        """Return the step that each act means in a cell: that of :attr:`words`."""
+        return self.words
+
     def prepare_for(self, cells: Iterable[Cell], say: Callable[[str], None]) -> dict[str, str]:
         """Fetch the clients that these cells use. Return which cells cannot have theirs."""
         self._clients = {}
@@ -137,7 +141,7 @@ class QueueDeployment:
             history,
             broker=self.broker,
             setup=self._clients.get(cell.client),
-            words=self._launcher.words,
+            words=self._launcher.words_of(cell),
             abilities=abilities,
         )
         return CellRun(cell, history, parts)

@@ -21,6 +21,7 @@ SYSTEM = System(
     name="redis",
     launcher="lostack_redis.system:RedisSystem",
     clients=("redis",),
+    extra="redis",
     abilities=lambda _: frozenset(),
     versions=versions,
     scenarios="lostack_redis.scenarios:SCENARIOS",

@@ -93,7 +93,7 @@ def entry_of(words: Sequence[bytes]) -> tuple[bytes | None, Sequence[bytes]]:
     at = 2
     while at < len(words) and not _ID.fullmatch(words[at]):
         if words[at].upper() in _TRIMS:
-            at += 1 + (words[at + 1 : at + 2] in ([b"~"], [b"="]))
+            at += 1 + (b"".join(words[at + 1 : at + 2]) in (b"~", b"="))
         elif words[at].upper() == b"LIMIT":
             at += 1
         at += 1

@@ -101,7 +101,6 @@ SCENARIOS = (
         because="The entry is stored and the answer is lost. An XADD that is sent again adds a "
         "second entry, with an id of its own. A script that remembers the record's id adds none.",
         expect={AMO: holds(NOT_RESENT), ALO: DUPLICATES, EOS: holds(ONCE)},
-        suite=Suite.CORE,
     ),
     FRAMES.scenario(
         "ack-lost+library-retries",
