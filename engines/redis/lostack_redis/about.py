@@ -29,7 +29,7 @@ SYSTEM = System(
     points=(
         PointsLine(
             "Valkey 9.1.2, streams",
-            "queue",
+            "streams",
             "redis",
             (
                 "XADD once; `XREADGROUP … NOACK`; ¹ XACK before the work",

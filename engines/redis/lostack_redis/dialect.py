@@ -1,4 +1,5 @@
-"""How programs of a declared pipeline talk to Redis: by lists, as Celery does, or by streams."""
+"""How programs of a declared pipeline talk to Redis: by streams, or by lists, as Celery
+does."""
 
 from __future__ import annotations
 
@@ -42,7 +43,7 @@ STREAMS: Final = of_queues(
     _others(SCRIPTS, {Command.XAUTOCLAIM, Command.XCLAIM}, ()),
     own=MAKES,
 )
-LISTS: Final = of_queues(
+TASKS: Final = of_queues(
     "RESP",
     {
         **ACTS,

@@ -15,7 +15,11 @@ app.conf.update(
     task_default_queue="orders",
     worker_prefetch_multiplier=1,
     broker_connection_retry_on_startup=True,
-    broker_transport_options={"visibility_timeout": 2},
+    broker_transport_options={
+        "visibility_timeout": 2,
+        "unacked_restore_interval": 1,
+        "unacked_restore_throttle": 1,
+    },
 )
 
 
