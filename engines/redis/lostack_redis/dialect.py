@@ -1,5 +1,6 @@
 """How programs of a declared pipeline talk to Redis: by streams, or by lists, as Celery
-does."""
+does.
+"""
 
 from __future__ import annotations
 
