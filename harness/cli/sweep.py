@@ -96,6 +96,15 @@ def sweep(
             help="Begin no further point when one of this run is broken; shrink what was found.",
         ),
     ] = False,
+    until_dry: Annotated[
+        int | None,
+        typer.Option(
+            metavar="N",
+            min=1,
+            help="Begin no further point when so many in turn taught nothing: no new protocol "
+            "state was struck, and no act had a new outcome.",
+        ),
+    ] = None,
     findings: Annotated[
         Path | None,
         typer.Option(
@@ -141,7 +150,7 @@ def sweep(
             "--resume continues with the sweep's own pipeline: leave out the declaration and --only"
         )
     for one in sweeps:
-        one.exit_first, one.keep = exit_first, keep
+        one.exit_first, one.until_dry, one.keep = exit_first, until_dry, keep
     codes = []
     try:
         for one in sweeps:

@@ -19,8 +19,8 @@ DRY, POINTS, BESIDE, FOUND = "dry", "points", "beside", "found"
 """The folders of a sweep: runs without a fault, the points, cells that shrink or confirm findings,
 findings as scenarios.
 """
-SCHEMA = 2
-OTHER_ORDER = 2
+SCHEMA = 3
+OTHER_ORDER = 3
 """Since this schema points have another order, from which it follows which part of a sweep has
 them.
 """

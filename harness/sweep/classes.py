@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, TypeAlias, TypeVar
 
-from harness.sweep.points import ACTS, KILL, base_of
+from harness.sweep.points import KILL, base_of
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from harness.sweep.points import Point
 
@@ -23,8 +23,32 @@ SAMPLED = 0.05
 """The share of the other points that is run as well, to test whether the points of a class do
 behave alike.
 """
-KILLS, OTHERS = 6, 2
-"""How many kills, and how many points of every other act, come in one turn."""
+KILLS = 3
+"""How many kills come for one point of every other act."""
+
+
+@dataclass(frozen=True, slots=True)
+class ProtocolState:
+    """What a stage is doing, and which frame passes then: where a fault can strike."""
+
+    role: str
+    api: str
+    direction: str
+    phase: str
+
+    def __str__(self) -> str:
+        """Return the state as a report shows it."""
+        return f"{self.role} {self.api} {self.direction} · {self.phase}"
+
+    @staticmethod
+    def name_in(text: str) -> str:
+        """Return the name of the state in the name of a class.
+
+        >>> ProtocolState.name_in("producer Produce request · kill · calm")
+        'producer Produce request · calm'
+        """
+        step, _, rest = text.partition(" · ")
+        return f"{step} · {rest.rpartition(' · ')[2]}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +66,11 @@ class Class:
     def __str__(self) -> str:
         """Return the class as a report shows it."""
         return f"{self.role} {self.api} {self.direction} · {self.act} · {self.phase}"
+
+    @property
+    def state(self) -> ProtocolState:
+        """The state in which its points strike, whatever the act."""
+        return ProtocolState(self.role, self.api, self.direction, self.phase)
 
 
 class Why(StrEnum):
@@ -82,19 +111,38 @@ def grouped(points: Iterable[Point], phases: Mapping[int, str]) -> dict[Class, t
     }
 
 
+@dataclass(frozen=True, slots=True)
+class Earlier:
+    """What earlier sweeps of the same pipeline have run, by the names of classes and states."""
+
+    classes: frozenset[str] = frozenset()
+    states: frozenset[str] = frozenset()
+    broken: frozenset[str] = frozenset()
+    """The states in which a fault broke the promise, or the pipeline was stuck."""
+
+    def rank(self, each: Class) -> int:
+        """Say how much a class can still teach, the most first: a state that no fault has struck, a
+        state of a former finding, another class that nobody has run, what has been run.
+        """
+        state = str(each.state)
+        if state not in self.states:
+            return 0
+        return 1 if state in self.broken else 2 if str(each) not in self.classes else 3
+
+
 def chosen(
-    classes: Mapping[Class, Sequence[Point]], seed: int, known: Collection[str] = ()
+    classes: Mapping[Class, Sequence[Point]], seed: int, earlier: Earlier | None = None
 ) -> tuple[Chosen, ...]:
     """Return the points to run at first, and why: the first of every class, then the last of every
     class, then a sample.
 
-    So an interrupted sweep has soon tried every class. Within each of the three parts, classes that
-    are not ``known`` from earlier sweeps come first; of those in the order of :func:`turns`. Points
-    of a recovery stay in the order that they have.
+    So an interrupted sweep has soon tried every class. Within each of the three parts, the classes
+    come first that can teach most after what ``earlier`` sweeps have run (:meth:`Earlier.rank`); of
+    those in the order of :func:`turns`. Points of a recovery stay in the order that they have.
     """
-    old = {point.id for each, points in classes.items() if str(each) in known for point in points}
+    before = earlier or Earlier()
     turn = {
-        point.id: turn
+        point.id: (before.rank(each), turn)
         for each, turn in turns(classes).items()
         for point in classes[each]
         if point.second is None
@@ -106,42 +154,46 @@ def chosen(
     drawn = sorted(dice.sample(range(len(rest)), k=-(-len(rest) * int(100 * SAMPLED) // 100)))
     sample = [(rest[at], Why.SAMPLE) for at in drawn]
 
-    def order(one: Chosen) -> tuple[bool, tuple[int, int, int]]:
-        return one[0].id in old, turn.get(one[0].id, (0, 0, 0))
+    def order(one: Chosen) -> tuple[int, int]:
+        return turn.get(one[0].id, (0, 0))
 
     return tuple(one for some in (first, last, sample) for one in sorted(some, key=order))
 
 
-def turns(classes: Iterable[Class]) -> dict[Class, tuple[int, int, int]]:
-    """Return for each class when it comes: the lowest first.
+def turns(classes: Iterable[Class]) -> dict[Class, int]:
+    """Return the place of each class in the order in which they are run.
 
-    The first class of each kind comes before the second one of any kind: those of one kind differ
-    only by their phase, or by the error of a refusal. Of equals, six kills and two of every other
-    act come in turn, each from all roles in turn. So all acts and all programs have soon been
-    tried.
+    One class of each kind comes before the second one of any kind: those of one kind differ only by
+    their phase, or by the error of a refusal. Of equals, one comes first whose state nothing
+    before it has struck; then three kills come for one of every other act, each from all programs
+    in turn. So all states, acts and programs have soon been tried.
     """
     kinds: Counter[tuple[str, str, str, str]] = Counter()
-    alike: dict[tuple[int, str], dict[str, list[Class]]] = {}
-    for each in classes:
+    struck: Counter[ProtocolState] = Counter()
+    acts: Counter[str] = Counter()
+    programs: Counter[tuple[str, str]] = Counter()
+
+    def first(each: Class) -> tuple[int, bool, float, int]:
         act = base_of(each.act)
-        kind = each.role, each.api, each.direction, act
-        alike.setdefault((kinds[kind], act), {}).setdefault(each.role, []).append(each)
-        kinds[kind] += 1
-    found = {}
-    for (number, act), by_role in alike.items():
-        mixed = (
-            each
-            for some in itertools.zip_longest(*by_role.values())
-            for each in some
-            if each is not None
+        return (
+            kinds[each.role, each.api, each.direction, act],
+            struck[each.state] > 0,
+            acts[act] / (KILLS if act == KILL else 1),
+            programs[act, each.role],
         )
-        for place, each in enumerate(mixed):
-            found[each] = (
-                number,
-                place // (KILLS if act == KILL else OTHERS),
-                ACTS.index(act) if act in ACTS else len(ACTS),
-            )
-    return found
+
+    left = list(classes)
+    order: dict[Class, int] = {}
+    while left:
+        each = min(left, key=first)
+        left.remove(each)
+        order[each] = len(order)
+        act = base_of(each.act)
+        kinds[each.role, each.api, each.direction, act] += 1
+        struck[each.state] += 1
+        acts[act] += 1
+        programs[act, each.role] += 1
+    return order
 
 
 def splits(points: Sequence[Point], outcome: Mapping[str, K]) -> Iterator[Point]:

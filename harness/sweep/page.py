@@ -196,6 +196,7 @@ def page_of(
         findings=findings,
         unproved=outcomes.unproved,
         never=[str(each) for each, tried in swept.reached.classes.items() if not tried],
+        states=[str(each) for each, struck in swept.reached.states.items() if not struck],
         deviations=[
             (str(each), _shown_points(points)) for each, points in outcomes.deviations().items()
         ],

@@ -14,7 +14,7 @@ from harness.sweep.classes import Why
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
-    from harness.sweep.classes import Class
+    from harness.sweep.classes import Class, ProtocolState
     from harness.sweep.outcomes import Outcome, Outcomes
     from harness.sweep.points import Point
     from harness.sweep.steps import Step, Steps
@@ -52,6 +52,10 @@ class Reached:
     classes: Mapping[Class, bool]
     """Whether a point of the class was run, and the history proves its fault."""
     left: int
+    states: Mapping[ProtocolState, bool]
+    """Whether a fault struck in the state, and the history proves it: of every state in which a
+    point is possible.
+    """
 
     @property
     def partial(self) -> bool:
@@ -64,7 +68,10 @@ class Reached:
         points, steps = Counter(self.points.values()), Counter(self.steps.values())
         of_points = ", ".join(f"{points[each]} {each}" for each in Reach)
         of_steps = ", ".join(f"{steps[each]} {each}" for each in Reach if each is not Reach.SAMPLED)
-        return f"of {len(self.points)} points {of_points}; of {len(self.steps)} steps {of_steps}"
+        return (
+            f"of {len(self.points)} points {of_points}; of {len(self.steps)} steps {of_steps}; "
+            f"{sum(self.states.values())} of {len(self.states)} protocol states struck"
+        )
 
     def row(self) -> dict[str, object]:
         """Return the numbers as plain data."""
@@ -76,6 +83,10 @@ class Reached:
             "points": {_name(each): points[each] for each in Reach},
             "steps": {_name(each): steps[each] for each in Reach if each is not Reach.SAMPLED},
             "classes": {"tried": tried, "never_reached": len(self.classes) - tried},
+            "states": {
+                "struck": [str(each) for each, struck in self.states.items() if struck],
+                "never_reached": [str(each) for each, struck in self.states.items() if not struck],
+            },
         }
 
 
@@ -113,8 +124,15 @@ def reached(steps: Steps, outcomes: Outcomes, chosen: Iterable[Point]) -> Reache
     }
     tried = {one.where for one in proved.values()} | {one.planned for one in proved.values()}
     classes = {each: each in tried for each in outcomes.classes}
+    struck = {one.where.state for one in proved.values()}
+    known = dict.fromkeys(each.state for each in outcomes.classes) | dict.fromkeys(struck)
     return Reached(
-        points, verdicts, {step: _of(found) for step, found in of_step.items()}, classes, len(left)
+        points,
+        verdicts,
+        {step: _of(found) for step, found in of_step.items()},
+        classes,
+        len(left),
+        {each: each in struck for each in known},
     )
 
 

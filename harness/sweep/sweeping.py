@@ -44,7 +44,8 @@ from harness.saved import ASIDE, RUN_FILE, load_run
 from harness.stages.settings import ours
 from harness.sweep.asked import BESIDE, DRY, FOUND, POINTS
 from harness.sweep.cells import DeclaredSweepCell, SweepCell, with_fault
-from harness.sweep.classes import Why, chosen, class_of, grouped
+from harness.sweep.classes import Earlier, ProtocolState, Why, chosen, class_of, grouped
+from harness.sweep.lessons import Lessons
 from harness.sweep.outcomes import Outcomes, outcome_of
 from harness.sweep.phases import has_load, name_of, phases
 from harness.sweep.points import LONG, Can, at_writes, in_programs, points, tried
@@ -150,10 +151,13 @@ class Sweep:
     """Of which points everything stays."""
     exit_first: bool = False
     """Whether no point begins after the first broken one of this run."""
+    until_dry: int | None = None
+    """How many points in turn may teach nothing before no further point begins; none: any."""
     interrupted: bool = field(default=False, init=False)
     """Whether Ctrl-C ended the sweep."""
     _broken: bool = field(default=False, init=False)
     """Whether a point of this run was broken."""
+    _lessons: Lessons = field(default_factory=Lessons, init=False)
     _judged: dict[Path, CellResult] = field(default_factory=dict, init=False)
     """Cells that have ended, by their folders."""
     _outcomes: dict[Path, Outcome] = field(default_factory=dict, init=False)
@@ -244,18 +248,16 @@ class Sweep:
         mine, took_s = (
             self._mine(
                 chosen(
-                    classes, self.asked.seed, () if self.asked.shard[1] > 1 else self._seen_before()
+                    classes, self.asked.seed, None if self.asked.shard[1] > 1 else self._earlier()
                 )
             ),
             statistics.median(result.seconds for result in dry),
         )
         return Planned(steps, classes, mine, unable, usual_requests(histories), took_s)
 
-    def _seen_before(self) -> set[str]:
-        """Return the classes of which earlier sweeps of the same pipeline, in the same folder, have
-        run a point.
-        """
-        found: set[str] = set()
+    def _earlier(self) -> Earlier:
+        """Return what earlier sweeps of the same pipeline, in the same folder, have run."""
+        ran: set[tuple[str, str]] = set()
         beside = self.directory.parent
         for name in safe_files.folders(beside):
             with suppress(
@@ -263,8 +265,17 @@ class Sweep:
             ):  # what cannot be read has shown nothing
                 told = safe_files.read_json(beside, f"{name}/{RESULT_FILE}")
                 if name < self.directory.name and told["what"] == self.asked.what:
-                    found |= {str(one["class"]) for one in told["outcomes"]}
-        return found
+                    ran |= {
+                        (str(one["class"]), str(one["signature"]["verdict"]))
+                        for one in told["outcomes"]
+                    }
+        states = {ProtocolState.name_in(each) for each, _ in ran}
+        broken = {
+            ProtocolState.name_in(each)
+            for each, verdict in ran
+            if verdict in (Kind.BROKEN, Kind.STUCK)
+        }
+        return Earlier(frozenset(each for each, _ in ran), frozenset(states), frozenset(broken))
 
     def _mine(self, found: tuple[Chosen, ...]) -> tuple[Chosen, ...]:
         """Return the points of this shard."""
@@ -346,16 +357,22 @@ class Sweep:
         """Run the chosen points that are left, then those that split classes; begin none after
         ``until`` (monotonic s).
         """
+        self._lessons = Lessons.of(self.outcomes(planned).all)
 
         def enough() -> bool:
-            return _is_over(until) or self.found_first
+            return _is_over(until) or self.found_first or self.ran_dry
+
+        def ended(result: CellResult) -> None:
+            self._broken |= result.verdict.kind is Kind.BROKEN
+            if self.until_dry is not None:
+                self._lessons.note(self._outcome(result, planned))
 
         while not self.interrupted and not enough():
             left = self._left(planned)
             if not left:
                 return
             cells = tuple(self.cell(point) for point, _ in left)
-            saved = run(self._run_plan(cells, POINTS, enough), Listening(progress, self._note))
+            saved = run(self._run_plan(cells, POINTS, enough), Listening(progress, ended))
             self.interrupted = saved.info.interrupted
             if self.found_first and not self.interrupted:
                 self._make_sure(planned, saved, cells, progress, until)
@@ -402,8 +419,10 @@ class Sweep:
         """Whether a point of this run was broken, and that is enough."""
         return self.exit_first and self._broken
 
-    def _note(self, result: CellResult) -> None:
-        self._broken |= result.verdict.kind is Kind.BROKEN
+    @property
+    def ran_dry(self) -> bool:
+        """Whether so many points in turn have taught nothing that it is enough."""
+        return self.until_dry is not None and self._lessons.dry >= self.until_dry
 
     def run_beside(self, cells: Sequence[Cell], progress: Progress) -> tuple[CellResult, ...]:
         """Run cells that are not points of the plan, such as those that shrink a finding.
@@ -418,27 +437,32 @@ class Sweep:
 
     def outcomes(self, planned: Planned) -> Outcomes:
         """Return the outcomes of the points so far, judged again from their saved histories."""
-        why = {point.id: why for point, why in planned.chosen}
-        known = {
-            point.id: (point, each) for each, inside in planned.classes.items() for point in inside
-        }
+        known = {point.id for inside in planned.classes.values() for point in inside}
         for result in self.results(POINTS):
             if (
                 result.ended
                 and result.plan.scenario in known
                 and result.directory not in self._outcomes
             ):
-                point, each = known[result.plan.scenario]
-                because = why.get(point.id, Why.SPLIT)
-                self._outcomes[result.directory] = outcome_of(
-                    result, point, because, each, planned.usual
-                )
+                self._outcomes[result.directory] = self._outcome(result, planned)
         last = {
             one.point.id: one for one in self._outcomes.values()
         }  # what was run again counts as it came out then
         found = safe_files.files(self.directory, FOUND, lambda name: name.endswith(".toml"))
         saved = frozenset(PurePath(name).stem for name in found)
         return Outcomes(planned.classes, tuple(last.values()), saved)
+
+    @staticmethod
+    def _outcome(result: CellResult, planned: Planned) -> Outcome:
+        """Return the outcome of a point that has ended."""
+        point, each = next(
+            (point, each)
+            for each, inside in planned.classes.items()
+            for point in inside
+            if point.id == result.plan.scenario
+        )
+        why = next((why for one, why in planned.chosen if one.id == point.id), Why.SPLIT)
+        return outcome_of(result, point, why, each, planned.usual)
 
     def confirm(self, planned: Planned, progress: Progress, until: float | None = None) -> None:
         """Run one point of each stuck finding again, with the drain's full time. If it is kept

@@ -121,6 +121,11 @@ def summary_of(sweep: Sweep, planned: Planned, outcomes: Outcomes) -> Told:
     if outcomes.all:
         lines.append(f"  {seconds / len(outcomes.all):.1f} s a point")
     lines.append(f"  reached: {far.sentence}")
+    if sweep.ran_dry:
+        lines.append(
+            f"  ended by --until-dry: {sweep.until_dry} points in turn struck no new protocol "
+            "state and had no new outcome"
+        )
     if far.partial:
         lines.append(f"  {partial_text(far)} (lostack sweep --resume FOLDER runs them)")
     for number, finding in enumerate(findings, 1):

@@ -2,14 +2,26 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 from hypothesis import given
 from hypothesis import strategies as st
 
 from harness.controls import OnWire
 from harness.model.scenario import Role
 from harness.protocols.kafka.steps import Api
-from harness.sweep.classes import Class, Why, chosen, deviations, grouped, splits, turns
-from harness.sweep.points import Happening, Point
+from harness.sweep.classes import (
+    Class,
+    Earlier,
+    ProtocolState,
+    Why,
+    chosen,
+    deviations,
+    grouped,
+    splits,
+    turns,
+)
+from harness.sweep.points import ACTS, Happening, Point
 from harness.sweep.steps import Step
 from harness.wire.rules import Direction
 
@@ -61,13 +73,47 @@ def test_each_class_is_run_at_both_ends_and_a_sample_between(
     )
 
 
-def test_what_no_sweep_has_seen_comes_first() -> None:
-    """Whoever has a few minutes runs what is new."""
-    points = [point(place, act) for place, act in enumerate(("kill", "kill", "lose", "lose"))]
-    classes = grouped(points, dict.fromkeys(range(4), "calm"))
-    [old] = [str(each) for each in classes if each.act == "kill"]
-    assert [one.act for one, _ in chosen(classes, 1)] == ["kill", "lose", "kill", "lose"]
-    assert [one.act for one, _ in chosen(classes, 1, {old})] == ["lose", "kill", "lose", "kill"]
+def test_what_can_teach_most_comes_first() -> None:
+    """A state that no fault has struck, then where something was found, then what nobody has run,
+    then the rest.
+    """
+    phases = ("ran", "ran", "found", "found", "new")
+    points = [
+        point(place, act) for place, act in enumerate(("kill", "lose", "kill", "lose", "lose"))
+    ]
+    classes = grouped(points, dict(enumerate(phases)))
+    name = {(each.act, each.phase): str(each) for each in classes}
+    state = {each.phase: str(each.state) for each in classes}
+    earlier = Earlier(
+        frozenset({name["kill", "ran"], name["kill", "found"], name["lose", "found"]}),
+        frozenset({state["ran"], state["found"]}),
+        frozenset({state["found"]}),
+    )
+
+    def order(known: Earlier | None) -> list[int]:
+        return [one.place for one, _ in chosen(classes, 1, known)]
+
+    assert order(earlier) == [4, 3, 2, 1, 0]
+    assert order(None) == order(Earlier())
+    assert order(None) != order(earlier)
+    assert {ProtocolState.name_in(each) for each in name.values()} == set(state.values())
+
+
+@given(st.integers(1, 8), st.integers(1, 8))
+def test_few_rounds_strike_every_state(acts: int, phases: int) -> None:
+    """In the first round each act strikes a phase of the step, and none twice while another one is
+    left.
+    """
+    found = [
+        Class("consumer", "Fetch", "response", act, f"phase {phase}")
+        for act in list(ACTS)[:acts]
+        for phase in range(phases)
+    ]
+    when = turns(found)
+    first = [each for each in found if when[each] < acts]
+    assert len({each.act for each in first}) == acts, "one class of each kind"
+    assert len({each.phase for each in first}) == min(acts, phases)
+    assert set(when) == set(found)
 
 
 def test_the_first_class_of_each_kind_comes_first() -> None:
@@ -92,20 +138,25 @@ def test_the_first_class_of_each_kind_comes_first() -> None:
 
 
 def test_all_acts_and_all_programs_come_soon() -> None:
-    """Six kills and two of every other act in turn, and each of them from all programs in turn."""
-    apis = [f"Api{number}" for number in range(5)]
+    """Three kills for one of every other act, and each of them from all programs in turn."""
+    acts, apis = ("kill", "lose", "pause"), [f"Api{number}" for number in range(5)]
     found = [
         Class(role, api, "request", act, "calm")
         for role in ("producer", "consumer")
         for api in apis
-        for act in ("kill", "lose", "pause")
+        for act in acts
     ]
     when = turns(found)
-    told = [(each.act, each.role, each.api) for each in sorted(found, key=lambda each: when[each])]
-    assert [act for act, _, _ in told][:10] == ["kill"] * 6 + ["lose"] * 2 + ["pause"] * 2
-    assert [act for act, _, _ in told][10:18] == ["kill"] * 4 + ["lose"] * 2 + ["pause"] * 2
-    assert {role for _, role, _ in told[:6]} == {"producer", "consumer"}
-    assert {api for _, _, api in told[:6]} == {"Api0", "Api1", "Api2"}
+    told = sorted(found, key=lambda each: when[each])
+    for upto in (5, 10, 15):
+        count = Counter(each.act for each in told[:upto])
+        assert count == {"kill": 3 * upto // 5, "lose": upto // 5, "pause": upto // 5}
+    for act in acts:
+        roles = [each.role for each in told if each.act == act]
+        assert {frozenset(pair) for pair in zip(roles[::2], roles[1::2], strict=True)} == {
+            frozenset(roles)
+        }
+    assert len({each.api for each in told[:10]}) == 5, "each state is struck before a second time"
 
 
 @given(st.integers(3, 60), st.data())
