@@ -558,7 +558,8 @@ def test_an_error_that_kept_points_show_as_well_makes_no_other_finding(right: Do
     """
     all_of_them = right.outcomes.all
     act = next(each.where.act for each in all_of_them)
-    same = [each for each in all_of_them if each.where.act == act][:5]
+    same = [each for each in all_of_them if each.where.act == act]
+    same = sorted(same, key=lambda each: each.point.place)[:5]
     errors = (("Cut",), ("Cut",), (), ("Other",), ("Cut", "Other"))
     verdicts = (Kind.KEPT, Kind.STUCK, Kind.STUCK, Kind.STUCK, Kind.STUCK)
     told = [
