@@ -24,7 +24,9 @@ def lostack_proxy() -> Iterator[Callable[..., Proxy]]:
 
     with ExitStack() as ends:
 
-        def make(upstream: str, *, located: Mapping[str, str] | None = None) -> Proxy:
-            return ends.enter_context(Proxy(upstream, located=located))
+        def make(
+            upstream: str, *, located: Mapping[str, str] | None = None, protocol: str = "kafka"
+        ) -> Proxy:
+            return ends.enter_context(Proxy(upstream, located=located, protocol=protocol))
 
         yield make

@@ -27,9 +27,12 @@ def proxy(
         str | None,
         typer.Option(
             metavar="HOST:PORT",
-            help="A broker of the running Kafka. Without it tests add each route over HTTP.",
+            help="A broker of the running Kafka, or the server. Without it tests add each route over HTTP.",
         ),
     ] = None,
+    protocol: Annotated[
+        str, typer.Option(help="What is spoken: kafka, postgres, stomp or amqp.")
+    ] = "kafka",
     where: Annotated[
         list[str] | None,
         typer.Option(
@@ -62,7 +65,7 @@ def proxy(
     try:
         told = {}
         if upstream is not None:
-            told["bootstrap"] = proxies.add(upstream, located, listen)["bootstrap"]
+            told["bootstrap"] = proxies.add(upstream, located, listen, protocol)["bootstrap"]
         server = serve(proxies, secret, api)
         server.watch = proxies.check
         told["api"] = f"http://127.0.0.1:{server.server_address[1]}"

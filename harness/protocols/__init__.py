@@ -15,6 +15,7 @@ PROTOCOLS: Final = {
     "core": "harness.protocols.core.session:Core",
     "kafka": "harness.protocols.kafka.session:Kafka",
     "openwire": "harness.protocols.openwire.session:OpenWire",
+    "others-postgres": "harness.protocols.postgres.session:OthersPostgres",
     "postgres": "harness.protocols.postgres.session:Postgres",
     "pulsar": "harness.protocols.pulsar.session:Pulsar",
     "service": "harness.protocols.service:Service",

@@ -12,11 +12,14 @@ import msgspec
 from harness.model.conversion import convert
 from harness.model.failures import UsageError
 from harness.model.identity import Wanted
-from harness.protocols.kafka.steps import Api
+from harness.proxy.spoken import KAFKA, SPOKEN
+from harness.wire.protocol import PLAIN
 from harness.wire.rules import Action, After, Direction, Rule, RuleError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+    from harness.proxy.spoken import Spoken
 
 ACTIONS: Final = {
     "lose": Action.CUT,
@@ -110,22 +113,26 @@ def asked_for(plain: Mapping[str, object]) -> Asked:
     return asked
 
 
-def rule_of(name: str, asked: Asked) -> Rule:
+def rule_of(name: str, asked: Asked, protocol: Spoken = SPOKEN[KAFKA]) -> Rule:
     """Return the rule of a fault.
 
     Raises:
-        UsageError: Kafka has no such API, or it cannot be selected by that; one line.
+        UsageError: the protocol has no such API, or it cannot be selected by that; one line.
     """
-    step = next((each for each in Api if each.value.lower() == asked.api.lower()), None)
-    if step is None:
-        raise UsageError(f"there is no API {asked.api!r}: there are {', '.join(Api)}")
+    api = protocol.step(asked.api)
+    way = Direction.RESPONSE if asked.answer else Direction.REQUEST
     wanted = asked.wanted
+    if wanted is not None and not protocol.records:
+        raise UsageError(f"a {api} cannot be selected by record: the wire reads none of it")
+    step = protocol.steps.get((api, way), PLAIN)
+    if asked.do == "late" and not step.movable:
+        raise UsageError(f"a {api} belongs to its connection: it cannot be late")
     try:
-        return Rule(
+        made = Rule(
             name,
             ACTIONS[asked.do],
-            step,
-            Direction.RESPONSE if asked.answer else Direction.REQUEST,
+            api,
+            way,
             client=asked.client,
             topic=asked.topic,
             transactional_id=asked.transaction,
@@ -137,5 +144,12 @@ def rule_of(name: str, asked: Asked) -> Rule:
             error=asked.error,
             forward=bool(asked.applied),
         )
+        if asked.error is not None:
+            made.check_error(api, protocol.steps.get((api, Direction.REQUEST), PLAIN).errors)
     except RuleError as error:
         raise UsageError(str(error).removeprefix(f"rule {name}: ")) from error
+    missing = made.content - step.selects
+    if missing:
+        what = min(missing).replace("_", " ")
+        raise UsageError(f"a {api} {way} cannot be selected by {what}")
+    return made

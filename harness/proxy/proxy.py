@@ -16,6 +16,7 @@ from harness.model.tail import SoFar
 from harness.model.waiting import WaitTimeoutError, wait_until
 from harness.proxy.asking import Which, asked_for, rule_of
 from harness.proxy.running import OwnWire
+from harness.proxy.spoken import KAFKA, spoken
 from harness.proxy.ways import ways
 from harness.wire.messages import LOOPBACK, Route, WireError
 from harness.wire.rules import How, RuleCounts
@@ -228,6 +229,7 @@ class Proxy:
     ``upstream``: ``HOST:PORT`` of any broker. ``located``: where brokers are that Kafka names by an
     address which does not lead there from here, as ``{"kafka:9092": "localhost:9092"}``. ``port``:
     where it listens (0: any). ``history``: the folder in which the lines of all that it saw stay.
+    ``protocol``: ``kafka``, or another that is spoken: ``postgres``, ``stomp`` or ``amqp``.
 
     As a context manager it fails at the end if a fault has not struck, or if something could not
     be read.
@@ -240,8 +242,12 @@ class Proxy:
         located: Mapping[str, str] | None = None,
         port: int = 0,
         history: Path | str | None = None,
+        protocol: str = KAFKA,
     ) -> None:
         host, at = host_and_port(upstream)
+        self._protocol = spoken(protocol)
+        if located and not self._protocol.follows:
+            raise UsageError(f"no answer of {protocol} names another server: there is none to map")
         places = {
             "{}:{}".format(*host_and_port(named)): "{}:{}".format(*host_and_port(there))
             for named, there in (located or {}).items()
@@ -259,8 +265,8 @@ class Proxy:
                 port,
                 at,
                 upstream_host=host,
-                protocol="kafka",
-                follows=True,
+                protocol=self._protocol.name,
+                follows=self._protocol.follows,
                 located=places,
             )
             self._bootstrap = f"{LOOPBACK}:{self.control.add_route(route).listen_port}"
@@ -303,7 +309,7 @@ class Proxy:
         """
         asked = asked_for(plain)
         name = f"f{next(self._numbers)}"
-        made = self.faults[name] = Fault(self, name, asked.do, rule_of(name, asked))
+        made = self.faults[name] = Fault(self, name, asked.do, rule_of(name, asked, self._protocol))
         return made
 
     def lose(self, api: str, **which: Unpack[Which]) -> Fault:
@@ -344,7 +350,13 @@ class Proxy:
     # -- what was seen -----------------------------------------------------------------------------
 
     def records(self, topic: str | None = None) -> list[Way]:
-        """Return what was seen of each record."""
+        """Return what was seen of each record.
+
+        Raises:
+            UsageError: the wire reads no records of this protocol.
+        """
+        if not self._protocol.records:
+            raise UsageError("of this protocol the wire reads no records")
         seen = (kinds.Sent, kinds.Unsent, kinds.ProduceAnswer, kinds.Fetched, kinds.Committed)
         return ways(self._events(*seen), topic)
 

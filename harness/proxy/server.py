@@ -18,6 +18,7 @@ import msgspec
 from harness.model.conversion import convert
 from harness.model.failures import EnvironmentFailure, UsageError, why_damaged
 from harness.proxy.proxy import Fault, NeverStruckError, NotReadError, Proxy, known_port
+from harness.proxy.spoken import KAFKA
 from harness.wire.messages import LOOPBACK, WireError
 
 if TYPE_CHECKING:
@@ -46,6 +47,7 @@ class _AskedRoute(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     upstream: str
     located: dict[str, str] = msgspec.field(default_factory=dict, name="map")
     port: int = 0
+    protocol: str = KAFKA
 
 
 class _NotThereError(Exception):
@@ -60,10 +62,14 @@ class Proxies:
         self.routes: dict[str, Proxy] = {}
 
     def add(
-        self, upstream: str, located: Mapping[str, str] | None = None, port: int = 0
+        self,
+        upstream: str,
+        located: Mapping[str, str] | None = None,
+        port: int = 0,
+        protocol: str = KAFKA,
     ) -> dict[str, str]:
         """Add a route, and return what a client must know of it."""
-        made = Proxy(upstream, located=located, port=port)
+        made = Proxy(upstream, located=located, port=port, protocol=protocol)
         with self._lock:
             name = str(len(self.routes) + 1)
             self.routes[name] = made
@@ -126,7 +132,7 @@ class Proxies:
             asked = convert(body, _AskedRoute)
         except msgspec.ValidationError as error:
             raise UsageError(f"no route can be made of that: {error}") from error
-        return self.add(asked.upstream, asked.located, asked.port)
+        return self.add(asked.upstream, asked.located, asked.port, asked.protocol)
 
     def _faults(
         self, method: str, words: list[str], query: Mapping[str, str], body: dict[str, object]

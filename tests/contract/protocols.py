@@ -406,6 +406,15 @@ PROTOCOLS = {
         beat=ow.alive(),
         refused=lambda key: tuple(_openwire_refused(key)),
     ),
+    "others-postgres": Speaker(
+        "others-postgres",
+        _postgres_opening,
+        _postgres_question,
+        pg.complete("COMMIT"),
+        "DatabaseCommit",
+        "DatabaseCommit",
+        _postgres_large,
+    ),
     "postgres": Speaker(
         "postgres",
         _postgres_opening,

@@ -124,6 +124,7 @@ MISTAKES: tuple[tuple[str, str, Any, int, str], ...] = (
     ("GET", "/faults/nothing", None, 404, "there is no fault nothing"),
     ("GET", "/faults/a/b/c", None, 404, "there is no GET /faults/a/b/c"),
     ("DELETE", "/routes", None, 404, "there is no DELETE /routes"),
+    ("POST", "/routes", {"upstream": "a:1", "protocol": "mqtt"}, 400, "no protocol 'mqtt'"),
     ("POST", "/routes", {"upstream": "here"}, 400, "is not HOST:PORT"),
     ("POST", "/routes", {"upstream": "here:\xb2"}, 400, "is not HOST:PORT"),
     ("POST", "/routes", {"upstream": "here:65536"}, 400, "is not HOST:PORT"),

@@ -81,6 +81,16 @@ class Postgres:
         return PostgresSession(conn, limit)
 
 
+class OthersPostgres(Postgres):
+    """The same, of programs that are somebody else's."""
+
+    name = "others-postgres"
+
+    def session(self, conn: int, *, limit: int) -> PostgresSession:
+        """Return the state of a new connection."""
+        return PostgresSession(conn, limit, foreign=True)
+
+
 class PostgresSession:
     """The state of one connection, as far as the wire needs it to see what is committed."""
 
