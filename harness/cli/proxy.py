@@ -27,7 +27,7 @@ def proxy(
         str | None,
         typer.Option(
             metavar="HOST:PORT",
-            help="A broker of the running Kafka, or the server. Without it tests add each route over HTTP.",
+            help="A broker, or the server. Without it tests add each route over HTTP.",
         ),
     ] = None,
     protocol: Annotated[
