@@ -61,7 +61,8 @@ images: $(READY)  ## container images for --runtime docker: pulled, or stand-ins
 	@$(BIN)/lostack images
 
 lint: $(READY)  ## style, the directions of imports, and types, those of the tests among them
-	@$(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/lint-imports --no-logo --no-cache && $(BIN)/mypy
+	@$(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/lint-imports --no-logo --no-cache && $(BIN)/mypy \
+	  && $(BIN)/mypy $(wildcard engines/*/tests/*.py)
 
 bench: $(READY)  ## measure; results in reports/bench.json
 	@$(BIN)/python -m tests.bench $(ARGS) && $(BIN)/python -m tests.bench.audit

@@ -20,6 +20,7 @@ EXTRAS: Final[Mapping[str, tuple[str, ...]]] = {
     "docker": ("testcontainers", "docker"),
     "queues": ("stomp",),
     "redis": ("redis", "celery"),
+    "nats": ("nats",),
     "audit": ("pyarrow",),
     "values": ("fastavro", "grpc_tools", "google.protobuf"),
 }

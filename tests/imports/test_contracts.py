@@ -71,6 +71,9 @@ PLANTED = [
     ("audit", "harness.audit.pages", "harness.matrix.selection"),
     ("kafka", "harness.systems.kafka.parts", "harness.systems.memory"),
     ("runtimes", "harness.runtimes.process.runtime", "harness.runtimes.docker.engine"),
+    ("engines", "harness.registry", "lostack_nats.about"),
+    ("engines-use", "lostack_nats.broker", "harness.registry"),
+    ("engines-words", "lostack_nats.session", "socket"),
     ("cycles", "harness.model.record", "harness.judge.verdict"),
 ]
 """An import that is not there, and the contract that it would break."""
@@ -131,7 +134,7 @@ def test_no_import_is_ignored_and_no_circle_left_out() -> None:
 
 def test_the_linter_refuses_an_import_of_a_type_and_a_unit_without_a_layer(tmp_path: Path) -> None:
     """As `make lint` calls it, on a copy of the package."""
-    for part in ("harness", "tests/imports"):
+    for part in ("harness", "tests/imports", "engines"):
         shutil.copytree(
             ROOT / part,
             tmp_path / part,

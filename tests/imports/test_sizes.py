@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ast
+import io
+import tokenize
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -63,6 +65,61 @@ LONGER_STILL = {
     "scenarios/streams.py",
 }
 """What is longer than that; to be split, and none to be added."""
+
+
+ENGINES = ROOT / "engines"
+MOST_OF_AN_ENGINE = 500
+"""Lines of code of a package of engines/, which is small because lostack does the rest."""
+CODECS = {
+    "lostack_nats": {"blocks", "frames", "session", "steps"},
+    "lostack_redis": {"aof", "content", "held", "reading", "resp", "session", "steps"},
+}
+"""What is not among them, besides the scenarios: what bytes mean, on the wire and in files."""
+
+
+def code_of(file: Path) -> int:
+    """Count the lines with code: no blank ones, no comments, no docstrings."""
+    text = file.read_text(encoding="utf-8")
+    told: set[int] = set()
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
+            told |= set(range(node.lineno, (node.end_lineno or node.lineno) + 1))
+    lines: set[int] = set()
+    for token in tokenize.generate_tokens(io.StringIO(text).readline):
+        if token.type not in {*BLANK}:
+            lines |= set(range(token.start[0], token.end[0] + 1))
+    return len(lines - told)
+
+
+BLANK = (
+    tokenize.COMMENT,
+    tokenize.NL,
+    tokenize.NEWLINE,
+    tokenize.INDENT,
+    tokenize.DEDENT,
+    tokenize.ENDMARKER,
+)
+
+
+@pytest.mark.parametrize(
+    "package", sorted(ENGINES.glob("*/lostack_*")), ids=lambda package: package.name
+)
+def test_an_engine_s_package_is_small(package: Path) -> None:
+    """What its protocol and its files mean, and its scenarios, come besides."""
+    assert package.is_dir()
+    besides = CODECS[package.name] | {"scenarios"}
+    files = [file for file in package.rglob("*.py") if file.stem not in besides]
+    assert sum(map(code_of, files)) <= MOST_OF_AN_ENGINE
+    assert not list(too_long(package))
+
+
+def test_code_is_counted_without_what_is_said_of_it(tmp_path: Path) -> None:
+    """A line more is a line more."""
+    file = tmp_path / "m.py"
+    file.write_text(
+        '"""Told\n\nin lines."""\n\n# said\nx = (\n    1,\n)\n\n\ndef f():\n    """Say."""\n'
+    )
+    assert code_of(file) == 4
 
 
 def too_long(folder: Path, most: tuple[int, int] = MOST) -> Iterable[str]:

@@ -1,0 +1,58 @@
+"""Cells on a real nats-server, with real kills, as anybody runs them; and that they can fail."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).parents[3]
+pytestmark = pytest.mark.server
+WITHIN_S = 240.0
+
+
+def run(folder: Path, *words: str, first: str = "") -> tuple[int, list[dict[str, Any]], str]:
+    """Run cells; return the exit status, what the report says of each, and what was printed."""
+    done = subprocess.run(
+        [sys.executable, "-m", "harness.cli", "run", "--suite", "night", *words],
+        cwd=folder,
+        env=os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, (first, str(ROOT))))},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=WITHIN_S,
+    )
+    report = folder / "reports" / "latest" / "report.json"
+    cells = json.loads(report.read_text())["cells"] if report.exists() else []
+    return done.returncode, cells, done.stdout + done.stderr
+
+
+def test_cells_find_what_is_lost_doubled_and_protected(tmp_path: Path) -> None:
+    """On a stream with limits and on a work queue; a server killed behind the store."""
+    only = (
+        "stream/none",
+        "stream/request-lost/at-most-once",
+        "stream/ack-lost",
+        "stream/broker-crash-before-ack",
+        "work-queue/none/exactly-once",
+        "work-queue/broker-crash-after-acknowledgement/exactly-once",
+    )
+    words = [word for each in only for word in ("--only", each)]
+    status, cells, said = run(tmp_path, "--system", "nats", *words)
+    assert status == 0, said
+    assert {cell["outcome"] for cell in cells} == {"kept"}
+    found = {
+        (cell["scenario"], cell["semantic"]): (len(cell["lost_ids"]), len(cell["duplicated_ids"]))
+        for cell in cells
+        if cell["pipeline"] == "stream"
+    }
+    assert found["none", "at-least-once"] == (0, 0)
+    assert found["request-lost", "at-most-once"] == (1, 0)
+    assert found["ack-lost", "at-least-once"] == (0, 1)
+    assert found["broker-crash-before-ack", "at-least-once"][1] >= 1
+    assert {"nats-deduplicated", "nats-taken-off"} <= {cell["sign"] for cell in cells}
