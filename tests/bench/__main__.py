@@ -20,6 +20,7 @@ from harness.model.safe_files import write_whole
 
 PARTS = {
     "wire": "tests.bench.speed",
+    "proxy": "tests.bench.proxy",
     "typed": "tests.bench.typed",
     "tls": "tests.bench.secured",
     "stomp": "tests.bench.stomp",

@@ -28,6 +28,13 @@ TEXT, BYTES, NODE, ROLE, TAGS, REST = "text", "bytes", "node", "role", "tags", "
 ``TAGS``: the tagged fields of a struct in a struct. ``REST``: all that follows, which has no
 address."""
 
+
+class Plain(tuple["Field", ...]):
+    """An array of structs without a broker, in an answer that is flexible: it is passed over."""
+
+    __slots__ = ()
+
+
 DESCRIBE_CLUSTER: Final = step_of(60)
 _CONTROLLERS: Final = 2
 _UUID: Final = 16
@@ -75,14 +82,50 @@ def _fields(step: str, version: int) -> Fields:  # noqa: PLR0911 - a table
             return (*since(1, 4), 2, *since(1, TEXT), NODE, REST)
         case Api.PRODUCE:
             topic = _UUID if version >= 13 else TEXT  # noqa: PLR2004 - topics by id (KIP-516)
-            return ((topic, _PRODUCED), 4)
+            return (Plain((topic, _PRODUCED)), 4)
         case Api.FETCH:
-            return (4 + 2 + 4, (_UUID, _FETCHED))
+            return (4 + 2 + 4, Plain((_UUID, _FETCHED)))
         case Api.SHARE_FETCH:
-            return (4 + 2, TEXT, 4, (_UUID, _SHARED), (NODE, TEXT))
+            return (4 + 2, TEXT, 4, Plain((_UUID, _SHARED)), (NODE, TEXT))
         case Api.SHARE_ACKNOWLEDGE:
-            return (4 + 2, TEXT, *since(2, 4), (_UUID, _ACKNOWLEDGED), (NODE, TEXT))
+            return (4 + 2, TEXT, *since(2, 4), Plain((_UUID, _ACKNOWLEDGED)), (NODE, TEXT))
     return (4 + 2, TEXT, *since(1, ROLE), TEXT, 4, (NODE, TEXT, *since(2, 1)), REST)
+
+
+def _behind(data: Data, at: int, fields: Fields) -> int:
+    """Return where an array of structs ends that has no broker, in a flexible answer.
+
+    Nearly every length and number is one byte.
+    """
+    count = data[at]
+    at += 1
+    if count >= MORE:
+        count, at = varint(data, at - 1)
+    for _ in range(count - 1):
+        for field in fields:
+            if field.__class__ is int:
+                at += field
+            elif field.__class__ is tuple:
+                at = _behind(data, at, field)
+            elif field == TAGS:
+                at = _behind_tags(data, at) if data[at] else at + 1
+            else:
+                size = data[at]
+                at += 1
+                if size >= MORE:
+                    size, at = varint(data, at - 1)
+                at += size - 1 if size else 0
+        at = _behind_tags(data, at) if data[at] else at + 1
+    return at
+
+
+def _behind_tags(data: Data, at: int) -> int:
+    count, at = varint(data, at)
+    for _ in range(count):
+        _, at = varint(data, at)
+        size, at = varint(data, at)
+        at += size
+    return at
 
 
 class _Walk:
@@ -102,6 +145,8 @@ class _Walk:
         for field in fields:
             if isinstance(field, int):
                 self.at += field
+            elif isinstance(field, Plain):
+                self.at = _behind(self._data, self.at, field)
             elif isinstance(field, tuple):
                 for _ in range(self._length(wide=True)):
                     self.struct(field)
