@@ -66,11 +66,43 @@ class Way:
         }
 
 
+class _Ways:
+    """The way of each record, in the order in which they were first seen. In another topic an equal
+    record is another one.
+    """
+
+    def __init__(self) -> None:
+        self.all: list[Way] = []
+        self._known: dict[tuple[str | None, str], Way] = {}
+        """By topic and record; under no topic the newest of all."""
+        self._asked: dict[tuple[str, str], Way] = {}
+
+    def of(self, event: kinds.Sent | kinds.Unsent | kinds.ProduceAnswer | kinds.Fetched) -> Way:
+        """Return the way of an event's record. An answer is about the topic of its request."""
+        if isinstance(event, kinds.ProduceAnswer):
+            way = self._asked.get((event.request, event.record)) or self._way(event.record, None)
+        else:
+            way = self._way(event.record, event.topic)
+        if isinstance(event, kinds.Sent | kinds.Unsent):
+            self._asked[event.request, event.record] = way
+        return way
+
+    def _way(self, record: str, topic: str | None) -> Way:
+        way, newest = self._known.get((topic, record)), self._known.get((None, record))
+        if way is None and newest is not None and newest.topic is None:
+            way, newest.topic = newest, topic
+        if way is None:
+            way = Way(record, topic)
+            self.all.append(way)
+        self._known[topic, record] = self._known[None, record] = way
+        return way
+
+
 def ways(events: Iterable[Event], topic: str | None = None) -> list[Way]:
     """Return the way of every record, in the order in which records were first seen. ``topic``:
     only of records in this one.
     """
-    found: dict[str, Way] = {}
+    found = _Ways()
     at: defaultdict[tuple[str | None, int], list[tuple[int, Way]]] = defaultdict(list)
     begin: int | None = None
     for event in events:
@@ -78,7 +110,7 @@ def ways(events: Iterable[Event], topic: str | None = None) -> list[Way]:
         when = f"{(event.t - begin) / NS:.3f} s"
         match event:
             case kinds.Sent() | kinds.Unsent():
-                way = found.setdefault(event.record, Way(event.record, event.topic))
+                way = found.of(event)
                 where = f"{event.topic}/{event.partition}"
                 if isinstance(event, kinds.Sent):
                     way.sent += 1
@@ -89,7 +121,7 @@ def ways(events: Iterable[Event], topic: str | None = None) -> list[Way]:
                         f"{when}: sent to {where}, and kept from the broker by a fault"
                     )
             case kinds.ProduceAnswer():
-                way = found.setdefault(event.record, Way(event.record))
+                way = found.of(event)
                 way.acknowledged += bool(event.error == 0 and event.reached)
                 what = (
                     f"stored at offset {event.offset}"
@@ -99,8 +131,7 @@ def ways(events: Iterable[Event], topic: str | None = None) -> list[Way]:
                 lost = "" if event.reached else ", and the answer was lost"
                 way.steps.append(f"{when}: {what}{lost}")
             case kinds.Fetched():
-                way = found.setdefault(event.record, Way(event.record, event.topic))
-                way.topic = way.topic or event.topic
+                way = found.of(event)
                 way.fetched += bool(event.reached)
                 partition, offset = event.at or (-1, -1)
                 at[event.topic, partition].append((offset, way))
@@ -115,4 +146,4 @@ def ways(events: Iterable[Event], topic: str | None = None) -> list[Way]:
                         way.steps.append(
                             f"{when}: position {event.offset} saved by {event.group}{lost}"
                         )
-    return [way for way in found.values() if topic is None or way.topic == topic]
+    return [way for way in found.all if topic is None or way.topic == topic]
