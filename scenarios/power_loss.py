@@ -13,7 +13,8 @@ from harness.controls import OnWire
 from harness.faults import Forget, Kill
 from harness.judge.signs import TAKEN_AGAIN
 from harness.model.prediction import AtLeast, Exactly, Permitted, Select, Some
-from harness.model.scenario import Deployment, Predicted, Role, Scenario
+from harness.model.scenario import Deployment, Predicted, Role, Scenario, Suite
+from harness.proofs.power import TOLD_TO_FLUSH
 from harness.protocols.kafka.steps import Api
 from harness.scenarios.plain import ALO, AMO, EOS, REQUEST
 from harness.stages.settings import (
@@ -117,4 +118,28 @@ REUSED_OFFSETS = replace(
     },
 )
 
-POWER_LOSS = (UNFLUSHED, EVERYTHING, POWER_LOSS_FLUSHED, REUSED_OFFSETS)
+_TOLD = replace(
+    UNFLUSHED,
+    deployment=Deployment.TRACED,
+    together=False,
+    by_client={},
+    fault=Kill(NEXT, (Role.BROKER,), forget=Forget.UNFLUSHED),
+    suite=Suite.NIGHT,
+)
+BY_CALLS = (
+    replace(
+        _TOLD,
+        id="power-loss+by-calls",
+        because="By the calls that the broker made, not by its own word: at its defaults Kafka "
+        "leaves flushing to the kernel, and acknowledges what no call has flushed.",
+        expect={ALO: Predicted(lost=Exactly(Select.THROUGH_TARGET), control=True)},
+    ),
+    replace(
+        _TOLD,
+        id="power-loss-flushed+by-calls",
+        because="By the calls that the broker made: flush.messages=1 makes it flush each append "
+        "before it is acknowledged.",
+        expect={ALO: Predicted(sign=TOLD_TO_FLUSH, settings=flushed(AT_LEAST_ONCE))},
+    ),
+)
+POWER_LOSS = (UNFLUSHED, EVERYTHING, POWER_LOSS_FLUSHED, REUSED_OFFSETS, *BY_CALLS)

@@ -21,6 +21,7 @@ from harness.abilities import (
     SessionClock,
     Succession,
     Supervision,
+    TracedWrites,
     Transactions,
 )
 from harness.interfaces import PointsLine, System
@@ -40,6 +41,7 @@ ALWAYS = frozenset(
         Membership,
         Partitions,
         PowerLoss,
+        TracedWrites,
         Rebalance,
         RecordLocks,
         SavedPositions,

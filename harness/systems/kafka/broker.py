@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from harness.model.failures import EnvironmentFailure
 from harness.model.waiting import wait_until
+from harness.runtimes.power.tracer import PowerTrace, why_no_power_loss
 from harness.systems.kafka.launcher import new_cluster_id
 
 if TYPE_CHECKING:
@@ -29,6 +30,8 @@ WIRE_ROLES = ("producer", "consumer", "processor", "driver", INTER_BROKER)
 INTERNAL_TOPICS = ("__consumer_offsets", "__transaction_state")
 SHARE_STATE = "__share_group_state"
 """The log of the share coordinator; it exists once there is a share group."""
+REBUILT = ("*.index", "*.timeindex")
+"""Mapped files that the broker makes again from a log when it was not shut down in order."""
 START_S = 60.0
 FORMAT_S = 60.0
 
@@ -184,8 +187,9 @@ class Broker:
         disk: int | None = None,
         secured: Secured | None = None,
         settings: Mapping[str, str] | None = None,
+        traced: bool = False,
     ) -> None:
-        """``settings``: further lines of ``server.properties``, which come before lostack's own."""
+        """``traced``: start it so that it can lose its power. ``settings``: further lines of ``server.properties``, which come before lostack's own."""
         self.name = name_of(number, len(quorum))
         self.number = number
         self.controls = number > len(quorum)
@@ -203,6 +207,9 @@ class Broker:
             settings or {}
         )
         self.node: Node | None = None
+        self.power: PowerTrace | None = None
+        if traced and runtime.here and why_no_power_loss() is None:
+            self.power = PowerTrace(self.data, directory / "power.log", REBUILT)
 
     def process(self) -> Node:
         """Return the node's process, dead or alive.
@@ -272,6 +279,8 @@ class Broker:
         spec = self._ground.broker(
             self.name, settings, self._directory, [self.ports.direct], self._disk
         )
+        if self.power is not None:
+            spec = replace(spec, argv=self.power.start(spec.argv))
         self.node = self._runtime.start(spec)
 
     def await_listening(self) -> None:

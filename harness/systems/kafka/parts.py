@@ -24,6 +24,7 @@ from harness.abilities import (
     SessionClock,
     Succession,
     Supervision,
+    TracedWrites,
     Transactions,
 )
 from harness.model.scenario import RefusedByClient, Role
@@ -32,6 +33,7 @@ from harness.run.drain import Check, Checks, QuietSink, stillness
 from harness.run.giving_up import WatchedClient
 from harness.run.nodes import ServerNode
 from harness.run.parts import Opened, Parts, When
+from harness.run.power import Power
 from harness.run.sinks import Database
 from harness.run.stages import Producing, Reading, supervise
 from harness.run.who import CellNodes, LastHit, by_client
@@ -271,6 +273,7 @@ def parts_of(
         positions=on_kafka.saved_positions,
         abilities={
             PowerLoss: FlushedFiles(scene),
+            TracedWrites: Power(scene, lambda: scene.transport.brokers),
             SavedPositions: GroupPositions(scene),
             Membership: GroupMembership(scene, reading),
             Rebalance: GroupRebalance(scene, reading),

@@ -57,6 +57,8 @@ class Shape:
     disk: int | None = None
     security: Security | None = None
     """How clients log in and whether they use TLS."""
+    traced: bool = False
+    """Whether the brokers are started so that they can lose their power."""
     roles: tuple[str, ...] = ()
     """Further roles with a listener, besides WIRE_ROLES."""
     settings: Mapping[str, str] = field(default_factory=dict)
@@ -71,6 +73,7 @@ class Shape:
 SHAPES = {
     Deployment.SHARED: Shape(),
     Deployment.OWN: Shape(),
+    Deployment.TRACED: Shape(traced=True),
     Deployment.SMALL: Shape(disk=64 << 20),
     Deployment.CLUSTER: Shape(brokers=3),
     Deployment.APART: Shape(brokers=3, controllers=1),
@@ -107,6 +110,7 @@ class KafkaTransport:
                 disk=self.shape.disk,
                 secured=self.secured,
                 settings=self.shape.settings,
+                traced=self.shape.traced,
             )
             for n in numbers
         )
