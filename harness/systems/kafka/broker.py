@@ -189,7 +189,9 @@ class Broker:
         settings: Mapping[str, str] | None = None,
         traced: bool = False,
     ) -> None:
-        """``traced``: start it so that it can lose its power. ``settings``: further lines of ``server.properties``, which come before lostack's own."""
+        """``settings``: further lines of ``server.properties``, which come before lostack's own.
+        ``traced``: start it below a tracer, so that it can lose its power.
+        """
         self.name = name_of(number, len(quorum))
         self.number = number
         self.controls = number > len(quorum)
