@@ -24,7 +24,7 @@ from harness.run.clients import brought_adapter
 from harness.run.controls import Watching, WireControls
 from harness.run.drain import Check, Checks, QuietSink, stillness
 from harness.run.nodes import ServerNode, StageNode
-from harness.run.parts import Opened, Parts
+from harness.run.parts import Opened, Parts, When
 from harness.run.power import Power, Powered
 from harness.run.queue_broker import Count, Creates, Message, QueueBroker, Results
 from harness.run.scene import CellScene
@@ -433,6 +433,7 @@ def parts_of(
             watching,
             {**powered, **abilities(queue)},
         ),
+        when=When.AFTER_FAULT if cell.scenario.consumer_starts_after_fault else When.BEFORE_LOAD,
         drain=drain,
         authorities=(scene.observe_offered, scene.observe_cursor, results.observe, queue.observe),
     )
