@@ -6,7 +6,7 @@ import tempfile
 from pathlib import Path
 
 from harness.runtimes.power.tree import Names
-from tests.power.servers import DAMAGES, RECORDS, damaged, power_cut, servers
+from tests.power.servers import DAMAGES, RECORDS, damaged, power_cut, rate, servers
 
 print("| server | setting | flushes | kept, ext4 | kept, posix |")  # noqa: T201 - this is the output
 print("|---|---|---|---|---|")  # noqa: T201
@@ -33,3 +33,13 @@ for server in servers(lambda _: None):
                 f"{found.warned} |",
                 flush=True,
             )
+
+print("\n| server | setting | records a second | traced |")  # noqa: T201
+print("|---|---|---|---|")  # noqa: T201
+for server in servers(lambda _: None):
+    speeds = []
+    for traced in (False, True):
+        with tempfile.TemporaryDirectory(prefix="lostack-") as made:
+            speeds.append(rate(server, Path(made).resolve(), traced=traced))
+    setting = server.setting or "default"
+    print(f"| {server.title} | {setting} | {speeds[0]:.0f} | {speeds[1]:.0f} |", flush=True)  # noqa: T201

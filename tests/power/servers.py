@@ -260,6 +260,21 @@ class running:  # noqa: N801 - used as a function
             self._line.close()
 
 
+def rate(server: Server, folder: Path, *, traced: bool, records: int = 2000) -> float:
+    """Return how many records a second a server acknowledges, one by one."""
+    with socket.socket() as free:
+        free.bind((HOST, 0))
+        port = int(free.getsockname()[1])
+    trace = PowerTrace(folder / "data", folder / "trace")
+    trace.folder.mkdir()
+    argv = server.argv(folder, port)
+    with running(trace.start(argv) if traced else argv, server, port) as line:
+        begun = time.monotonic()
+        for number in range(records):
+            server.add(line, number)
+        return records / (time.monotonic() - begun)
+
+
 @dataclass(frozen=True)
 class Found:
     """What a server says of its records after one file was damaged at rest. ``None``: it does not

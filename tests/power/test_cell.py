@@ -8,6 +8,7 @@ import os
 import signal
 import sys
 from dataclasses import dataclass, field
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -16,16 +17,21 @@ from harness.abilities import TracedWrites
 from harness.controls import OnWire
 from harness.faults import Forget, Kill
 from harness.judge.verdict import Kind
+from harness.model import cell as model
 from harness.model import events as kinds
 from harness.model.failures import CellFailure
 from harness.model.record import Record
 from harness.model.scenario import Evidence, Role
+from harness.model.semantics import Semantic
 from harness.model.waiting import wait_until
 from harness.proofs.power import PowerWent
+from harness.run.parts import When
 from harness.run.power import Power
+from harness.run.queues import parts_of
 from harness.runtimes.interface import NodeSpec
 from harness.runtimes.power.tracer import PowerTrace
 from harness.runtimes.process.runtime import ProcessRuntime
+from harness.scenarios.activemq import POINTS
 from tests.judge.runs import first, judged, run
 
 if TYPE_CHECKING:
@@ -170,6 +176,33 @@ def test_a_broker_that_is_not_traced_is_said_so(runtime: ProcessRuntime, tmp_pat
     power, _ = power_of(started(runtime, tmp_path, traced=False))
     with pytest.raises(CellFailure, match=r"^not applicable: .*(not started traced|strace)"):
         power.check()
+
+
+@pytest.mark.parametrize(("scenario", "when"), [("power-loss", When.AFTER_FAULT), ("none", None)])
+def test_a_queue_is_read_when_the_power_is_back(
+    scenario: str, when: When | None, tmp_path: Path
+) -> None:
+    """What was read before cannot be lost any more. Any broker that may be traced has the ability."""
+    cell = model.Cell(
+        next(each for each in POINTS if each.id == scenario),
+        Semantic.AT_LEAST_ONCE,
+        "activemq",
+        "stomp.py",
+        "process",
+        seed=1,
+        records=24,
+    )
+    broker: Any = SimpleNamespace(
+        address=lambda _: "nowhere",
+        queue=str,
+        process=str,
+        **dict.fromkeys(("runtime", "wire", "kill", "restart", "power")),
+    )
+    history: Any = Scene()
+    parts = parts_of(cell, tmp_path, history, broker=broker)
+    assert parts.when is (when or When.BEFORE_LOAD)
+    controls: Any = parts.controls
+    assert isinstance(controls.abilities[TracedWrites], Power)
 
 
 FAULT = Kill(OnWire(Role.PRODUCER, "SEND", "request"), (Role.BROKER,), forget=Forget.UNFLUSHED)  # type: ignore[arg-type]
