@@ -182,7 +182,7 @@ def test_a_broker_that_is_not_traced_is_said_so(runtime: ProcessRuntime, tmp_pat
 def test_a_queue_is_read_when_the_power_is_back(
     scenario: str, when: When | None, tmp_path: Path
 ) -> None:
-    """What was read before cannot be lost any more. Any broker that may be traced has the ability."""
+    """What was read before cannot be lost any more."""
     cell = model.Cell(
         next(each for each in POINTS if each.id == scenario),
         Semantic.AT_LEAST_ONCE,
