@@ -201,14 +201,6 @@ def test_a_tracer_that_came_late_proves_nothing(tmp_path: Path) -> None:
     assert (trace.folder / "log").read_bytes() == b"onetwo"
 
 
-def test_only_some_files_are_cut_where_that_is_meant(tmp_path: Path) -> None:
-    """The kernel has written the others by itself: that is allowed, too."""
-    trace = died(tmp_path, APPENDS + OVERWRITES)
-    cut = trace.cut(only=["pa"])
-    assert [each.path for each in cut.files] == ["pages"]
-    assert (trace.folder / "log").stat().st_size == 90
-
-
 def test_what_was_there_before_is_the_beginning(tmp_path: Path) -> None:
     """A file of an earlier life, and one that the program removes without a flush."""
     (tmp_path / "data").mkdir()

@@ -24,7 +24,7 @@ from harness.runtimes.power.replay import TRACED, NotSeenError, Replay
 from harness.runtimes.power.tree import Names
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
 STRACE: Final = "strace"
 MOST_BYTES: Final = 64 << 20
@@ -81,15 +81,9 @@ class PowerTrace:
         self.log.touch(mode=0o600)
         return traced(argv, self.log.absolute())
 
-    def cut(
-        self,
-        names: Names = Names.EXT4,
-        *,
-        cwd: Path | None = None,
-        only: Iterable[str] | None = None,
-    ) -> Cut:
-        """Make the folder what a loss of power leaves of it. The program is dead. ``only``: the
-        beginnings of the paths that are changed; the kernel has written all others by itself.
+    def cut(self, names: Names = Names.EXT4, *, cwd: Path | None = None) -> Cut:
+        """Make the folder what a loss of power leaves of it. The program is dead. ``cwd``: the
+        folder in which it was started.
 
         Raises:
             NotSeenError: what the program did cannot be told from what the tracer saw.
@@ -102,21 +96,12 @@ class PowerTrace:
         replay.check(now, self.rebuilt)
         left = replay.left(names, now)
         strict = replay.left(Names.POSIX, now)
-        if only is not None:
-            left = _partly(now, left, tuple(only))
         changed = put_back(self.folder, now, left)
         if contents(self.folder) != left:
             raise NotSeenError(f"{self.folder} could not be made what is left of it")
         self.log.unlink()
         gone = tuple(path for path in left if path not in strict)
         return Cut(names, changed, left, replay.calls, replay.flushes, gone)
-
-
-def _partly(
-    now: Mapping[str, bytes | None], left: Mapping[str, bytes | None], only: tuple[str, ...]
-) -> dict[str, bytes | None]:
-    kept = {path: content for path, content in now.items() if not path.startswith(only)}
-    return kept | {path: content for path, content in left.items() if path.startswith(only)}
 
 
 _TRIAL: Final = (
