@@ -189,6 +189,8 @@ class ServedBroker(ABC):
             spec = replace(spec, argv=self.power.start(spec.argv))
         self._up.node = self.runtime.start(spec)
         self._await_answer()
+        if self.power is not None:
+            self.power.settle()
 
     def _await_answer(self) -> None:
         try:

@@ -16,13 +16,13 @@ from dataclasses import dataclass, field
 from fnmatch import fnmatch
 from typing import TYPE_CHECKING, Final
 
-from harness.runtimes.power.calls import calls_in
+from harness.runtimes.power.calls import Call, calls_in
 from harness.runtimes.power.tree import File, Names, Tree
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-    from harness.runtimes.power.calls import Call, Opened
+    from harness.runtimes.power.calls import Opened
 
 PLACED: Final = ("pwrite64", "pwritev", "pwritev2")
 WRITES: Final = ("write", "writev", *PLACED)
@@ -109,10 +109,12 @@ class Replay:
         }
         self._ends = {name: act for names, act in ends.items() for name in names}
 
-    def read(self, lines: Iterable[bytes], cwd: str = "/") -> None:
-        """Replay a log. ``cwd``: the folder in which the program was started."""
+    def read(self, lines: Iterable[bytes], cwd: str = "/", settled: int = 0) -> None:
+        """Replay a log. ``cwd``: the folder in which the program was started. ``settled``: how many
+        bytes of the log tell of calls whose effects the kernel has written by itself since.
+        """
         self._last_cwd = cwd
-        for call in calls_in(lines):
+        for call in calls_in(self._settling(lines, settled)):
             self._first = self._first or call.name
             if not call.ended:
                 self.calls += 1
@@ -121,6 +123,23 @@ class Replay:
                 result, act = call.result, self._ends.get(call.name)
                 if act is not None and result is not None and result != -1:
                     act(begun, result)
+
+    def _settling(self, lines: Iterable[bytes], settled: int) -> Iterator[bytes]:
+        """Yield lines; when so many bytes have been read, all that was done is on the disk."""
+        read = 0
+        for line in lines:
+            if read < settled <= read + len(line):
+                yield line
+                everything = _Begun(Call(0, "sync", b""), names=self._tree.changes)
+                self._cover(everything, self._each_file())
+                self._flush(everything)
+                self.flushes -= 1
+            else:
+                yield line
+            read += len(line)
+
+    def _each_file(self) -> Iterable[File]:
+        return {id(each): each for each in self._tree.files.values()}.values()
 
     # --- the beginning of a call ------------------------------------------------------------------
 
@@ -136,7 +155,7 @@ class Replay:
             if begun.file is None and call.name in (*WRITES, *FLUSHES, *SIZES):
                 self._unseen.append(f"{call.name} of {opened.path}, which it has not seen made")
         if call.name in WHOLE:
-            self._cover(begun, {id(each): each for each in self._tree.files.values()}.values())
+            self._cover(begun, self._each_file())
         elif begun.file is not None and (call.name in FLUSHES or self._writes_through(begun)):
             self._cover(begun, [begun.file])
 

@@ -69,6 +69,7 @@ class PowerTrace:
     log: Path
     rebuilt: Sequence[str] = ()
     _base: dict[str, bytes | None] = field(default_factory=dict)
+    _settled: int = 0
 
     def start(self, argv: Sequence[str]) -> tuple[str, ...]:
         """Note what the folder holds; return the command to be started instead of ``argv``.
@@ -79,7 +80,14 @@ class PowerTrace:
         self.folder.mkdir(parents=True, exist_ok=True)
         self._base = contents(self.folder)
         self.log.touch(mode=0o600)
+        self._settled = 0
         return traced(argv, self.log.absolute())
+
+    def settle(self) -> None:
+        """Take all that the program has done so far as written by the kernel itself, which it does
+        within half a minute: the power goes later than that.
+        """
+        self._settled = self.log.stat().st_size
 
     def cut(self, names: Names = Names.EXT4, *, cwd: Path | None = None) -> Cut:
         """Make the folder what a loss of power leaves of it. The program is dead. ``cwd``: the
@@ -91,7 +99,7 @@ class PowerTrace:
         real = os.path.realpath(self.folder)
         replay = Replay(real, self._base, str(self.folder.absolute()))
         with self.log.open("rb") as lines:
-            replay.read(lines, str((cwd or Path.cwd()).absolute()))
+            replay.read(lines, str((cwd or Path.cwd()).absolute()), self._settled)
         now = contents(self.folder)
         replay.check(now, self.rebuilt)
         left = replay.left(names, now)

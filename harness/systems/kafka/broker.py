@@ -292,6 +292,8 @@ class Broker:
             within_s=START_S,
             because=f"{self.name} to listen on port {self.ports.direct}",
         )
+        if self.power is not None:
+            self.power.settle()
 
     def _listens_or_died(self) -> bool:
         self._runtime.check()
