@@ -120,6 +120,27 @@ def test_one_write_can_flush_by_itself_and_sync_flushes_all() -> None:
     assert left(replayed(CREATED, plain, "sync() = 0")) == {"a": b"one"}
 
 
+def test_what_the_kernel_has_written_by_itself_stays() -> None:
+    """All that was done by then, with its names and folders, and not a call that had only begun."""
+    early = [
+        FIRST,
+        f"7 1790000000.000002 {CREATED}",
+        '7 1790000000.000003 write(3</w/data/a>, "one", 3) = 3',
+        '7 1790000000.000004 write(3</w/data/a>, "two", 3 <unfinished ...>',
+    ]
+    late = [
+        "7 1790000000.000005 <... write resumed>) = 3",
+        '7 1790000000.000006 rename("/w/data/a", "/w/data/b") = 0',
+    ]
+    lines = [f"{line}\n".encode() for line in (*early, *late)]
+    replay = Replay(ROOT, {})
+    replay.read(lines, "/w", sum(map(len, lines[: len(early)])))
+    replay.check({"b": b"onetwo"})
+    assert left(replay) == {"a": b"one"}
+    assert left(replay, Names.POSIX) == {"a": b"one"}
+    assert replay.flushes == 0, "the program has flushed nothing"
+
+
 RENAMED = (
     'openat(AT_FDCWD</w>, "/w/data/new", O_WRONLY|O_CREAT|O_TRUNC, 0600) = 3</w/data/new>',
     'write(3</w/data/new>, "new", 3) = 3',

@@ -47,6 +47,15 @@ def test_who_flushes_everything_loses_nothing(tmp_path: Path) -> None:
     assert (cut.files, cut.flushes) == ((), 2)
 
 
+def test_what_was_written_before_it_settled_stays(tmp_path: Path) -> None:
+    """As if the kernel had written it by itself since: here all."""
+    trace = died(tmp_path, APPENDS)
+    trace.settle()
+    cut = trace.cut()
+    assert (cut.files, cut.flushes) == ((), 1)
+    assert (trace.folder / "log").stat().st_size == 90
+
+
 OVERWRITES = """
     pages = opened("pages")
     os.write(pages, b"a" * 12)
