@@ -114,7 +114,7 @@ class Replay:
         bytes of the log tell of calls whose effects the kernel has written by itself since.
         """
         self._last_cwd = cwd
-        for call in calls_in(self._settling(lines, settled)):
+        for call in calls_in(_with(self._settle, lines, settled)):
             self._first = self._first or call.name
             if not call.ended:
                 self.calls += 1
@@ -124,22 +124,11 @@ class Replay:
                 if act is not None and result is not None and result != -1:
                     act(begun, result)
 
-    def _settling(self, lines: Iterable[bytes], settled: int) -> Iterator[bytes]:
-        """Yield lines; when so many bytes have been read, all that was done is on the disk."""
-        read = 0
-        for line in lines:
-            if read < settled <= read + len(line):
-                yield line
-                everything = _Begun(Call(0, "sync", b""), names=self._tree.changes)
-                self._cover(everything, self._each_file())
-                self._flush(everything)
-                self.flushes -= 1
-            else:
-                yield line
-            read += len(line)
-
-    def _each_file(self) -> Iterable[File]:
-        return {id(each): each for each in self._tree.files.values()}.values()
+    def _settle(self) -> None:
+        everything = _Begun(Call(0, "sync", b""), names=self._tree.changes)
+        self._cover(everything, self._tree.each())
+        self._flush(everything)
+        self.flushes -= 1  # the program has not asked for it
 
     # --- the beginning of a call ------------------------------------------------------------------
 
@@ -149,13 +138,13 @@ class Replay:
             self._unseen.append(UNSEEN[call.name])
         opened = call.opened()
         if call.name == "msync":
-            begun.file = self._mapped(call)
+            begun.file = _mapped(call, self._maps)
         elif opened is not None and self._below(opened.path) is not None:
             begun.file = self._file(opened)
             if begun.file is None and call.name in (*WRITES, *FLUSHES, *SIZES):
                 self._unseen.append(f"{call.name} of {opened.path}, which it has not seen made")
         if call.name in WHOLE:
-            self._cover(begun, self._each_file())
+            self._cover(begun, self._tree.each())
         elif begun.file is not None and (call.name in FLUSHES or self._writes_through(begun)):
             self._cover(begun, [begun.file])
 
@@ -279,12 +268,6 @@ class Replay:
 
     # --- which file a call means ------------------------------------------------------------------
 
-    def _mapped(self, call: Call) -> File | None:
-        address = int(call.words.split(b",", 1)[0], 0)
-        return next(
-            (file for at, size, file in reversed(self._maps) if at <= address < at + size), None
-        )
-
     def _below(self, path: str) -> str | None:
         """Return a path relative to the folder; ``None`` if it is not below it."""
         for root in self._roots:
@@ -391,3 +374,19 @@ class Replay:
             else file.holds(file.flushed)
             for path, file in self._tree.left(names).items()
         }
+
+
+def _mapped(call: Call, maps: Sequence[tuple[int, int, File]]) -> File | None:
+    """Return the file that is mapped at a call's address."""
+    address = int(call.words.split(b",", 1)[0], 0)
+    return next((file for at, size, file in reversed(maps) if at <= address < at + size), None)
+
+
+def _with(act: Callable[[], None], lines: Iterable[bytes], size: int) -> Iterator[bytes]:
+    """Yield lines, and act when so many bytes of them have been dealt with."""
+    read = 0
+    for line in lines:
+        yield line
+        if read < size <= read + len(line):
+            act()
+        read += len(line)

@@ -114,6 +114,10 @@ class Tree:
         """Note that so many changes of names are in the file system's journal on the disk."""
         self._kept = max(self._kept, changes)
 
+    def each(self) -> Iterator[File]:
+        """Yield every file and folder once."""
+        yield from {id(each): each for each in self.files.values()}.values()
+
     def children(self, folder: str) -> dict[str, File]:
         """Return what a folder holds itself, by name."""
         start = f"{folder}/" if folder else ""
