@@ -250,7 +250,9 @@ class System:
     by_default: bool = False
     """Whether the system runs if the user names none."""
     simulated: bool = False
-    """Whether the system is a simulation. Its results say nothing about any real system."""
+    """Whether the system is a simulation. Its results say nothing about any real system, and what
+    it gives as its version is *simulated*.
+    """
     extra: str = ""
     """The extra of lostack whose libraries the system needs; empty: none."""
 

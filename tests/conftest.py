@@ -15,14 +15,19 @@ from harness.cli.signals import hear
 from harness.model.failures import EnvironmentFailure
 from harness.provision.postgres import why_no_postgres
 from harness.runtimes.process.durable import why_no_tracing
+from harness.systems import SYSTEMS
 from tests.browser.chromium import programs
 from tests.containers import engine
+from tests.memory import ABOUT, MEMORY
 from tests.proxy.toolchains import why_no_go, why_no_node
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
 pytest_plugins = ("tests.tiers", "tests.leftovers", "tests.timing")
+
+# the in-memory system that tests run, which no package of a user's has
+SYSTEMS[MEMORY] = ABOUT
 
 # in every process of the session, so that tests may send signals to themselves and to children
 hear()

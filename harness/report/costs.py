@@ -17,7 +17,7 @@ from harness.model import events as kinds
 from harness.model.semantics import Semantic
 from harness.report.matrix import tables
 from harness.report.page.detail import history_of
-from harness.report.summary import SIMULATED
+from harness.report.summary import is_simulated
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -99,7 +99,10 @@ def costs(run: SavedRun) -> list[Cost]:
     two semantics.
     """
     return [
-        cost for table in tables(run) if table.system not in SIMULATED for cost in _of_table(table)
+        cost
+        for table in tables(run)
+        if not is_simulated(run, table.system)
+        for cost in _of_table(table)
     ]
 
 

@@ -17,7 +17,7 @@ from harness.model.history import MOST_BYTES as MOST_HISTORY
 from harness.model.plan import PLAN_FILE, Plan, PlanError, sealed_anew
 from harness.report import as_html, as_markdown
 from harness.report.as_json import report_of
-from harness.report.summary import SIMULATED
+from harness.report.summary import is_simulated
 from harness.report.writing import ReportError
 from harness.saved import CELLS, RUN_FILE, load_run
 
@@ -43,7 +43,7 @@ def publish(run: SavedRun, to: Path) -> tuple[Path, ...]:
     """
     if not run.whole:
         raise ReportError(f"{run.info.id} is partial; only a whole run is published")
-    if any(result.plan.system in SIMULATED for result in run.results):
+    if any(is_simulated(run, result.plan.system) for result in run.results):
         raise ReportError(f"{run.info.id} is simulated; only a run of real systems is published")
     with tempfile.TemporaryDirectory() as folder:
         clean = load_run(without_folders(run, Path(folder, run.info.id)))

@@ -22,8 +22,9 @@ DECLARED = "declared"
 """The system that runs the pipelines that users bring."""
 SWEEP = "sweep"
 """The group of the cells that a sweep makes."""
-SIMULATED = frozenset({"memory"})
-"""Simulated systems: their results say something about the harness only."""
+SIMULATED = "simulated"
+"""The version of a system that is a simulation: its results say something about the harness only.
+"""
 
 
 class Outcome(StrEnum):
@@ -158,6 +159,11 @@ def is_own(run: SavedRun) -> bool:
     return bool(run.results) and all(result.plan.system == DECLARED for result in run.results)
 
 
+def is_simulated(run: SavedRun, system: str) -> bool:
+    """Say whether a system of a run is a simulation, as the run itself says."""
+    return run.info.versions.get(system) == SIMULATED
+
+
 def summarise(run: SavedRun) -> Summary:
     """Count a run's outcomes."""
     counts = Counter(outcome(result.verdict) for result in run.results)
@@ -176,7 +182,7 @@ def summarise(run: SavedRun) -> Summary:
         interrupted=run.info.interrupted,
         untried=len(run.info.untried),
         no_effect=sum(not result.verdict.effect for result in run.results),
-        simulated=any(result.plan.system in SIMULATED for result in run.results),
+        simulated=any(is_simulated(run, result.plan.system) for result in run.results),
         own=is_own(run),
     )
 

@@ -15,7 +15,6 @@ SYSTEMS: Final = {
     "artemis": "harness.systems.artemis.about:SYSTEM",
     "flink": "harness.systems.flink.about:SYSTEM",
     "kafka": "harness.systems.kafka.about:SYSTEM",
-    "memory": "harness.systems.memory.about:SYSTEM",
     "pulsar": "harness.systems.pulsar.about:SYSTEM",
     "spark": "harness.systems.spark.about:SYSTEM",
     "storm": "harness.systems.storm.about:SYSTEM",

@@ -13,9 +13,9 @@ from harness.model.history import HISTORY
 from harness.model.scenario import Role
 from harness.sweep.asked import BESIDE
 from harness.sweep.sweeping import RESULT_FILE
-from harness.systems.memory.plants import Plant
 from tests.bench.random_kills import KillAtRandom, drawn, hits, line_of, measure, swept, window
 from tests.events import whole
+from tests.memory.plants import Plant
 from tests.sweep.stepping import RIGHT, Quiet, sweep
 
 if TYPE_CHECKING:

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING
 from harness.model.failures import EnvironmentFailure
 from harness.model.scenario import Predicted
 from harness.model.semantics import Semantic
-from harness.systems.memory.about import SYSTEM
-from harness.systems.memory.plants import Plant
-from harness.systems.memory.system import MemoryDeployed, MemorySystem
 from scenarios import plain
+from tests.memory.about import SYSTEM
+from tests.memory.plants import Plant
+from tests.memory.system import MemoryDeployed, MemorySystem
 from tests.narrow import narrow
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from harness.model.cell import Cell
     from harness.model.history import HistoryWriter
     from harness.model.scenario import Deployment, Scenario
-    from harness.systems.memory.system import MemoryCellRun
+    from tests.memory.system import MemoryCellRun
 
 ALO, EOS = Semantic.AT_LEAST_ONCE, Semantic.EXACTLY_ONCE
 PLANTS = {

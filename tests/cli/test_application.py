@@ -19,6 +19,7 @@ from harness.cli.application import (
 )
 from harness.model.exits import ExitCode
 from harness.model.failures import EnvironmentFailure
+from tests.memory import python_path
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -158,7 +159,12 @@ def test_a_run_is_judged_and_reported_without_pandas(tmp_path: Path) -> None:
         "in sys.modules)"
     )
     done = subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=120
+        [sys.executable, "-c", program],
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=120,
+        env=python_path(),
     )
     assert done.stdout.splitlines()[-1] == "0 False", done.stdout + done.stderr
 

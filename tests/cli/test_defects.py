@@ -24,6 +24,7 @@ from harness.audit.cores import Cores
 from harness.cli.application import BROKEN_PIPE, COMMANDS
 from harness.model.exits import ExitCode
 from tests.cli import played
+from tests.memory import python_path
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -181,7 +182,7 @@ def test_an_error_inside_a_cell_voids_it(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """The other cells are worth something; the traceback lies in the cell's folder."""
-    monkeypatch.setattr("harness.systems.memory.system.MemoryCellRun.inject", _break)
+    monkeypatch.setattr("tests.memory.system.MemoryCellRun.inject", _break)
     assert cli.main(["run", "--system", "memory", "--only", "none/exactly-once"]) == 4
     out = capsys.readouterr().out
     assert r"KeyError: 'a planted\x1b[2J error' (its traceback: traceback.txt)" in out
@@ -341,7 +342,7 @@ def test_a_full_disk_at_the_interpreters_last_flush(command: str) -> None:
             stdout=full,
             stderr=subprocess.PIPE,
             text=True,
-            env=os.environ | {"PYTHONPATH": str(ROOT)},
+            env=python_path(),
             timeout=120,
             check=False,
         )
@@ -359,7 +360,7 @@ def test_standard_error_that_cannot_be_written_changes_no_exit_code() -> None:
         done = subprocess.run(
             program,
             stderr=full,
-            env=os.environ | {"PYTHONPATH": str(ROOT)},
+            env=python_path(),
             timeout=120,
             check=False,
         )

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.memory import INSTALLED
 from tests.tiers import QUICK
 
 if TYPE_CHECKING:
@@ -69,7 +70,8 @@ def wheel(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureReque
 
 def python(folder: Path, *words: str, home: Path = ROOT) -> subprocess.CompletedProcess[str]:
     """Run Python in a folder, whose modules come before those of ``home``."""
-    environment = os.environ | {"PYTHONPATH": str(home)}
+    simulated = (INSTALLED,) if home == ROOT else ()
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(map(str, (home, *simulated)))}
     return subprocess.run(
         [sys.executable, *words],
         cwd=folder,

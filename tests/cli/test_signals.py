@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import signal
 import subprocess
 import sys
@@ -12,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.memory import python_path
 from tests.tiers import QUICK
 
 ROOT = Path(__file__).parents[2]
@@ -63,7 +63,7 @@ def test_an_interrupted_run_leaves_a_partial_report(
         "--jobs",
         "1",
     ]
-    environment = os.environ | {"PYTHONPATH": str(ROOT), "PYTHONUNBUFFERED": "1"}
+    environment = python_path() | {"PYTHONUNBUFFERED": "1"}
     with subprocess.Popen(
         command,
         cwd=tmp_path,

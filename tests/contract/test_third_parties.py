@@ -5,13 +5,14 @@ points: ``toy/``.
 from __future__ import annotations
 
 import json
-import os
 import shutil
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+
+from tests.memory import python_path
 
 ROOT = Path(__file__).parents[2]
 TOY = Path(__file__).parent / "toy"
@@ -43,11 +44,10 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def lostack(*words: str, folder: Path, packages: Path | None) -> subprocess.CompletedProcess[str]:
     """Run the command in a folder, with what was installed, or without."""
-    path = os.pathsep.join(map(str, filter(None, (packages, ROOT))))
     return subprocess.run(
         [sys.executable, "-m", "harness.cli", *words],
         cwd=folder,
-        env=os.environ | {"PYTHONPATH": path},
+        env=python_path(*filter(None, (packages,))),
         capture_output=True,
         text=True,
         check=False,

@@ -9,9 +9,9 @@ import threading
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from harness.model.failures import EnvironmentFailure
-from harness.systems.memory.log import LogRun
-from harness.systems.memory.plants import Plant
-from harness.systems.memory.system import MemoryDeployed, MemorySystem
+from tests.memory.log import LogRun
+from tests.memory.plants import Plant
+from tests.memory.system import MemoryDeployed, MemorySystem
 
 if TYPE_CHECKING:
     from collections.abc import Callable

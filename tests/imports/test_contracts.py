@@ -69,7 +69,7 @@ PLANTED = [
     ("saved", "harness.report.matrix", "harness.runtimes.interface"),
     ("runner", "harness.matrix.runner", "harness.systems.kafka.system"),
     ("audit", "harness.audit.pages", "harness.matrix.selection"),
-    ("kafka", "harness.systems.kafka.parts", "harness.systems.memory"),
+    ("kafka", "harness.systems.kafka.parts", "harness.systems.spark"),
     ("runtimes", "harness.runtimes.process.runtime", "harness.runtimes.docker.engine"),
     ("engines", "harness.registry", "lostack_nats.about"),
     ("engines-use", "lostack_nats.broker", "harness.registry"),
@@ -149,13 +149,13 @@ def test_the_linter_refuses_an_import_of_a_type_and_a_unit_without_a_layer(tmp_p
     cell = tmp_path / "harness" / "model" / "cell.py"
     cell.write_text(
         cell.read_text()
-        + "\nif TYPE_CHECKING:\n    from harness.systems.memory.system import MemorySystem\n"
+        + "\nif TYPE_CHECKING:\n    from harness.systems.kafka.system import KafkaSystem\n"
     )
     (tmp_path / "harness" / "novel.py").write_text('"""A unit that nobody has given a layer."""\n')
     refused = lint(tmp_path)
     assert refused.returncode == 1
     assert "harness.model is not allowed to import harness.systems" in refused.stdout
-    assert "- harness.model.cell -> harness.systems.memory.system (l." in refused.stdout
+    assert "- harness.model.cell -> harness.systems.kafka.system (l." in refused.stdout
     assert "- harness.novel" in refused.stdout
 
 

@@ -57,7 +57,6 @@ LONGER_STILL = {
     "harness/systems/flink/job.py:Job",
     "harness/systems/kafka/observer.py",
     "harness/systems/kafka/observer.py:Observer",
-    "harness/systems/memory/play.py:MemoryCellRun",
     "harness/systems/storm/cluster.py:Cluster",
     "harness/wire/wire.py:Wire",
     "scenarios/pulsar.py",

@@ -15,8 +15,8 @@ from harness.model.plan import PLAN_FILE, sealed_anew
 from harness.model.semantics import Semantic
 from harness.report.publishing import without_folders
 from harness.saved import CELLS, judge_cell, load_run
-from harness.systems.memory.plants import Plant
 from scenarios.plain import PRODUCER_CRASH_BEFORE_ACK
+from tests.memory.plants import Plant
 from tests.planted.lies import run_planted
 
 if TYPE_CHECKING:

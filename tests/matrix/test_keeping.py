@@ -17,15 +17,15 @@ from harness.matrix.keeping import LARGE_LOG, LOG_END, REMOVED
 from harness.matrix.room import new_run
 from harness.model.history import HISTORY, LOGS
 from harness.model.plan import PLAN_FILE
-from harness.systems.memory.about import SYSTEM
-from harness.systems.memory.system import MemoryDeployed
 from tests.cli.played import SCENARIOS, PlayedSystem
+from tests.memory.about import SYSTEM
+from tests.memory.system import MemoryDeployed
 
 if TYPE_CHECKING:
     from harness.model.cell import Cell
     from harness.model.history import HistoryWriter
     from harness.model.scenario import Deployment, Scenario
-    from harness.systems.memory.system import MemoryCellRun
+    from tests.memory.system import MemoryCellRun
 
 DATA, WORK, LOG = "services/store/base", "work", "logs/consumer.log"
 NEEDED = {PLAN_FILE, HISTORY, LOGS}

@@ -25,10 +25,10 @@ from harness.model.prediction import Permitted
 from harness.model.scenario import Predicted
 from harness.model.semantics import Semantic
 from harness.saved import CELLS, RUN_FILE, SavedRunError, judge_cell, load_run
-from harness.systems.memory.plants import Plant
-from harness.systems.memory.system import MemorySystem
 from scenarios.plain import ACK_LOST, DELIVERY_LOST, NONE
 from tests.matrix.troubled import Watched, named
+from tests.memory.plants import Plant
+from tests.memory.system import MemorySystem
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -17,9 +17,9 @@ from harness.model.semantics import Semantic
 from harness.model.waiting import WaitCancelledError, WaitTimeoutError, cancellable
 from harness.systems.kafka import shared_crash as volleys
 from harness.systems.kafka.shared_crash import SharedCrash
-from harness.systems.memory.system import MemoryDeployed
 from scenarios.plain import BROKER_CRASH_BEFORE_ACK, BROKER_CRASH_BEFORE_APPEND
 from tests.matrix.troubled import named, run_troubled
+from tests.memory.system import MemoryDeployed
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence

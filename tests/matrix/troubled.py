@@ -10,8 +10,8 @@ from harness.latest import LATEST, MARK
 from harness.matrix.runner import RunPlan, run
 from harness.model.cell import Cell
 from harness.model.semantics import Semantic
-from harness.systems.memory.system import MemorySystem
 from scenarios.plain import DELIVERY_LOST
+from tests.memory.system import MemorySystem
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

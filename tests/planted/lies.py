@@ -12,9 +12,9 @@ from harness.model.prediction import Permitted
 from harness.model.scenario import Predicted
 from harness.model.semantics import Semantic
 from harness.stages.settings import Settings, TopicSettings
-from harness.systems.memory.plants import Plant
-from harness.systems.memory.system import MemorySystem
 from scenarios.plain import DELIVERY_LOST
+from tests.memory.plants import Plant
+from tests.memory.system import MemorySystem
 from tests.narrow import narrow
 
 if TYPE_CHECKING:

@@ -9,8 +9,8 @@ import pytest
 from harness.judge.verdict import Kind
 from harness.matrix import room
 from harness.model.semantics import Semantic
-from harness.systems.memory.plants import Plant
 from scenarios.plain import NONE
+from tests.memory.plants import Plant
 from tests.planted.lies import run_planted
 
 if TYPE_CHECKING:

@@ -13,9 +13,9 @@ from harness.judge.verdict import Kind
 from harness.model.scenario import Predicted
 from harness.model.semantics import Semantic
 from harness.model.states import LastHop
-from harness.systems.memory.plants import Plant, PlantError
 from scenarios.network import NETWORK
 from scenarios.plain import ACK_LOST, COMMIT_LOST, NONE
+from tests.memory.plants import Plant, PlantError
 from tests.narrow import narrow
 from tests.planted.lies import FORGIVING, Case, hold, run_planted
 

@@ -17,11 +17,11 @@ from harness.model.history import read_history
 from harness.model.places import MOVABLE, Waiting
 from harness.model.semantics import Semantic
 from harness.model.states import LastHop
-from harness.systems.memory.plants import Plant
 from scenarios.plain import ACK_LOST, COMMIT_LOST, DELIVERY_LOST, NONE
 from tests.events import plain
 from tests.judge.agreement import differences
 from tests.judge.queue_oracle import queue_oracle
+from tests.memory.plants import Plant
 from tests.planted.lies import FORGIVING, Case, hold, in_queue, run_planted
 
 if TYPE_CHECKING:

@@ -161,7 +161,9 @@ def test_nothing_is_shown_where_there_is_nothing_to_compare(tmp_path: Path) -> N
         replace(one, judgement=replace(one.judgement, plan=replace(one.plan, system="memory")))
         for one in played
     ]
-    assert not costs(run_of(*played))
+    run = run_of(*played)
+    assert costs(run)
+    assert not costs(replace(run, info=replace(run.info, versions={"memory": "simulated"})))
 
 
 def test_without_at_most_once_there_is_no_ratio() -> None:

@@ -231,7 +231,11 @@ def test_only_a_whole_real_run_is_published(
     plan = replace(one.plan, system="memory")
     with pytest.raises(ReportError, match="is simulated"):
         publish(
-            replace(whole, results=(replace(one, judgement=replace(one.judgement, plan=plan)),)),
+            replace(
+                whole,
+                info=replace(whole.info, versions={"memory": "simulated"}),
+                results=(replace(one, judgement=replace(one.judgement, plan=plan)),),
+            ),
             tmp_path / "published",
         )
     monkeypatch.setattr(harness.report.publishing, "MOST_BYTES", 1000)

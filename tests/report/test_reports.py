@@ -405,4 +405,6 @@ def test_a_simulated_run_says_so_first() -> None:
     one = result(ACK_LOST, EOS, KEPT)
     played = replace(one, judgement=replace(one.judgement, plan=replace(one.plan, system="memory")))
     run = run_of(played)
+    assert not summarise(run).simulated
+    run = replace(run, info=replace(run.info, versions={"memory": "simulated"}))
     assert summarise(run).sentence.startswith("SIMULATED")

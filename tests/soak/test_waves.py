@@ -32,9 +32,9 @@ from harness.soak.waves import (
     wave_records,
 )
 from harness.systems.declared.system import DeclaredSystem
-from harness.systems.memory.plants import Plant
-from harness.systems.memory.system import MemorySystem
 from scenarios import plain
+from tests.memory.plants import Plant
+from tests.memory.system import MemorySystem
 from tests.report.hostile import ACK_LOST, ALO, result
 
 if TYPE_CHECKING:

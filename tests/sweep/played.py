@@ -9,7 +9,7 @@ from harness.cli.application import main
 from harness.faults import Drop
 from harness.sweep import pipelines
 from harness.sweep.sweeping import Sweep
-from harness.systems.memory.plants import Plant
+from tests.memory.plants import Plant
 from tests.sweep.stepping import RIGHT, Stepping
 
 if TYPE_CHECKING:

@@ -14,9 +14,9 @@ from harness.stages.settings import PLAIN
 from harness.sweep.asked import Asked
 from harness.sweep.pipelines import swept
 from harness.sweep.sweeping import Sweep
-from harness.systems.memory.log import LogRun
-from harness.systems.memory.plants import Plant
-from harness.systems.memory.system import MemorySystem
+from tests.memory.log import LogRun
+from tests.memory.plants import Plant
+from tests.memory.system import MemorySystem
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from harness.model.history import HistoryWriter
     from harness.model.record import Record
     from harness.model.scenario import Deployment
-    from harness.systems.memory.play import Copy
+    from tests.memory.play import Copy
 
 PRODUCER, CONSUMER, AGAIN = 1, 2, 3
 """Their connections."""

@@ -17,7 +17,7 @@ from harness.model.exits import ExitCode
 from harness.model.failures import EnvironmentFailure
 from harness.sweep import pipelines
 from harness.sweep.sweeping import Sweep
-from harness.systems.memory.plants import Plant
+from tests.memory.plants import Plant
 from tests.sweep.stepping import RIGHT, Stepping
 
 if TYPE_CHECKING:

@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import itertools
 import json
-import os
 import shutil
 import signal
 import subprocess
@@ -22,6 +21,7 @@ from harness.model.exits import ExitCode
 from harness.model.waiting import wait_until
 from harness.saved import SWEEP_FILE, judge_cell
 from harness.sweep import pipelines
+from tests.memory import python_path
 from tests.sweep.played import sweep_of
 
 ROOT = Path(__file__).parents[2]
@@ -38,7 +38,7 @@ def cut(
     """Run a sweep, and end it when a cell has ended whose name has ``behind`` in it. Return its
     exit code and what it said.
     """
-    environment = os.environ | {"PYTHONPATH": str(ROOT), "PYTHONUNBUFFERED": "1"}
+    environment = python_path() | {"PYTHONUNBUFFERED": "1"}
     whole = (*command, "--reports", str(folder))
     with subprocess.Popen(
         whole,

@@ -24,7 +24,7 @@ from harness.soak.waves import SOAK_FILE, WAVES_FILE
 from harness.sweep import exporting, telling
 from harness.sweep.found import Found
 from harness.sweep.shrinking import shrink_all
-from harness.systems.memory.plants import Plant
+from tests.memory.plants import Plant
 from tests.sweep.stepping import RIGHT, Quiet, sweep
 
 if TYPE_CHECKING:

@@ -27,8 +27,8 @@ from harness.sweep.points import (
 )
 from harness.sweep.shrinking import file_of, keep_all, shrink_all, smaller
 from harness.sweep.steps import Step
-from harness.systems.memory.plants import Plant
 from harness.wire.rules import Direction
+from tests.memory.plants import Plant
 from tests.sweep.stepping import RIGHT, Quiet, asked, sweep
 from tests.sweep.test_steps import saved, steps_of
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
 from dataclasses import replace
@@ -19,10 +18,11 @@ from harness.sweep.found import Found
 from harness.sweep.points import LOSE, Happening, trigger
 from harness.sweep.shrinking import file_of, shrink_all
 from harness.sweep.steps import Step
-from harness.systems.memory.plants import Plant
 from harness.wire.rules import Direction
+from tests.memory import python_path
+from tests.memory.plants import Plant
 from tests.sweep.stepping import RIGHT, Quiet, sweep
-from tests.tiers import QUICK, ROOT
+from tests.tiers import QUICK
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -51,7 +51,7 @@ def test_a_kept_finding_is_a_case(tmp_path: Path) -> None:
     wrong.write_text(wrong.read_text().replace(LOSE, "explode"))
     (tmp_path / "other.toml").write_text("")
     command = [sys.executable, "-m", "pytest", *QUICK, "-p", "no:xdist", "-q"]
-    env = {**os.environ, "PYTHONPATH": str(ROOT)}
+    env = python_path()
     ran = subprocess.run(
         command, cwd=tmp_path, check=False, capture_output=True, text=True, env=env
     )

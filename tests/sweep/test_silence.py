@@ -19,7 +19,7 @@ from harness.stages.settings import ours
 from harness.sweep.cells import LONGER, SweepCell
 from harness.sweep.pipelines import swept
 from harness.sweep.silence import TWICE, Silence
-from harness.systems.memory.plants import Plant
+from tests.memory.plants import Plant
 from tests.sweep.stepping import RIGHT, Quiet, asked, sweep
 
 if TYPE_CHECKING:

@@ -33,8 +33,8 @@ from harness.sweep.pipelines import swept
 from harness.sweep.signature import Signature
 from harness.sweep.sweeping import DryRunError
 from harness.sweep.telling import plain_of, summary_of, write_sweep
-from harness.systems.memory.plants import Plant
 from tests.events import a_history
+from tests.memory.plants import Plant
 from tests.sweep.stepping import RIGHT, Quiet, Stepping, asked, sweep
 
 if TYPE_CHECKING:

@@ -20,8 +20,8 @@ from harness.sweep.shrinking import shrink_all
 from harness.sweep.signature import errors_of
 from harness.sweep.sweeping import RESULT_FILE
 from harness.sweep.telling import plan_lines, report_of, summary_of, write_sweep
-from harness.systems.memory.plants import Plant
 from tests.events import a_history
+from tests.memory.plants import Plant
 from tests.sweep.stepping import RIGHT, Quiet, sweep
 
 if TYPE_CHECKING:

@@ -3,7 +3,7 @@
 It *simulates* a cell as theory predicts it. Records go from a source through a log, or a queue if
 the cell's settings say so, to a sink. The fault fires at its target, the victims die and come back,
 what must be lost is lost, what must be duplicated is duplicated, and the sign of protection shows.
-The complete history of a real run is written. A :class:`~harness.systems.memory.plants.Plant` adds
+The complete history of a real run is written. A :class:`~tests.memory.plants.Plant` adds
 a bug: a system that loses k records must be convicted of exactly k, and a run whose fault never
 fires must be void.
 """
@@ -15,10 +15,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from harness.stages.settings import ours
-from harness.systems.memory.log import LogRun
-from harness.systems.memory.plants import Plant
-from harness.systems.memory.play import MemoryCellRun
-from harness.systems.memory.queue import QueueRun
+from tests.memory.log import LogRun
+from tests.memory.plants import Plant
+from tests.memory.play import MemoryCellRun
+from tests.memory.queue import QueueRun
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

@@ -25,7 +25,7 @@ def runs(scenario: Scenario) -> bool:
 
 SYSTEM = System(
     name="memory",
-    launcher="harness.systems.memory.system:launch",
+    launcher="tests.memory.system:launch",
     clients=("kafka-python",),
     runs=runs,
     abilities=lambda _: ABILITIES,  # it simulates a fault's outcome, so it needs no ability

@@ -94,7 +94,7 @@ class Plant:
             self.hide,
             self.set_aside,
         )
-        if min(numbers) < 0 or self.times < 2:  # noqa: PLR2004 - once is no duplicate
+        if min(numbers) < 0 or self.times < 2:
             raise PlantError("a plant counts from 0, and a duplicate is recorded at least twice")
 
     @property

@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING, ClassVar
 from harness.model import events as kinds
 from harness.model.places import Removal, Waiting
 from harness.model.states import Hop, LastHop
-from harness.systems.memory.play import Copy, MemoryCellRun
+from tests.memory.play import Copy, MemoryCellRun
 
 if TYPE_CHECKING:
     from collections.abc import Collection
 
     from harness.model.record import Record
-    from harness.systems.memory.play import Where
+    from tests.memory.play import Where
 
 QUEUE = "queue"
 DEAD_LETTERS = "dead letters"

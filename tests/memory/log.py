@@ -12,14 +12,14 @@ from harness.model.places import NOWHERE, Removal, log_fields, waits_in_log
 from harness.model.states import Hop, LastHop
 from harness.stages.settings import ours
 from harness.systems.kafka.signs import FLUSHED
-from harness.systems.memory.plants import PlantError
-from harness.systems.memory.play import NOT_STORED, Copy, MemoryCellRun
+from tests.memory.plants import PlantError
+from tests.memory.play import NOT_STORED, Copy, MemoryCellRun
 
 if TYPE_CHECKING:
     from collections.abc import Collection
 
     from harness.model.record import Record
-    from harness.systems.memory.play import Where
+    from tests.memory.play import Where
 
 TOPIC = "topic"
 _HOPS = (

@@ -25,7 +25,7 @@ from harness.model.scenario import Role
 from harness.model.states import LastHop
 from harness.proofs.network import Effect, NetworkBad
 from harness.stages.settings import TOPIC_TO_TOPIC
-from harness.systems.memory.plants import Cast, Plant, cast_of
+from tests.memory.plants import Cast, Plant, cast_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
