@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from harness.matrix.runner import Progress
-    from harness.sweep.asked import Asked
+    from harness.sweep.settings import SweepSettings
     from harness.sweep.sweeping import Planned, Sweep
 
 SWEEPS = "sweeps"
@@ -117,8 +117,8 @@ def sweep(
     as_json: AsJson = False,
 ) -> None:
     """Crash a pipeline at every step of its run, and judge each by what it claims."""
-    from harness.sweep.asked import Asked  # noqa: PLC0415
     from harness.sweep.pipelines import sweep_of  # noqa: PLC0415 - brings systems; nobody else needs it
+    from harness.sweep.settings import SweepSettings  # noqa: PLC0415
 
     begun = time.monotonic()
     if findings is not None and findings.exists() and not findings.is_dir():
@@ -127,7 +127,7 @@ def sweep(
     until = None if minutes is None else begun + 60 * minutes
     if resume is None:
         command = shlex.join(["lostack", *sys.argv[1:]])
-        asked = Asked(
+        asked = SweepSettings(
             "",
             client or "",
             seed,
@@ -142,7 +142,7 @@ def sweep(
         )
         sweeps = _begun(file, only or (), asked, reports)
     elif file is None and not only:
-        again = Asked.load(resume)
+        again = SweepSettings.load(resume)
         _check_same(context, again)
         sweeps = [sweep_of(replace(again, jobs=jobs or again.jobs), resume)]
     else:
@@ -161,7 +161,7 @@ def sweep(
         if resume is None:
             _forget(sweeps)
         raise
-    if left := [one.asked.what for one in sweeps[len(codes) :]]:
+    if left := [one.settings.what for one in sweeps[len(codes) :]]:
         complain(f"not begun, because of --exit-first: {', '.join(left)}")
     raise typer.Exit(
         next((code for code in (ExitCode.BROKEN, ExitCode.VOID) if code in codes), ExitCode.KEPT)
@@ -210,7 +210,7 @@ def _points(one: Sweep, planned: Planned, progress: Progress, until: float | Non
     from harness.sweep.shrinking import shrink_all  # noqa: PLC0415 - as above
 
     one.run(planned, progress, until)
-    if one.asked.depth > 1 and not one.interrupted:
+    if one.settings.depth > 1 and not one.interrupted:
         planned = one.deeper(planned)
         progress.say(
             f"with those during recovery: {sum(map(len, planned.classes.values()))} points, "
@@ -231,7 +231,7 @@ def _plan(one: Sweep, progress: Progress, until: float | None) -> Planned:
     from harness.sweep.sweeping import DryRunError  # noqa: PLC0415 - as above
     from harness.sweep.telling import plan_lines  # noqa: PLC0415
 
-    progress.say(f"sweep of {one.asked.what}: three runs without a fault")
+    progress.say(f"sweep of {one.settings.what}: three runs without a fault")
     try:
         one.dry_run(progress)
     except DryRunError as error:
@@ -243,13 +243,15 @@ def _plan(one: Sweep, progress: Progress, until: float | None) -> Planned:
     planned = one.plan()
     for line in plan_lines(one, planned, None if until is None else until - time.monotonic()):
         progress.say(line)
-    if because := planned.nothing(one.asked):
+    if because := planned.nothing(one.settings):
         complain(f"nothing to sweep: {because}")
         raise typer.Exit(ExitCode.VOID)
     return planned
 
 
-def _begun(file: Path | None, only: Sequence[str], asked: Asked, reports: Path) -> list[Sweep]:
+def _begun(
+    file: Path | None, only: Sequence[str], asked: SweepSettings, reports: Path
+) -> list[Sweep]:
     """Return the selected sweeps, each with a folder of its own. Raises UsageError if none is
     selected.
     """
@@ -272,7 +274,7 @@ def _begun(file: Path | None, only: Sequence[str], asked: Asked, reports: Path) 
     ]  # a wrong name is told before anything is written
     for one in begun:
         one.directory = new_directory(reports / SWEEPS)
-        one.asked.save(one.directory)
+        one.settings.save(one.directory)
     return begun
 
 
@@ -302,7 +304,7 @@ def _is_said(context: typer.Context, name: str) -> bool:
     return source is not None and source.name == "COMMANDLINE"
 
 
-def _check_same(context: typer.Context, asked: Asked) -> None:
+def _check_same(context: typer.Context, asked: SweepSettings) -> None:
     """Raise UsageError if an option differs from the one that the sweep was begun with: its points
     would differ.
     """

@@ -26,7 +26,7 @@ MOST: Final = 3
 
 
 @dataclass
-class Found:
+class GuaranteeResult:
     """What was found of one guarantee. ``judged``: how many of each kind (readers, writers, saved
     positions) showed enough to be judged; ``unseen``: why others were not.
     """
@@ -40,7 +40,7 @@ class Guarantees:
     """The guarantees of one cell's plan, held against its history."""
 
     def __init__(self, plan: Plan, history: History) -> None:
-        self._found: dict[Guarantee, Found] = {}
+        self._found: dict[Guarantee, GuaranteeResult] = {}
         if not plan.guarantees:
             return
         sessions = Sessions(history)
@@ -80,11 +80,11 @@ def _counted(what: str, count: int) -> str:
 # --- monotonic ------------------------------------------------------------------------------------
 
 
-def _monotonic(plan: Plan, history: History, sessions: Sessions) -> Found:
+def _monotonic(plan: Plan, history: History, sessions: Sessions) -> GuaranteeResult:
     """Readers that skip, readers that go back, positions that go back, writes that are acknowledged
     at lower offsets than earlier ones.
     """
-    found = Found()
+    found = GuaranteeResult()
     read = [each for each in sessions.stretches.values() if each.role in sessions.placed]
     connections = {(each[0], each[1]) for each in _connections(sessions, read)}
     found.judged["reading connection"] = len(connections)
@@ -241,14 +241,14 @@ def _log(log: Log) -> str:
 # --- read your writes -----------------------------------------------------------------------------
 
 
-def _read_your_writes(plan: Plan, _: History, sessions: Sessions) -> Found:
+def _read_your_writes(plan: Plan, _: History, sessions: Sessions) -> GuaranteeResult:
     """Acknowledged writes of a stage into a topic that it reads itself, and that its readers have
     passed without being given them.
 
     A reader passes a write if it is given an earlier and a later record in one session on one
     connection, or if its group saves a position at or before the write and then one behind it.
     """
-    found = Found()
+    found = GuaranteeResult()
     if plan.forgets:
         found.unseen.append("any stage: the fault removes records from the log")
         return found
@@ -300,7 +300,7 @@ def _passed_by_position(sessions: Sessions, role: str, log: Log, offset: int) ->
     return None
 
 
-_CHECKS: Final[Mapping[Guarantee, Callable[[Plan, History, Sessions], Found]]] = {
+_CHECKS: Final[Mapping[Guarantee, Callable[[Plan, History, Sessions], GuaranteeResult]]] = {
     Guarantee.MONOTONIC: _monotonic,
     Guarantee.READ_YOUR_WRITES: _read_your_writes,
 }

@@ -36,7 +36,7 @@ crash-looping.
 """
 
 
-class Told(Protocol):
+class IncarnationSettings(Protocol):
     """The settings of a stage program: a frozen dataclass of plain data, one for each
     incarnation.
     """
@@ -72,7 +72,7 @@ class StageNode:
     role: Role
     module: str
     stage: Any
-    """The :class:`Told` of its system."""
+    """The :class:`IncarnationSettings` of its system."""
     runtime: Runtime
     history: HistoryWriter
     so_far: SoFar

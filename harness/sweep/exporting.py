@@ -23,10 +23,10 @@ from harness.model.plan import Plan
 from harness.model.secrets import masked, masked_settings
 from harness.report.escaping import code, markdown
 from harness.saved import RunInfo
-from harness.sweep.asked import FOUND, Asked
-from harness.sweep.found import Found
+from harness.sweep.found import FoundScenario
 from harness.sweep.outcomes import hit_of
 from harness.sweep.pipelines import sweep_of
+from harness.sweep.settings import FOUND, SweepSettings
 from harness.sweep.shrinking import file_of
 
 if TYPE_CHECKING:
@@ -53,8 +53,8 @@ def export(file: Path, to: Path) -> tuple[Path, ...]:
         raise UsageError(f"{file} is not in the folder {FOUND} of a sweep")
     if to.exists():
         raise UsageError(f"the folder {to} exists already: name a new one")
-    asked = Asked.load(directory)
-    found = Found.load(directory / FOUND / file.name, directory)
+    asked = SweepSettings.load(directory)
+    found = FoundScenario.load(directory / FOUND / file.name, directory)
     if found.declaration and not (
         asked.declared and Path(found.declaration).resolve() == Path(asked.what).resolve()
     ):
@@ -138,7 +138,7 @@ def _put(into: Any, hidden: Any) -> None:
             into[key] = value
 
 
-def _lines(finding: Finding, found: Found, versions: Mapping[str, str]) -> Iterator[str]:
+def _lines(finding: Finding, found: FoundScenario, versions: Mapping[str, str]) -> Iterator[str]:
     result = finding.first
     history = read_history(result.directory / HISTORY)
     yield from (

@@ -59,7 +59,7 @@ LONGEST = 80
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class FoundScenario:
     """What a scenario file says. ``partitions``, ``consumers``: how many there are (0: as many as
     the pipeline says).
     """
@@ -144,7 +144,7 @@ class Found:
         )
 
     @staticmethod
-    def load(file: Path, below: Path | None = None) -> Found:
+    def load(file: Path, below: Path | None = None) -> FoundScenario:
         """Read a file that the user has named, or one ``below`` a folder of somebody else's,
         without following links.
 
@@ -157,7 +157,7 @@ class Found:
                 if below is None
                 else safe_files.read_bytes(below, file.relative_to(below))
             )
-            return Found._from_plain(safe_files.parse_toml(data.decode()), file)
+            return FoundScenario._from_plain(safe_files.parse_toml(data.decode()), file)
         except OSError as error:
             raise UsageError(f"cannot read {file}: {error.strerror}") from error
         except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
@@ -166,18 +166,18 @@ class Found:
             raise UsageError(f"{file} is not a valid scenario: {error}") from error
 
     @staticmethod
-    def _from_plain(plain: dict[str, Any], file: Path) -> Found:
+    def _from_plain(plain: dict[str, Any], file: Path) -> FoundScenario:
         if plain.get("schema", SCHEMA) > SCHEMA:
             raise ValueError(
                 f"it was written by a newer lostack (schema {plain['schema']}); upgrade to read it"
             )
-        check_fields(Found, plain, hidden={"file"})
-        hints = get_type_hints(Found)
+        check_fields(FoundScenario, plain, hidden={"file"})
+        hints = get_type_hints(FoundScenario)
         said: dict[str, Any] = {
             name: _happening(value) if name in _TABLES else made(hints[name], value, name)
             for name, value in plain.items()
         }
-        found = Found(**{**said, "file": file})
+        found = FoundScenario(**{**said, "file": file})
         if bool(found.pipeline) == bool(found.declaration):
             raise ValueError("give either pipeline or declaration")
         if not 1 <= found.position <= found.records:

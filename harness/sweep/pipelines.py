@@ -17,9 +17,9 @@ from harness.pipelines import read_pipeline
 from harness.pipelines.cells import NO_FAULT, DeclaredCell, cells_of, failure_points
 from harness.stages.producer import BETWEEN_PHASES
 from harness.stages.settings import ours
-from harness.sweep.asked import Asked
 from harness.sweep.cells import GROUP, DeclaredSweepCell, SweepCell
-from harness.sweep.found import Found
+from harness.sweep.found import FoundScenario
+from harness.sweep.settings import SweepSettings
 from harness.sweep.sweeping import Sweep
 from harness.systems.declared.fetchable import check_declared
 from harness.systems.declared.system import DeclaredSystem
@@ -39,7 +39,7 @@ WITHOUT = (
 )
 
 
-def swept(only: Sequence[str], asked: Asked) -> list[SweepCell]:
+def swept(only: Sequence[str], asked: SweepSettings) -> list[SweepCell]:
     """Return a cell without a fault for each pipeline and semantic that ``only`` matches.
 
     A pattern is ``plain/exactly-once``, ``plain`` or a glob.
@@ -73,14 +73,14 @@ def swept(only: Sequence[str], asked: Asked) -> list[SweepCell]:
 
 
 def _cell(
-    asked: Asked, system: str, client: str, pipeline: Pipeline, semantic: Semantic
+    asked: SweepSettings, system: str, client: str, pipeline: Pipeline, semantic: Semantic
 ) -> SweepCell:
     expect = {semantic: _without(asked, pipeline, semantic)}
     scenario = Scenario(NO_FAULT, NO_FAULT, NoFault(), WITHOUT, expect, pipeline, group=GROUP)
     return SweepCell(scenario, semantic, system, client, "process", asked.seed, asked.records)
 
 
-def _without(asked: Asked, pipeline: Pipeline, semantic: Semantic) -> Predicted:
+def _without(asked: SweepSettings, pipeline: Pipeline, semantic: Semantic) -> Predicted:
     """Return what a run without a fault must show, with the settings that it has."""
     if not asked.like:
         return Predicted()
@@ -93,7 +93,7 @@ def _without(asked: Asked, pipeline: Pipeline, semantic: Semantic) -> Predicted:
     return Predicted(settings=like.settings(semantic, asked.client, asked.system))
 
 
-def sweep_of(asked: Asked, directory: Path, *, keep: bool = True) -> Sweep:
+def sweep_of(asked: SweepSettings, directory: Path, *, keep: bool = True) -> Sweep:
     """Make the sweep that ``asked`` describes; write nothing. ``keep``: a declared pipeline's
     broker stays up between runs.
 
@@ -118,7 +118,7 @@ def sweep_of(asked: Asked, directory: Path, *, keep: bool = True) -> Sweep:
 
 
 def declared_sweep(
-    asked: Asked, directory: Path, pipeline: Declared, system: DeclaredSystem
+    asked: SweepSettings, directory: Path, pipeline: Declared, system: DeclaredSystem
 ) -> Sweep:
     """Return the sweep of a declared pipeline."""
 
@@ -230,10 +230,10 @@ def plan_of_files(files: Iterable[Path], reports: Path, jobs: int, command: str)
     cells: list[Cell] = []
     systems: dict[str, Launcher] = {}
     for file in dict.fromkeys(files):
-        found = Found.load(file)
+        found = FoundScenario.load(file)
         what = found.declaration or found.pipeline
         sweep = sweep_of(
-            Asked(
+            SweepSettings(
                 what,
                 found.client,
                 found.seed,
@@ -248,7 +248,9 @@ def plan_of_files(files: Iterable[Path], reports: Path, jobs: int, command: str)
             reports,
             keep=False,
         )
-        jobs = min(jobs, sweep.asked.jobs)  # a declared pipeline may take only one cell at a time
+        jobs = min(
+            jobs, sweep.settings.jobs
+        )  # a declared pipeline may take only one cell at a time
         cells.append(
             found.cell(loaded(sweep.base, found.records, found.partitions, found.consumers))
         )

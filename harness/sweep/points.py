@@ -190,7 +190,7 @@ class Point:
 
 
 @dataclass(frozen=True, slots=True)
-class Can:
+class Capabilities:
     """What can be done to a pipeline's parts here.
 
     ``members``: roles whose work another process takes over. ``failpoints``: places in its
@@ -278,7 +278,7 @@ def trigger(step: Step) -> OnWire:
     )
 
 
-def points(steps: Steps, load: Load, can: Can) -> Iterator[Point]:
+def points(steps: Steps, load: Load, can: Capabilities) -> Iterator[Point]:
     """Yield every point, in the order of the steps."""
     records = {record.id: record for record in load.records}
     for place, (step, frame) in enumerate(steps.found):
@@ -311,7 +311,7 @@ def _illegal(step: Step, happens: Happening, passed: Passed) -> str | None:
     return None
 
 
-def in_programs(steps: Steps, can: Can) -> Iterator[Point]:
+def in_programs(steps: Steps, can: Capabilities) -> Iterator[Point]:
     """Yield the points inside programs: at every failpoint, with every record that a
     step is about.
     """
@@ -337,7 +337,7 @@ def tried(line: kinds.Writes) -> Iterator[WritePoint]:
         yield replace(write, files=line.files) if write.call in WRITES else write
 
 
-def at_writes(steps: Steps, can: Can) -> Iterator[Point]:
+def at_writes(steps: Steps, can: Capabilities) -> Iterator[Point]:
     """Yield the points at durable writes: at each, counted from every record that its stage is
     given.
     """
@@ -387,7 +387,9 @@ def words(step: Step) -> str:
     return f"the {way}{times} next after {words(step.anchor)}"
 
 
-def happenings(step: Step, passed: Passed, at: OnWire, can: Can) -> Iterator[tuple[Happening, str]]:
+def happenings(
+    step: Step, passed: Passed, at: OnWire, can: Capabilities
+) -> Iterator[tuple[Happening, str]]:
     """Yield what may happen at a step by itself, with a sentence each. ``passed``: its frame in the
     run that it is found in.
     """
@@ -449,7 +451,7 @@ def happenings(step: Step, passed: Passed, at: OnWire, can: Can) -> Iterator[tup
 
 
 def cut_short(
-    step: Step, passed: Passed, behind: Sequence[Passed], at: OnWire, can: Can
+    step: Step, passed: Passed, behind: Sequence[Passed], at: OnWire, can: Capabilities
 ) -> Iterator[tuple[Happening, str]]:
     """Yield what ends by a kill at a later durable step of the same process: it is told to end, or
     its request is withheld.

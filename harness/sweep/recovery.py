@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from harness.controls import OnWire
     from harness.model.cell import Load
     from harness.sweep.outcomes import Outcome
-    from harness.sweep.points import Can
+    from harness.sweep.points import Capabilities
     from harness.sweep.steps import Passed
 
 Second: TypeAlias = "tuple[Point, str]"
@@ -76,7 +76,7 @@ def kind_of(one: Outcome) -> RecoveryKind:
 
 
 def seconds(
-    first: Outcome, known: frozenset[Step], usual: frozenset[str], load: Load, can: Can
+    first: Outcome, known: frozenset[Step], usual: frozenset[str], load: Load, can: Capabilities
 ) -> Iterator[Second]:
     """Yield the points of one fault's recovery, each with the phase that its second step passes in.
 

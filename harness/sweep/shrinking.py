@@ -12,10 +12,10 @@ from harness.model import safe_files
 from harness.model.cell import LEAST_RECORDS
 from harness.model.history import HISTORY, HistoryError, read_history
 from harness.sweep import SUFFIX
-from harness.sweep.asked import FOUND
-from harness.sweep.found import Found, slug
+from harness.sweep.found import FoundScenario, slug
 from harness.sweep.pipelines import consumers_of, loaded, partitions_of
 from harness.sweep.points import LATE_NEXT, LATE_NEXT_KILL, LOSE, REFUSE
+from harness.sweep.settings import FOUND
 from harness.sweep.signature import signature_of
 
 if TYPE_CHECKING:
@@ -32,13 +32,13 @@ BEHIND = 3
 """Minimum number of records behind the one at which the fault strikes."""
 
 
-def found_of(sweep: Sweep, finding: Finding) -> Found:
+def found_of(sweep: Sweep, finding: Finding) -> FoundScenario:
     """Return the scenario of the point that shows a finding, as it was run in the sweep."""
-    point, asked = finding.first.point, sweep.asked
+    point, asked = finding.first.point, sweep.settings
     position = next(
         record.position for record in sweep.base.load().records if record.id == point.step.at
     )
-    return Found(
+    return FoundScenario(
         name=slug(point.id),
         because=point.because,
         seed=asked.seed,
@@ -83,14 +83,14 @@ def _name(finding: Finding) -> str:
     return f"{FOUND}/{slug(finding.first.point.id)}.toml"
 
 
-def saved_of(sweep: Sweep, finding: Finding) -> Found | None:
+def saved_of(sweep: Sweep, finding: Finding) -> FoundScenario | None:
     """Return the scenario file of a finding, or ``None`` if there is none.
 
     Raises:
         UsageError: it is not a scenario.
     """
     there = safe_files.exists(sweep.directory, _name(finding))
-    return Found.load(file_of(sweep, finding), sweep.directory) if there else None
+    return FoundScenario.load(file_of(sweep, finding), sweep.directory) if there else None
 
 
 def keep_all(sweep: Sweep, outcomes: Outcomes, folder: Path) -> tuple[Path, ...]:
@@ -103,7 +103,9 @@ def keep_all(sweep: Sweep, outcomes: Outcomes, folder: Path) -> tuple[Path, ...]
     return tuple(one.save(folder, f"{slug(f'{of} {one.file.stem}')}{SUFFIX}") for one in found)
 
 
-def smaller(found: Found, partitions: int, consumers: int) -> Iterator[tuple[str, Found]]:
+def smaller(
+    found: FoundScenario, partitions: int, consumers: int
+) -> Iterator[tuple[str, FoundScenario]]:
     """Yield smaller scenarios, each simpler in one respect, which is named.
 
     ``partitions``: how many its topics have; ``consumers``: how many consumers it has.
@@ -126,7 +128,9 @@ def smaller(found: Found, partitions: int, consumers: int) -> Iterator[tuple[str
         yield "a frame lost", replace(found, fault=replace(found.fault, act=LOSE, into=None))
 
 
-def shrink(sweep: Sweep, finding: Finding, usual: frozenset[str], progress: Progress) -> Found:
+def shrink(
+    sweep: Sweep, finding: Finding, usual: frozenset[str], progress: Progress
+) -> FoundScenario:
     """Return the smallest scenario that shows a finding. Each simplification is tried alone, then
     all that worked together.
 
@@ -154,7 +158,7 @@ def shrink(sweep: Sweep, finding: Finding, usual: frozenset[str], progress: Prog
     return replace(best, came_back=TIMES if by else counts[""], tried=TIMES, without=tuple(by))
 
 
-def _merged(best: Found, other: Found, whole: Found) -> Found:
+def _merged(best: FoundScenario, other: FoundScenario, whole: FoundScenario) -> FoundScenario:
     """Return a scenario that also leaves out what another one leaves out."""
     names = ("then", "records", "partitions", "consumers", "fault")
     return replace(
@@ -169,7 +173,7 @@ def _merged(best: Found, other: Found, whole: Found) -> Found:
 
 def _came_back(
     sweep: Sweep,
-    tried: Mapping[str, Found],
+    tried: Mapping[str, FoundScenario],
     finding: Finding,
     usual: frozenset[str],
     progress: Progress,

@@ -42,14 +42,14 @@ from harness.model.keep import Keep
 from harness.pipelines.cells import DeclaredCell
 from harness.saved import ASIDE, RUN_FILE, load_run
 from harness.stages.settings import ours
-from harness.sweep.asked import BESIDE, DRY, FOUND, POINTS
 from harness.sweep.cells import DeclaredSweepCell, SweepCell, with_fault
 from harness.sweep.classes import Earlier, ProtocolState, Why, chosen, class_of, grouped
 from harness.sweep.lessons import Lessons
 from harness.sweep.outcomes import Outcomes, outcome_of
 from harness.sweep.phases import has_load, name_of, phases
-from harness.sweep.points import LONG, Can, at_writes, in_programs, points, tried
+from harness.sweep.points import LONG, Capabilities, at_writes, in_programs, points, tried
 from harness.sweep.recovery import first_faults, in_turn, seconds
+from harness.sweep.settings import BESIDE, DRY, FOUND, POINTS
 from harness.sweep.signature import usual_requests
 from harness.sweep.steps import intersected, shared_roles, trace
 
@@ -63,10 +63,10 @@ if TYPE_CHECKING:
     from harness.model.history import History
     from harness.model.writes import Point as Write
     from harness.saved import CellResult, SavedRun
-    from harness.sweep.asked import Asked
     from harness.sweep.classes import Chosen, Class
     from harness.sweep.outcomes import Outcome
     from harness.sweep.points import Point
+    from harness.sweep.settings import SweepSettings
     from harness.sweep.steps import Steps
 
 RESULT_FILE = "result.json"
@@ -111,7 +111,7 @@ class Planned:
         """How many points there are."""
         return sum(map(len, self.classes.values()))
 
-    def nothing(self, asked: Asked) -> str | None:
+    def nothing(self, asked: SweepSettings) -> str | None:
         """Say why there is no point at all, or return ``None``."""
         if self.points:
             return None
@@ -138,7 +138,7 @@ class Sweep:
     """
 
     directory: Path
-    asked: Asked
+    settings: SweepSettings
     base: Cell
     system: Launcher
     kills_brokers: bool = True
@@ -181,7 +181,7 @@ class Sweep:
             if saved.info.interrupted:
                 raise KeyboardInterrupt
             failed = [result for result in saved.results if result.verdict.kind is not Kind.KEPT]
-            if failed and self.asked.jobs > 1 and isinstance(self.base, DeclaredCell):
+            if failed and self.settings.jobs > 1 and isinstance(self.base, DeclaredCell):
                 self._go_alone(failed[0], saved.directory, progress)
         for result in self.dry_runs():
             if result.verdict.kind is not Kind.KEPT:
@@ -201,8 +201,8 @@ class Sweep:
         )
         (self.directory / ASIDE).mkdir(exist_ok=True)
         directory.rename(self.directory / ASIDE / directory.name)
-        self.asked = dataclasses.replace(self.asked, jobs=1)
-        self.asked.save(self.directory)
+        self.settings = dataclasses.replace(self.settings, jobs=1)
+        self.settings.save(self.directory)
         self.dry_run(progress)
 
     def plan(self) -> Planned:
@@ -231,7 +231,7 @@ class Sweep:
         in_phase = {
             place: phase[name_of(frame.line)] for place, (_, frame) in enumerate(steps.found)
         }
-        acts = self.asked.acts
+        acts = self.settings.acts
         can = self._can(histories[0], keys[0])
         found = itertools.chain(
             points(steps, self.base.load(), can), in_programs(steps, can), at_writes(steps, can)
@@ -248,7 +248,9 @@ class Sweep:
         mine, took_s = (
             self._mine(
                 chosen(
-                    classes, self.asked.seed, None if self.asked.shard[1] > 1 else self._earlier()
+                    classes,
+                    self.settings.seed,
+                    None if self.settings.shard[1] > 1 else self._earlier(),
                 )
             ),
             statistics.median(result.seconds for result in dry),
@@ -264,7 +266,7 @@ class Sweep:
                 OSError, ValueError, KeyError, TypeError
             ):  # what cannot be read has shown nothing
                 told = safe_files.read_json(beside, f"{name}/{RESULT_FILE}")
-                if name < self.directory.name and told["what"] == self.asked.what:
+                if name < self.directory.name and told["what"] == self.settings.what:
                     ran |= {
                         (str(one["class"]), str(one["signature"]["verdict"]))
                         for one in told["outcomes"]
@@ -279,7 +281,7 @@ class Sweep:
 
     def _mine(self, found: tuple[Chosen, ...]) -> tuple[Chosen, ...]:
         """Return the points of this shard."""
-        part, parts = self.asked.shard
+        part, parts = self.settings.shard
         return tuple(one for number, one in enumerate(found) if number % parts == part - 1)
 
     def _loaded(self, steps: Steps, history: History) -> set[int]:
@@ -293,12 +295,12 @@ class Sweep:
             if has_load(history, frame.line, step.at, first=first)
         }
 
-    def _can(self, history: History, key: str) -> Can:
+    def _can(self, history: History, key: str) -> Capabilities:
         """Return what can be done to the pipeline that a run without a fault shows."""
         members = shared_roles(history, key)
         declared = isinstance(self.base, DeclaredCell)
         resends = declared or ours(self.base.settings).producer.retries
-        return Can(
+        return Capabilities(
             self.kills_brokers,
             declared,
             members,
@@ -332,7 +334,7 @@ class Sweep:
                 "--resume"
             )
         planned = self.plan()
-        return self.deeper(planned) if self.asked.depth > 1 else planned
+        return self.deeper(planned) if self.settings.depth > 1 else planned
 
     def deeper(self, planned: Planned) -> Planned:
         """Return the plan with a second fault in each kind of recovery that the points so far have
@@ -348,7 +350,7 @@ class Sweep:
         ):
             found.setdefault(class_of(point, phase), []).append(point)
         classes = {each: tuple(inside) for each, inside in found.items()}
-        both = planned.chosen + self._mine(chosen(classes, self.asked.seed))
+        both = planned.chosen + self._mine(chosen(classes, self.settings.seed))
         return dataclasses.replace(planned, classes=planned.classes | classes, chosen=both)
 
     # --- the points -------------------------------------------------------------------------------
@@ -541,8 +543,8 @@ class Sweep:
             cells=cells,
             not_applicable=(),
             reports=self.directory / folder,
-            jobs=self.asked.jobs,
-            command=self.asked.command,
+            jobs=self.settings.jobs,
+            command=self.settings.command,
             seeds=(self.base.seed,),
             records=self.base.records,
             again=lambda: self.again(cells),

@@ -17,13 +17,13 @@ from harness.model.exits import ExitCode
 from harness.model.failures import UsageError
 from harness.pipelines.cells import DeclaredCell
 from harness.report.summary import counted
-from harness.sweep.asked import Asked
 from harness.sweep.classes import Why
 from harness.sweep.outcomes import line_of, merged
 from harness.sweep.page import PAGE_FILE, Swept, page_of
 from harness.sweep.pipelines import sweep_of
 from harness.sweep.points import words
 from harness.sweep.reached import Reached, reached
+from harness.sweep.settings import SweepSettings
 from harness.sweep.shrinking import file_of, saved_of
 from harness.sweep.steps import FAILPOINT, WRITE
 from harness.sweep.sweeping import RESULT_FILE
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from pathlib import Path
 
-    from harness.sweep.found import Found
+    from harness.sweep.found import FoundScenario
     from harness.sweep.outcomes import Finding, Outcome, Outcomes
     from harness.sweep.points import Point
     from harness.sweep.sweeping import Planned, Sweep
@@ -45,7 +45,7 @@ BROKER_S = 8.0
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class SweepSummary:
     """The summary of a sweep: its lines and its exit code."""
 
     lines: tuple[str, ...]
@@ -78,8 +78,8 @@ def plan_lines(sweep: Sweep, planned: Planned, left_s: float | None) -> Iterator
     whys = Counter(why for _, why in planned.chosen)
     part = (
         ""
-        if sweep.asked.shard == (1, 1)
-        else f", of which this is part {'/'.join(map(str, sweep.asked.shard))}"
+        if sweep.settings.shard == (1, 1)
+        else f", of which this is part {'/'.join(map(str, sweep.settings.shard))}"
     )
     yield (
         f"{steps.frames} frames, {len(steps.found)} steps, {planned.points} points, "
@@ -92,7 +92,7 @@ def plan_lines(sweep: Sweep, planned: Planned, left_s: float | None) -> Iterator
     left = [point for point, _ in planned.chosen if point.id not in ran]
     seconds = _estimate_s(sweep, planned, left)
     if isinstance(sweep.base, DeclaredCell):
-        yield f"  {at_once(sweep.asked.jobs, sweep.alone)}"
+        yield f"  {at_once(sweep.settings.jobs, sweep.alone)}"
     known = f"; {len(ran)} of them were run before" if ran else ""
     if left_s is None or seconds <= max(left_s, 0.0):
         yield f"  that takes about {seconds / 60:.0f} minutes{known}"
@@ -106,17 +106,17 @@ def plan_lines(sweep: Sweep, planned: Planned, left_s: float | None) -> Iterator
 def _estimate_s(sweep: Sweep, planned: Planned, points: Sequence[Point]) -> float:
     """Return about how long points take."""
     brokers = sum(point.kills_broker for point in points)
-    return len(points) * planned.seconds / sweep.asked.jobs + brokers * BROKER_S / min(
-        2, sweep.asked.jobs
+    return len(points) * planned.seconds / sweep.settings.jobs + brokers * BROKER_S / min(
+        2, sweep.settings.jobs
     )
 
 
-def summary_of(sweep: Sweep, planned: Planned, outcomes: Outcomes) -> Told:
+def summary_of(sweep: Sweep, planned: Planned, outcomes: Outcomes) -> SweepSummary:
     """Return the summary's lines and the exit code. A sweep with points that are still to be run is
     partial, and not kept.
     """
     findings, far = outcomes.findings(), _reached(planned, outcomes)
-    lines = ["", f"{sweep.asked.what}: {line_of(planned.steps.frames, outcomes)}"]
+    lines = ["", f"{sweep.settings.what}: {line_of(planned.steps.frames, outcomes)}"]
     seconds = sum(one.seconds for one in outcomes.all)
     if outcomes.all:
         lines.append(f"  {seconds / len(outcomes.all):.1f} s a point")
@@ -142,14 +142,14 @@ def summary_of(sweep: Sweep, planned: Planned, outcomes: Outcomes) -> Told:
     if not findings:
         lines.append("  no finding")
     broken = any(finding.signature.verdict == Kind.BROKEN for finding in findings)
-    unseen = outcomes.unseen() if sweep.asked.shard == (1, 1) and not far.partial else ()
+    unseen = outcomes.unseen() if sweep.settings.shard == (1, 1) and not far.partial else ()
     if unseen:
         lines.append(
             f"  {len(unseen)} of {len(outcomes.classes)} classes have no point with a proof: "
             f"{unseen[0]}{', …' if len(unseen) > 1 else ''}"
         )
     wanting = bool(findings or unseen or far.partial or not any(one.proved for one in outcomes.all))
-    return Told(
+    return SweepSummary(
         tuple(lines), ExitCode.BROKEN if broken else ExitCode.VOID if wanting else ExitCode.KEPT
     )
 
@@ -175,7 +175,7 @@ def finding_lines(number: int, finding: Finding) -> Iterator[str]:
     yield f"    {', '.join(named)}{', …' if len(finding.points) > SHOWN else ''}"
 
 
-def _scenario_lines(found: Found | None) -> Iterator[str]:
+def _scenario_lines(found: FoundScenario | None) -> Iterator[str]:
     """Yield how a finding is run again, and what was left out of it."""
     if found is None:
         return
@@ -184,21 +184,23 @@ def _scenario_lines(found: Found | None) -> Iterator[str]:
     yield f"    again: lostack run --scenario {shlex.quote(os.path.relpath(found.file))}"
 
 
-def as_json_text(sweep: Sweep, planned: Planned, outcomes: Outcomes, told: Told) -> str:
+def as_json_text(sweep: Sweep, planned: Planned, outcomes: Outcomes, told: SweepSummary) -> str:
     """Return the outcomes of a sweep as JSON text."""
     return json.dumps(plain_of(sweep, planned, outcomes, told), indent=1) + "\n"
 
 
-def plain_of(sweep: Sweep, planned: Planned, outcomes: Outcomes, told: Told) -> dict[str, object]:
+def plain_of(
+    sweep: Sweep, planned: Planned, outcomes: Outcomes, told: SweepSummary
+) -> dict[str, object]:
     """Return the outcomes of a sweep as plain data."""
     steps, far = planned.steps, _reached(planned, outcomes)
     return {
         "schema": SCHEMA,
-        "what": sweep.asked.what,
+        "what": sweep.settings.what,
         "claims": str(sweep.base.semantic),
         "client": sweep.base.client,
-        "seed": sweep.asked.seed,
-        "shard": list(sweep.asked.shard),
+        "seed": sweep.settings.seed,
+        "shard": list(sweep.settings.shard),
         "exit_code": int(told.exit_code),
         "frames": steps.frames,
         "early": steps.early,
@@ -251,7 +253,7 @@ def _outcome(directory: Path, one: Outcome) -> dict[str, object]:
     }
 
 
-def report_of(directories: Sequence[Path]) -> Told:
+def report_of(directories: Sequence[Path]) -> SweepSummary:
     """Report on a saved sweep again, or on its parts as one. The files are written into the first
     folder.
 
@@ -259,10 +261,10 @@ def report_of(directories: Sequence[Path]) -> Told:
         UsageError: a folder is not a sweep, the folders belong to different sweeps, or nothing was
             run yet.
     """
-    sweeps = [sweep_of(Asked.load(directory), directory) for directory in directories]
+    sweeps = [sweep_of(SweepSettings.load(directory), directory) for directory in directories]
     first = sweeps[0]
     for other in sweeps[1:]:
-        if _points_of(other.asked) != _points_of(first.asked):
+        if _points_of(other.settings) != _points_of(first.settings):
             raise UsageError(
                 f"{other.directory} is not a part of the sweep in {first.directory}: it has "
                 "other options"
@@ -277,20 +279,22 @@ def report_of(directories: Sequence[Path]) -> Told:
         ),
     )
     if (
-        len({each.asked.shard[0] for each in sweeps}) == first.asked.shard[1]
+        len({each.settings.shard[0] for each in sweeps}) == first.settings.shard[1]
     ):  # together they are the whole
-        first.asked = replace(first.asked, shard=(1, 1))
+        first.settings = replace(first.settings, shard=(1, 1))
     told = summary_of(first, both, outcomes)
     files = write_sweep(first, both, outcomes, told)
-    return Told((*told.lines, *map(str, files)), told.exit_code)
+    return SweepSummary((*told.lines, *map(str, files)), told.exit_code)
 
 
-def _points_of(asked: Asked) -> Asked:
+def _points_of(asked: SweepSettings) -> SweepSettings:
     """Return what of a plan decides which points there are."""
     return replace(asked, shard=(1, 1), command="", jobs=1)
 
 
-def write_sweep(sweep: Sweep, planned: Planned, outcomes: Outcomes, told: Told) -> tuple[Path, ...]:
+def write_sweep(
+    sweep: Sweep, planned: Planned, outcomes: Outcomes, told: SweepSummary
+) -> tuple[Path, ...]:
     """Write a sweep's result and page into its folder; return the files."""
     files = {
         RESULT_FILE: as_json_text(sweep, planned, outcomes, told),
@@ -302,7 +306,7 @@ def write_sweep(sweep: Sweep, planned: Planned, outcomes: Outcomes, told: Told) 
 
 
 def _page(sweep: Sweep, planned: Planned, outcomes: Outcomes) -> str:
-    asked, far = sweep.asked, _reached(planned, outcomes)
+    asked, far = sweep.settings, _reached(planned, outcomes)
     facts = {
         "claims": str(sweep.base.semantic),
         "client": sweep.base.client,

@@ -26,9 +26,9 @@ from harness.model import events as kinds
 from harness.model.history import HISTORY, read_history
 from harness.model.safe_files import write_whole
 from harness.model.scenario import Evidence, Role
-from harness.sweep.asked import BESIDE, Asked
 from harness.sweep.cells import with_fault
 from harness.sweep.pipelines import sweep_of
+from harness.sweep.settings import BESIDE, SweepSettings
 from harness.sweep.signature import signature_of
 from harness.sweep.sweeping import RESULT_FILE
 
@@ -150,16 +150,16 @@ def measure(sweep: Sweep, runs: int, progress: Progress) -> dict[str, Any]:
     """
     sweep.dry_run(progress)
     roles, within_s = window(sweep.dry_runs())
-    cells = cells_of(sweep, drawn(roles, within_s, runs, sweep.asked.seed))
+    cells = cells_of(sweep, drawn(roles, within_s, runs, sweep.settings.seed))
     done = {result.plan.scenario for result in _ran(sweep)}
     sweep.run_beside([cell for cell in cells if cell.scenario.id not in done], progress)
     ran = _ran(sweep)
     found = hits(ran)
     return {
-        "what": sweep.asked.what,
-        "like": sweep.asked.like,
+        "what": sweep.settings.what,
+        "like": sweep.settings.like,
         "client": sweep.base.client,
-        "seed": sweep.asked.seed,
+        "seed": sweep.settings.seed,
         "random": {
             "runs": len(ran),
             "hits": sum(found.values()),
@@ -201,7 +201,7 @@ def main() -> None:
     parser.add_argument("sweep", type=Path)
     parser.add_argument("--runs", type=int, default=100)
     options = parser.parse_args()
-    sweep = sweep_of(Asked.load(options.sweep), options.sweep)
+    sweep = sweep_of(SweepSettings.load(options.sweep), options.sweep)
     try:
         with make_progress(sys.stdout) as progress:
             told = measure(sweep, options.runs, progress)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from harness.model.history import HISTORY
 from harness.model.scenario import Role
-from harness.sweep.asked import BESIDE
+from harness.sweep.settings import BESIDE
 from harness.sweep.sweeping import RESULT_FILE
 from tests.bench.random_kills import KillAtRandom, drawn, hits, line_of, measure, swept, window
 from tests.events import whole

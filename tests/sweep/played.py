@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from harness.model.cell import Cell
-    from harness.sweep.asked import Asked
+    from harness.sweep.settings import SweepSettings
 
 
 def planted(cell: Cell) -> Plant:
@@ -24,7 +24,7 @@ def planted(cell: Cell) -> Plant:
     return Plant(lose=1) if isinstance(cell.scenario.fault, Drop) else RIGHT
 
 
-def sweep_of(asked: Asked, directory: Path, *, keep: bool = True) -> Sweep:
+def sweep_of(asked: SweepSettings, directory: Path, *, keep: bool = True) -> Sweep:
     """Return a sweep of the play."""
     del keep
     [base] = pipelines.swept([asked.what], asked)

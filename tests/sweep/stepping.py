@@ -11,8 +11,8 @@ from harness.model import events as kinds
 from harness.model.scenario import Role
 from harness.model.semantics import Semantic
 from harness.stages.settings import PLAIN
-from harness.sweep.asked import Asked
 from harness.sweep.pipelines import swept
+from harness.sweep.settings import SweepSettings
 from harness.sweep.sweeping import Sweep
 from tests.memory.log import LogRun
 from tests.memory.plants import Plant
@@ -171,9 +171,9 @@ class Quiet:
         self.ran.append(result.plan.scenario)
 
 
-def asked(**other: Any) -> Asked:
+def asked(**other: Any) -> SweepSettings:
     """Return what is asked for in these tests."""
-    said = Asked(
+    said = SweepSettings(
         f"{PLAIN}/{Semantic.AT_LEAST_ONCE}",
         "",
         1,

@@ -18,9 +18,9 @@ from harness.faults import Answer, Drop, Hold, Kill, Late
 from harness.model.prediction import Zero
 from harness.model.scenario import Predicted, Role
 from harness.stages.settings import TopicSettings, ours
-from harness.sweep.asked import Asked
 from harness.sweep.pipelines import sweep_of
 from harness.sweep.points import HOLD, KILL, KILL_BROKER, LATE_NEXT_KILL, LOSE, REFUSE, REFUSE_DONE
+from harness.sweep.settings import SweepSettings
 from harness.sweep.steps import FAILPOINT
 from harness.sweep.sweeping import RESULT_FILE
 from scenarios.errors import ERRORS
@@ -163,7 +163,7 @@ def told(directory: Path) -> Iterator[str]:
     """Yield a row of Markdown for each named point of a saved sweep: points, runs, what they
     showed, whether that agrees.
     """
-    sweep = sweep_of(Asked.load(directory), directory)
+    sweep = sweep_of(SweepSettings.load(directory), directory)
     result = json.loads((directory / RESULT_FILE).read_text(encoding="utf-8"))
     points, others = named(sweep.base)
     of = f"{result['what']}, {result['client']}"

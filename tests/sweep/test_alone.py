@@ -12,8 +12,8 @@ import pytest
 
 from harness.judge.verdict import Kind
 from harness.sweep import sweeping
-from harness.sweep.asked import Asked
 from harness.sweep.pipelines import sweep_of
+from harness.sweep.settings import SweepSettings
 from harness.sweep.sweeping import DryRunError
 from tests.sweep.stepping import Quiet
 
@@ -60,8 +60,10 @@ def swept(
     """Make the dry runs of a sweep of the orders pipeline."""
     monkeypatch.setattr(sweeping, "run", played.run)
     monkeypatch.setattr(sweeping.Sweep, "dry_runs", lambda _: played.dry_runs())
-    one = sweep_of(Asked(str(ORDERS), "", 1, 48, jobs, (1, 1), "test", declared=True), folder)
-    one.asked.save(folder)
+    one = sweep_of(
+        SweepSettings(str(ORDERS), "", 1, 48, jobs, (1, 1), "test", declared=True), folder
+    )
+    one.settings.save(folder)
     one.dry_run(Quiet())
     return one
 
@@ -79,7 +81,7 @@ def test_they_are_made_again_one_at_a_time(
     assert [cell.brief for cell in played.plans[0].cells] == [False, True, True, True]  # type: ignore[attr-defined]
     assert one.alone == f"when runs without a fault ran side by side, one was {kind}"
     assert [file.name for file in (tmp_path / "aside").iterdir()] == ["run-1"]
-    assert Asked.load(tmp_path).jobs == 1
+    assert SweepSettings.load(tmp_path).jobs == 1
 
 
 def test_what_fails_alone_too_is_told(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from harness.model.cell import Cell
-    from harness.sweep.asked import Asked
+    from harness.sweep.settings import SweepSettings
 
 PLAIN = (
     "sweep",
@@ -50,7 +50,7 @@ def wrong(monkeypatch: pytest.MonkeyPatch) -> list[Plant]:
 def _played(monkeypatch: pytest.MonkeyPatch) -> list[Plant]:
     planted = [RIGHT]
 
-    def made(asked: Asked, directory: Path, *, keep: bool = True) -> Sweep:
+    def made(asked: SweepSettings, directory: Path, *, keep: bool = True) -> Sweep:
         del keep
         [base] = pipelines.swept([asked.what], asked)
         return Sweep(
@@ -236,7 +236,7 @@ def test_a_sweep_without_points_says_why(
         in capsys.readouterr().err
     )
 
-    def made(asked: Asked, directory: Path, *, keep: bool = True) -> Sweep:
+    def made(asked: SweepSettings, directory: Path, *, keep: bool = True) -> Sweep:
         del keep
         [base] = pipelines.swept([asked.what], asked)
         return Sweep(directory, asked, base, Stepping())

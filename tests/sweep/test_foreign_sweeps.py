@@ -22,7 +22,7 @@ from harness.model.exits import ExitCode
 from harness.model.failures import UsageError
 from harness.soak.waves import SOAK_FILE, WAVES_FILE
 from harness.sweep import exporting, telling
-from harness.sweep.found import Found
+from harness.sweep.found import FoundScenario
 from harness.sweep.shrinking import shrink_all
 from tests.memory.plants import Plant
 from tests.sweep.stepping import RIGHT, Quiet, sweep
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from harness.model.cell import Cell
-    from harness.sweep.asked import Asked
+    from harness.sweep.settings import SweepSettings
     from harness.sweep.sweeping import Sweep
 
 MINE: Final = "the line that only the user may read"
@@ -42,7 +42,7 @@ def _wrong(cell: Cell) -> Plant:
     return Plant(lose=1) if isinstance(cell.scenario.fault, Drop) else RIGHT
 
 
-def _again(asked: Asked, directory: Path) -> Sweep:
+def _again(asked: SweepSettings, directory: Path) -> Sweep:
     return sweep(directory, _wrong, acts=asked.acts)
 
 
@@ -198,7 +198,7 @@ def test_a_refused_export_leaves_nothing_and_the_next_one_works(
     """
     declaration = foreign.sweep / "pipeline.toml"
     declaration.write_text("x = nan # not a number\n")
-    named = replace(Found.load(foreign.finding), declaration=str(declaration))
+    named = replace(FoundScenario.load(foreign.finding), declaration=str(declaration))
     asked = SimpleNamespace(declared=True, what=str(declaration), acts=("lose",))
     monkeypatch.setattr(exporting, "Found", SimpleNamespace(load=lambda *_: named))
     monkeypatch.setattr(exporting, "Asked", SimpleNamespace(load=lambda _: asked))

@@ -13,14 +13,14 @@ from harness.model.failures import UsageError
 from harness.model.scenario import Role
 from harness.model.writes import Point, Side
 from harness.protocols.kafka.steps import Api
-from harness.sweep.found import LONGEST, Found, slug
+from harness.sweep.found import LONGEST, FoundScenario, slug
 from harness.sweep.pipelines import plan_of_files, swept
 from harness.sweep.points import (
     KILL,
     LATE_NEXT,
     LATE_NEXT_KILL,
     LOSE,
-    Can,
+    Capabilities,
     Happening,
     points,
     trigger,
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 END = trigger(Step("producer", "EndTxn", Direction.REQUEST, 2, "k1-3"))
 AFTER = replace(END, occurrence=1, since=END)
-LATE = Found(
+LATE = FoundScenario(
     name="late-commit",
     because='It says "late".',
     seed=3,
@@ -55,7 +55,7 @@ LATE = Found(
 def test_a_file_says_what_was_found(tmp_path: Path) -> None:
     """Written and read back it is the same; so is its fault."""
     file = LATE.save(tmp_path, "found/late-commit.toml")
-    read = Found.load(file)
+    read = FoundScenario.load(file)
     assert read == replace(LATE, file=file)
     assert isinstance(
         read.cell(swept(["plain/exactly-once"], asked(system=""))[0]).scenario.fault, Twice
@@ -67,7 +67,7 @@ def test_a_place_in_a_program_is_said_by_its_name(tmp_path: Path) -> None:
     inside = replace(
         LATE, fault=Happening(KILL, InProgram(Role.CONSUMER, "before-commit")), then=None
     )
-    assert Found.load(inside.save(tmp_path, "one.toml")).fault == inside.fault
+    assert FoundScenario.load(inside.save(tmp_path, "one.toml")).fault == inside.fault
 
 
 WRITE = AtWrite(
@@ -83,7 +83,7 @@ def test_a_durable_write_is_said_by_its_call(tmp_path: Path) -> None:
     """
     at_write = replace(LATE, fault=Happening(KILL, WRITE), then=None)
     file = at_write.save(tmp_path, "one.toml")
-    assert Found.load(file).fault == at_write.fault
+    assert FoundScenario.load(file).fault == at_write.fault
     text = file.read_text()
     for wrong, because in (
         (text.replace("pwrite64", "scribble"), "no durable write is called scribble"),
@@ -93,7 +93,7 @@ def test_a_durable_write_is_said_by_its_call(tmp_path: Path) -> None:
     ):
         file.write_text(wrong)
         with pytest.raises(UsageError, match=because):
-            Found.load(file)
+            FoundScenario.load(file)
 
 
 @pytest.mark.parametrize(
@@ -117,12 +117,12 @@ def test_every_point_of_a_real_run_can_be_written(semantic: str, tmp_path: Path)
         for point in points(
             steps_of(saved(semantic)),
             base.load(),
-            Can(terminate=True, members=frozenset({"consumer"})),
+            Capabilities(terminate=True, members=frozenset({"consumer"})),
         )
     }
     for happens in sorted(known, key=repr)[::40]:
         file = replace(LATE, fault=happens, then=None).save(tmp_path, "one.toml")
-        assert Found.load(file).fault == happens
+        assert FoundScenario.load(file).fault == happens
 
 
 @pytest.mark.parametrize(
@@ -150,7 +150,7 @@ def test_what_is_wrong_with_a_file_is_told_in_one_line(
     assert was in text
     file.write_text(text.replace(was, becomes, 1))
     with pytest.raises(UsageError, match=because) as caught:
-        Found.load(file)
+        FoundScenario.load(file)
     assert str(file) in str(caught.value)
     assert "\n" not in str(caught.value)
 
@@ -207,7 +207,7 @@ def test_a_finding_is_shrunk_to_what_it_needs(tmp_path: Path) -> None:
     outcomes = one.outcomes(planned)
     [finding] = outcomes.findings()
     shrink_all(one, outcomes, planned.usual, progress, until=None)
-    found = Found.load(file_of(one, finding))
+    found = FoundScenario.load(file_of(one, finding))
     assert (found.records, found.partitions, found.came_back, found.tried) == (12, 1, 3, 3)
     assert found.without == ("12 records", "one partition")
     ran = len(progress.ran)
@@ -246,9 +246,11 @@ def test_the_time_may_be_over(tmp_path: Path) -> None:
     assert len(progress.ran) == ran
     files = [file_of(one, finding) for finding in outcomes.findings()]
     assert files
-    assert {Found.load(file).again for file in files} == {"was not run again: the time was over"}
+    assert {FoundScenario.load(file).again for file in files} == {
+        "was not run again: the time was over"
+    }
     shrink_all(one, outcomes, planned.usual, progress, until=None)
-    assert {Found.load(file).again for file in files} == {"came back 3 of 3 times"}
+    assert {FoundScenario.load(file).again for file in files} == {"came back 3 of 3 times"}
 
 
 def test_no_two_names_are_one() -> None:

@@ -14,7 +14,7 @@ from harness.model.failures import UsageError
 from harness.model.keep import Keep
 from harness.sweep import exporting
 from harness.sweep.exporting import export
-from harness.sweep.found import Found
+from harness.sweep.found import FoundScenario
 from harness.sweep.points import LOSE, Happening, trigger
 from harness.sweep.shrinking import file_of, shrink_all
 from harness.sweep.steps import Step
@@ -28,11 +28,11 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from harness.model.cell import Cell
-    from harness.sweep.asked import Asked
+    from harness.sweep.settings import SweepSettings
     from harness.sweep.sweeping import Sweep
 
 AT = trigger(Step("producer", "Produce", Direction.RESPONSE, 1, "k1-3"))
-KEPT = Found(
+KEPT = FoundScenario(
     "lost-answer",
     "It is lost.",
     1,
@@ -81,7 +81,7 @@ def test_a_folder_for_a_bug_report(
     outcomes = one.outcomes(planned)
     shrink_all(one, outcomes, planned.usual, Quiet(), until=0.0)
 
-    def same(asked: Asked, directory: Path) -> Sweep:
+    def same(asked: SweepSettings, directory: Path) -> Sweep:
         return sweep(directory, wrong, acts=asked.acts)
 
     monkeypatch.setattr(exporting, "sweep_of", same)

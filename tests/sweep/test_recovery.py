@@ -20,7 +20,7 @@ from harness.sweep.outcomes import Outcome
 from harness.sweep.points import (
     TERMINATE_KILL,
     WITHHOLD_KILL,
-    Can,
+    Capabilities,
     Happening,
     Point,
     cut_short,
@@ -147,10 +147,10 @@ def passed(
     return Passed(line, f"route {role}", (), "kafka")
 
 
-def acts(step: Step, conn: int, *behind: Passed, can: Can | None = None) -> dict[str, Any]:
+def acts(step: Step, conn: int, *behind: Passed, can: Capabilities | None = None) -> dict[str, Any]:
     """Return the faults that cut the step's process short, by their acts."""
     frame = passed(step.role, step.api, Direction(step.direction), conn)
-    found = cut_short(step, frame, behind, trigger(step), can or Can(terminate=True))
+    found = cut_short(step, frame, behind, trigger(step), can or Capabilities(terminate=True))
     return {happens.act: happens.fault() for happens, _ in found}
 
 
@@ -169,13 +169,13 @@ def test_who_is_told_to_end_is_killed_at_its_next_durable_request() -> None:
     ]
     next_one = OnWire(Role.PROCESSOR, Api.PRODUCE, REQUEST, since=at)
     assert acts(GIVEN, 1, *behind) == {TERMINATE_KILL: Terminate(at, next_one)}
-    assert acts(GIVEN, 1, *behind, can=Can()) == {}
+    assert acts(GIVEN, 1, *behind, can=Capabilities()) == {}
     assert acts(GIVEN, 1, *behind[:2]) == {}
 
 
 def test_a_request_is_withheld_while_something_else_is_made_durable() -> None:
     """On another connection: on its own nothing overtakes it. What was refused is not durable."""
-    at, can = trigger(RESULT), Can()
+    at, can = trigger(RESULT), Capabilities()
     done = OnWire(Role.PROCESSOR, Api.OFFSET_COMMIT, RESPONSE, since=at)
     commit = [passed("processor", "OffsetCommit", way, 3) for way in (REQUEST, RESPONSE)]
     assert acts(RESULT, 2, *commit, can=can) == {WITHHOLD_KILL: Withheld(at, done)}

@@ -19,14 +19,14 @@ from harness.model.failures import UsageError
 from harness.model.history import History, parse_history
 from harness.protocols.pulsar.steps import Command as Pulsar
 from harness.protocols.stomp.steps import Command as Stomp
-from harness.sweep.found import Found
+from harness.sweep.found import FoundScenario
 from harness.sweep.phases import CALM, name_of, phases
 from harness.sweep.pipelines import failpoints_of, swept
 from harness.sweep.points import (
     HOLD,
     LATE_NEXT,
     LATE_NEXT_KILL,
-    Can,
+    Capabilities,
     at_writes,
     in_programs,
     points,
@@ -93,7 +93,7 @@ def test_steps_of_real_runs(
     phase = phases(runs[0][0])
     assert {phase[name_of(frame.line)] for _, frame in steps.found} >= {CALM, "position behind"}
     [base] = swept([f"plain/{semantic}"], asked(system="", records=24))
-    assert len(list(points(steps, base.load(), Can()))) == points_
+    assert len(list(points(steps, base.load(), Capabilities()))) == points_
 
 
 def test_the_load_of_a_sweep_is_that_of_its_dry_runs() -> None:
@@ -145,7 +145,7 @@ def test_the_failpoints_of_a_program_are_points_at_every_record() -> None:
     assert ("processor", "before-commit") in failpoints_of(
         swept(["topic-to-topic/exactly-once"], asked(system=""))[0]
     )
-    found = list(in_programs(steps_of(saved("exactly-once")), Can(failpoints=named)))
+    found = list(in_programs(steps_of(saved("exactly-once")), Capabilities(failpoints=named)))
     assert len(found) == 24 * len(named)
     assert {str(point.step) for point in found} >= {"consumer.before-commit.failpoint.k3-13"}
     assert {point.fault.evidence().trigger for point in found} == {"failpoint"}
@@ -161,7 +161,7 @@ def test_an_answer_is_held_until_what_can_come_before_it(semantic: str) -> None:
     [base] = swept([f"plain/{semantic}"], asked(system="", records=24))
     held = [
         point
-        for point in points(steps_of(saved(semantic)), base.load(), Can())
+        for point in points(steps_of(saved(semantic)), base.load(), Capabilities())
         if point.act == HOLD
     ]
     assert {str(point.step.direction) for point in held} == {"response"}
@@ -185,7 +185,7 @@ def test_what_is_late_arrives_at_an_answer_that_waits_for_it() -> None:
     [base] = swept(["plain/exactly-once"], asked(system="", records=24))
     late = [
         point
-        for point in points(steps_of(saved("exactly-once")), base.load(), Can())
+        for point in points(steps_of(saved("exactly-once")), base.load(), Capabilities())
         if point.act == LATE_NEXT
     ]
     into = {(point.step.api, point.happens.into.api.label) for point in late if point.happens.into}
@@ -203,7 +203,7 @@ def test_who_dies_of_a_late_commit_has_worked_on_the_next_record() -> None:
     at = {record.position: record for record in load.records}
     late = [
         one
-        for one in points(steps_of(saved("at-most-once")), load, Can(resends=False))
+        for one in points(steps_of(saved("at-most-once")), load, Capabilities(resends=False))
         if one.act == LATE_NEXT_KILL
     ]
     commits = [
@@ -238,7 +238,7 @@ def test_what_is_late_arrives_where_something_was_done_since() -> None:
     at = {record.position: record for record in load.records}
     late = [
         point
-        for point in points(steps_of(saved("exactly-once")), load, Can())
+        for point in points(steps_of(saved("exactly-once")), load, Capabilities())
         if point.act == LATE_NEXT
     ]
     into: dict[str, set[tuple[bool, bool]]] = {}
@@ -261,7 +261,7 @@ def test_who_sends_nothing_again_is_late_for_nothing() -> None:
     """
     [base] = swept(["plain/at-most-once"], asked(system="", records=24))
 
-    def late(can: Can) -> set[tuple[str, str]]:
+    def late(can: Capabilities) -> set[tuple[str, str]]:
         steps = steps_of(saved("at-most-once"))
         return {
             (point.step.role, point.act)
@@ -269,8 +269,8 @@ def test_who_sends_nothing_again_is_late_for_nothing() -> None:
             if point.act.startswith("late")
         }
 
-    assert late(Can()) - late(Can(resends=False)) == {("producer", "late")}
-    assert ("consumer", "late") in late(Can(resends=False))
+    assert late(Capabilities()) - late(Capabilities(resends=False)) == {("producer", "late")}
+    assert ("consumer", "late") in late(Capabilities(resends=False))
 
 
 def played(frames: list[tuple[str, str, int, bool]], load: Load, protocol: str = "") -> Steps:
@@ -288,7 +288,7 @@ def played(frames: list[tuple[str, str, int, bool]], load: Load, protocol: str =
     return steps_of([(a_history(tuple(lines)), KEY)])
 
 
-def acts_of(steps: Steps, load: Load, can: Can) -> dict[str, set[str]]:
+def acts_of(steps: Steps, load: Load, can: Capabilities) -> dict[str, set[str]]:
     """Return what may happen to the requests, by their API."""
     found: dict[str, set[str]] = {}
     for point in points(steps, load, can):
@@ -309,7 +309,7 @@ def test_what_asks_for_no_answer_is_not_refused_nor_left_without_one() -> None:
         ("amqp", "TRANSFER"),
     ):
         acts = [
-            acts_of(played([(api, "request", 1, answered)], load, protocol), load, Can())
+            acts_of(played([(api, "request", 1, answered)], load, protocol), load, Capabilities())
             for answered in (True, False)
         ]
         assert acts[0].get(api, set()) - acts[1].get(api, set()) == (
@@ -340,10 +340,10 @@ def test_a_step_is_that_of_the_protocol_that_is_spoken(
     [(step, _)] = steps.found
     assert trigger(step).api is command
     assert {
-        act for act in acts_of(steps, load, Can())["SEND"] if act.startswith("refuse")
+        act for act in acts_of(steps, load, Capabilities())["SEND"] if act.startswith("refuse")
     } == refused
-    [cell, *_] = points(steps, load, Can())
-    found = Found(
+    [cell, *_] = points(steps, load, Capabilities())
+    found = FoundScenario(
         "one",
         "It is so.",
         1,
@@ -353,14 +353,14 @@ def test_a_step_is_that_of_the_protocol_that_is_spoken(
         pipeline="queue/at-least-once",
         system="activemq",
     )
-    read = Found.load(found.save(tmp_path, "one.toml"))
+    read = FoundScenario.load(found.save(tmp_path, "one.toml"))
     assert read.fault == cell.happens
     assert narrow(read.fault.at, OnWire).api is command
     (tmp_path / "two.toml").write_text(
         found.text(tmp_path).replace(f', protocol = "{protocol}"', "")
     )
     with pytest.raises(UsageError, match="several protocols have a step called SEND"):
-        Found.load(tmp_path / "two.toml")
+        FoundScenario.load(tmp_path / "two.toml")
 
 
 def test_who_shares_the_work_of_a_group() -> None:
@@ -418,7 +418,7 @@ def test_only_who_names_itself_is_fenced_by_its_name(named: bool) -> None:
     steps = steps_of([(a_history((join, *commit)), KEY)])
     refusals = {
         point.act: point.illegal
-        for point in points(steps, load, Can())
+        for point in points(steps, load, Capabilities())
         if point.act.startswith("refuse")
     }
     assert "without a group.instance.id" in (refusals["refuse-FENCED_INSTANCE_ID"] or "") or named
@@ -443,7 +443,7 @@ def test_who_loses_its_connection_for_good_is_late_for_nothing() -> None:
     def late(frames: list[tuple[str, str, int, bool]], *, reconnects: bool) -> set[str]:
         protocol = "stomp" if frames is stomp else "kafka"
         acts = acts_of(
-            played(frames, load, protocol), load, Can(resends=False, reconnects=reconnects)
+            played(frames, load, protocol), load, Capabilities(resends=False, reconnects=reconnects)
         )
         return {act for each in acts.values() for act in each if act.startswith("late")}
 
@@ -464,7 +464,7 @@ def test_durable_writes_are_points_at_every_record() -> None:
         ("fdatasync", ()),
         ("write", ("{work}/out",)),
     }
-    found = list(at_writes(steps_of(saved("at-least-once")), Can(writes=writes)))
+    found = list(at_writes(steps_of(saved("at-least-once")), Capabilities(writes=writes)))
     assert len(found) == 24 * len(writes)
     fault = found[0].fault
     assert isinstance(fault, CrashAtWrite)

@@ -24,12 +24,12 @@ from harness.registry import UnknownNameError
 from harness.saved import ASIDE, SWEEP_FILE
 from harness.stages.settings import ours
 from harness.sweep import sweeping
-from harness.sweep.asked import POINTS, Asked
 from harness.sweep.cells import SweepCell
 from harness.sweep.classes import Why, class_of
 from harness.sweep.found import slug
 from harness.sweep.outcomes import Outcome, Outcomes, line_of, outcome_of, source_ended
 from harness.sweep.pipelines import swept
+from harness.sweep.settings import POINTS, SweepSettings
 from harness.sweep.signature import Signature
 from harness.sweep.sweeping import DryRunError
 from harness.sweep.telling import plain_of, summary_of, write_sweep
@@ -130,7 +130,7 @@ def test_the_first_broken_point_is_enough(tmp_path: Path) -> None:
     outcomes = one.outcomes(planned)
     broken = [each for each in outcomes.all if each.signature.verdict == Kind.BROKEN]
     assert broken
-    assert len(broken) <= one.asked.jobs
+    assert len(broken) <= one.settings.jobs
     assert len(outcomes.all) < len(planned.chosen)
     assert "PARTIAL" in "\n".join(summary_of(one, planned, outcomes).lines)
     assert summary_of(one, planned, outcomes).exit_code == ExitCode.BROKEN
@@ -604,9 +604,9 @@ def test_a_part_of_an_older_sweep_is_refused(
     file.write_text(json.dumps(json.loads(file.read_text()) | {"schema": 1}))
     if refused:
         with pytest.raises(UsageError, match="whose parts have other points: begin it anew"):
-            Asked.load(tmp_path)
+            SweepSettings.load(tmp_path)
     else:
-        assert Asked.load(tmp_path).shard == shard
+        assert SweepSettings.load(tmp_path).shard == shard
 
 
 def test_shards_have_every_point_once(right: Done, tmp_path: Path) -> None:
@@ -635,13 +635,13 @@ def test_what_is_broken_without_a_fault_is_not_swept(tmp_path: Path) -> None:
 def test_a_folder_that_is_no_sweep(tmp_path: Path) -> None:
     """Told in one line."""
     with pytest.raises(UsageError, match="not the folder of a sweep"):
-        Asked.load(tmp_path)
+        SweepSettings.load(tmp_path)
     (tmp_path / SWEEP_FILE).write_text('{"schema": 99}')
     with pytest.raises(UsageError, match="newer"):
-        Asked.load(tmp_path)
+        SweepSettings.load(tmp_path)
     (tmp_path / SWEEP_FILE).write_text("[")
     with pytest.raises(UsageError, match="damaged"):
-        Asked.load(tmp_path)
+        SweepSettings.load(tmp_path)
 
 
 def test_which_pipelines_are_meant() -> None:

@@ -9,7 +9,7 @@ import pytest
 from harness.model.prediction import Exactly, Permitted, Zero
 from harness.sweep.classes import Class, class_of
 from harness.sweep.pipelines import failpoints_of, swept
-from harness.sweep.points import LOSE, Can, in_programs, points
+from harness.sweep.points import LOSE, Capabilities, in_programs, points
 from tests.sweep.stepping import asked
 from tests.sweep.taxonomy import EXEMPT, TAXONOMY, Named, Where, classes_at, named
 from tests.sweep.test_steps import saved, steps_of
@@ -20,7 +20,7 @@ CRASHES = "producer-crash-before-send"
 def classes_of(semantic: str) -> set[Class]:
     """Return the classes of a sweep of three real runs, whatever their phase."""
     [base] = swept([f"plain/{semantic}"], asked(system="", records=24))
-    steps, can = steps_of(saved(semantic)), Can(failpoints=failpoints_of(base))
+    steps, can = steps_of(saved(semantic)), Capabilities(failpoints=failpoints_of(base))
     return {
         class_of(point, "")
         for point in (*points(steps, base.load(), can), *in_programs(steps, can))

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from harness.model.cell import Cell
-    from harness.sweep.asked import Asked
+    from harness.sweep.settings import SweepSettings
     from harness.sweep.sweeping import Sweep
 
 
@@ -157,7 +157,7 @@ def test_parts_are_told_as_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
         one.dry_run(Quiet())
         one.run(one.plan(), Quiet())
 
-    def same(asked: Asked, directory: Path) -> Sweep:
+    def same(asked: SweepSettings, directory: Path) -> Sweep:
         return sweep(directory, wrong, acts=asked.acts, shard=asked.shard, seed=asked.seed)
 
     monkeypatch.setattr(telling, "sweep_of", same)

@@ -24,7 +24,7 @@ from harness.protocols.queues import (
     subject_of_all,
 )
 from harness.protocols.telling import About, attempt_in, line
-from harness.wire.protocol import Between, Frame, Insight, Need, Opaque, UnableError
+from harness.wire.protocol import Frame, Insight, Need, NoStep, Opaque, UnableError
 from harness.wire.rules import Direction, Subject
 
 if TYPE_CHECKING:
@@ -111,7 +111,7 @@ class AmqpSession(QueueSession[AmqpFrame]):
                 return Need(frames.HEAD)
             size = frames.HEAD if greets else frames.size(data)
             if size == frames.HEAD and not greets:
-                return Between(size)
+                return NoStep(size)
             there = memoryview(data)[:size]
             frame = self._made(
                 way, size, Body(Performative.HEADER) if greets else frames.body(there), there
@@ -322,10 +322,10 @@ class AmqpSession(QueueSession[AmqpFrame]):
     def settled(self, frame: AmqpFrame, ledger: Ledger | None, *, reached: bool) -> Iterable[Line]:
         """Return what the frame carried, now that its fate is known."""
         if reached:
-            self._went(frame)
+            self._passed_on(frame)
         return () if ledger is None else tuple(_lines(self._conn, frame, reached=reached))
 
-    def _went(self, frame: AmqpFrame) -> None:
+    def _passed_on(self, frame: AmqpFrame) -> None:
         session = self._session(frame)
         if (
             frame.body.step is Performative.DISPOSITION

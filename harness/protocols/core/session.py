@@ -33,10 +33,10 @@ from harness.protocols.queues import (
 from harness.protocols.telling import About, attempt_in, line
 from harness.wire.protocol import (
     PLAIN,
-    Between,
     Frame,
     Insight,
     Need,
+    NoStep,
     Opaque,
     UnableError,
 )
@@ -200,7 +200,7 @@ class CoreSession(QueueSession[CoreFrame]):
                 if way is Direction.REQUEST
                 else self._ttl_s
             )
-            return Between(size)
+            return NoStep(size)
         self._heard[way] = self._made(way, kind, whole)
         return self._heard[way]
 
@@ -370,7 +370,7 @@ class CoreSession(QueueSession[CoreFrame]):
     def settled(self, frame: CoreFrame, ledger: Ledger | None, *, reached: bool) -> Iterable[Line]:
         """Return what the packet carried, now that its fate is known."""
         if reached and frame.way is Direction.REQUEST:
-            self._went(frame)
+            self._passed_on(frame)
         if frame.kind in _OVER and (
             reached or frame.way is Direction.RESPONSE
         ):  # what a broker has closed is, whoever hears of it
@@ -380,7 +380,7 @@ class CoreSession(QueueSession[CoreFrame]):
             self._asked.pop(str(frame.answers[0]), None)
         return () if ledger is None else tuple(_lines(self._conn, frame, reached=reached))
 
-    def _went(self, frame: CoreFrame) -> None:
+    def _passed_on(self, frame: CoreFrame) -> None:
         for each in frame.taken_off:
             self._given[_consumer(each)].pop(each.message or 0, None)
             self._returned[_consumer(each)].pop(each.message or 0, None)
@@ -498,11 +498,11 @@ _TOLD: Final[Mapping[str, Act]] = {
 }
 
 
-def _beginning(data: Data) -> Between | Opaque | None:
+def _beginning(data: Data) -> NoStep | Opaque | None:
     """Return what a client begins with, if it is no packet: the greeting, or another protocol."""
     first = bytes(data[: len(GREETING)])
     if first == GREETING:
-        return Between(len(GREETING))
+        return NoStep(len(GREETING))
     size = int.from_bytes(first[:LENGTH])
     kind = int.from_bytes(first[LENGTH : LENGTH + 1], signed=True)
     if size <= MOST_BYTES and kind in set(Kind):

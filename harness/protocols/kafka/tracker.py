@@ -434,14 +434,14 @@ class Tracker:
         arrived (``reached``).
         """
         if reached:
-            self._went(insight)
+            self._passed_on(insight)
         for line in insight.lines:
             if line.kind == kinds.SENT:
                 yield (kinds.SENT if reached else kinds.UNSENT), line.fields
             else:
                 yield line.kind, {**line.fields, "reached": reached}
 
-    def _went(self, insight: Insight) -> None:
+    def _passed_on(self, insight: Insight) -> None:
         match insight.content:
             case codec.Produce() as produce if produce.transactional_id is not None:
                 for _, _, batches in produce.partitions:

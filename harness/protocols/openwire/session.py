@@ -24,10 +24,10 @@ from harness.protocols.queues import (
 from harness.protocols.telling import About, attempt_in, line
 from harness.wire.protocol import (
     PLAIN,
-    Between,
     Frame,
     Insight,
     Need,
+    NoStep,
     Opaque,
     UnableError,
 )
@@ -105,7 +105,7 @@ class OpenWireSession(QueueSession[OpenWireFrame]):
         try:
             self._check_format(kind, size)
             if kind == Kind.KEEP_ALIVE_INFO:
-                return Between(size)
+                return NoStep(size)
             frame = self._made(way, size, reading.said(kind, memoryview(data)[HEAD:size]))
         except reading.ShortError:
             return (
@@ -258,12 +258,12 @@ class OpenWireSession(QueueSession[OpenWireFrame]):
     ) -> Iterable[Line]:
         """Return what the command carried, now that its fate is known."""
         if reached:
-            self._went(frame)
+            self._passed_on(frame)
         if frame.asked is not None:
             self._asked.pop(frame.said.answers or 0, None)
         return () if ledger is None else tuple(_lines(self._conn, frame, reached=reached))
 
-    def _went(self, frame: OpenWireFrame) -> None:
+    def _passed_on(self, frame: OpenWireFrame) -> None:
         for each in frame.taken_off:
             self._given[each.said.consumer or ""].pop(each.said.message or "", None)
         transaction = frame.said.transaction

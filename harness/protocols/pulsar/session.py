@@ -436,7 +436,7 @@ class PulsarSession(QueueSession[PulsarFrame]):
     ) -> Iterable[Line]:
         """Return what the frame carried, now that its fate is known."""
         if reached:
-            self._went(frame, ledger)
+            self._passed_on(frame, ledger)
         if frame.step in _OVER and (
             reached or frame.way is Direction.RESPONSE
         ):  # what a broker has closed is, whoever hears of it
@@ -460,7 +460,7 @@ class PulsarSession(QueueSession[PulsarFrame]):
             else tuple(lines_of(self._conn, frame, _error(frame), reached=reached))
         )
 
-    def _went(self, frame: PulsarFrame, ledger: Ledger | None) -> None:
+    def _passed_on(self, frame: PulsarFrame, ledger: Ledger | None) -> None:
         if frame.step in (Command.ACK, Command.REDELIVER):
             given = self._given[frame.said.number(1)]
             for at, each in enumerate(frame.taken_off):

@@ -24,13 +24,13 @@ from harness.protocols.stomp.steps import REFUSED, STEPS, Command
 from harness.protocols.telling import About, line
 from harness.wire.protocol import (
     PLAIN,
-    Between,
     Expect,
     Frame,
     Immovable,
     Insight,
     Move,
     Need,
+    NoStep,
     Opaque,
     Say,
     UnableError,
@@ -109,12 +109,12 @@ class StompSession(QueueSession[StompFrame]):
         if not len(data):
             return Need(1)
         if data[:1] == b"\n":
-            return Between(1)
+            return NoStep(1)
         if data[:1] == b"\r":
             return (
                 Need(2)
                 if len(data) < 2  # noqa: PLR2004
-                else Between(2)
+                else NoStep(2)
                 if data[1:2] == b"\n"
                 else Opaque("a carriage return alone")
             )
@@ -284,12 +284,12 @@ class StompSession(QueueSession[StompFrame]):
     def settled(self, frame: StompFrame, ledger: Ledger | None, *, reached: bool) -> Iterable[Line]:
         """Return what the frame carried, now that its fate is known."""
         if reached:
-            self._went(frame)
+            self._passed_on(frame)
         if frame.asked is not None:
             self._asked.pop(str(frame.answers[0]), None)
         return () if ledger is None else tuple(_lines(self._conn, frame, reached=reached))
 
-    def _went(self, frame: StompFrame) -> None:
+    def _passed_on(self, frame: StompFrame) -> None:
         for each in frame.taken_off:
             self._given[_subscription(each.headers)].pop(str(each.id), None)
         if frame.step in (

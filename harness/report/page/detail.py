@@ -13,7 +13,7 @@ from harness.model.history import HISTORY, LOGS, HistoryError, read_history
 from harness.model.prediction import by_name
 from harness.model.semantics import PROMISES, Anomaly
 from harness.report.advising import mending, said_last
-from harness.report.page.evidence import beside, next_step, proof_of, settings_of, sign_of
+from harness.report.page.evidence import movement_lines, next_step, proof_of, settings_of, sign_of
 from harness.report.page.paths import Paths, anomalous
 from harness.report.page.plot import drawn_plot, plot_of
 from harness.report.page.ribbons import ribbons_of
@@ -196,7 +196,7 @@ def _told(result: CellResult, shared: Shared) -> tuple[dict[str, object], Timeli
     told = {row["record"] for row in shown}
     target = [row for row in rows if row["record"] == plan.target and plan.target not in told]
     return {
-        "proof": [*proof_of(plan, events), *beside(result.judgement.movement)],
+        "proof": [*proof_of(plan, events), *movement_lines(result.judgement.movement)],
         "trouble": [*(history.cut_lines if history else ()), *(history.damage if history else ())],
         "plot": drawn_plot(plot_of(result.judgement.account, events), shared.dots)
         if rows

@@ -120,8 +120,8 @@ def proof_of(plan: Plan, events: Sequence[Event]) -> list[str]:
     ] or ["nothing shows that the fault fired"]
 
 
-def beside(movement: Movement) -> list[str]:
-    """Return the lines of what is told beside the counts, where there is anything."""
+def movement_lines(movement: Movement) -> list[str]:
+    """Return the lines about how records moved, where there is anything to say."""
     told = []
     if movement.moved_again_s is not None:
         told.append(

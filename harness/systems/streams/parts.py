@@ -24,10 +24,10 @@ from harness.systems.kafka.parts import CellOnKafka
 from harness.systems.kafka.scene import Scene
 from harness.systems.kafka.sinks import FoldedSink
 from harness.systems.kafka.stages import StageMaker
+from harness.systems.streams.abilities import Deploys, Disks, InstancesGather, OpenTransactions
 from harness.systems.streams.instances import InstanceNodes, Instances
 from harness.systems.streams.settings import COUNT, LATER
 from harness.systems.streams.sinks import kept
-from harness.systems.streams.suffering import Deploys, Disks, InstancesGather, OpenTransactions
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -29,7 +29,7 @@ NO_COPY = Copy(-1, -1, -1)
 
 @dataclass(frozen=True)
 class ToyStage:
-    """What a program is told. Implements :class:`harness.run.nodes.Told`."""
+    """What a program is told. Implements :class:`harness.run.nodes.IncarnationSettings`."""
 
     cell: str
     key: str

@@ -29,7 +29,7 @@ DEPTHS = (1, 2)
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class SweepSettings:
     """The settings of a sweep, as ``sweep.json`` keeps them. ``shard``: which part of the points
     (from 1), of how many.
     """
@@ -66,7 +66,7 @@ class Asked:
         )
 
     @staticmethod
-    def load(directory: Path) -> Asked:
+    def load(directory: Path) -> SweepSettings:
         """Read it.
 
         Raises:
@@ -88,7 +88,7 @@ class Asked:
                     f"{file} is a part of a sweep of an older lostack, whose parts have other "
                     "points: begin it anew"
                 )
-            return Asked._from_plain(plain)
+            return SweepSettings._from_plain(plain)
         except OSError as error:
             raise UsageError(
                 f"{directory} is not the folder of a sweep: cannot read {file.name}: "
@@ -100,9 +100,9 @@ class Asked:
             raise UsageError(f"{file} is damaged: the field {error.args[0]} is missing") from error
 
     @staticmethod
-    def _from_plain(plain: dict[str, Any]) -> Asked:
+    def _from_plain(plain: dict[str, Any]) -> SweepSettings:
         """Raises ``KeyError``, ``TypeError`` or ``ValueError`` where it is none."""
-        asked = made(Asked, plain)
+        asked = made(SweepSettings, plain)
         part, parts = asked.shard
         if not 1 <= part <= parts or asked.depth not in DEPTHS or asked.jobs < 1:
             raise ValueError(
