@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 from harness.model.scenario import NotApplicable, Predicted, Suite
-from harness.stages.settings import GroupProtocol, Members, ours
+from harness.stages.settings import GroupProtocol, Members, stage_settings
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -42,7 +42,7 @@ def by_heartbeats(
     def told(each: Expectation, semantic: Semantic) -> Expectation:
         if not isinstance(each, Predicted):
             return each
-        settings = ours(each.settings or scenario.pipeline.recipes[semantic])
+        settings = stage_settings(each.settings or scenario.pipeline.recipes[semantic])
         consumer = replace(
             settings.consumer,
             protocol=GroupProtocol.CONSUMER,
