@@ -12,14 +12,15 @@ A check applies to every history whose plan is of its version or later
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import Counter
 from typing import TYPE_CHECKING
 
 from harness.judge import queuechecks
 from harness.judge.producers import PRODUCE, passed_open, unsettled
+from harness.judge.statements import Statements, offset_in
 from harness.model import events as kinds
 from harness.model.events import CellPhase, Direction, RulePhase
-from harness.model.places import NOWHERE, Waiting, in_log, of_log, waits_in_log
+from harness.model.places import Waiting, in_log, of_log, waits_in_log
 from harness.model.scenario import Role
 from harness.model.states import Hop
 
@@ -29,99 +30,20 @@ if TYPE_CHECKING:
     from harness.model.history import History
     from harness.model.plan import Plan
 
-Log = tuple[str, int]
-"""Topic and partition."""
-Place = tuple[str, str, int]
-"""Hop, topic and partition."""
 KEPT_BACK = frozenset({RulePhase.DROPPED, RulePhase.DISCARDED})
 """Phases of a rule that mean that the frame was not forwarded."""
 
 
 def contradiction(plan: Plan, history: History) -> str | None:
     """Say which two statements of the history contradict each other, or return ``None``."""
-    told = _Told(plan, history)
+    told = Statements(plan, history)
     checks = (*_CHECKS, *(_SINCE_SEALED if plan.sealed else ()))
     return next(
         (why for check in checks if (why := check(told))), None
     ) or queuechecks.contradiction(plan, history)
 
 
-class _Told:
-    """What the authorities said, by place."""
-
-    def __init__(self, plan: Plan, history: History) -> None:
-        self.plan = plan
-        self.history = history
-        self.logs: dict[Place, kinds.Log] = {
-            (e.hop, e.topic, e.partition): e for e in history.of(kinds.Log)
-        }
-        self.stored: dict[Place, list[kinds.Stored]] = defaultdict(list)
-        self.held: dict[tuple[int, int], kinds.Stored | kinds.Removed] = {}
-        """By partition and offset: copies in the topic between producer and consumer, and those
-        that retention has removed.
-        """
-        self.known: set[str | None] = set()
-        """The records of which that topic or queue has, or had, a copy."""
-        self.queued: list[kinds.Stored] = []
-        """Copies that are, or were, in queues between producer and consumer. For their places see
-        :mod:`queuechecks`.
-        """
-        for copy in history.of(kinds.Removed, kinds.Stored, kinds.Moved):
-            between = not isinstance(copy, kinds.Stored) or copy.hop == Hop.TOPIC
-            if between:
-                self.known.add(copy.record)
-            if isinstance(copy, kinds.Moved) or copy.partition is None:
-                self.queued += [copy] if between and isinstance(copy, kinds.Stored) else []
-                continue
-            if isinstance(copy, kinds.Stored):
-                self.stored[copy.hop, copy.topic or "", copy.partition].append(copy)
-            if between:
-                self.held[copy.partition, _offset(copy)] = copy
-        queues = {e.queue for e in history.of(kinds.Counted) if e.hop == Hop.TOPIC}
-        self.mine = queues | {topic for hop, topic, _ in self.logs if hop == Hop.TOPIC}
-        """The topic, or the queues, between producer and consumer."""
-        self.given = {
-            (e.partition, _offset(e), e.record)
-            for e in history.of(kinds.Fetched)
-            if e.reached and e.topic in self.mine
-        }
-        """Partition, offset and record of what reached readers by the wire."""
-        given = history.of(kinds.Delivered, kinds.Fetched) if plan.forgets else ()
-        self.read = {
-            (e.partition, _offset(e), e.record)
-            for e in given
-            if e.partition is not None
-            # a program's own word names no topic
-            and (isinstance(e, kinds.Delivered) or e.topic is None or e.topic in self.mine)
-        }
-        """Partition, offset and record of what readers were given, if the log may have lost its
-        copy since.
-        """
-        self.offered = {e.record: e.position for e in history.of(kinds.Offered)}
-        self.added = Counter(
-            topic for topic, _ in {(e.topic, e.partition) for e in history.of(kinds.Added)}
-        )
-
-    def of(self, hop: Hop) -> dict[Log, kinds.Log]:
-        """Return the logs of a hop, by topic and partition."""
-        return {
-            (topic, partition): log
-            for (at, topic, partition), log in self.logs.items()
-            if at == hop
-        }
-
-    def partitions(self, hop: str, topic: str) -> int:
-        """Return how many partitions a topic has: those with which it was created, and those added
-        since.
-        """
-        return self.plan.logs[hop] + self.added[topic]
-
-
-def _offset(copy: kinds.OfCopy) -> int:
-    return NOWHERE if copy.offset is None else copy.offset
-
-
-def _stranger(told: _Told) -> str | None:
+def _stranger(told: Statements) -> str | None:
     """An event of an unknown kind: no count includes it."""
     unknown = Counter(e.kind for e in told.history.of(kinds.OfUnknownKind))
     if not unknown:
@@ -132,7 +54,7 @@ def _stranger(told: _Told) -> str | None:
     )
 
 
-def _other_plan(told: _Told) -> str | None:
+def _other_plan(told: Statements) -> str | None:
     """A plan whose seal is not the one that the cell was begun with."""
     begun = next((e for e in told.history.of(kinds.Cell) if e.phase == CellPhase.BEGUN), None)
     seal = begun.seal if begun else None
@@ -143,7 +65,7 @@ def _other_plan(told: _Told) -> str | None:
     )
 
 
-def _no_source(told: _Told) -> str | None:
+def _no_source(told: Statements) -> str | None:
     """The source's cursor is unknown, or past its end."""
     position = max((e.position for e in told.history.of(kinds.Cursor)), default=None)
     if position is None:
@@ -156,10 +78,10 @@ def _no_source(told: _Told) -> str | None:
     )
 
 
-def _copied_twice(told: _Told) -> str | None:
+def _copied_twice(told: Statements) -> str | None:
     """Two copies at one offset, which no log can have."""
     for (_, topic, partition), copies in told.stored.items():
-        at, count = Counter(map(_offset, copies)).most_common(1)[0]
+        at, count = Counter(map(offset_in, copies)).most_common(1)[0]
         if count > 1:
             return (
                 f"the history has {count} copies in {topic}/{partition} at offset {at}: a log "
@@ -168,7 +90,7 @@ def _copied_twice(told: _Told) -> str | None:
     return None
 
 
-def _misplaced(told: _Told) -> str | None:
+def _misplaced(told: Statements) -> str | None:
     """A line whose place and offset disagree."""
     for event in told.history.of(kinds.Stored, kinds.Recorded, kinds.Absorbed, kinds.Removed):
         offset = event.offset
@@ -182,7 +104,7 @@ def _misplaced(told: _Told) -> str | None:
     return None
 
 
-def _waits_otherwise(told: _Told) -> str | None:
+def _waits_otherwise(told: Statements) -> str | None:
     """A copy in a log whose ``waiting`` contradicts the log and the saved position."""
     saved = {e.partition: e.offset for e in told.history.of(kinds.Position)}
     for (hop, topic, partition), copies in told.stored.items():
@@ -191,7 +113,7 @@ def _waits_otherwise(told: _Told) -> str | None:
         for copy in copies:
             waits = waits_in_log(
                 visible=copy.visible,
-                offset=_offset(copy),
+                offset=offset_in(copy),
                 stable=log.stable if log else None,
                 saved=read,
             )
@@ -207,7 +129,7 @@ def _waits_otherwise(told: _Told) -> str | None:
     return None
 
 
-def _homeless(told: _Told) -> str | None:
+def _homeless(told: Statements) -> str | None:
     """A result, or an absorbed copy, of a place where the log has no copy, or one of another
     record.
 
@@ -252,7 +174,7 @@ def _differ(
     )
 
 
-def _kept_back(told: _Told) -> str | None:
+def _kept_back(told: Statements) -> str | None:
     """A record that the wire kept from the broker, that was not sent again, and that the log has
     nevertheless.
 
@@ -278,7 +200,7 @@ def _kept_back(told: _Told) -> str | None:
     )
 
 
-def _both_ways(told: _Told) -> str | None:
+def _both_ways(told: Statements) -> str | None:
     """A request that was both withheld by a rule and forwarded."""
     kept = {
         f"{e.conn}:{e.corr}"
@@ -296,7 +218,7 @@ def _both_ways(told: _Told) -> str | None:
     )
 
 
-def _speechless(told: _Told) -> str | None:
+def _speechless(told: Statements) -> str | None:
     """A producer's requests and copies in the log, but no line about what any request carried."""
     if not told.known & told.offered.keys() or any(
         True for _ in told.history.of(kinds.Sent, kinds.Unsent)
@@ -318,7 +240,7 @@ def _speechless(told: _Told) -> str | None:
     )
 
 
-def _not_given(told: _Told) -> str | None:
+def _not_given(told: Statements) -> str | None:
     """A record that the wire kept from every reader, and that has a result nevertheless."""
     fetched = [e for e in told.history.of(kinds.Fetched) if e.topic in told.mine]
     kept = {e.record for e in fetched if e.reached is False} - {
@@ -335,7 +257,7 @@ def _not_given(told: _Told) -> str | None:
     )
 
 
-def _saved_unasked(told: _Told) -> str | None:
+def _saved_unasked(told: Statements) -> str | None:
     """A saved position that was committed only by requests that the wire kept from the broker."""
     asked = [e for e in told.history.of(kinds.Committed) if e.topic in told.mine]
     kept = {(e.partition, e.offset) for e in asked if e.reached is False}
@@ -350,7 +272,7 @@ def _saved_unasked(told: _Told) -> str | None:
     return None
 
 
-def _nowhere(told: _Told) -> str | None:
+def _nowhere(told: Statements) -> str | None:
     """A record that was acknowledged and is in the sink, but that no log has and no
     queue ever had.
     """
@@ -369,7 +291,7 @@ def _nowhere(told: _Told) -> str | None:
     )
 
 
-def _ahead(told: _Told) -> str | None:
+def _ahead(told: Statements) -> str | None:
     """A saved position past the end of its log; if the log was cut short, also past everything that
     was ever read of it.
     """
@@ -387,7 +309,7 @@ def _ahead(told: _Told) -> str | None:
     return None
 
 
-def _unread(told: _Told) -> str | None:
+def _unread(told: Statements) -> str | None:
     """A log or partition whose end, or saved position, was never asked for."""
     for hop in told.plan.logs:
         topics = {topic for at, topic, _ in told.logs if at == hop}
@@ -416,7 +338,7 @@ def _unread(told: _Told) -> str | None:
     return None
 
 
-def _outside(told: _Told) -> str | None:
+def _outside(told: Statements) -> str | None:
     """A copy outside the ends of its log, or a log whose last copy is not the last one that was
     read.
     """
@@ -428,7 +350,7 @@ def _outside(told: _Told) -> str | None:
             )
         log = told.logs[place]
         for copy in copies:
-            if not log.start <= _offset(copy) < log.end:
+            if not log.start <= offset_in(copy) < log.end:
                 return (
                     f"{place[1]}/{place[2]} has a copy at {copy.offset}, but goes from "
                     f"{log.start} to {log.end}"
@@ -440,7 +362,7 @@ def _outside(told: _Told) -> str | None:
                 f"{log.end}"
             )
         last = max(
-            (_offset(e) for e in told.stored.get((hop, topic, partition), ()) if e.visible),
+            (offset_in(e) for e in told.stored.get((hop, topic, partition), ()) if e.visible),
             default=-1,
         )
         if hop != Hop.CURSOR and last != log.last_data:
@@ -451,7 +373,7 @@ def _outside(told: _Told) -> str | None:
     return None
 
 
-def _gaps(told: _Told) -> str | None:
+def _gaps(told: Statements) -> str | None:
     """Offsets without a copy in a log without transaction markers."""
     if _transactional(told.history):
         return None
@@ -473,7 +395,7 @@ def _transactional(history: History) -> bool:
     return said or any(sent) or any(begun) or bool(unsettled(history))
 
 
-def _other_results(told: _Told) -> str | None:
+def _other_results(told: Statements) -> str | None:
     """If the sink is a log: results that differ from its visible copies."""
     if Hop.SINK not in told.plan.logs:
         return None
@@ -481,7 +403,7 @@ def _other_results(told: _Told) -> str | None:
         copy for (hop, _, _), found in told.stored.items() if hop == Hop.SINK for copy in found
     )
     logged = Counter(
-        (copy.record, _offset(copy)) for copy in copies if copy.visible and not copy.foreign
+        (copy.record, offset_in(copy)) for copy in copies if copy.visible and not copy.foreign
     )
     counted = Counter((e.record, e.order) for e in told.history.of(kinds.Recorded))
     differ = sorted(((logged - counted) + (counted - logged)).items(), key=str)
@@ -491,7 +413,7 @@ def _other_results(told: _Told) -> str | None:
     return f"the sink's log and its results differ: {record} at {at}"
 
 
-def _open(told: _Told) -> str | None:
+def _open(told: Statements) -> str | None:
     """A last stable offset past a transaction that cannot have ended, with a record that the log
     does not have where it was stored. If it is there, the log is wrong
     (:mod:`harness.judge.logs`).
@@ -507,7 +429,7 @@ def _open(told: _Told) -> str | None:
     return None
 
 
-_CHECKS: tuple[Callable[[_Told], str | None], ...] = (
+_CHECKS: tuple[Callable[[Statements], str | None], ...] = (
     _stranger,
     _other_plan,
     _no_source,
@@ -518,7 +440,7 @@ _CHECKS: tuple[Callable[[_Told], str | None], ...] = (
     _nowhere,
     _ahead,
 )
-_SINCE_SEALED: tuple[Callable[[_Told], str | None], ...] = (
+_SINCE_SEALED: tuple[Callable[[Statements], str | None], ...] = (
     _kept_back,
     _both_ways,
     _speechless,

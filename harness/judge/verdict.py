@@ -14,26 +14,25 @@ does not claim that the effect had another cause.
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
-from harness.judge import reasons
-from harness.judge.claims import broken_invariants, broken_order, wrong_totals
+from harness.judge.claims import broken_invariants, broken_order
 from harness.judge.course import Course
 from harness.judge.guarantees import Guarantees
+from harness.judge.kept import effects, kept_reason
 from harness.judge.logs import broken_log, went_elsewhere
-from harness.judge.movement import Movement, copies_between, counted, movement_of
+from harness.judge.movement import Movement, movement_of
 from harness.judge.readers import told_of
 from harness.judge.rows import Rows
 from harness.judge.rules import Rule
+from harness.judge.sentences import anything_goes, duplicates, losses, missing, rested, unnamed
 from harness.judge.signs import Signs, common_signs
 from harness.model import events as kinds
 from harness.model.history import History
-from harness.model.prediction import SELECTS, Permitted, Prediction, Select, examples
+from harness.model.prediction import SELECTS, Prediction, Select
 from harness.model.semantics import PROMISES, Anomaly
-from harness.model.states import Hop, State
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -43,12 +42,6 @@ if TYPE_CHECKING:
     from harness.judge.readers import Readers
     from harness.model.plan import Plan
 
-UNSURE = ("patience", "learnt")
-"""Reasons for a drain to rest: something was missing or not acknowledged, and nothing was known to
-be on its way.
-"""
-LONG_S = 1.0
-"""The shortest silence that the verdict mentions, if something came after it. In seconds."""
 UNCLEAN = "unclean"
 """First word of the reason if a run without a fault shows an anomaly that its claim permits and
 nobody declared.
@@ -261,11 +254,11 @@ def _verdict(
                 by_fault,
                 rule=rule,
             )
-    harmed = _missing(plan, found) or found.duplicated or found.over
-    effect = not _anything_goes(plan) or bool(harmed or _effects(plan, history, signs))
+    harmed = missing(plan, found) or found.duplicated or found.over
+    effect = not anything_goes(plan) or bool(harmed or effects(plan, history, signs))
     return Verdict(
         Kind.KEPT,
-        "; ".join((_kept(plan, history, found, signs, course), *guarantees.told())),
+        "; ".join((kept_reason(plan, history, found, signs, course), *guarantees.told())),
         plan.control,
         as_predicted,
         fired,
@@ -295,7 +288,7 @@ def _forbidden(plan: Plan, history: History, found: Account, readers: Readers) -
         count = found.counts[anomaly]
         if count and anomaly in PROMISES[plan.semantic]:
             if anomaly is Anomaly.DUPLICATED:
-                return f"{plan.semantic} forbids duplicates: {_duplicates(found)}"
+                return f"{plan.semantic} forbids duplicates: {duplicates(found)}"
             shown = (
                 f", as {text!r}"
                 if anomaly is Anomaly.PHANTOM and (text := _never_offered(history)) is not None
@@ -332,55 +325,17 @@ def _nothing_arrived(plan: Plan, found: Account) -> str | None:
     return "not one record arrived: a pipeline that does nothing keeps any promise"
 
 
-def _missing(plan: Plan, found: Account) -> frozenset[str]:
-    """Return the lost records. Records set aside count, unless dead letters are part of the
-    pipeline.
-
-    So do totals that have missed records, although a total does not say which.
-    """
-    missing = found.lost | found.short
-    return missing if plan.dead_letters else missing | found.set_aside
-
-
 def _lost(plan: Plan, history: History, found: Account, drain: kinds.Drain | None) -> str | None:
-    if _missing(plan, found) and Anomaly.LOST in PROMISES[plan.semantic]:
+    if missing(plan, found) and Anomaly.LOST in PROMISES[plan.semantic]:
         return "; ".join(
             (
-                f"{plan.semantic} forbids loss: {_losses(found)}",
+                f"{plan.semantic} forbids loss: {losses(found)}",
                 *went_elsewhere(history, found.rows),
-                *_unnamed(history),
-                *_rested(drain),
+                *unnamed(history),
+                *rested(drain),
             )
         )
     return None
-
-
-def _unnamed(history: History) -> Iterator[str]:
-    """Say which rows of the output are no results: they have no id, or columns that should have a
-    value are empty.
-    """
-    for unnamed in history.of(kinds.Unnamed):
-        yield f"{_rows_have(unnamed.count)} no id, as {unnamed.text!r}"
-    for event in history.of(kinds.Unfilled):
-        columns = (
-            f"column{'s' if len(event.columns) > 1 else ''} {' and '.join(map(str, event.columns))}"
-        )
-        yield (
-            f"{_rows_have(event.count)} nothing in {columns}, where every row had something "
-            f"without a fault, as {event.text!r}"
-        )
-
-
-def _rows_have(count: int) -> str:
-    return "1 row of the output has" if count == 1 else f"{count} rows of the output have"
-
-
-def _rested(drain: kinds.Drain | None) -> Iterator[str]:
-    """Yield how long the drain rested, where something could still have come."""
-    if drain is not None and drain.why in UNSURE:
-        silent_s, rested_s = drain.gap or 0.0, drain.rested or 0.0
-        gap = f", after a silence of {silent_s:.1f} s" if silent_s >= LONG_S else ""
-        yield f"rested {rested_s:.0f} s{gap}"
 
 
 def _no_effect(plan: Plan, found: Account, select: dict[Select, frozenset[str]]) -> str | None:
@@ -416,7 +371,7 @@ def _columns(plan: Plan, found: Account) -> Iterator[tuple[str, Prediction, froz
     """Return what was predicted and what was seen, by column. Records left count only where some
     are predicted to be left.
     """
-    yield "lost", plan.lost, _missing(plan, found)
+    yield "lost", plan.lost, missing(plan, found)
     yield "duplicated", plan.duplicated, found.duplicated | found.over
     if plan.left.must_show():
         yield "left", plan.left, found.left | found.stalled
@@ -433,174 +388,6 @@ def _against(
             f"predicted {prediction.text()}, but the history does not say which records these are"
         )
     return prediction.contradiction(seen, select)
-
-
-def _losses(found: Account) -> str:
-    lost = found.records[found.records["state"] == State.LOST]
-    hops = [f"{examples(set(part['record']))} {hop}" for hop, part in lost.groupby("last_hop")]
-    doubts = [row["record"] for row in found.rows if row["state"] == State.LOST and row["in_doubt"]]
-    hops += [f"{examples(doubts)} {reasons.DOUBT}"] if doubts else []
-    said = [f"{len(lost)} lost ({'; '.join(hops)})"] if hops else []
-    said += wrong_totals(found, high=False)
-    if found.set_aside:
-        where = f" in {' and '.join(found.aside_in)}" if found.aside_in else ""
-        why = reasons.told(row for row in found.rows if row["state"] == State.SET_ASIDE)
-        said.append(
-            f"{len(found.set_aside)} set aside{where} ({why or examples(found.set_aside)}: only "
-            "dead letters are left)"
-        )
-    return "; ".join(said)
-
-
-def _duplicates(found: Account) -> str:
-    counts = found.counts
-    ways = [
-        f"{counts[name]} {text}"
-        for name, text in (("stored_twice", "stored twice"), ("delivered_twice", "delivered twice"))
-        if counts[name]
-    ]
-    named = len(found.duplicated)
-    said = (
-        [f"{counts['duplicated']} duplicated ({examples(found.duplicated)}: {', '.join(ways)})"]
-        if named
-        else []
-    )
-    return "; ".join((*said, *wrong_totals(found, high=True)))
-
-
-def _anything_goes(plan: Plan) -> bool:
-    """Whether a fault was planned without a prediction, as for a declared pipeline."""
-    permitted = isinstance(plan.lost, Permitted) and isinstance(plan.duplicated, Permitted)
-    return permitted and plan.sign is None and plan.evidence.trigger != "none"
-
-
-def _repeats(history: History, record: str) -> Iterator[str]:
-    """Yield what the wire saw more than once of a record. A user's program does not write down its
-    attempts.
-
-    A record may pass further topics, one of them several times, as those for retries: these are
-    hops. Who sends a record on again into such a topic repeats itself only if it was given no other
-    copy of it in between.
-    """
-    between = {e.topic or e.queue for e in history.of(kinds.Stored) if e.hop == Hop.TOPIC}
-    asked: dict[str | None, set[str]] = defaultdict(set)
-    given: Counter[tuple[object, ...]] = Counter()
-    again = False
-    for event in history.of(kinds.Sent, kinds.Unsent, kinds.Fetched):
-        if event.record != record:
-            continue
-        if isinstance(event, kinds.Fetched):
-            copy = (event.topic, event.at or event.place)
-            given[copy] += 1
-            if given[copy] == 1 and event.reached:
-                asked = defaultdict(set, {t: asked[t] for t in asked if t in between})
-        else:
-            asked[event.topic].add(event.request)
-            again = again or len(asked[event.topic]) > 1
-    if again:
-        yield "sent-again"
-    if any(count > 1 for count in given.values()):
-        yield "fetched-again"
-
-
-def _kept(plan: Plan, history: History, found: Account, signs: Signs, course: Course) -> str:
-    """Return the sentence that explains a kept promise."""
-    if plan.refused_by_client:
-        return "the client refused these settings; nothing was sent"
-    counts = found.counts
-    parts = [f"{counts['recorded']} of {counts['offered']} recorded"]
-    if found.lost or found.set_aside or found.short:
-        parts.append(_losses(found))
-    beside = frozenset(
-        row["record"] for row in found.rows if row["recordings"] > 0 and row["aside"] > 0
-    )
-    if beside:
-        parts.append(f"{examples(beside)} recorded, and a copy of it set aside")
-    if counts["duplicated"]:
-        parts.append(_duplicates(found))
-    parts += _unnamed(history)
-    if plan.sign:
-        parts.append(f"{plan.target} was protected ({plan.sign})")
-    elif _anything_goes(plan) and plan.target not in _missing(plan, found) | found.duplicated:
-        seen = _effects(plan, history, signs)
-        if seen:
-            parts.append(f"{plan.target}: {', '.join(seen)}")
-        elif not (_missing(plan, found) or counts["duplicated"]):
-            parts.append(f"no effect was seen on {plan.target}")
-    parts += (
-        [*_absorbed(history, found), *_held_back(history)]
-        if _anything_goes(plan)
-        else _held_back(history)
-    )
-    return "; ".join((*parts, *_circumstances(plan, course)))
-
-
-def _circumstances(plan: Plan, course: Course) -> Iterator[str]:
-    """Say under which circumstances a promise was kept."""
-    if course.load and course.load.beside:
-        with_it = (
-            "1 record" if len(course.load.beside) == 1 else f"{len(course.load.beside)} records"
-        )
-        yield (
-            f"nothing was sent before the fault: the load is {with_it} in one request with "
-            f"{plan.target}"
-        )
-    if course.drain is not None and course.drain.tail:
-        yield "no position is saved behind the last records: the next start reads them again"
-    yield from _rested(course.drain)
-
-
-def _effects(plan: Plan, history: History, signs: Signs) -> list[str]:
-    """Return what shows that the fault affected its target, where nothing was predicted."""
-    return sorted({*signs.of(plan.target), *_repeats(history, plan.target)})
-
-
-def _absorbed(history: History, found: Account) -> Iterator[str]:
-    """Say who absorbed the second copy of a record that was doubled on its way and is recorded
-    once.
-    """
-    copies, doubled = copies_between(history)
-    stored, visible = counted(copies), counted(copy for copy in copies if copy.visible)
-    taken = _taken(history, {str(e.topic or e.queue) for e in copies})
-    once = {row["record"] for row in found.rows if row["recordings"] == 1}
-    by_broker = frozenset(
-        record for record, times in taken.items() if times > 1 == stored[record] and record in once
-    )
-    behind = frozenset(record for record, times in visible.items() if times > 1 and record in once)
-    if known := frozenset(doubled & once):
-        yield (
-            f"{examples(known)} sent twice: absorbed by the broker, which took the second for a "
-            "duplicate"
-        )
-    if by_broker:
-        yield (
-            f"{examples(by_broker)} sent twice and stored once: absorbed by the broker, for the "
-            "producer is idempotent"
-        )
-    if behind:
-        yield (
-            f"{examples(behind)} stored twice and recorded once: absorbed by the reader or a key "
-            "in the output, or lost there"
-        )
-
-
-def _taken(history: History, topics: set[str]) -> Counter[str]:
-    """Return how often a broker acknowledged each record, whether or not the answer arrived."""
-    asked = {(e.request, e.record) for e in history.of(kinds.Sent) if e.topic in topics}
-    told = {
-        (e.request, e.record) for e in history.of(kinds.ProduceAnswer) if e.error == 0 or e.repeated
-    }
-    return Counter(record for _, record in asked & told)
-
-
-def _held_back(history: History) -> Iterator[str]:
-    """Say which readers were kept waiting by an open transaction."""
-    for event in history.of(kinds.HeldBack):
-        because = f" ({event.because})" if event.because else ""
-        yield (
-            f"for at least {event.seconds:.0f} s, readers of committed records of {event.log} "
-            f"were given nothing behind a transaction that was left open{because}"
-        )
 
 
 __all__ = ["Judgement", "Kind", "Verdict", "judge", "merge", "signs_of", "unjudged"]
