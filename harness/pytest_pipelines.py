@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
     from harness.matrix.checking import Check, Seen
-    from harness.matrix.runner import Progress
+    from harness.matrix.listener import Progress
     from harness.pipelines import Pipeline
     from harness.saved import CellResult, SavedRun
     from harness.systems.declared.system import DeclaredSystem

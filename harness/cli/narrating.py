@@ -28,7 +28,7 @@ RULE: Final = "fault"
 
 
 class Narrator:
-    """Tells what happens in each cell. Implements :class:`harness.matrix.runner.Progress`.
+    """Tells what happens in each cell. Implements :class:`harness.matrix.listener.Progress`.
 
     ``quiet``: it tells nothing. One cell at a time.
     """

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from harness.interfaces import Launcher
-    from harness.matrix.runner import Progress
+    from harness.matrix.listener import Progress
     from harness.model.cell import Cell
 
 LEAST = 12

@@ -23,7 +23,7 @@ from harness.model.keep import Keep
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from harness.matrix.runner import Progress
+    from harness.matrix.listener import Progress
     from harness.sweep.settings import SweepSettings
     from harness.sweep.sweeping import Planned, Sweep
 
@@ -337,7 +337,7 @@ def _check_same(context: typer.Context, asked: SweepSettings) -> None:
 def _check_acts(acts: Sequence[str]) -> None:
     """Raise UsageError if no act begins with one of these names."""
     from harness.registry import suggestion  # noqa: PLC0415 - as above
-    from harness.sweep.points import ACTS, REFUSE  # noqa: PLC0415 - as above
+    from harness.sweep.acts import ACTS, REFUSE  # noqa: PLC0415 - as above
 
     for act in acts:
         if not any(each.startswith(act) for each in ACTS) and not act.startswith(f"{REFUSE}-"):

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
 
-    from harness.matrix.runner import Progress
+    from harness.matrix.listener import Progress
     from harness.model.history import History
     from harness.model.scenario import Scenario
     from harness.pipelines.cells import DeclaredCell

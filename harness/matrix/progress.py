@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
     from pathlib import Path
 
-    from harness.matrix.runner import Progress
+    from harness.matrix.listener import Progress
     from harness.model.cell import Cell
     from harness.saved import CellResult
 

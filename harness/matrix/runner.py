@@ -11,12 +11,11 @@ import platform
 import queue
 import threading
 import time
-import traceback
 from collections import Counter
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, Protocol, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, TypeAlias, TypeVar
 
 import psutil
 
@@ -24,15 +23,17 @@ from harness.interfaces import LimitsDeployments, PreparesForCells, TakesOneCell
 from harness.judge.verdict import Kind
 from harness.knowledge import knowledge
 from harness.latest import point_latest
+from harness.matrix.failing import end_history, fail_at_once, failing_alone
 from harness.matrix.keeping import clean, forget_unbegun, tidy_cell
+from harness.matrix.listener import OneAtATime, Progress
 from harness.matrix.long_cells import LongCells
 from harness.matrix.room import behind, cannot_write, full_disk, new_run
 from harness.matrix.threads import WATCH_S, Thread, join
 from harness.model import events as kinds
-from harness.model.ending import FILES, RUNNER, counted
+from harness.model.ending import RUNNER
 from harness.model.events import CellPhase
 from harness.model.failures import CellFailure, EnvironmentFailure
-from harness.model.history import HISTORY, HistoryError, HistoryWriter, read_files
+from harness.model.history import HISTORY, HistoryError, HistoryWriter
 from harness.model.keep import Keep
 from harness.model.plan import PLAN_FILE, plan_of
 from harness.model.safe_files import write_whole
@@ -42,16 +43,14 @@ from harness.model.waiting import WaitCancelledError, cancellable
 from harness.saved import (
     ASIDE,
     CELLS,
-    INTERRUPTED,
     RUN_FILE,
-    TRACE_FILE,
     RunInfo,
     judge_cell,
     load_run,
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterator, Sequence
+    from collections.abc import Callable, Collection, Sequence
     from pathlib import Path
 
     from harness.interfaces import CellRun, Deployed, Launcher
@@ -93,22 +92,6 @@ class RunBrokenError(EnvironmentFailure):
     def __init__(self, because: str, directory: Path) -> None:
         super().__init__(because)
         self.directory = directory
-
-
-class Progress(Protocol):
-    """Receives the progress of a run. Several threads call it, one call at a time."""
-
-    def say(self, text: str) -> None:
-        """Show a line about set-up or deployment."""
-
-    def planned(self, cells: Sequence[Cell]) -> None:
-        """Note that these cells are planned."""
-
-    def began(self, cell: Cell, directory: Path) -> None:
-        """Note that a cell has begun, and in which folder its history and logs will be."""
-
-    def ended(self, result: CellResult) -> None:
-        """Note that a cell has ended and is judged."""
 
 
 @dataclass(frozen=True)
@@ -170,7 +153,7 @@ class _Run:
     def __init__(self, plan: RunPlan, progress: Progress) -> None:
         self.plan = plan
         self.directory = new_run(plan.reports)
-        self._progress = _OneAtATime(progress)
+        self._progress = OneAtATime(progress)
         self._stop = threading.Event()
         self._failure: BaseException | None = None
         self._phases: dict[str, float] = {}
@@ -279,7 +262,7 @@ class _Run:
             self._progress.say(f"cells that cannot run on this machine: {count} ({because})")
         for cell in mine:
             because = f"the machine lacks something that this cell needs: {self._lacking[cell.id]}"
-            self._one(cell, partial(_fail_at_once, because))
+            self._one(cell, partial(fail_at_once, because))
 
     def _note_versions(self, system: Launcher) -> None:
         self._info = replace(self._info, versions=self._info.versions | system.versions())
@@ -524,7 +507,7 @@ class _Run:
                 raise cannot_write(directory, error) from error
             history.write(kinds.CELL, phase=CellPhase.BEGUN, seal=plan.seal)
             play(directory, history)
-            _end(history, directory)
+            end_history(history, directory)
         return judge_cell(directory)
 
     def _play(
@@ -532,13 +515,13 @@ class _Run:
     ) -> None:
         cell_run: CellRun | None = None
         try:
-            with _failing_alone(history, directory), cancellable(self._stop):
+            with failing_alone(history, directory), cancellable(self._stop):
                 cell_run = deployed.cell_run(cell, directory, history)
                 with self._long.running(cell, cell_run):
                     self._steps(cell_run, history)
         finally:
             if cell_run is not None:
-                with _failing_alone(history, directory):
+                with failing_alone(history, directory):
                     cell_run.close()
 
     def _steps(self, cell_run: CellRun, history: HistoryWriter) -> None:
@@ -564,82 +547,6 @@ class _Run:
             return act()
         finally:
             self._phases[name] = round(time.monotonic() - since, 3)
-
-
-def _end(history: HistoryWriter, directory: Path) -> None:
-    """Write the runner's last line: what the files of the history hold. A history that cannot be
-    read voids its cell, and no other.
-    """
-    try:
-        files = counted(read_files(directory / HISTORY))
-    except HistoryError as error:
-        history.write(kinds.FAILED, because=str(error))
-        return
-    history.write(kinds.CELL, phase=CellPhase.ENDED, **{FILES: files})
-
-
-def _fail_at_once(because: str, _: Path, history: HistoryWriter) -> None:
-    history.write(kinds.FAILED, because=because)
-
-
-@contextmanager
-def _failing_alone(history: HistoryWriter, directory: Path) -> Iterator[None]:
-    """Record a failure, so that it voids only its own cell. A failure of the whole deployment is
-    raised.
-
-    If the disk is full, the reason says so first.
-    """
-    try:
-        yield
-    except WaitCancelledError:
-        history.write(kinds.FAILED, because=INTERRUPTED)
-    except (HistoryError, EnvironmentFailure) as error:
-        with suppress(HistoryError):  # a full disk may yet have room for a line
-            history.write(kinds.FAILED, because=masked(behind(full_disk(directory), str(error))))
-        raise
-    except CellFailure as error:
-        history.write(kinds.FAILED, because=masked(behind(full_disk(directory), str(error))))
-    except Exception as error:  # noqa: BLE001 - whatever a system raises
-        history.write(
-            kinds.FAILED, because=masked(behind(full_disk(directory), _traced(error, directory)))
-        )
-
-
-def _traced(error: Exception, directory: Path) -> str:
-    """Name an error that nobody has put into words, and keep its traceback in the cell's folder."""
-    told = f"{type(error).__name__}: {error}"
-    try:
-        with (directory / TRACE_FILE).open(
-            "a", encoding="utf-8", errors="backslashreplace"
-        ) as file:
-            file.write(masked("".join(traceback.format_exception(error))))
-    except OSError:
-        return told
-    return f"{told} (its traceback: {TRACE_FILE})"
-
-
-class _OneAtATime:
-    """Passes progress on, one call at a time."""
-
-    def __init__(self, progress: Progress) -> None:
-        self._progress = progress
-        self._lock = threading.Lock()
-
-    def say(self, text: str) -> None:
-        with self._lock:
-            self._progress.say(text)
-
-    def planned(self, cells: Sequence[Cell]) -> None:
-        with self._lock:
-            self._progress.planned(cells)
-
-    def began(self, cell: Cell, directory: Path) -> None:
-        with self._lock:
-            self._progress.began(cell, directory)
-
-    def ended(self, result: CellResult) -> None:
-        with self._lock:
-            self._progress.ended(result)
 
 
 def _machine() -> dict[str, str]:

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from harness.interfaces import Launcher
-    from harness.matrix.runner import Progress
+    from harness.matrix.listener import Progress
     from harness.model.cell import Cell
     from harness.saved import CellResult
 

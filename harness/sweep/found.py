@@ -43,8 +43,9 @@ from harness.model.plain import check_fields, made
 from harness.model.scenario import Role
 from harness.model.writes import CALLS, WRITES
 from harness.model.writes import Point as Write
+from harness.sweep.acts import Happening
 from harness.sweep.cells import with_fault
-from harness.sweep.points import Happening, protocol_of, shared, step_named
+from harness.sweep.names import protocol_of, shared, step_named
 from harness.wire.rules import Direction, RuleError
 
 if TYPE_CHECKING:

@@ -15,10 +15,10 @@ from harness.model.scenario import Role
 from harness.model.semantics import Anomaly, forbids
 from harness.model.states import State
 from harness.proofs.second import BEHIND
+from harness.sweep.acts import REFUSE
 from harness.sweep.classes import Why, class_of, deviations, splits
 from harness.sweep.found import slug
 from harness.sweep.phases import name_of, phases
-from harness.sweep.points import REFUSE
 from harness.sweep.signature import Signature, asked_again, signature_of
 
 if TYPE_CHECKING:

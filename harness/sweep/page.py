@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from harness.judge.verdict import WORST, Kind
 from harness.report.as_html import render_template
-from harness.sweep.points import base_of, words
+from harness.sweep.acts import base_of, words
 from harness.sweep.reached import RAN, Reach
 
 if TYPE_CHECKING:

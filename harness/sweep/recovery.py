@@ -16,20 +16,10 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from harness.model.history import HISTORY, read_history
 from harness.model.plan import Plan
+from harness.sweep.acts import KILL, KILL_BROKER, LOSE, TERMINATE, WITHHOLD_KILL, trigger
 from harness.sweep.outcomes import hit_of
 from harness.sweep.phases import name_of, phases
-from harness.sweep.points import (
-    KILL,
-    KILL_BROKER,
-    LOSE,
-    TERMINATE,
-    WITHHOLD_KILL,
-    Point,
-    cut_short,
-    happenings,
-    nameable,
-    trigger,
-)
+from harness.sweep.points import Point, cut_short, happenings, nameable
 from harness.sweep.steps import FAILPOINT, WRITE, Step, trace
 
 if TYPE_CHECKING:

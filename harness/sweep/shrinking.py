@@ -12,9 +12,9 @@ from harness.model import safe_files
 from harness.model.cell import LEAST_RECORDS
 from harness.model.history import HISTORY, HistoryError, read_history
 from harness.sweep import SUFFIX
+from harness.sweep.acts import LATE_NEXT, LATE_NEXT_KILL, LOSE, REFUSE
 from harness.sweep.found import FoundScenario, slug
 from harness.sweep.pipelines import consumers_of, loaded, partitions_of
-from harness.sweep.points import LATE_NEXT, LATE_NEXT_KILL, LOSE, REFUSE
 from harness.sweep.settings import FOUND
 from harness.sweep.signature import signature_of
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from pathlib import Path
 
-    from harness.matrix.runner import Progress
+    from harness.matrix.listener import Progress
     from harness.sweep.outcomes import Finding, Outcomes
     from harness.sweep.sweeping import Sweep
 

@@ -42,12 +42,13 @@ from harness.model.keep import Keep
 from harness.pipelines.cells import DeclaredCell
 from harness.saved import ASIDE, RUN_FILE, load_run
 from harness.stages.settings import stage_settings
+from harness.sweep.acts import LONG
 from harness.sweep.cells import DeclaredSweepCell, SweepCell, with_fault
 from harness.sweep.classes import Earlier, ProtocolState, Why, chosen, class_of, grouped
 from harness.sweep.lessons import Lessons
 from harness.sweep.outcomes import Outcomes, outcome_of
 from harness.sweep.phases import has_load, name_of, phases
-from harness.sweep.points import LONG, Capabilities, at_writes, in_programs, points, tried
+from harness.sweep.points import Capabilities, at_writes, in_programs, points, tried
 from harness.sweep.recovery import first_faults, in_turn, seconds
 from harness.sweep.settings import BESIDE, DRY, FOUND, POINTS
 from harness.sweep.signature import usual_requests
@@ -58,7 +59,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from harness.interfaces import Launcher
-    from harness.matrix.runner import Progress
+    from harness.matrix.listener import Progress
     from harness.model.cell import Cell
     from harness.model.history import History
     from harness.model.writes import Point as Write

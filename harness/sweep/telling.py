@@ -17,11 +17,11 @@ from harness.model.exits import ExitCode
 from harness.model.failures import UsageError
 from harness.pipelines.cells import DeclaredCell
 from harness.report.summary import counted
+from harness.sweep.acts import words
 from harness.sweep.classes import Why
 from harness.sweep.outcomes import line_of, merged
 from harness.sweep.page import PAGE_FILE, Swept, page_of
 from harness.sweep.pipelines import sweep_of
-from harness.sweep.points import words
 from harness.sweep.reached import Reached, reached
 from harness.sweep.settings import SweepSettings
 from harness.sweep.shrinking import file_of, saved_of

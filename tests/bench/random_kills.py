@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from harness.controls import Controls
-    from harness.matrix.runner import Progress
+    from harness.matrix.listener import Progress
     from harness.model.cell import Cell
     from harness.saved import CellResult
     from harness.sweep.sweeping import Sweep

@@ -19,7 +19,8 @@ from tests.events import typed
 from tests.narrow import narrow
 
 if TYPE_CHECKING:
-    from harness.matrix.runner import Progress, RunPlan
+    from harness.matrix.listener import Progress
+    from harness.matrix.runner import RunPlan
     from harness.pipelines.declaration import Pipeline
 
 EXAMPLES = Path(__file__).parents[2] / "examples"

@@ -16,7 +16,7 @@ from harness.model.scenario import Role
 from harness.model.writes import FirstWrites
 from harness.pipelines.dialects import KAFKA
 from harness.protocols.kafka.steps import Api
-from harness.runtimes.process.durable import HeldThread, Write
+from harness.runtimes.process.traced import HeldThread, Write
 from harness.systems.declared import overtaking
 from harness.systems.declared.overtaking import MarksInSource, WorkOnItsWay
 from harness.wire.rules import Direction

@@ -21,8 +21,9 @@ from harness.model.writes import CALLS, FirstWrites, Point, Side
 from harness.pipelines.declaration import Stage
 from harness.runtimes.interface import NodeSpec
 from harness.runtimes.process import durable
-from harness.runtimes.process.durable import Held, Tracing, held_in, made_since, writes_in
+from harness.runtimes.process.durable import Tracing
 from harness.runtimes.process.runtime import ProcessRuntime
+from harness.runtimes.process.traced import Held, files_since, held_in, made_since, writes_in
 from harness.systems.declared.programs.command import StageCommand
 from harness.systems.declared.programs.nodes import CommandNode
 from tests.runtimes.test_nodes import gone
@@ -113,8 +114,8 @@ def test_writes_into_files_are_told_from_those_into_sockets(tmp_path: Path) -> N
         "/w/db-wal",
         "/w/x",
     ]
-    assert durable.files_since(found, 0) == ("/w/db-wal", "/w/stage.log")
-    files = durable.files_since(found, 0, aside={"/w/stage.log"})
+    assert files_since(found, 0) == ("/w/db-wal", "/w/stage.log")
+    files = files_since(found, 0, aside={"/w/stage.log"})
     assert files == ("/w/db-wal",)
     assert made_since(found, 0, files) == {"pwrite64": [2, 1], "unlink": [1]}
     assert made_since(found, 0) == {"unlink": [1]}

@@ -18,8 +18,8 @@ from harness.faults import Answer, Drop, Hold, Kill, Late
 from harness.model.prediction import Zero
 from harness.model.scenario import Predicted, Role
 from harness.stages.settings import TopicSettings, stage_settings
+from harness.sweep.acts import HOLD, KILL, KILL_BROKER, LATE_NEXT_KILL, LOSE, REFUSE, REFUSE_DONE
 from harness.sweep.pipelines import sweep_of
-from harness.sweep.points import HOLD, KILL, KILL_BROKER, LATE_NEXT_KILL, LOSE, REFUSE, REFUSE_DONE
 from harness.sweep.settings import SweepSettings
 from harness.sweep.steps import FAILPOINT
 from harness.sweep.sweeping import RESULT_FILE

@@ -21,7 +21,8 @@ from harness.sweep.classes import (
     splits,
     turns,
 )
-from harness.sweep.points import ACTS, Happening, Point
+from harness.sweep.acts import ACTS, Happening
+from harness.sweep.points import Point
 from harness.sweep.steps import Step
 from harness.wire.rules import Direction
 

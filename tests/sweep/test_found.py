@@ -13,18 +13,10 @@ from harness.model.failures import UsageError
 from harness.model.scenario import Role
 from harness.model.writes import Point, Side
 from harness.protocols.kafka.steps import Api
+from harness.sweep.acts import KILL, LATE_NEXT, LATE_NEXT_KILL, LOSE, Happening, trigger
 from harness.sweep.found import LONGEST, FoundScenario, slug
 from harness.sweep.pipelines import plan_of_files, swept
-from harness.sweep.points import (
-    KILL,
-    LATE_NEXT,
-    LATE_NEXT_KILL,
-    LOSE,
-    Capabilities,
-    Happening,
-    points,
-    trigger,
-)
+from harness.sweep.points import Capabilities, points
 from harness.sweep.shrinking import file_of, keep_all, shrink_all, smaller
 from harness.sweep.steps import Step
 from harness.wire.rules import Direction

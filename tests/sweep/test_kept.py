@@ -13,9 +13,9 @@ from harness.faults import Drop
 from harness.model.failures import UsageError
 from harness.model.keep import Keep
 from harness.sweep import exporting
+from harness.sweep.acts import LOSE, Happening, trigger
 from harness.sweep.exporting import export
 from harness.sweep.found import FoundScenario
-from harness.sweep.points import LOSE, Happening, trigger
 from harness.sweep.shrinking import file_of, shrink_all
 from harness.sweep.steps import Step
 from harness.wire.rules import Direction

@@ -15,17 +15,10 @@ from harness.faults import Terminate, Withheld
 from harness.model import events as kinds
 from harness.model.scenario import Role
 from harness.protocols.kafka.steps import Api
+from harness.sweep.acts import TERMINATE_KILL, WITHHOLD_KILL, Happening, trigger
 from harness.sweep.classes import Class, Why
 from harness.sweep.outcomes import Outcome
-from harness.sweep.points import (
-    TERMINATE_KILL,
-    WITHHOLD_KILL,
-    Capabilities,
-    Happening,
-    Point,
-    cut_short,
-    trigger,
-)
+from harness.sweep.points import Capabilities, Point, cut_short
 from harness.sweep.recovery import first_faults
 from harness.sweep.signature import Signature, asked_again
 from harness.sweep.steps import Passed, Step

@@ -19,20 +19,11 @@ from harness.model.failures import UsageError
 from harness.model.history import History, parse_history
 from harness.protocols.pulsar.steps import Command as Pulsar
 from harness.protocols.stomp.steps import Command as Stomp
+from harness.sweep.acts import HOLD, LATE_NEXT, LATE_NEXT_KILL, trigger
 from harness.sweep.found import FoundScenario
 from harness.sweep.phases import CALM, name_of, phases
 from harness.sweep.pipelines import failpoints_of, swept
-from harness.sweep.points import (
-    HOLD,
-    LATE_NEXT,
-    LATE_NEXT_KILL,
-    Capabilities,
-    at_writes,
-    in_programs,
-    points,
-    tried,
-    trigger,
-)
+from harness.sweep.points import Capabilities, at_writes, in_programs, points, tried
 from harness.sweep.steps import Step, Steps, intersected, process_of, shared_roles, trace
 from harness.wire.rules import Direction
 from tests.events import a_history

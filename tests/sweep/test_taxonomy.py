@@ -7,9 +7,10 @@ from __future__ import annotations
 import pytest
 
 from harness.model.prediction import Exactly, Permitted, Zero
+from harness.sweep.acts import LOSE
 from harness.sweep.classes import Class, class_of
 from harness.sweep.pipelines import failpoints_of, swept
-from harness.sweep.points import LOSE, Capabilities, in_programs, points
+from harness.sweep.points import Capabilities, in_programs, points
 from tests.sweep.stepping import asked
 from tests.sweep.taxonomy import EXEMPT, TAXONOMY, Named, Where, classes_at, named
 from tests.sweep.test_steps import saved, steps_of

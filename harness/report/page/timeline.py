@@ -8,9 +8,8 @@ listed: a system with a driver and executors has lanes of its own.
 from __future__ import annotations
 
 import itertools
-import re
-from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Final
 
 from harness.judge.course import how_ended
 from harness.model import events as kinds
@@ -27,6 +26,23 @@ from harness.model.events import (
 )
 from harness.model.prediction import examples
 from harness.report.page.evidence import network_text
+from harness.report.page.lanes import (
+    AT_OTHER,
+    AT_RECEIVER,
+    AT_SENDER,
+    AT_SERVER,
+    AT_SINK,
+    AT_SOURCE,
+    AT_WIRE,
+    BRIEF,
+    SINK,
+    SOURCE,
+    WIRE,
+    Lane,
+    Lanes,
+    Message,
+    Traffic,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -35,74 +51,18 @@ if TYPE_CHECKING:
 
 TICK_NS = 100_000
 """One unit of the timeline: 0.1 ms."""
-SOURCE, WIRE, SINK = "source", "wire", "sink"
-_SOURCE, _SENDER, _WIRE, _SERVER, _OTHER, _RECEIVER, _SINK = range(7)
-"""The order of lanes, down the way of a record."""
 STOPPED: Final = frozenset({RulePhase.HELD, RulePhase.DROPPED, RulePhase.DISCARDED, RulePhase.CUT})
 """Phases of a rule that kept a frame from its destination."""
 AT_REST: Final = (*kinds.AUTHORITIES, kinds.Absorbed)
 """Events written when everything was at rest. Their time is that of the query, not of what they
 report.
 """
-BRIEF = 3
-"""How many records a message names."""
 IDLE_SHARE, IDLE_LEAST, IDLE_EDGE = 0.05, 5_000, 1_000
 """A stretch in which nothing is told is drawn short if it is longer than this share of the whole
 timeline, and than ``IDLE_LEAST`` units; ``IDLE_EDGE`` units at its ends are drawn in full.
 """
 RUNNER = "runner"
 """The name under which lostack's runner writes events. It is no program of the pipeline."""
-SENDERS = ("producer", "processor", "driver")
-"""Roles that may take records from the source. The first one that a pipeline has does so."""
-Carried: TypeAlias = (
-    kinds.OfSend
-    | kinds.ProduceAnswer
-    | kinds.Committed
-    | kinds.CommitAnswer
-    | kinds.EndTxn
-    | kinds.EndTxnAnswer
-)
-"""Events about the content of a request or its response."""
-
-
-@dataclass(frozen=True, slots=True)
-class Lane:
-    """One line of the drawing. ``kind``: source, node, wire or sink."""
-
-    name: str
-    kind: str
-
-
-@dataclass(slots=True)
-class Message:
-    """A frame on the wire, drawn from lane to lane at the time the wire saw it.
-
-    ``fate`` is empty when it passed, else what stopped it. ``notes`` say what it carried.
-    """
-
-    t: int
-    start: str
-    end: str
-    api: str
-    direction: str
-    notes: list[str] = field(default_factory=list)
-    fate: str = ""
-    hit: bool = False
-    target: bool = False
-    """Whether it carried the record at which the fault struck."""
-
-    @property
-    def weight(self) -> int:
-        """Its importance: 3 if a rule hit or stopped it or it carried the target, 2 if it carried
-        records, positions or an outcome, else 1.
-        """
-        return 3 if self.hit or self.fate or self.target else 2 if self.notes else 1
-
-    @property
-    def note(self) -> str:
-        """What it carried, in a few words."""
-        more = len(self.notes) - BRIEF
-        return ", ".join(self.notes[:BRIEF]) + (f" and {more} more" if more > 0 else "")
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,146 +136,14 @@ def timeline_of(events: Sequence[Event], target: str = "") -> Timeline | None:
     return drawing.finished()
 
 
-class _Lanes:
-    """The lanes so far; finds the lane to which an event belongs."""
-
-    def __init__(self, events: Sequence[Event]) -> None:
-        lives = [event for event in events if isinstance(event, kinds.Node)]
-        self._nodes = {event.node: event.role for event in lives}
-        self._writers = {f"{event.node}-{event.incarnation}": event.node for event in lives}
-        self._clients = [
-            (re.compile(rf"(^|\.){re.escape(name)}(\.\d+)?(\.|$)"), name) for name in self._nodes
-        ]
-        self.ranks: dict[str, int] = {}
-        """The lanes, and where each stands."""
-
-    def lane(self, name: str, rank: int) -> str:
-        """Return a lane by its name, and note where it stands among the others."""
-        before = self.ranks.get(name, _OTHER)
-        if before == _OTHER or (
-            rank != _OTHER and rank > before
-        ):  # who sends and receives stands with the receivers
-            self.ranks[name] = rank
-        return name
-
-    def fed(self) -> str | None:
-        """Return the lane of the program that the runner gives records to."""
-        named = (
-            (role, name) for role in SENDERS for name, its in self._nodes.items() if its == role
-        )
-        return next((name for _, name in named), None)
-
-    def writer(self, event: Event, rank: int = _OTHER) -> str:
-        """Return the lane of the program that wrote an event."""
-        by = event.by
-        helped = (
-            node for name, node in self._writers.items() if by.startswith(f"{name}-")
-        )  # part of a program: its JVM
-        return self.lane(self._writers.get(by) or next(helped, by), rank)
-
-    def client(self, client: str | None, role: str | None) -> str:
-        """Return the lane of the program at the client's end of a connection."""
-        client, role = client or "", role or "client"
-        found = next((name for pattern, name in self._clients if pattern.search(client)), None)
-        if found is None:
-            having = [name for name, its in self._nodes.items() if its == role]
-            found = having[0] if len(having) == 1 else role
-        return self.lane(found, _OTHER)
-
-
-class _Traffic:
-    """Turns the wire's events into messages between lanes."""
-
-    def __init__(self, lanes: _Lanes, target: str) -> None:
-        self._lanes = lanes
-        self.target = target
-        self.messages: list[Message] = []
-        self.requests: dict[tuple[object, ...], Message] = {}
-        self._answers: dict[object, Message] = {}
-
-    def draw_frame(self, t: int, event: kinds.Frame) -> None:
-        """Add a message for a frame, from lane to lane."""
-        client = self._lanes.client(event.client, event.role)
-        server = self._lanes.lane(event.node or "server", _SERVER)
-        self._lanes.lane(WIRE, _WIRE)
-        asked = event.dir != Direction.RESPONSE
-        start, end = (client, server) if asked else (server, client)
-        direction = Direction.REQUEST if asked else Direction.RESPONSE
-        message = Message(t, start, end, str(event.api), str(direction))
-        if event.error:
-            message.notes.append(f"error {event.error}")
-        self.messages.append(message)
-        self.requests[event.conn, event.corr, direction] = message
-        if not asked:
-            self._answers[event.conn] = message
-
-    def _about(self, event: Carried, direction: Direction) -> Message | None:
-        conn, _, corr = str(event.request).partition(":")
-        return self.requests.get((_number(conn), _number(corr), direction))
-
-    def _carried(self, event: Carried, direction: Direction, note: str, *, reached: bool) -> None:
-        message = self._about(event, direction)
-        if message is not None:
-            message.notes.append(note)
-            if isinstance(event, kinds.OfSend | kinds.ProduceAnswer):
-                message.target |= self._is_target(event.record)
-            if not reached and not message.fate:
-                message.fate = "never arrived"
-
-    def _is_target(self, record: str) -> bool:
-        return bool(self.target) and record == self.target
-
-    def draw_send(self, _: int, event: kinds.OfSend) -> None:
-        """Add a record to its request, or say that the wire dropped this request."""
-        reached = isinstance(event, kinds.Sent)
-        self._carried(event, Direction.REQUEST, event.record, reached=reached)
-        message = self._about(event, Direction.REQUEST)
-        if reached and message is not None and self._lanes.ranks.get(message.start) == _OTHER:
-            self._lanes.lane(message.start, _SENDER)
-
-    def draw_produce_answer(self, _: int, event: kinds.ProduceAnswer) -> None:
-        """Add a record's offset, or its error, to the response."""
-        said = f"{event.record} error {event.error}" if event.error else f"@{event.offset}"
-        self._carried(event, Direction.RESPONSE, said, reached=event.reached is not False)
-
-    def draw_fetched(self, _: int, event: kinds.Fetched) -> None:
-        """Add a fetched record to its response."""
-        message = self._answers.get(event.conn)
-        if message is not None:
-            message.notes.append(f"{event.record} {event.partition}@{event.offset}")
-            message.target |= self._is_target(event.record)
-            if event.reached is False and not message.fate:
-                message.fate = "never arrived"
-            if self._lanes.ranks.get(message.end) == _OTHER:
-                self._lanes.lane(message.end, _RECEIVER)
-
-    def draw_commit(self, _: int, event: kinds.Committed | kinds.CommitAnswer) -> None:
-        """Add a position to its commit request or to the response."""
-        direction, error = Direction.REQUEST, ""
-        if isinstance(event, kinds.CommitAnswer):
-            direction, error = Direction.RESPONSE, f" error {event.error}" if event.error else ""
-        note = f"{event.partition}@{event.offset}{error}"
-        self._carried(event, direction, note, reached=event.reached is not False)
-
-    def draw_end_txn(self, _: int, event: kinds.EndTxn) -> None:
-        """Add commit or abort to an EndTxn request."""
-        note = "commit" if event.commit else "abort"
-        self._carried(event, Direction.REQUEST, note, reached=event.reached is not False)
-
-    def draw_end_txn_answer(self, _: int, event: kinds.EndTxnAnswer) -> None:
-        """Add the result of EndTxn to its response."""
-        note = f"error {event.error}" if event.error else "done"
-        self._carried(event, Direction.RESPONSE, note, reached=event.reached is not False)
-
-
 class _Drawing:
     """Collects what the events say, one after the other."""
 
     def __init__(self, events: Sequence[Event], target: str) -> None:
         self.zero: int = events[0].t
         self.last = 0
-        self.lanes = _Lanes(events)
-        self.traffic = _Traffic(self.lanes, target)
+        self.lanes = Lanes(events)
+        self.traffic = Traffic(self.lanes, target)
         self.bands: list[Band] = []
         self.marks: list[Mark] = []
         self.open: dict[tuple[str, str], tuple[int, str]] = {}
@@ -371,12 +199,12 @@ class _Drawing:
     def finished(self) -> Timeline:
         """Close open bands, sort the lanes, and return the timeline."""
         if self.found.get(kinds.Offered):
-            self.lanes.lane(SOURCE, _SOURCE)
+            self.lanes.lane(SOURCE, AT_SOURCE)
             self.marks.append(
                 Mark("found", SOURCE, self.observed, f"{self.found[kinds.Offered]} offered")
             )
         if kinds.Offered in self.found or kinds.Recorded in self.found:
-            self.lanes.lane(SINK, _SINK)
+            self.lanes.lane(SINK, AT_SINK)
             rows = f"{self.found.get(kinds.Recorded, 0)} recorded"
             if self.found.get(kinds.Absorbed):
                 rows += f", {self.found[kinds.Absorbed]} absorbed"
@@ -408,7 +236,7 @@ class _Drawing:
     # --- the runner -------------------------------------------------------------------------------
 
     def _node(self, t: int, event: kinds.Node) -> None:
-        lane = self.lanes.lane(event.node, _OTHER)
+        lane = self.lanes.lane(event.node, AT_OTHER)
         who = f"{lane} #{event.incarnation}, pid {event.pid}"
         match event.phase:
             case NodePhase.STARTED:
@@ -451,7 +279,7 @@ class _Drawing:
                 self._mark("forgot", self._servers(), t, text)
 
     def _servers(self) -> str:
-        return next((name for name, rank in self.lanes.ranks.items() if rank == _SERVER), WIRE)
+        return next((name for name, rank in self.lanes.ranks.items() if rank == AT_SERVER), WIRE)
 
     def _network(self, t: int, event: kinds.Network) -> None:
         lane = self.lanes.client(None, event.role)
@@ -471,7 +299,7 @@ class _Drawing:
             self._finish("drain", "", t, f" {event.phase}{because}")
 
     def _failed(self, t: int, event: kinds.Failed) -> None:
-        self._mark("kill", self.lanes.lane(WIRE, _WIRE), t, f"the run failed: {event.because}")
+        self._mark("kill", self.lanes.lane(WIRE, AT_WIRE), t, f"the run failed: {event.because}")
 
     # --- the programs -----------------------------------------------------------------------------
 
@@ -480,15 +308,15 @@ class _Drawing:
         runner feeds, the runner writes the event.
         """
         fed = self.lanes.fed() if event.by == RUNNER else None
-        lane = self.lanes.lane(fed, _SENDER) if fed else self.lanes.writer(event, _SENDER)
-        source, record = self.lanes.lane(SOURCE, _SOURCE), event.record
+        lane = self.lanes.lane(fed, AT_SENDER) if fed else self.lanes.writer(event, AT_SENDER)
+        source, record = self.lanes.lane(SOURCE, AT_SOURCE), event.record
         message = Message(t, source, lane, "take", str(Direction.REQUEST), [record])
         message.target = record == self.traffic.target
         self.traffic.messages.append(message)
 
     def _delivered(self, _: int, event: kinds.Delivered) -> None:
         """Mark the program as a receiver. The message itself comes from the wire's events."""
-        self.lanes.writer(event, _RECEIVER)
+        self.lanes.writer(event, AT_RECEIVER)
 
     def _ready(self, t: int, event: kinds.Ready) -> None:
         if event.partitions is not None:
@@ -509,7 +337,7 @@ class _Drawing:
             self._finish("transaction", lane, t, f" {event.outcome}{error}")
 
     def _batch(self, t: int, event: kinds.Batch) -> None:
-        lane, name = self.lanes.writer(event, _RECEIVER), f"batch {event.batch}"
+        lane, name = self.lanes.writer(event, AT_RECEIVER), f"batch {event.batch}"
         if self.step.get(lane) == (name, event.phase):
             return  # one event per partition
         if self.open.get(("batch", lane), (0, name))[1] != name:
@@ -562,7 +390,7 @@ class _Drawing:
         held = f" with {examples({*event.records}, BRIEF)}" if event.records else ""
         error = f" by the wire: {event.error}" if answered else ""
         text = f"{phase}{error}: {event.api} {direction}{held}, {event.client or event.role}"
-        self._mark("hit" if hit else "rule", self.lanes.lane(WIRE, _WIRE), t, text)
+        self._mark("hit" if hit else "rule", self.lanes.lane(WIRE, AT_WIRE), t, text)
 
     def _conn(self, t: int, event: kinds.Conn) -> None:
         if event.phase == ConnPhase.REFUSED:
@@ -572,7 +400,7 @@ class _Drawing:
 
     def _undecodable(self, t: int, event: kinds.Undecodable) -> None:
         text = f"cannot read {event.api} v{event.version}: {event.because}"
-        self._mark("rule", self.lanes.lane(WIRE, _WIRE), t, text)
+        self._mark("rule", self.lanes.lane(WIRE, AT_WIRE), t, text)
 
 
 def _breaks(
@@ -588,7 +416,3 @@ def _breaks(
     for before, after in itertools.pairwise(sorted(moments)):
         if after - before > least:
             yield before + IDLE_EDGE, after - IDLE_EDGE
-
-
-def _number(text: str) -> object:
-    return int(text) if text.lstrip("-").isdigit() else text

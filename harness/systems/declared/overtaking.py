@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from harness.controls import InHand, OnWire
     from harness.run.controls import WireControls
-    from harness.runtimes.process.durable import HeldThread
+    from harness.runtimes.process.traced import HeldThread
     from harness.systems.declared.feed.feed import DeclaredFeed
     from harness.systems.declared.programs.nodes import CommandNode
     from harness.systems.declared.programs.targets import FaultTargets

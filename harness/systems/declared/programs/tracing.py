@@ -8,21 +8,16 @@ from typing import TYPE_CHECKING
 
 from harness.model import events as kinds
 from harness.model.writes import WRITES, FirstWrites
-from harness.runtimes.process.durable import (
-    Tracing,
-    TracingError,
-    files_since,
-    made_since,
-    why_no_tracing,
-)
+from harness.runtimes.process.durable import Tracing, TracingError, why_no_tracing
 from harness.runtimes.process.processes import written_by
+from harness.runtimes.process.traced import files_since, made_since
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
     from pathlib import Path
 
     from harness.model.writes import Point
-    from harness.runtimes.process.durable import Held
+    from harness.runtimes.process.traced import Held
     from harness.systems.declared.programs.process import StageProcesses
 
 WORK = "{work}"

@@ -1,0 +1,220 @@
+"""What a tracer's log says of durable writes: at which a thread is held, and which were made."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from harness.model.writes import CALLS, WRITES, Point, Side
+from harness.runtimes.process.members import read
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Iterator, Mapping
+    from pathlib import Path
+
+
+_LINE: Final = re.compile(r"(?P<tid>\d+) +(?P<at>\d+\.\d+) (?P<rest>.*)")
+_CALL: Final = re.compile(r"(?P<call>\w+)\((?P<words>.*)")
+_RESUMED: Final = re.compile(r"<\.\.\. \w+ resumed>(?P<rest>.*)")
+_RESULT: Final = re.compile(r".*\) += (?P<result>\?|-?\d+)(?P<more>.*)")
+_FILE: Final = re.compile(r'<(?P<open>/(?:[^<>\\]|\\.)*)>|"(?P<named>(?:[^"\\]|\\.)*)"')
+_INTO: Final = re.compile(r"\d+</(?!dev/|proc/|sys/)")
+"""The descriptor of a file, as a call's first argument."""
+_DELAYED: Final = "(DELAYED)"
+_TRACED: Final = "t"
+"""The state of a thread that its tracer holds."""
+
+
+@dataclass(frozen=True, slots=True)
+class Write:
+    """One durable write, as the tracer saw it begin.
+
+    ``number`` counts all writes of the node from 1; ``occurrence`` counts those of the same thread
+    and call. ``files``: the files that it names, with whole paths for descriptors. ``at_ns``: wall
+    time. ``result``: the kernel's result; ``?`` if the thread ended during the call, ``None`` if
+    the call has not ended. ``delayed``: whether the thread was held after it.
+    """
+
+    number: int
+    tid: int
+    call: str
+    occurrence: int
+    files: tuple[str, ...]
+    at_ns: int
+    result: str | None
+    delayed: bool
+
+    def __str__(self) -> str:
+        return f"{self.call} {self.occurrence} ({' to '.join(self.files)})"
+
+
+@dataclass(frozen=True, slots=True)
+class HeldThread:
+    """A thread that is held right before a write, and its process."""
+
+    write: Write
+    pid: int
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """The proof that a point was hit: the write, its process, and how many calls of each kind all
+    threads had begun before.
+    """
+
+    point: Point
+    write: Write
+    pid: int
+    made: Mapping[str, int]
+
+    def told(self) -> dict[str, object]:
+        """Return the fields of its history event (kind ``durable``)."""
+        write = self.write
+        return {
+            "side": str(self.point.side),
+            "call": write.call,
+            "occurrence": write.occurrence,
+            "number": write.number,
+            "files": list(write.files),
+            "thread": write.tid,
+            "pid": self.pid,
+            "result": write.result,
+            "made": dict(self.made),
+            "at": write.at_ns,
+        }
+
+
+def held_in(log: Path, point: Point) -> Held | None:
+    """Return the proof that a thread is held at a point; ``None`` if the point was not hit.
+
+    A thread that is held before a call has begun it, has no result, and is stopped by its tracer,
+    or has died there. A thread that is held after a call is marked as delayed in strace's log.
+    """
+    found = writes_in(log)
+    for number, write in enumerate(found):
+        if (write.call, write.occurrence) == (point.call, point.occurrence) and stands(
+            write, point.side
+        ):
+            return Held(
+                point, write, process_of(write.tid), Counter(each.call for each in found[:number])
+            )
+    return None
+
+
+def stands(write: Write, side: Side) -> bool:
+    """Return whether a thread is held at a write, on this side of it."""
+    if side is Side.AFTER:
+        return write.delayed
+    return write.result == "?" or (write.result is None and _state(write.tid) in (_TRACED, ""))
+
+
+def process_of(tid: int) -> int:
+    """Return the process of a thread; 0 if the thread is gone."""
+    lines = read(f"/proc/{tid}/status").splitlines()
+    return next((int(line.split()[1]) for line in lines if line.startswith(b"Tgid:")), 0)
+
+
+def _state(tid: int) -> str:
+    """Return the state of a thread; empty if it is gone."""
+    stat = read(f"/proc/{tid}/stat")
+    return chr(stat[stat.rfind(b")") + 2]) if stat else ""
+
+
+def files_since(
+    writes: Iterable[Write], since_ns: int, aside: Collection[str] = ()
+) -> tuple[str, ...]:
+    """Return the files that were written more than once since a wall time, except those in
+    ``aside``.
+
+    A file that is written once, such as one for each record, will have another name in another run.
+    """
+    into = Counter(
+        write.files[0] for write in writes if write.call in WRITES and write.at_ns >= since_ns
+    )
+    return tuple(sorted(file for file, count in into.items() if count > 1 and file not in aside))
+
+
+def made_since(
+    writes: Iterable[Write], since_ns: int, files: Collection[str] = ()
+) -> dict[str, list[int]]:
+    """Return how often each thread has made each call since a wall time, the busiest thread first.
+
+    Plain writes are counted only if they go into ``files``.
+    """
+    late = (write for write in writes if write.at_ns >= since_ns)
+    counts = Counter(
+        (write.call, write.tid)
+        for write in late
+        if write.call not in WRITES or write.files[0] in files
+    )
+    return {
+        call: sorted((count for (each, _), count in counts.items() if each == call), reverse=True)
+        for call, _ in counts
+    }
+
+
+def writes_in(log: Path) -> tuple[Write, ...]:
+    """Return all durable writes in a log, in the order in which they began. The log may still be
+    growing.
+    """
+    return tuple(_counted(_calls(read(str(log)).decode("utf-8", "replace").split("\n"))))
+
+
+@dataclass(slots=True)
+class _Call:
+    tid: int
+    at: str
+    call: str
+    words: str
+    """Its arguments, and its result as soon as it is there."""
+
+
+def _calls(lines: Iterable[str]) -> list[_Call]:
+    """Return the durable writes; of a thread that another one has interrupted, the two halves of a
+    line together.
+    """
+    begun: list[_Call] = []
+    latest: dict[str, _Call] = {}
+    for told in filter(None, map(_LINE.fullmatch, lines)):
+        tid, rest = told["tid"], told["rest"]
+        if (resumed := _RESUMED.fullmatch(rest)) and tid in latest:
+            latest[tid].words += resumed["rest"]
+        elif (found := _CALL.fullmatch(rest)) and (
+            found["call"] in CALLS or _is_into(found["call"], found["words"])
+        ):
+            latest[tid] = _Call(
+                int(tid),
+                told["at"],
+                found["call"],
+                found["words"].removesuffix(" <unfinished ...>"),
+            )
+            begun.append(latest[tid])
+    return begun
+
+
+def _is_into(call: str, words: str) -> bool:
+    """Whether it is a write into a file: the same call writes into sockets, pipes and devices."""
+    return call in WRITES and _INTO.match(words) is not None
+
+
+def _counted(calls: Iterable[_Call]) -> Iterator[Write]:
+    made: Counter[tuple[int, str]] = Counter()
+    for number, each in enumerate(calls, start=1):
+        made[each.tid, each.call] += 1
+        ended = _RESULT.fullmatch(each.words)
+        yield Write(
+            number=number,
+            tid=each.tid,
+            call=each.call,
+            occurrence=made[each.tid, each.call],
+            files=tuple(
+                found["open"] or found["named"]
+                for found in _FILE.finditer(each.words)
+                if found[0] != '""'
+            ),
+            at_ns=int(each.at.replace(".", "")) * 1000,
+            result=ended["result"] if ended else None,
+            delayed=ended is not None and _DELAYED in ended["more"],
+        )
