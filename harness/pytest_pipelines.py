@@ -29,8 +29,9 @@ import pytest
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
-    from harness.matrix.checking import Check, Seen
+    from harness.matrix.checking import Check
     from harness.matrix.listener import Progress
+    from harness.matrix.seen import Seen
     from harness.pipelines import Pipeline
     from harness.saved import CellResult, SavedRun
     from harness.systems.declared.system import DeclaredSystem
@@ -109,7 +110,8 @@ class Deliveries:
         run proves nothing.
         """
         from harness.judge.verdict import Kind  # noqa: PLC0415
-        from harness.matrix.checking import Check, seen_in  # noqa: PLC0415
+        from harness.matrix.checking import Check  # noqa: PLC0415
+        from harness.matrix.seen import seen_in  # noqa: PLC0415
         from harness.pipelines import DeclarationError  # noqa: PLC0415
         from harness.report.advising import last_words  # noqa: PLC0415
 

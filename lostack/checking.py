@@ -7,8 +7,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
 from harness.judge.verdict import Kind
-from harness.matrix.checking import Check, seen_in, untried
+from harness.matrix.checking import Check
+from harness.matrix.explaining import untried
 from harness.matrix.progress import make_progress
+from harness.matrix.seen import seen_in
 from harness.pipelines import Pipeline, read_pipeline
 from harness.report.renderers import write_reports
 from harness.systems.declared.brokers.attached import AttachedKafka, Attachment

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from harness.audit.links import CORRELATION
 
 if TYPE_CHECKING:
-    from harness.audit.batches import Octets
+    from harness.audit.places import Octets
 
 HEAD: Final = struct.Struct(">ihii")
 """Throttle time, error, session, number of topics."""

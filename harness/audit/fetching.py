@@ -12,9 +12,10 @@ import time
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from harness.audit.answers import fetched_part
-from harness.audit.batches import DamagedBatchError, next_offset, read
+from harness.audit.batches import next_offset, read
 from harness.audit.links import FETCH_BYTES, PATIENCE_S, Link, need, servers_of
 from harness.audit.messages import FETCH, METADATA, fetch_request, metadata, metadata_request
+from harness.audit.places import DamagedBatchError
 from harness.model.waiting import WaitTimeoutError, wait_until
 
 if TYPE_CHECKING:

@@ -21,8 +21,9 @@ from harness.audit.spec import OURS
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from harness.audit.batches import Octets, Records
+    from harness.audit.batches import Records
     from harness.audit.pages import Ints
+    from harness.audit.places import Octets
     from harness.audit.spec import Rows
 
 DIGITS: Final = 13

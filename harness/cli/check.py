@@ -110,13 +110,9 @@ def check(
         raise typer.Exit(try_test(mine, long=long, explain=explain, as_json=as_json))
     if claims is not None or identity is not None:
         raise UsageError("--claims and --id belong to --run: a pipeline declares them in its file")
-    from harness.matrix.checking import (  # noqa: PLC0415 - brings a system; nobody else needs it
-        Check,
-        at_once,
-        explanation,
-        seen_in,
-        untried,
-    )
+    from harness.matrix.checking import Check, at_once  # noqa: PLC0415 - as above
+    from harness.matrix.explaining import explanation, untried  # noqa: PLC0415 - as above
+    from harness.matrix.seen import seen_in  # noqa: PLC0415 - as above
 
     known = read_baseline(baseline) if baseline else ()
     pipeline = _declared(file)

@@ -29,7 +29,8 @@ from harness.report.summary import SIGNS, counted, outcome
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from harness.matrix.checking import Check, Seen
+    from harness.matrix.checking import Check
+    from harness.matrix.seen import Seen
     from harness.saved import CellResult, SavedRun
 
 POINT = "commit-ack-lost"
@@ -59,7 +60,8 @@ def demo(
 
     The programs are copied into a folder, and stay there. Files that are there already are kept.
     """
-    from harness.matrix.checking import Check, seen_in  # noqa: PLC0415 - brings a system
+    from harness.matrix.checking import Check  # noqa: PLC0415 - brings a system
+    from harness.matrix.seen import seen_in  # noqa: PLC0415 - brings a system
     from harness.pipelines import read_pipeline  # noqa: PLC0415
     from harness.systems.declared.fetchable import check_declared  # noqa: PLC0415
     from harness.systems.declared.system import DeclaredSystem  # noqa: PLC0415

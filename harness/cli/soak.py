@@ -278,7 +278,8 @@ def _declared(
     """Run a declared pipeline once without a fault, and return a cell for each of its possible
     faults.
     """
-    from harness.matrix.checking import Check, seen_in  # noqa: PLC0415 - brings a system; nobody else needs it
+    from harness.matrix.checking import Check  # noqa: PLC0415 - brings a system; nobody else needs it
+    from harness.matrix.seen import seen_in  # noqa: PLC0415 - brings a system; nobody else needs it
     from harness.pipelines import read_pipeline  # noqa: PLC0415
     from harness.systems.declared.fetchable import check_declared  # noqa: PLC0415
     from harness.systems.declared.system import DeclaredSystem  # noqa: PLC0415

@@ -12,9 +12,10 @@ from kafka import codec
 from kafka.record.default_records import DefaultRecordBatchBuilder
 from kafka.record.memory_records import MemoryRecords
 
-from harness.audit import batches, texts
-from harness.audit.batches import DamagedBatchError, next_offset, read
+from harness.audit import batches, places, texts
+from harness.audit.batches import next_offset, read
 from harness.audit.failures import NotOursToReadError
+from harness.audit.places import DamagedBatchError
 from harness.audit.spec import Rows, parse
 from tests.wire.kafka_frames import CODECS
 
@@ -122,7 +123,7 @@ def test_many_small_batches_are_walked_in_step() -> None:
         ]
         data += batch(len(expected), items)
         expected += [value for _, value, _ in items]
-    assert sum(sizes) >= batches.IN_STEP * max(sizes)
+    assert sum(sizes) >= places.IN_STEP * max(sizes)
     found = read(data, [])
     assert found.offsets.tolist() == list(range(len(expected)))
     assert column(found.value()) == expected
@@ -136,7 +137,7 @@ def test_records_alike_are_found_in_all_batches_at_once(
     behind odd records.
     """
     walked: list[int] = []
-    for name in ("_one_by_one", "_in_step"):
+    for name in ("one_by_one", "_in_step"):
         monkeypatch.setattr(batches, name, _noting(getattr(batches, name), walked))
     data = b""
     expected: list[bytes | None] = []

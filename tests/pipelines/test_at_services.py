@@ -12,7 +12,9 @@ import pytest
 
 from harness.controls import OnWire
 from harness.faults import Drop, Kill
-from harness.matrix.checking import Check, Seen, explanation, untried
+from harness.matrix.checking import Check
+from harness.matrix.explaining import explanation, untried
+from harness.matrix.seen import Seen
 from harness.model.scenario import NotApplicable, Role, Scenario
 from harness.pipelines import failure_points, read_pipeline
 from harness.pipelines.at_services import ANSWER_LOST, AT_SERVICE, Said, pairs_of, said_in

@@ -17,8 +17,9 @@ from typer.testing import CliRunner
 
 from harness.cli.application import application
 from harness.judge.verdict import Kind
-from harness.matrix.checking import Check, seen_in
+from harness.matrix.checking import Check
 from harness.matrix.progress import make_progress
+from harness.matrix.seen import seen_in
 from harness.model import events as kinds
 from harness.model.failures import EnvironmentFailure, UsageError
 from harness.model.history import HISTORY, read_history

@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from harness.judge.verdict import Kind
-from harness.matrix.checking import Check, seen_in
+from harness.matrix.checking import Check
 from harness.matrix.progress import make_progress
+from harness.matrix.seen import seen_in
 from harness.model import events as kinds
 from harness.model.history import HISTORY, read_history
 from harness.model.prediction import Select

@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import pytest
 
 from harness import cli
-from harness.matrix import checking, room
+from harness.matrix import checking, room, seen
 from harness.matrix.room import full_disk
+from harness.matrix.seen import Seen
 from harness.model.failures import CellFailure, EnvironmentFailure
 from harness.model.waiting import wait_until
 from harness.pipelines.cells import NO_FAULT, failure_points
@@ -29,8 +30,8 @@ if TYPE_CHECKING:
     from harness.saved import SavedRun
 
 REQUESTS = {
-    "producer": checking.Seen(("orders-in",), 1, {"InitProducerId": 1, "Produce": 9}),
-    "consumer": checking.Seen(
+    "producer": Seen(("orders-in",), 1, {"InitProducerId": 1, "Produce": 9}),
+    "consumer": Seen(
         ("orders-out",), 2, {"JoinGroup": 1, "OffsetFetch": 1, "Fetch": 9, "OffsetCommit": 9}
     ),
 }
@@ -191,7 +192,7 @@ class Checked:
 
         monkeypatch.setattr(checking.Check, "rehearsed", rehearsed)
         monkeypatch.setattr(
-            checking, "seen_in", lambda _: dict(REQUESTS)
+            seen, "seen_in", lambda _: dict(REQUESTS)
         )  # the archive has none of a cell's requests
 
         def faults(

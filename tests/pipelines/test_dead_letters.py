@@ -11,7 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from harness.matrix.checking import Check, Seen, explanation, seen_in
+from harness.matrix.checking import Check
+from harness.matrix.explaining import explanation
+from harness.matrix.seen import Seen, seen_in
 from harness.model.history import HISTORY
 from harness.model.places import Waiting
 from harness.model.plan import plan_of

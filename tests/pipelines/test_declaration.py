@@ -14,7 +14,7 @@ import pytest
 from harness.cli import main
 from harness.controls import OnWire
 from harness.faults import Answer
-from harness.matrix.checking import untried
+from harness.matrix.explaining import untried
 from harness.model.exits import ExitCode
 from harness.model.plan import plan_of
 from harness.model.prediction import Permitted, Zero

@@ -11,7 +11,9 @@ from typing import TYPE_CHECKING, cast
 import pytest
 
 from harness.matrix import checking
-from harness.matrix.checking import Check, Owner, Seen, enough, explanation, unit_of
+from harness.matrix.checking import Check
+from harness.matrix.explaining import explanation
+from harness.matrix.seen import Owner, Seen, enough, unit_of
 from harness.model import events as kinds
 from harness.pipelines import read_pipeline
 from harness.systems.declared.system import DeclaredSystem

@@ -13,8 +13,9 @@ import pytest
 from harness.controls import OnWire
 from harness.faults import Forget, Kill, PartitionFilled, StartLate
 from harness.judge.verdict import Kind
-from harness.matrix.checking import Check, seen_in
+from harness.matrix.checking import Check
 from harness.matrix.progress import make_progress
+from harness.matrix.seen import seen_in
 from harness.model.scenario import Edge, NotApplicable, Role
 from harness.pipelines import DeclarationError, failure_points, read_pipeline
 from harness.pipelines.cells import aim, cells_of

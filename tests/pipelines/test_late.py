@@ -13,8 +13,9 @@ import pytest
 
 from harness.judge.verdict import Kind
 from harness.matrix import long_cells
-from harness.matrix.checking import Check, seen_in
+from harness.matrix.checking import Check
 from harness.matrix.progress import make_progress
+from harness.matrix.seen import seen_in
 from harness.model import events as kinds
 from harness.model.history import HISTORY, read_history
 from harness.model.semantics import Semantic

@@ -11,7 +11,8 @@ import pytest
 
 from harness.controls import InHand, OnWire
 from harness.faults.triggers import rule_at
-from harness.matrix.checking import Check, Seen
+from harness.matrix.checking import Check
+from harness.matrix.seen import Seen
 from harness.model import events as kinds
 from harness.model.rhythm import Rhythm
 from harness.model.scenario import NotApplicable, Role

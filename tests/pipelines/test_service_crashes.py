@@ -14,8 +14,10 @@ import pytest
 from harness.controls import OnWire
 from harness.faults import Kill
 from harness.judge.verdict import Kind
-from harness.matrix.checking import Check, seen_in, untried
+from harness.matrix.checking import Check
+from harness.matrix.explaining import untried
 from harness.matrix.progress import make_progress
+from harness.matrix.seen import seen_in
 from harness.model import events as kinds
 from harness.model.history import HISTORY, read_history
 from harness.pipelines import read_pipeline

@@ -11,8 +11,9 @@ from pathlib import Path
 import pytest
 
 from harness.judge.verdict import Kind
-from harness.matrix.checking import Check, seen_in
+from harness.matrix.checking import Check
 from harness.matrix.progress import make_progress
+from harness.matrix.seen import seen_in
 from harness.pipelines import read_pipeline
 from harness.systems.declared.system import DeclaredSystem
 from tests.pipelines.test_check import Silent

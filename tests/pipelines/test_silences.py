@@ -11,8 +11,9 @@ from harness.controls import OnWire
 from harness.faults import Silent as SilentPeer
 from harness.faults import Twice
 from harness.judge.verdict import Kind
-from harness.matrix.checking import Check, Seen, seen_in
+from harness.matrix.checking import Check
 from harness.matrix.progress import make_progress
+from harness.matrix.seen import Seen, seen_in
 from harness.model.scenario import Role
 from harness.pipelines import failure_points, read_pipeline
 from harness.pipelines.silences import is_long

@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from harness.matrix.checking import Check, Seen, explanation
+from harness.matrix.checking import Check
+from harness.matrix.explaining import explanation
+from harness.matrix.seen import Seen
 from harness.model import events as kinds
 from harness.model.cell import make_load
 from harness.model.history import HistoryWriter, read_history

@@ -1,0 +1,230 @@
+"""What the wire saw of a pipeline's stages in its dry run, and how many records its cells need."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from harness.model import events as kinds
+from harness.model.history import HISTORY, HistoryError, read_history
+from harness.model.rhythm import UNSEEN, Rhythm
+from harness.model.scenario import Role
+from harness.pipelines.at_services import STEPS, Said, said_in
+from harness.pipelines.declaration import InputKind
+from harness.pipelines.dialects import Moment
+from harness.pipelines.moments import TOLD, moments_in
+from harness.pipelines.overtaking import rhythms_in
+from harness.pipelines.shares import Share
+from harness.pipelines.writes import UNWATCHED, Written
+from harness.report.summary import counted
+from harness.wire.rules import Direction
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+    from harness.model.history import History
+    from harness.pipelines.declaration import Pipeline
+    from harness.saved import CellResult
+
+PLUMBING = frozenset({"ApiVersions", "Metadata", "CONNECT", "STOMP"})
+UNITS = 3
+"""How many requests' worth of records a check offers, so that there is load before and after the
+fault.
+"""
+MOST, MOST_S = 2000, 20.0
+"""The most records, and the most seconds they may take, that a check offers if the declaration does
+not ask for more.
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """What the wire saw of one stage in the dry run: client ids, number of connections, number of
+    requests of each kind.
+
+    ``answers``: number of answers of each kind. ``processes``: the processes that owned the
+    connections that were open when lostack asked the kernel. ``written``: the durable writes that
+    the tracer saw.
+    """
+
+    clients: tuple[str, ...]
+    connections: int
+    requests: Mapping[str, int]
+    answers: Mapping[str, int] = field(default_factory=dict)
+    processes: tuple[Owner, ...] = ()
+    written: Written = UNWATCHED
+    unit: int = 0
+    """The most records that one request sent, or that one request saved a position behind."""
+    seconds: float = 0.0
+    """Seconds from the wire's first line about a record to its last."""
+    moments: Mapping[Moment, str] = field(default_factory=dict)
+    """The moments of a record that were seen, each with the step of the protocol."""
+    share: Share = field(default_factory=Share)
+    rhythm: Rhythm = UNSEEN
+    said: Mapping[str, Said] = field(default_factory=dict)
+    """What it said to each service."""
+    elsewhere: tuple[str, ...] = ()
+    """The servers that it spoke to past the wire."""
+
+    @property
+    def steps(self) -> frozenset[str]:
+        """The steps that the wire saw on its connections: requests and answers."""
+        return frozenset({*self.requests, *self.answers})
+
+    def reading(self, pipeline: Pipeline) -> int:
+        """Return how many processes of the stage read records."""
+        return sum(pipeline.dialect.reads[0].label in owner.requests for owner in self.processes)
+
+
+@dataclass(frozen=True, slots=True)
+class Owner:
+    """One process of a stage, the number of its connections, and the requests on them."""
+
+    pid: int
+    command: str
+    connections: int
+    requests: Mapping[str, int]
+
+
+def seen_in(result: CellResult) -> dict[str, Seen]:
+    """Return what the wire saw of each stage, by role; nothing if the history cannot be read."""
+    try:
+        history = read_history(result.directory / HISTORY)
+    except HistoryError:
+        return {}
+    both = [event for event in history.of(kinds.Frame) if event.api not in STEPS]
+    frames = [event for event in both if event.dir == Direction.REQUEST]
+    of = {str(e.conn): str(e.role) for e in frames}
+    about = list(history.of(kinds.Sent, kinds.Committed))
+    moments = [e.t for e in history.of(kinds.Sent, kinds.Fetched, kinds.Committed)]
+    seconds = (max(moments) - min(moments)) / 1e9 if moments else 0.0
+    of_records = moments_in(history.of(*TOLD), both)
+    shares, rhythms = shares_in(history, of), rhythms_in(history, of)
+    said = said_in(history, result.plan.target)
+    elsewhere = {e.role: e.servers for e in history.of(kinds.Elsewhere)}
+    owners = list(history.of(kinds.Owner))
+    written = {
+        e.role: Written(e.made, e.records, e.because, e.files) for e in history.of(kinds.Writes)
+    }
+    return {
+        role: Seen(
+            tuple(sorted({str(e.client) for e in frames if e.role == role})),
+            len({e.conn for e in frames if e.role == role}),
+            _counted(str(e.api) for e in frames if e.role == role),
+            _counted(str(e.api) for e in both if e.role == role and e.dir == Direction.RESPONSE),
+            tuple(_processes([e for e in owners if e.role == role], frames)),
+            written.get(role, UNWATCHED),
+            unit_of([e for e in about if of.get(str(e.request).split(":")[0]) == role]),
+            seconds,
+            of_records.get(role, {}),
+            shares.get(role, Share()),
+            rhythms.get(role, UNSEEN),
+            said.get(role, {}),
+            elsewhere.get(role, ()),
+        )
+        for role in sorted({str(e.role) for e in frames})
+    }
+
+
+def shares_in(history: History, roles: Mapping[str, str]) -> dict[str, Share]:
+    """Return which records each stage was given, and which it sent. ``roles``: by connection."""
+    positions = {e.record: e.position for e in history.of(kinds.Offered)}
+    given, sent = defaultdict[str, set[int]](set), defaultdict[str, set[int]](set)
+    for event in history.of(kinds.Fetched, kinds.Sent):
+        if event.record not in positions:
+            continue
+        if isinstance(event, kinds.Sent):
+            sent[roles.get(str(event.request).split(":")[0], "")].add(positions[event.record])
+        elif event.reached:
+            given[roles.get(str(event.conn), "")].add(positions[event.record])
+    return {
+        role: Share(frozenset(given[role]), frozenset(sent[role]), len(positions))
+        for role in {*given, *sent}
+    }
+
+
+def unit_of(events: Iterable[kinds.Sent | kinds.Committed]) -> int:
+    """Return the most records that one request sent, or that one request saved a
+    position behind.
+    """
+    units: Counter[str | None] = Counter()
+    saved: dict[tuple[str | None, str | None, int], int] = {}
+    for event in events:
+        if isinstance(event, kinds.Sent):
+            units[event.request] += 1
+        else:  # a position
+            at = (event.group, event.topic, event.partition)
+            units[event.request] += max(0, event.offset - saved.get(at, 0))
+            saved[at] = max(event.offset, saved.get(at, 0))
+    return max(units.values(), default=0)
+
+
+def enough(pipeline: Pipeline, seen: Mapping[str, Seen]) -> tuple[int, str | None]:
+    """Return how many records the cells have, and why that may be too few, or ``None``.
+
+    If lostack offers the records, they come in waves. A producer that has all records from the
+    start needs more of them, because the wire can hold its requests but not split them.
+    """
+    need = UNITS * max((one.unit for one in seen.values()), default=0)
+    if pipeline.input.kind not in {InputKind.FILE, InputKind.OWN}:
+        return pipeline.records, None
+    few = _whole_partitions(pipeline, seen)
+    if need <= pipeline.records:
+        return pipeline.records, few
+    took_s = max(one.seconds for one in seen.values()) * need / pipeline.records
+    role = max(seen, key=lambda each: seen[each].unit)
+    because = (
+        f"one request of the {role} takes {seen[role].unit} records of {pipeline.records}, so "
+        f"{need} are needed"
+    )
+    if pipeline.input.kind is InputKind.OWN:
+        return (
+            pipeline.records,
+            f"{because}: let the producer make {need} records, and set records = {need}",
+        )
+    if need > MOST or took_s > MOST_S:
+        return (
+            pipeline.records,
+            (
+                f"{because}, which is more than {MOST} or takes longer than {MOST_S:g} s: set "
+                f"records = {need}"
+            ),
+        )
+    return need, few
+
+
+def _whole_partitions(pipeline: Pipeline, seen: Mapping[str, Seen]) -> str | None:
+    """Say that one request may hold all records of a partition, or return ``None``. More records
+    then give no more requests.
+    """
+    producer = next(
+        (str(stage.known) for stage in pipeline.stages if stage.role is Role.PRODUCER), ""
+    )
+    count = (
+        seen[producer].requests.get(pipeline.dialect.label(Moment.SEND), 0)
+        if producer in seen
+        else 0
+    )
+    if not pipeline.dialect.logs or not 0 < count <= pipeline.partitions:
+        return None
+    return (
+        f"the producer sent all {counted(pipeline.records, 'record')} in "
+        f"{counted(count, 'request')}: let its client make smaller batches (batch.size, "
+        'batch.num.messages), or let it read standard input (kind = "stdin"), which is paced'
+    )
+
+
+def _processes(owners: Sequence[kinds.Owner], frames: Sequence[kinds.Frame]) -> Iterator[Owner]:
+    for pid, command in {e.pid: e.command for e in owners}.items():
+        conns = {e.conn for e in owners if e.pid == pid}
+        yield Owner(
+            pid, command, len(conns), _counted(str(e.api) for e in frames if e.conn in conns)
+        )
+
+
+def _counted(names: Iterator[str]) -> dict[str, int]:
+    found: dict[str, int] = {}
+    for name in names:
+        found[name] = found.get(name, 0) + 1
+    return found
