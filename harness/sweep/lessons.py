@@ -7,7 +7,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeAlias
 
-from harness.sweep.points import base_of
+from harness.sweep.acts import base_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

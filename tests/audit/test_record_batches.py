@@ -138,7 +138,7 @@ def test_records_alike_are_found_in_all_batches_at_once(
     """
     walked: list[int] = []
     for name in ("one_by_one", "_in_step"):
-        monkeypatch.setattr(batches, name, _noting(getattr(batches, name), walked))
+        monkeypatch.setattr(places, name, _noting(getattr(places, name), walked))
     data = b""
     expected: list[bytes | None] = []
     rng = random.Random(5)

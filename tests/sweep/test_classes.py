@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from harness.controls import OnWire
 from harness.model.scenario import Role
 from harness.protocols.kafka.steps import Api
+from harness.sweep.acts import ACTS, Happening
 from harness.sweep.classes import (
     Class,
     Earlier,
@@ -21,7 +22,6 @@ from harness.sweep.classes import (
     splits,
     turns,
 )
-from harness.sweep.acts import ACTS, Happening
 from harness.sweep.points import Point
 from harness.sweep.steps import Step
 from harness.wire.rules import Direction

@@ -11,7 +11,7 @@ from harness.sweep.lessons import Lessons
 from harness.sweep.outcomes import Outcome
 from harness.sweep.signature import Signature
 from harness.sweep.telling import summary_of
-from harness.systems.memory.plants import Plant
+from tests.memory.plants import Plant
 from tests.sweep.stepping import RIGHT, Quiet, sweep
 from tests.sweep.test_classes import point
 
