@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 from harness.model.scenario import NotApplicable, Predicted, Suite
-from harness.stages.settings import GroupProtocol, Members, stage_settings
+from harness.stages.settings import GroupProtocol, Members, ours
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -42,7 +42,7 @@ def by_heartbeats(
     def told(each: Expectation, semantic: Semantic) -> Expectation:
         if not isinstance(each, Predicted):
             return each
-        settings = stage_settings(each.settings or scenario.pipeline.recipes[semantic])
+        settings = ours(each.settings or scenario.pipeline.recipes[semantic])
         consumer = replace(
             settings.consumer,
             protocol=GroupProtocol.CONSUMER,

@@ -610,7 +610,7 @@ def recipe(pipeline: Pipeline, semantic: Semantic) -> Settings:
     return found
 
 
-def stage_settings(settings: object) -> Settings:
+def ours(settings: object) -> Settings:
     """Return the settings of a cell with lostack's own stages.
 
     Raises:

@@ -11,7 +11,7 @@ from harness.model.prediction import Permitted
 from harness.model.scenario import Deployment, Predicted, Role, Scenario
 from harness.pipelines.cells import DeclaredCell
 from harness.report.summary import SWEEP
-from harness.stages.settings import stage_settings
+from harness.stages.settings import ours
 from harness.sweep.silence import Silence
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ class SweepCell(Cell):
         """
         if self.patient:
             return math.inf
-        settings = stage_settings(self.settings)
+        settings = ours(self.settings)
         timeouts = settings.producer.request_timeout_ms, settings.consumer.patience_ms
         return self.silence.rest_s(LONGER * max(timeouts) / 1000)
 

@@ -16,7 +16,7 @@ from harness.model.scenario import Predicted, Scenario
 from harness.pipelines import read_pipeline
 from harness.pipelines.cells import NO_FAULT, DeclaredCell, cells_of, failure_points
 from harness.stages.producer import BETWEEN_PHASES
-from harness.stages.settings import stage_settings
+from harness.stages.settings import ours
 from harness.sweep.cells import GROUP, DeclaredSweepCell, SweepCell
 from harness.sweep.found import FoundScenario
 from harness.sweep.settings import SweepSettings
@@ -194,7 +194,7 @@ def loaded(base: Cell, records: int, partitions: int = 0, consumers: int = 0) ->
         return replace(base, records=records, declared=declared)
     if not partitions and not consumers:
         return replace(base, records=records)
-    settings = stage_settings(base.settings)
+    settings = ours(base.settings)
     fewer = replace(
         settings,
         topic=replace(settings.topic, partitions=partitions or settings.topic.partitions),
@@ -209,7 +209,7 @@ def partitions_of(base: Cell) -> int:
     return (
         base.declared.partitions
         if isinstance(base, DeclaredSweepCell)
-        else stage_settings(base.settings).topic.partitions
+        else ours(base.settings).topic.partitions
     )
 
 
@@ -217,9 +217,7 @@ def consumers_of(base: Cell) -> int:
     """Return how many consumers a pipeline has; 1 for a declared one, whose consumers lostack
     cannot count.
     """
-    return (
-        1 if isinstance(base, DeclaredSweepCell) else stage_settings(base.settings).consumer.count
-    )
+    return 1 if isinstance(base, DeclaredSweepCell) else ours(base.settings).consumer.count
 
 
 def plan_of_files(files: Iterable[Path], reports: Path, jobs: int, command: str) -> RunPlan:

@@ -41,7 +41,7 @@ from harness.model.history import HISTORY, read_history
 from harness.model.keep import Keep
 from harness.pipelines.cells import DeclaredCell
 from harness.saved import ASIDE, RUN_FILE, load_run
-from harness.stages.settings import stage_settings
+from harness.stages.settings import ours
 from harness.sweep.acts import LONG
 from harness.sweep.cells import DeclaredSweepCell, SweepCell, with_fault
 from harness.sweep.classes import Earlier, ProtocolState, Why, chosen, class_of, grouped
@@ -300,7 +300,7 @@ class Sweep:
         """Return what can be done to the pipeline that a run without a fault shows."""
         members = shared_roles(history, key)
         declared = isinstance(self.base, DeclaredCell)
-        resends = declared or stage_settings(self.base.settings).producer.retries
+        resends = declared or ours(self.base.settings).producer.retries
         return Capabilities(
             self.kills_brokers,
             declared,

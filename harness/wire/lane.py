@@ -18,10 +18,10 @@ from harness.wire.connection import Pending, Swallow
 from harness.wire.messages import WireError
 from harness.wire.pipe import Pipe
 from harness.wire.protocol import (
+    Between,
     Frame,
     NamesServers,
     Need,
-    NoStep,
     Opaque,
     Secure,
     UnableError,
@@ -116,7 +116,7 @@ class Lane:
         if self._conn.frozen_by:
             await self._conn.gate()
         async with self._turn:
-            if isinstance(fed, NoStep):
+            if isinstance(fed, Between):
                 if fed.because is not None and self._conn.cell is not None:
                     self._conn.unread(fed.because)
                 going_on = await self._on(fed.size)

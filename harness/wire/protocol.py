@@ -57,7 +57,7 @@ class Need:
 
 
 @dataclass(frozen=True, slots=True)
-class NoStep:
+class Between:
     """Bytes that are no step, such as heart-beats between frames: they pass in order, and neither
     rules nor histories see them.
 
@@ -126,7 +126,7 @@ class Frame:
     """
 
 
-Fed: TypeAlias = Need | NoStep | Secure | Opaque | Frame
+Fed: TypeAlias = Need | Between | Secure | Opaque | Frame
 
 
 @dataclass(frozen=True, slots=True)

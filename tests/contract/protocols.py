@@ -19,7 +19,7 @@ from harness.protocols.pulsar.protobuf import made as pulsar_made
 from harness.protocols.pulsar.steps import NUMBERS, Command
 from harness.protocols.stomp.frames import made
 from harness.protocols.zookeeper.steps import Op
-from harness.wire.protocol import Frame, Need, NoStep
+from harness.wire.protocol import Between, Frame, Need
 from harness.wire.rules import Action, Direction, Rule
 from harness.wire.wire import load
 from tests.protocols import amqp_frames as af
@@ -500,7 +500,7 @@ class Ear:
         self._session = session
         self._way = way
         self._buffer = b""
-        self.heard: list[tuple[Frame | NoStep, bytes]] = []
+        self.heard: list[tuple[Frame | Between, bytes]] = []
 
     def take(self, data: bytes) -> None:
         """Go on as far as the bytes go."""
@@ -512,7 +512,7 @@ class Ear:
                     f"needs {fed.bytes} bytes and has {len(self._buffer)}"
                 )
                 return
-            assert isinstance(fed, NoStep | Frame), fed
+            assert isinstance(fed, Between | Frame), fed
             assert fed.size > 0
             if len(self._buffer) < fed.size:
                 return

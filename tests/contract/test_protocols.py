@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from harness.model import events as kinds
-from harness.wire.protocol import Frame, Immovable, Move, Need, NoStep, Opaque, UnableError
+from harness.wire.protocol import Between, Frame, Immovable, Move, Need, Opaque, UnableError
 from harness.wire.rules import CONTENT, Direction, is_prefix
 from tests.contract.protocols import FROM, LIMIT, RECORD, TO, Ear
 from tests.protocols.conversation import read_back
@@ -121,7 +121,7 @@ def test_what_is_fed_again_is_what_it_was(speaker: Speaker) -> None:
         first, again, more = (session.feed(way, data) for data in (one, one, ways[way]))
         for other in (again, more):
             assert shown(other) == shown(first)
-        assert isinstance(first, NoStep | Frame)
+        assert isinstance(first, Between | Frame)
         if isinstance(first, Frame):
             session.sending(first)
         session.taken(way, first.size)
@@ -322,7 +322,7 @@ def test_a_large_frame_is_known_by_its_beginning(speaker: Speaker) -> None:
     heard = Heard(speaker, speaker.opening("k"), LIMIT)
     head = speaker.large("k", 100 * MEGABYTE)
     fed = heard.session.feed(TO, head + bytes(64))
-    assert isinstance(fed, NoStep | Frame), fed
+    assert isinstance(fed, Between | Frame), fed
     assert fed.size == (100 * MEGABYTE if speaker.reads else len(head) + 64)
 
 
@@ -335,7 +335,7 @@ def test_heart_beats_are_no_frames_and_have_a_time(speaker: Speaker) -> None:
         fed = [
             each for each, data in heard.ears[way].heard if speaker.beat and data == speaker.beat
         ]
-        assert all(isinstance(each, NoStep) or each.keepalive for each in fed)
+        assert all(isinstance(each, Between) or each.keepalive for each in fed)
         assert len(fed) == bool(speaker.beat)
         silence = heard.session.silence_s(way)
         assert (silence is not None and silence > 0) if speaker.beat else silence is None

@@ -51,8 +51,6 @@ LONGER_STILL = {
     "harness/systems/kafka/observer.py:Observer",
     "harness/systems/storm/cluster.py:Cluster",
     "harness/wire/wire.py:Wire",
-    "scenarios/streaming.py",
-    "scenarios/streams.py",
 }
 """What is longer than that; to be split, and none to be added."""
 

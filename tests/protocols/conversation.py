@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from harness.model.history import event_of
 from harness.model.record import Record
 from harness.wire.cells import in_json
-from harness.wire.protocol import Need, NoStep, Opaque, Secure
+from harness.wire.protocol import Between, Need, Opaque, Secure
 from harness.wire.rules import Direction
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ class Conversation:
 
     def _pass(self, way: Direction, data: bytes, *, reached: bool) -> Told:
         frame = self.session.feed(way, data)
-        assert not isinstance(frame, Need | NoStep | Secure | Opaque), frame
+        assert not isinstance(frame, Need | Between | Secure | Opaque), frame
         assert frame.size == len(data)
         self.last, self.seen = frame, self.session.read(frame, data, self.ledger)
         self.session.sending(frame)

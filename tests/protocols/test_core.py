@@ -14,7 +14,7 @@ from harness.model.record import ATTEMPT_HEADER
 from harness.protocols.core import reading
 from harness.protocols.core.session import Core, CoreFrame
 from harness.protocols.core.steps import Kind, Packet
-from harness.wire.protocol import Immovable, Need, NoStep, Opaque, UnableError
+from harness.wire.protocol import Between, Immovable, Need, Opaque, UnableError
 from tests.protocols import core_frames as core
 from tests.protocols.conversation import FROM, LIMIT, TO, Conversation, value
 
@@ -24,7 +24,7 @@ class Talk(Conversation):
 
     def __init__(self, identity: Identity | None = None, **asked: Any) -> None:
         super().__init__(Core(), identity)
-        assert self.session.feed(TO, core.GREETING) == NoStep(len(core.GREETING))
+        assert self.session.feed(TO, core.GREETING) == Between(len(core.GREETING))
         self.session.taken(TO, len(core.GREETING))
         self.say(core.create(**asked))
         self.hear(core.created())
@@ -290,7 +290,7 @@ def test_a_ping_is_no_step() -> None:
     """It says for how long its client may be silent."""
     talk = Talk()
     assert talk.session.silence_s(TO) is None
-    assert talk.session.feed(TO, core.ping(30_000)) == NoStep(len(core.ping()))
+    assert talk.session.feed(TO, core.ping(30_000)) == Between(len(core.ping()))
     talk.session.taken(TO, len(core.ping()))
     assert (talk.session.silence_s(TO), talk.session.silence_s(FROM)) == (30, 15)
 

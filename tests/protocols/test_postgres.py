@@ -8,7 +8,7 @@ from harness.model.record import Record
 from harness.protocols.postgres.course import Course
 from harness.protocols.postgres.session import Commit, Postgres
 from harness.protocols.postgres.statements import Does, read
-from harness.wire.protocol import Fed, Frame, Need, NoStep, Opaque
+from harness.wire.protocol import Between, Fed, Frame, Need, Opaque
 from harness.wire.rules import Direction
 from tests.protocols.conversation import check_lines
 from tests.wire.test_postgres import complete, executed, query, ready, said, startup
@@ -76,7 +76,7 @@ class Talk:
             if isinstance(fed, Need):
                 seen += 1
                 continue
-            assert isinstance(fed, NoStep | Frame)
+            assert isinstance(fed, Between | Frame)
             found.append(fed)
             self.session.taken(way, fed.size)
             data, seen = data[fed.size :], 0
@@ -98,7 +98,7 @@ class Talk:
         return [
             fed.because
             for fed in self.hear(way, data)
-            if isinstance(fed, NoStep | Frame) and fed.because
+            if isinstance(fed, Between | Frame) and fed.because
         ]
 
 
@@ -239,7 +239,7 @@ def test_what_is_above_the_limit_voids_and_is_no_contradiction(talk: Talk) -> No
     """Nobody knows what was in it."""
     large = query("insert into t values ('" + "x" * (1 << 20) + "')")
     fed = talk.session.feed(TO, large)
-    assert isinstance(fed, NoStep)
+    assert isinstance(fed, Between)
     assert "above the limit" in str(fed.because)
     talk.session.taken(TO, fed.size)
     assert talk.because(FROM, complete("INSERT 0 1") + complete("COMMIT") + ready("T")) == []

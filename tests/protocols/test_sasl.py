@@ -15,7 +15,7 @@ import pytest
 from harness.protocols.kafka import sasl
 from harness.protocols.kafka.session import Kafka, KafkaFrame, KafkaSession
 from harness.protocols.kafka.steps import STEPS, Api
-from harness.wire.protocol import Expect, Frame, Immovable, Move, Need, NoStep, Say, UnableError
+from harness.wire.protocol import Between, Expect, Frame, Immovable, Move, Need, Say, UnableError
 from harness.wire.rules import Direction
 from tests.wire.broker import framed, request
 
@@ -66,7 +66,7 @@ def passed(session: KafkaSession, way: Direction, data: bytes) -> Fed:
         if isinstance(fed, Need):
             assert fed.bytes > count
             continue
-        assert isinstance(fed, KafkaFrame | NoStep), fed
+        assert isinstance(fed, KafkaFrame | Between), fed
         if count == fed.size:
             if isinstance(fed, KafkaFrame):
                 session.sending(fed)
@@ -135,7 +135,7 @@ def test_tokens_without_a_header_are_no_frames(mechanism: str, count: int) -> No
     assert passed(session, FROM, shaken()).size  # type: ignore[union-attr]
     for _ in range(count):
         for way in Direction:
-            assert passed(session, way, framed(b"n,,n=ann,r=x" if way is TO else b"")) == NoStep(
+            assert passed(session, way, framed(b"n,,n=ann,r=x" if way is TO else b"")) == Between(
                 16 if way is TO else 4
             )
     asked = passed(session, TO, request(Api.HEARTBEAT, 3, "c"))

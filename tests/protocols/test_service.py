@@ -11,7 +11,7 @@ import pytest
 from harness.protocols.postgres.session import Commit
 from harness.protocols.service import Service, begins_postgres
 from harness.protocols.tcp.session import Tcp, Turn
-from harness.wire.protocol import Frame, Immovable, NoStep, UnableError
+from harness.wire.protocol import Between, Frame, Immovable, UnableError
 from harness.wire.rules import Direction
 from tests.contract.protocols import Ear
 from tests.wire import test_postgres as pg
@@ -88,7 +88,7 @@ def test_what_is_pushed_while_a_question_is_held_is_no_answer_to_it() -> None:
     talk.say((TO, b"SUBSCRIBE\n"), (FROM, b"ok\n"))
     held = session.feed(TO, b"GET a\n")
     assert isinstance(held, Turn)
-    assert session.feed(FROM, b"news\n") == NoStep(5)
+    assert session.feed(FROM, b"news\n") == Between(5)
     session.taken(FROM, 5)
     session.sending(held)
     answer = session.feed(FROM, b"1\n")

@@ -14,8 +14,9 @@ from harness.judge.verdict import Kind
 from harness.matrix.runner import RunPlan, run
 from harness.matrix.selection import select
 from harness.model.scenario import Role
+from harness.scenarios.streaming_topic import BEFORE_SEND, PARTITIONS_ADDED
 from harness.wire.rules import How
-from scenarios.streaming import BEFORE_SEND, MID_BATCH, PARTITIONS_ADDED, killed_at
+from scenarios.streaming import MID_BATCH, killed_at
 from tests.trust.faults import Disarmed
 from tests.trust.test_trust import Silent
 

@@ -9,7 +9,7 @@ from harness.model.waiting import wait_until
 from harness.run.queue_broker import Count
 from harness.run.queue_launcher import QueueLauncher
 from harness.run.queue_served import QueueServed
-from harness.stages.settings import stage_settings
+from harness.stages.settings import ours
 from lostack_redis import resp
 from lostack_redis.held import Journal
 from lostack_redis.install import DEFAULT, ensure, title
@@ -157,7 +157,7 @@ class RedisSystem(QueueLauncher):
 
     def words_of(self, cell: Cell) -> Mapping[Act, StepName]:
         """Return the steps of a cell: its producer may send by a script."""
-        return BY_SCRIPT if stage_settings(cell.settings).producer.names_records else ACTS
+        return BY_SCRIPT if ours(cell.settings).producer.names_records else ACTS
 
     def own_versions(self) -> Mapping[str, str]:
         """Return the version of the server."""

@@ -33,10 +33,10 @@ from harness.protocols.queues import (
 from harness.protocols.telling import About, attempt_in, line
 from harness.wire.protocol import (
     PLAIN,
+    Between,
     Frame,
     Insight,
     Need,
-    NoStep,
     Opaque,
     UnableError,
 )
@@ -200,7 +200,7 @@ class CoreSession(QueueSession[CoreFrame]):
                 if way is Direction.REQUEST
                 else self._ttl_s
             )
-            return NoStep(size)
+            return Between(size)
         self._heard[way] = self._made(way, kind, whole)
         return self._heard[way]
 
@@ -498,11 +498,11 @@ _TOLD: Final[Mapping[str, Act]] = {
 }
 
 
-def _beginning(data: Data) -> NoStep | Opaque | None:
+def _beginning(data: Data) -> Between | Opaque | None:
     """Return what a client begins with, if it is no packet: the greeting, or another protocol."""
     first = bytes(data[: len(GREETING)])
     if first == GREETING:
-        return NoStep(len(GREETING))
+        return Between(len(GREETING))
     size = int.from_bytes(first[:LENGTH])
     kind = int.from_bytes(first[LENGTH : LENGTH + 1], signed=True)
     if size <= MOST_BYTES and kind in set(Kind):

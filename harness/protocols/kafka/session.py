@@ -17,11 +17,11 @@ from harness.protocols.kafka.tracker import FetchSession, Tracker
 from harness.wire.protocol import (
     PLAIN,
     UNKNOWN,
+    Between,
     Frame,
     Immovable,
     Move,
     Need,
-    NoStep,
     Opaque,
     UnableError,
 )
@@ -191,7 +191,7 @@ class KafkaSession:
         if len(data) < AT:
             return Need(AT)
         self._at_token.add(way)
-        return NoStep(AT + frames.frame_size(data, least=0))
+        return Between(AT + frames.frame_size(data, least=0))
 
     def _response(self, data: Data) -> Fed:
         if len(data) < AT:

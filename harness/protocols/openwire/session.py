@@ -24,10 +24,10 @@ from harness.protocols.queues import (
 from harness.protocols.telling import About, attempt_in, line
 from harness.wire.protocol import (
     PLAIN,
+    Between,
     Frame,
     Insight,
     Need,
-    NoStep,
     Opaque,
     UnableError,
 )
@@ -105,7 +105,7 @@ class OpenWireSession(QueueSession[OpenWireFrame]):
         try:
             self._check_format(kind, size)
             if kind == Kind.KEEP_ALIVE_INFO:
-                return NoStep(size)
+                return Between(size)
             frame = self._made(way, size, reading.said(kind, memoryview(data)[HEAD:size]))
         except reading.ShortError:
             return (

@@ -17,11 +17,11 @@ from harness.protocols.postgres.course import Course
 from harness.protocols.postgres.statements import Does
 from harness.protocols.postgres.steps import STEPS, Database
 from harness.wire.protocol import (
+    Between,
     Frame,
     Immovable,
     Insight,
     Need,
-    NoStep,
     Opaque,
     Secure,
     UnableError,
@@ -148,15 +148,15 @@ class PostgresSession:
 
     def _statement(self, kind: int, size: int, data: Data) -> Fed:
         if kind not in messages.READ:
-            return NoStep(size)
+            return Between(size)
         if size > self._limit:
             self._course.unread()
             if kind == _QUERY:
                 self._course.end()
-            return NoStep(size, f"{size} bytes are above the limit of {self._limit}")
+            return Between(size, f"{size} bytes are above the limit of {self._limit}")
         if len(data) < size:
             return Need(size)
-        return self._hear(kind, bytes(data[messages.HEAD_BYTES : size]), size) or NoStep(size)
+        return self._hear(kind, bytes(data[messages.HEAD_BYTES : size]), size) or Between(size)
 
     def _start(self, data: Data) -> Fed:
         """What a client says first gives its name."""
@@ -170,12 +170,12 @@ class PostgresSession:
             self._started = True
             self._name = messages.parameters(bytes(data[:size])).get("application_name", "")
             self._course.end()  # when it is let in, the server is ready
-        return Secure(size) if code == messages.TLS else NoStep(size)
+        return Secure(size) if code == messages.TLS else Between(size)
 
     def _login(self, kind: int, size: int, data: Data) -> Fed:
         """Look whether it can be; nothing of it is kept."""
         if size > self._limit or len(data) >= size:
-            return NoStep(size, messages.why_not(kind, bytes(data[messages.HEAD_BYTES : size])))
+            return Between(size, messages.why_not(kind, bytes(data[messages.HEAD_BYTES : size])))
         return Need(size)
 
     def _hear(self, kind: int, body: bytes, size: int) -> Commit | None:
@@ -276,7 +276,7 @@ class PostgresSession:
             wanted is not None
             and (answered := messages.encrypts(wanted, bytes(data[:1]))) is not None
         ):
-            return Secure(1) if answered else NoStep(1)
+            return Secure(1) if answered else Between(1)
         if len(data) < messages.HEAD_BYTES:
             return Need(messages.HEAD_BYTES)
         kind, size = messages.message(bytes(data[: messages.HEAD_BYTES]))
@@ -288,12 +288,12 @@ class PostgresSession:
 
     def _said_of(self, kind: int, size: int, data: Data) -> Fed:
         if kind not in messages.ANSWERS or size > self._limit:
-            return NoStep(size)
+            return Between(size)
         if len(data) < size:
             return Need(size)
         said = self._said(kind, bytes(data[messages.HEAD_BYTES : size]))
         if not said.commits:
-            return NoStep(size, said.because)
+            return Between(size, said.because)
         ids = tuple(each.corr for each in said.commits)
         records = frozenset[Key]().union(*(each.records for each in said.commits))
         return self._commit(

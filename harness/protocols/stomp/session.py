@@ -24,13 +24,13 @@ from harness.protocols.stomp.steps import REFUSED, STEPS, Command
 from harness.protocols.telling import About, line
 from harness.wire.protocol import (
     PLAIN,
+    Between,
     Expect,
     Frame,
     Immovable,
     Insight,
     Move,
     Need,
-    NoStep,
     Opaque,
     Say,
     UnableError,
@@ -109,12 +109,12 @@ class StompSession(QueueSession[StompFrame]):
         if not len(data):
             return Need(1)
         if data[:1] == b"\n":
-            return NoStep(1)
+            return Between(1)
         if data[:1] == b"\r":
             return (
                 Need(2)
                 if len(data) < 2  # noqa: PLR2004
-                else NoStep(2)
+                else Between(2)
                 if data[1:2] == b"\n"
                 else Opaque("a carriage return alone")
             )

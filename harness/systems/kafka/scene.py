@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from harness.model import events as kinds
 from harness.run.scene import CellScene
-from harness.stages.settings import GroupProtocol, SaveCursor, ShareSettings, stage_settings
+from harness.stages.settings import GroupProtocol, SaveCursor, ShareSettings, ours
 from harness.systems.kafka.rewound import rewound
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ class Scene(CellScene):
         super().__init__(cell, directory, history)
         self.transport = transport
         self.placement = placement
-        self.settings = stage_settings(cell.settings)
+        self.settings = ours(cell.settings)
         self.source = f"{cell.key}.in"
         self.sink = f"{cell.key}.out"
         self.cursor = f"{cell.key}.cursor"
