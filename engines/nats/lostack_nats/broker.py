@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from harness.model.places import Removal, Waiting
@@ -28,6 +29,19 @@ SETTINGS: Final = {"sync_interval": "always"}
 """The defaults of the server's settings of JetStream here. Its own flushes every two minutes."""
 
 
+def typed(text: str) -> object:
+    """Return a setting as its type has it in JSON.
+
+    >>> typed("1000"), typed("true"), typed("workqueue")
+    (1000, True, 'workqueue')
+    """
+    try:
+        found: object = json.loads(text)
+    except ValueError:
+        return text
+    return found
+
+
 class NatsServer(QueueServed):
     """A running server behind its wire."""
 
@@ -43,7 +57,7 @@ class NatsServer(QueueServed):
         own = {name: value for name, value in settings.items() if not name.startswith("stream.")}
         self._settings = {**SETTINGS, **own}
         self._of_streams = {
-            name.removeprefix("stream."): value
+            name.removeprefix("stream."): typed(value)
             for name, value in settings.items()
             if name.startswith("stream.")
         }

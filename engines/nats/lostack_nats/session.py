@@ -41,6 +41,8 @@ if TYPE_CHECKING:
 
 SMALL: Final = 4096
 """Up to this size an answer, or an acknowledgement, is read when it is found."""
+UNNAMED: Final = "unnamed"
+"""The name of a client that gives none: whose cell it is of, its route says."""
 _ACKS: Final = {
     b"": Op.ACK,
     b"+ACK": Op.ACK,
@@ -134,7 +136,7 @@ class NatsSession(QueueSession[NatsFrame]):
         if verb in ("CONNECT", "SUB", "UNSUB"):
             made.step = verb
             if verb == "CONNECT":
-                self._owner = str(_json(made.line.text.encode()).get("name") or "") or self._owner
+                self._owner = str(_json(made.line.text.encode()).get("name") or UNNAMED)
         elif subject.startswith(frames.ACK_SUBJECT):
             body = content[slice(*made.line.body)].split(b" ", 1)[0]
             made.step = _ACKS.get(body, Op.PROGRESS)
@@ -151,7 +153,7 @@ class NatsSession(QueueSession[NatsFrame]):
             made.step = Op.RESPOND
         else:
             made.step, made.id = Op.PUBLISH, reply
-            if self._owner is None:
+            if self._owner in (None, UNNAMED):
                 self._owner = subject
 
     def _response(self, made: NatsFrame, content: bytes) -> None:

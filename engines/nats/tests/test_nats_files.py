@@ -8,6 +8,7 @@ import struct
 
 import pytest
 from lostack_nats.blocks import Reader, StrangeFileError, reader_in, records_in
+from lostack_nats.broker import typed
 
 
 def record(
@@ -80,3 +81,11 @@ def test_a_consumer_s_file_that_is_none(data: bytes) -> None:
     """It is said so."""
     with pytest.raises(StrangeFileError):
         reader_in(data)
+
+
+@pytest.mark.parametrize(
+    ("text", "value"), [("1000", 1000), ("true", True), ("workqueue", "workqueue")]
+)
+def test_a_stream_s_setting_has_its_type(text: str, value: object) -> None:
+    """The server refuses a number that is a text."""
+    assert typed(text) == value

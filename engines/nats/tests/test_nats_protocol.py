@@ -65,6 +65,15 @@ def test_a_client_is_known_by_its_name() -> None:
     assert opened().owner() == "key.producer.1"
 
 
+def test_a_client_without_a_name_is_known_by_what_it_publishes_to() -> None:
+    """And before that as one that has come."""
+    session = Nats().session(1, limit=1 << 20)
+    passed(session, TO, b'CONNECT {"verbose":false}\r\n')
+    assert session.owner() == "unnamed"
+    passed(session, TO, pub("key_in", VALUE))
+    assert session.owner() == "key_in"
+
+
 def test_a_publish_and_its_answer() -> None:
     """The answer names the place; of a duplicate it names the first one's, which is no place."""
     session = opened()
