@@ -27,8 +27,10 @@ if TYPE_CHECKING:
     from harness.model.cell import Cell
     from harness.model.history import HistoryWriter
     from harness.protocols.acts import Act
+    from harness.run.queue_broker import Results
     from harness.run.queue_served import QueueServed
     from harness.run.queues import Queue
+    from harness.run.scene import CellScene
     from harness.wire.rules import StepName
 
 
@@ -78,6 +80,16 @@ class QueueLauncher(ABC):
     def words_of(self, cell: Cell) -> Mapping[Act, StepName]:  # noqa: ARG002 - for those that differ
         """Return the step that each act means in a cell: that of :attr:`words`."""
         return self.words
+
+    def to_queue(
+        self,
+        cell: Cell,  # noqa: ARG002 - for those that have such a pipeline
+        broker: QueueServed,  # noqa: ARG002
+    ) -> Callable[[CellScene], Results] | None:
+        """Return what makes the results' queue of a cell whose processor sends its results to one;
+        ``None``: a consumer records them in a database.
+        """
+        return None
 
     def prepare_for(self, cells: Iterable[Cell], say: Callable[[str], None]) -> dict[str, str]:
         """Fetch the clients that these cells use. Return which cells cannot have theirs."""
@@ -141,6 +153,7 @@ class QueueDeployment:
             history,
             broker=self.broker,
             setup=self._clients.get(cell.client),
+            to_queue=self._launcher.to_queue(cell, self.broker),
             words=self._launcher.words_of(cell),
             abilities=abilities,
         )

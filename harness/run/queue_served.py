@@ -32,15 +32,17 @@ class QueueServed(ServedBroker):
     Implements :class:`harness.run.queue_broker.QueueBroker`.
     """
 
+    roles: ClassVar[tuple[Role, ...]] = ROLES
+    """Those that connect to it, each by a route of its own."""
     protocol: ClassVar[str]
     """What its clients speak: a name in the registry of protocols."""
 
     def __init__(self, directory: Path, ports: int = 0) -> None:
         """``ports``: how many further ports it needs: :attr:`further`."""
-        super().__init__(directory, 1 + len(ROLES) + ports)
+        super().__init__(directory, 1 + len(self.roles) + ports)
         self.port, *others = self.ports
-        self._by_role = dict(zip(ROLES, others, strict=False))
-        self.further = tuple(others[len(ROLES) :])
+        self._by_role = dict(zip(self.roles, others, strict=False))
+        self.further = tuple(others[len(self.roles) :])
 
     @abstractmethod
     def argv(self) -> Sequence[str]:

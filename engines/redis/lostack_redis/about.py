@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from harness.abilities import TracedWrites
 from harness.interfaces import PointsLine, System
 
 if TYPE_CHECKING:
@@ -22,7 +23,7 @@ SYSTEM = System(
     launcher="lostack_redis.system:RedisSystem",
     clients=("redis",),
     extra="redis",
-    abilities=lambda _: frozenset(),
+    abilities=lambda _: frozenset({TracedWrites}),
     versions=versions,
     scenarios="lostack_redis.scenarios:SCENARIOS",
     knowledge="lostack_redis.knowledge:KNOWLEDGE",

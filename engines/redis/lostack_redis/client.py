@@ -61,6 +61,8 @@ class Link:
         )
         self.transaction: Any = None
         """The commands of the transaction that is open; null: none is."""
+        self.uncertain = True
+        """Whether the group may hold something pending of this program, or of an earlier one."""
         self._down = True
 
     @contextmanager
@@ -78,6 +80,7 @@ class Link:
             yield self.redis
         except (redis.RedisError, WaitTimeoutError) as error:
             self._down = not isinstance(error, redis.ResponseError)
+            self.uncertain = True
             refused = isinstance(error, _UNEXECUTED)
             meaning = Meaning.NEVER_APPENDED if refused else Meaning.UNKNOWN
             raise ClientError(type(error).__name__, error, meaning) from error
@@ -182,7 +185,6 @@ class RedisConsumer:
         self._idle_ms = stage.settings.consumer.session_timeout_ms or 0
         self._name = stage.name
         self._stream = ""
-        self._claims = not self._noack
         self._inbox: deque[Given] = deque()
 
     def subscribe(self, queue: str) -> None:
@@ -193,20 +195,19 @@ class RedisConsumer:
 
     def receive(self, within_s: float) -> Given | None:
         """Return the next entry: one that is pending, else a new one."""
+        if self._link.uncertain:  # what was given before is claimed with the rest
+            self._inbox.clear()
         if not self._inbox:
-            try:
-                with self._link.asking() as broker:
-                    self._inbox.extend(self._asked(broker, int(within_s * 1000)))
-            except ClientError:
-                self._claims = not self._noack
+            with suppress(ClientError), self._link.asking() as broker:
+                self._inbox.extend(self._asked(broker, int(within_s * 1000)))
         return self._inbox.popleft() if self._inbox else None
 
     def _asked(self, broker: redis.Redis, within_ms: int) -> Iterator[Given]:
-        if self._claims:
+        if self._link.uncertain and not self._noack:
             said: Any = broker.xautoclaim(
                 self._stream, GROUP, self._name, self._idle_ms, start_id="0-0", count=self._unit
             )
-            self._claims = bool(said[1])
+            self._link.uncertain = bool(said[1])
             yield from (_given(*each, again=True) for each in said[1])
             return
         found: Any = broker.xreadgroup(
@@ -231,13 +232,8 @@ class RedisConsumer:
         if self._link.transaction is not None:
             self._link.transaction.xack(self._stream, GROUP, given.token)
             return
-        try:
-            with self._link.asking() as broker:
-                broker.xack(self._stream, GROUP, given.token)
-        except ClientError:  # what was given besides is claimed with it
-            self._claims = True
-            self._inbox.clear()
-            raise
+        with self._link.asking() as broker:
+            broker.xack(self._stream, GROUP, given.token)
 
 
 def _given(name: bytes, fields: dict[bytes, bytes], *, again: bool) -> Given:

@@ -9,9 +9,10 @@ and has not acknowledged is pending, until a program claims it; here each progra
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from harness.controls import OnWire
+from harness.faults import Drop, Kill, NoFault
 from harness.judge.signs import (
     ABSORBED,
     DELIVERED_AGAIN,
@@ -21,8 +22,9 @@ from harness.judge.signs import (
     TAKEN_AGAIN,
 )
 from harness.model.pipeline import Pipeline
-from harness.model.prediction import AtLeast, AtMost, Exactly
-from harness.model.scenario import NotApplicable, Predicted, Role, Suite
+from harness.model.prediction import AtLeast, AtMost, Exactly, Select, Some
+from harness.model.scenario import Deployment, NotApplicable, Predicted, Role, Scenario, Suite
+from harness.proofs.power import TOLD_TO_FLUSH
 from harness.protocols.acts import Act
 from harness.scenarios.common import Frames
 from harness.scenarios.plain import ALO, AMO, DUPLICATES, EOS, LOSES, REQUEST, RESPONSE, holds
@@ -31,9 +33,16 @@ from harness.stages.settings import (
     QUEUE_AT_MOST_ONCE,
     QUEUE_AT_MOST_ONCE_ANSWERED,
     QUEUE_EXACTLY_ONCE_BY_ID,
+    ConsumerSettings,
+    SavePosition,
     Settings,
 )
 from lostack_redis.knowledge import IN_HAND, ONCE
+from lostack_redis.steps import Command
+
+if TYPE_CHECKING:
+    from harness.model.scenario import Expectation, Fault
+    from harness.wire.rules import Direction
 
 ANSWERED = QUEUE_AT_MOST_ONCE_ANSWERED
 NOACK = replace(ANSWERED, consumer=QUEUE_AT_MOST_ONCE.consumer)
@@ -64,7 +73,7 @@ def _retrying(recipe: Settings) -> Settings:
     return replace(recipe, producer=replace(recipe.producer, retries=True))
 
 
-SCENARIOS = (
+_POINTS = (
     FRAMES.scenario(
         "none",
         STREAMS,
@@ -210,3 +219,140 @@ SCENARIOS = (
         },
     ),
 )
+
+NOT_FLUSHED = {
+    "streams-everysec": Some(1, most=Select.THROUGH_TARGET),
+    "streams-no": Exactly(Select.THROUGH_TARGET),
+}
+"""What a loss of power takes, by the pipeline whose server flushes its file each second, or when
+the kernel likes. Within a second, at least one record was not flushed.
+"""
+_POWER = (
+    FRAMES.scenario(
+        "power-loss",
+        STREAMS,
+        because="With appendfsync always the server flushes the append-only file before it "
+        "answers: what was answered is there when the power comes back.",
+        expect={ALO: holds(TOLD_TO_FLUSH), EOS: holds(TOLD_TO_FLUSH)},
+        suite=Suite.NIGHT,
+    ),
+    *(
+        FRAMES.scenario(
+            f"power-loss+{pipeline.removeprefix('streams-')}",
+            replace(STREAMS, name=pipeline),
+            because="Control: the server answers before the append-only file is flushed. A loss "
+            "of power takes what was answered since the last flush: up to a second of it with "
+            "everysec (the default), and all that the kernel has not written with no.",
+            expect={ALO: Predicted(lost=lost, control=True)},
+            suite=Suite.NIGHT,
+        )
+        for pipeline, lost in NOT_FLUSHED.items()
+    ),
+)
+ONE_TRANSACTION = replace(
+    QUEUE_EXACTLY_ONCE_BY_ID, consumer=ConsumerSettings(position=SavePosition.IN_TRANSACTION)
+)
+"""The result is added and the entry acknowledged by one MULTI … EXEC."""
+ONE_REDIS: Final = Pipeline(
+    "one-redis",
+    "redis",
+    {AMO: ANSWERED, ALO: QUEUE_AT_LEAST_ONCE, EOS: ONE_TRANSACTION},
+    to_topic=True,
+)
+"""outbox → producer → stream → processor → stream of the same server."""
+NO_EXEC = NotApplicable("without a transaction there is no EXEC")
+
+
+def _transforms(
+    name: str,
+    fault: Fault,
+    because: str,
+    *predicted: Expectation,
+    deployment: Deployment = Deployment.SHARED,
+) -> Scenario:
+    """Return a scenario of the processor; ``predicted``: by semantic, in their order."""
+    return Scenario(
+        pipeline=ONE_REDIS,
+        id=f"one-redis-{name}",
+        failure_point=name,
+        fault=fault,
+        because=because,
+        group="transactions",
+        expect=dict(zip((AMO, ALO, EOS), predicted, strict=True)),
+        deployment=deployment,
+    )
+
+
+def _on(command: Command, direction: Direction) -> OnWire:
+    return OnWire(Role.PROCESSOR, command, direction)
+
+
+_EXEC, _EXECUTED = _on(Command.EXEC, REQUEST), _on(Command.EXEC, RESPONSE)
+_ONE_REDIS = (
+    _transforms(
+        "none",
+        NoFault(),
+        "Without a fault: each result is added, and its entry acknowledged, in one transaction.",
+        Predicted(),
+        Predicted(),
+        Predicted(),
+    ),
+    _transforms(
+        "result-sent",
+        Kill(_on(Command.XADD, RESPONSE), (Role.PROCESSOR,)),
+        "The processor dies before it learns that its result is stored. Acknowledged before, its "
+        "entry is done with; acknowledged after, it is claimed, and its result is stored twice. "
+        "In a transaction the answer is QUEUED: nothing was done without EXEC.",
+        holds(NOT_RESENT),
+        DUPLICATES,
+        holds(DELIVERED_AGAIN),
+    ),
+    _transforms(
+        "exec-lost",
+        Kill(_EXEC, (Role.PROCESSOR,)),
+        "EXEC never arrives and the processor dies: nothing of the transaction was done. The entry "
+        "is pending, and the restarted processor claims it.",
+        NO_EXEC,
+        NO_EXEC,
+        holds(DELIVERED_AGAIN),
+    ),
+    _transforms(
+        "exec-answer-lost",
+        Kill(_EXECUTED, (Role.PROCESSOR,)),
+        "The transaction is done, and the processor dies before it learns that. Result and "
+        "acknowledgement are one: its entry is given to nobody again.",
+        NO_EXEC,
+        NO_EXEC,
+        holds(NOT_GIVEN_AGAIN),
+    ),
+    _transforms(
+        "exec-in-doubt",
+        Drop(_EXECUTED),
+        "The transaction is done, its answer is lost, and the processor lives on. It does not send "
+        "the transaction again: it claims what is pending, and that is nothing.",
+        NO_EXEC,
+        NO_EXEC,
+        holds(NOT_GIVEN_AGAIN),
+    ),
+    _transforms(
+        "broker-crash-before-exec",
+        Kill(_EXEC, (Role.BROKER,)),
+        "The server dies with EXEC not yet seen: the append-only file has nothing of the "
+        "transaction.",
+        NO_EXEC,
+        NO_EXEC,
+        holds(DELIVERED_AGAIN),
+        deployment=Deployment.OWN,
+    ),
+    _transforms(
+        "broker-crash-before-exec-answer",
+        Kill(_EXECUTED, (Role.BROKER,)),
+        "The transaction is in the append-only file as a whole, and the server dies before it "
+        "answers: result and acknowledgement are both there after the restart.",
+        NO_EXEC,
+        NO_EXEC,
+        holds(NOT_GIVEN_AGAIN),
+        deployment=Deployment.OWN,
+    ),
+)
+SCENARIOS = (*_POINTS, *_POWER, *_ONE_REDIS)

@@ -5,11 +5,13 @@ from __future__ import annotations
 import socket
 from typing import TYPE_CHECKING, ClassVar, Final
 
+from harness.model.scenario import Role
 from harness.model.waiting import wait_until
 from harness.run.queue_broker import Count
 from harness.run.queue_launcher import QueueLauncher
-from harness.run.queue_served import QueueServed
+from harness.run.queue_served import ROLES, QueueServed
 from harness.stages.settings import ours
+from harness.systems.pulsar.sink import TopicSink
 from lostack_redis import resp
 from lostack_redis.held import Journal
 from lostack_redis.install import DEFAULT, ensure, title
@@ -21,7 +23,8 @@ if TYPE_CHECKING:
 
     from harness.model.cell import Cell
     from harness.protocols.acts import Act
-    from harness.run.queue_broker import Message
+    from harness.run.queue_broker import Message, Results
+    from harness.run.scene import CellScene
     from harness.wire.rules import StepName
     from lostack_redis.resp import Value
 
@@ -35,6 +38,8 @@ MADE: Final = {
     "save": "",
 }
 """The settings that lostack makes. A user may choose another ``appendfsync``."""
+FLUSHES: Final = {"streams-everysec": "everysec", "streams-no": "no"}
+"""By pipeline: ``appendfsync``, if it is another one."""
 UNACKED: Final = "unacked"
 """Kombu's hash of the messages that a worker has and has not acknowledged."""
 
@@ -43,6 +48,7 @@ class RedisServer(QueueServed):
     """A running server, seen by clients of RESP."""
 
     protocol = "resp"
+    roles = (*ROLES, Role.PROCESSOR)
 
     def __init__(self, program: Path, settings: Mapping[str, str], directory: Path) -> None:
         super().__init__(directory)
@@ -58,6 +64,12 @@ class RedisServer(QueueServed):
             str(self._program),
             *(word for name, value in pairs for word in (f"--{name}", value)),
         )
+
+    def create(self, queue: str, pipeline: str) -> None:
+        """Let the server flush its file as the pipeline has it. A client makes the stream."""
+        del queue
+        if pipeline in FLUSHES:
+            self.ask("CONFIG", "SET", "appendfsync", FLUSHES[pipeline])
 
     def answers(self) -> bool:
         """Say whether the server has loaded its data."""
@@ -158,6 +170,12 @@ class RedisSystem(QueueLauncher):
     def words_of(self, cell: Cell) -> Mapping[Act, StepName]:
         """Return the steps of a cell: its producer may send by a script."""
         return BY_SCRIPT if ours(cell.settings).producer.names_records else ACTS
+
+    def to_queue(self, cell: Cell, broker: QueueServed) -> Callable[[CellScene], Results] | None:
+        """Return what makes the stream of results, if a processor adds them to one."""
+        if not cell.scenario.pipeline.to_topic:
+            return None
+        return lambda scene: TopicSink(scene, broker)
 
     def own_versions(self) -> Mapping[str, str]:
         """Return the version of the server."""
