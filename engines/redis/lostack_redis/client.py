@@ -135,7 +135,13 @@ class RedisProducer:
             transaction.execute()
 
     def abort(self) -> None:
-        """Forget the commands that were collected."""
+        """Forget the commands that were collected.
+
+        Raises:
+            ClientError: they were sent, and nobody knows what became of them.
+        """
+        if self._link.transaction is None:
+            raise ClientError("Sent", "EXEC was sent, and not answered")
         self._link.transaction = None
 
     def send_offsets(self, topic: str, positions: Position, membership: Membership) -> None:
@@ -190,8 +196,13 @@ class RedisConsumer:
     def subscribe(self, queue: str) -> None:
         """Make sure that the stream has its group."""
         self._stream = queue
-        with self._link.asking() as broker, suppress(redis.exceptions.ResponseError):  # it has
-            broker.xgroup_create(queue, GROUP, id="0", mkstream=True)
+        with self._link.asking() as broker:
+            self._make(broker)
+
+    def _make(self, broker: redis.Redis) -> None:
+        """Make the group, unless it is there. A loss of power may have taken it."""
+        with suppress(redis.exceptions.ResponseError):
+            broker.xgroup_create(self._stream, GROUP, id="0", mkstream=True)
 
     def receive(self, within_s: float) -> Given | None:
         """Return the next entry: one that is pending, else a new one."""
@@ -203,12 +214,15 @@ class RedisConsumer:
         return self._inbox.popleft() if self._inbox else None
 
     def _asked(self, broker: redis.Redis, within_ms: int) -> Iterator[Given]:
-        if self._link.uncertain and not self._noack:
+        if self._link.uncertain:
+            self._make(broker)
+            self._link.uncertain = not self._noack
+        if self._link.uncertain:
             said: Any = broker.xautoclaim(
                 self._stream, GROUP, self._name, self._idle_ms, start_id="0-0", count=self._unit
             )
             self._link.uncertain = bool(said[1])
-            yield from (_given(*each, again=True) for each in said[1])
+            yield from (self._given(*each, again=True) for each in said[1])
             return
         found: Any = broker.xreadgroup(
             GROUP,
@@ -219,7 +233,11 @@ class RedisConsumer:
             noack=self._noack,
         )
         for _, entries in found.items() if isinstance(found, dict) else found or ():
-            yield from (_given(*each, again=False) for each in entries)
+            yield from (self._given(*each, again=False) for each in entries)
+
+    def _given(self, entry: bytes, fields: dict[bytes, bytes], *, again: bool) -> Given:
+        name = f"{self._stream}:{entry.decode()}"
+        return Given(name, fields[VALUE.encode()], again, entry)
 
     def acknowledge(self, given: Given) -> None:
         """Acknowledge an entry, at once or in the open transaction.
@@ -234,10 +252,6 @@ class RedisConsumer:
             return
         with self._link.asking() as broker:
             broker.xack(self._stream, GROUP, given.token)
-
-
-def _given(name: bytes, fields: dict[bytes, bytes], *, again: bool) -> Given:
-    return Given(name.decode(), fields[VALUE.encode()], again, name)
 
 
 def make_producer(stage: Stage, *, transactional_id: str) -> RedisProducer:  # noqa: ARG001 - a transaction is its connection's

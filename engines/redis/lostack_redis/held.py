@@ -1,9 +1,9 @@
 """What a stream or a list has held: every copy, and what became of it, from the commands of the
 append-only file.
 
-A stream's copy is its entry, whose id is never used again. A list's copy is named by where its push
-stands in the file. It stays the same copy while another key keeps it until it is acknowledged: the
-hash of Kombu, by its delivery tag, or a list to which it was moved.
+A stream's copy is its entry, whose id the stream never uses again. A list's copy is named by where
+its push stands in the file. It stays the same copy while another key keeps it until it is
+acknowledged: the hash of Kombu, by its delivery tag, or a list to which it was moved.
 """
 
 from __future__ import annotations
@@ -76,7 +76,8 @@ class Held:
         if copy.born not in self._streams:
             return Waiting.READY if copy.at == copy.born else Waiting.IN_FLIGHT
         groups = self._groups[copy.born].values()
-        found = {each.waiting(copy.name.encode()) for each in groups} if groups else {Waiting.READY}
+        entry = copy.name.rpartition(":")[2].encode()
+        found = {each.waiting(entry) for each in groups} if groups else {Waiting.READY}
         return next((each for each in (Waiting.READY, Waiting.IN_FLIGHT) if each in found), None)
 
     # -- streams -----------------------------------------------------------------------------------
@@ -85,7 +86,8 @@ class Held:
         """Add an entry, and trim the stream if that is asked for."""
         entry, fields = entry_of(said)
         if entry is not None:
-            copy = _Copy(entry.decode(), said[1], of_entry(fields), said[1])
+            name = f"{said[1].decode('utf-8', 'replace')}:{entry.decode()}"
+            copy = _Copy(name, said[1], of_entry(fields), said[1])
             self.copies.append(copy)
             self._streams.setdefault(said[1], {})[entry] = copy
             self.xtrim("", said[: said.index(entry)])

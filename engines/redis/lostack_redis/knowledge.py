@@ -27,10 +27,10 @@ def redis_signs(history: History) -> dict[Sign, set[str]]:
     """
     if not any(True for _ in history.of(kinds.Counted)):
         return {ONCE: set()}
-    sent = Counter(event.record for event in history.of(kinds.Sent))
+    sent = Counter((event.record, event.topic) for event in history.of(kinds.Sent))
     refused = {event.record for event in history.of(kinds.ProduceAnswer) if event.error != 0}
     stored = Counter(event.record for event in history.of(kinds.Stored) if event.hop == Hop.TOPIC)
-    once = {record for record, count in sent.items() if count > 1 and stored[record] == 1}
+    once = {record for (record, _), count in sent.items() if count > 1 and stored[record] == 1}
     return {ONCE: once - refused}
 
 

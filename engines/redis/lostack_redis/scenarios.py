@@ -41,6 +41,9 @@ from lostack_redis.knowledge import IN_HAND, ONCE
 from lostack_redis.steps import Command
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from harness.model.prediction import Prediction
     from harness.model.scenario import Expectation, Fault
     from harness.wire.rules import Direction
 
@@ -220,7 +223,7 @@ _POINTS = (
     ),
 )
 
-NOT_FLUSHED = {
+NOT_FLUSHED: Final[Mapping[str, Prediction]] = {
     "streams-everysec": Some(1, most=Select.THROUGH_TARGET),
     "streams-no": Exactly(Select.THROUGH_TARGET),
 }
@@ -301,11 +304,12 @@ _ONE_REDIS = (
         "result-sent",
         Kill(_on(Command.XADD, RESPONSE), (Role.PROCESSOR,)),
         "The processor dies before it learns that its result is stored. Acknowledged before, its "
-        "entry is done with; acknowledged after, it is claimed, and its result is stored twice. "
-        "In a transaction the answer is QUEUED: nothing was done without EXEC.",
+        "entry is done with; acknowledged after, it is claimed, and its result is stored twice.",
         holds(NOT_RESENT),
         DUPLICATES,
-        holds(DELIVERED_AGAIN),
+        NotApplicable(
+            "redis-py sends MULTI to EXEC at once: when the result is QUEUED, all of it is done"
+        ),
     ),
     _transforms(
         "exec-lost",

@@ -68,8 +68,9 @@ class RedisServer(QueueServed):
     def create(self, queue: str, pipeline: str) -> None:
         """Let the server flush its file as the pipeline has it. A client makes the stream."""
         del queue
-        if pipeline in FLUSHES:
-            self.ask("CONFIG", "SET", "appendfsync", FLUSHES[pipeline])
+        if pipeline:
+            flushes = FLUSHES.get(pipeline, self._settings["appendfsync"])
+            self.ask("CONFIG", "SET", "appendfsync", flushes)
 
     def answers(self) -> bool:
         """Say whether the server has loaded its data."""

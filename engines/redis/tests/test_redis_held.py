@@ -65,7 +65,7 @@ def file(tmp_path: Path) -> File:
 
 
 def test_an_entry_waits_until_its_group_has_done_with_it(file: File) -> None:
-    """Ready, pending, acknowledged; its place is its id."""
+    """Ready, pending, acknowledged; its place is the stream and its id."""
     file.append(("SELECT", "0"), added(1), added(2), added(3), GROUP)
     assert [waits for _, waits, _ in file.told()] == [READY] * 3
     file.append(given(1), given(2), ("XACK", "q", "g", "1-0"))
@@ -74,7 +74,7 @@ def test_an_entry_waits_until_its_group_has_done_with_it(file: File) -> None:
         ("v2", IN_FLIGHT, None),
         ("v3", READY, None),
     ]
-    assert [each.place for each in file.journal.messages("q")] == ["1-0", "2-0", "3-0"]
+    assert [each.place for each in file.journal.messages("q")] == ["q:1-0", "q:2-0", "q:3-0"]
 
 
 def test_without_a_group_all_waits(file: File) -> None:
