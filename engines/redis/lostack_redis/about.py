@@ -15,7 +15,7 @@ def versions() -> Collection[str]:
     """Return the versions that can be chosen."""
     from lostack_redis import install  # noqa: PLC0415 - what fetches is imported when it is asked
 
-    return [f"redis=={version}" for version in install.versions()]
+    return install.versions()
 
 
 SYSTEM = System(

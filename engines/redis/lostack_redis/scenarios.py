@@ -22,7 +22,7 @@ from harness.judge.signs import (
     TAKEN_AGAIN,
 )
 from harness.model.pipeline import Pipeline
-from harness.model.prediction import AtLeast, AtMost, Exactly, Select, Some
+from harness.model.prediction import AtLeast, AtMost, Exactly, Select
 from harness.model.scenario import Deployment, NotApplicable, Predicted, Role, Scenario, Suite
 from harness.proofs.power import TOLD_TO_FLUSH
 from harness.protocols.acts import Act
@@ -41,9 +41,6 @@ from lostack_redis.knowledge import IN_HAND, ONCE
 from lostack_redis.steps import Command
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from harness.model.prediction import Prediction
     from harness.model.scenario import Expectation, Fault
     from harness.wire.rules import Direction
 
@@ -223,13 +220,6 @@ _POINTS = (
     ),
 )
 
-NOT_FLUSHED: Final[Mapping[str, Prediction]] = {
-    "streams-everysec": Some(1, most=Select.THROUGH_TARGET),
-    "streams-no": Exactly(Select.THROUGH_TARGET),
-}
-"""What a loss of power takes, by the pipeline whose server flushes its file each second, or when
-the kernel likes. Within a second, at least one record was not flushed.
-"""
 _POWER = (
     FRAMES.scenario(
         "power-loss",
@@ -238,18 +228,16 @@ _POWER = (
         "answers: what was answered is there when the power comes back.",
         expect={ALO: holds(TOLD_TO_FLUSH), EOS: holds(TOLD_TO_FLUSH)},
         suite=Suite.NIGHT,
+        group="power",
     ),
-    *(
-        FRAMES.scenario(
-            f"power-loss+{pipeline.removeprefix('streams-')}",
-            replace(STREAMS, name=pipeline),
-            because="Control: the server answers before the append-only file is flushed. A loss "
-            "of power takes what was answered since the last flush: up to a second of it with "
-            "everysec (the default), and all that the kernel has not written with no.",
-            expect={ALO: Predicted(lost=lost, control=True)},
-            suite=Suite.NIGHT,
-        )
-        for pipeline, lost in NOT_FLUSHED.items()
+    FRAMES.scenario(
+        "power-loss+no",
+        replace(STREAMS, name="streams-no"),
+        because="Control: the server leaves it to the kernel when the append-only file is written. "
+        "A loss of power takes all that was answered.",
+        expect={ALO: Predicted(lost=Exactly(Select.THROUGH_TARGET), control=True)},
+        suite=Suite.NIGHT,
+        group="power",
     ),
 )
 ONE_TRANSACTION = replace(

@@ -38,7 +38,7 @@ MADE: Final = {
     "save": "",
 }
 """The settings that lostack makes. A user may choose another ``appendfsync``."""
-FLUSHES: Final = {"streams-everysec": "everysec", "streams-no": "no"}
+FLUSHES: Final = {"streams-no": "no"}
 """By pipeline: ``appendfsync``, if it is another one."""
 UNACKED: Final = "unacked"
 """Kombu's hash of the messages that a worker has and has not acknowledged."""
