@@ -436,7 +436,6 @@ def parts_of(
         when=When.AFTER_FAULT if cell.scenario.consumer_starts_after_fault else When.BEFORE_LOAD,
         drain=drain,
         authorities=(scene.observe_offered, scene.observe_cursor, results.observe, queue.observe),
-        when=When.AFTER_FAULT if cell.scenario.consumer_starts_after_fault else When.BEFORE_LOAD,
     )
 
 
