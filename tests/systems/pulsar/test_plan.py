@@ -55,8 +55,8 @@ def test_every_point_is_there_under_every_semantic(client: str) -> None:
         (cell.scenario.failure_point, cell.semantic): cell.expectation
         for cell in reversed(cells(client))
     }
-    assert {point for point, _ in found} == POINTS | OF_TRANSACTIONS | {"work-fails"}
-    assert len(found) == len(POINTS | OF_TRANSACTIONS) * len(Semantic) + 3
+    assert {point for point, _ in found} == POINTS | OF_TRANSACTIONS | {"work-fails", "power-loss"}
+    assert len(found) == len(POINTS | OF_TRANSACTIONS) * len(Semantic) + len(Semantic) + 2
     for (point, semantic), theory in found.items():
         assert isinstance(theory, Predicted | NotApplicable)
         shows = (
