@@ -203,7 +203,11 @@ def as_bytes(data: Octets) -> Bytes:
 
 
 def inside(view: Bytes, at: Ints) -> Ints:
-    """Return the places. Raises DamagedBatchError where one is none."""
+    """Return the places.
+
+    Raises:
+        DamagedBatchError: one of them is none.
+    """
     if len(at) and int(at.max()) > len(view) - VARINT_BYTES:
         raise DamagedBatchError("a record's parts are longer than it")
     return at
@@ -220,7 +224,11 @@ def _past_varints(view: Bytes, at: Ints) -> Ints:
 
 
 def varints(view: Bytes, at: Ints) -> tuple[Ints, Ints]:
-    """Read one signed varint of each record. Returns the numbers, and the places behind them."""
+    """Read one signed varint of each record. Returns the numbers, and the places behind them.
+
+    Raises:
+        DamagedBatchError: a number is not whole.
+    """
     byte = view[at]
     raw = byte.astype(np.int64)
     after = at + 1

@@ -200,8 +200,8 @@ def test_a_refused_export_leaves_nothing_and_the_next_one_works(
     declaration.write_text("x = nan # not a number\n")
     named = replace(FoundScenario.load(foreign.finding), declaration=str(declaration))
     asked = SimpleNamespace(declared=True, what=str(declaration), acts=("lose",))
-    monkeypatch.setattr(exporting, "Found", SimpleNamespace(load=lambda *_: named))
-    monkeypatch.setattr(exporting, "Asked", SimpleNamespace(load=lambda _: asked))
+    monkeypatch.setattr(exporting, "FoundScenario", SimpleNamespace(load=lambda *_: named))
+    monkeypatch.setattr(exporting, "SweepSettings", SimpleNamespace(load=lambda _: asked))
     arguments = ["export", str(foreign.finding), "--to", str(foreign.out / "of" / "mine")]
 
     def refuse(*_: object) -> str:
