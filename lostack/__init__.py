@@ -24,7 +24,8 @@ if TYPE_CHECKING:
         read_pipeline,
     )
     from harness.proxy.delivered import assert_delivered
-    from harness.proxy.proxy import NeverStruckError, Proxy
+    from harness.proxy.fault import NeverStruckError
+    from harness.proxy.proxy import Proxy
     from harness.saved import CellResult, SavedRun, SavedRunError, load_run
     from lostack.checking import DryRunError, Kafka, attached_kafka, check
 
@@ -60,7 +61,7 @@ _WHERE = {
     "Input": "harness.pipelines",
     "Kafka": "lostack.checking",
     "Kind": "harness.judge.verdict",
-    "NeverStruckError": "harness.proxy.proxy",
+    "NeverStruckError": "harness.proxy.fault",
     "Output": "harness.pipelines",
     "Pipeline": "harness.pipelines",
     "Proxy": "harness.proxy.proxy",

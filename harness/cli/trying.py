@@ -18,7 +18,7 @@ from harness.matrix.room import new_run
 from harness.model.exits import ExitCode
 from harness.model.failures import CellFailure, UsageError
 from harness.pipelines.refusing import nearest
-from harness.proxy.proxy import host_and_port
+from harness.proxy.upstream import host_and_port
 from harness.systems.declared.brokers.attached import is_loopback
 from harness.trials.command import Command
 from harness.trials.counting import Word

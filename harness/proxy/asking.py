@@ -34,7 +34,8 @@ ACTIONS: Final = {
 
 
 class Which(TypedDict, total=False):
-    """Which frame is meant. ``answer``: the broker's answer, else the request.
+    """Which frame is meant. ``answer``: the broker's answer, else the request. ``role``: of whose
+    programs.
 
     ``record``: fields of a JSON value, by their dotted paths, or a text in the value. ``key`` and
     ``header``: the record's own. ``nth``: which of those that fit; ``times``: how many from there
@@ -43,6 +44,7 @@ class Which(TypedDict, total=False):
 
     answer: bool
     topic: str | None
+    role: str | None
     client: str | None
     transaction: str | None
     record: Mapping[str, object] | str | None
@@ -59,6 +61,7 @@ class Asked(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     api: str
     answer: bool = False
     topic: str | None = None
+    role: str | None = None
     client: str | None = None
     transaction: str | None = None
     record: dict[str, object] | str | None = None
@@ -133,6 +136,7 @@ def rule_of(name: str, asked: Asked, protocol: Spoken = SPOKEN[KAFKA]) -> Rule:
             ACTIONS[asked.do],
             api,
             way,
+            role=asked.role,
             client=asked.client,
             topic=asked.topic,
             transactional_id=asked.transaction,

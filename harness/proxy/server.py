@@ -6,8 +6,10 @@ import contextlib
 import hmac
 import json
 import math
+import socket
 import sys
 import threading
+import time
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import TYPE_CHECKING, Final
@@ -17,12 +19,17 @@ import msgspec
 
 from harness.model.conversion import convert
 from harness.model.failures import EnvironmentFailure, UsageError, why_damaged
-from harness.proxy.proxy import Fault, NeverStruckError, NotReadError, Proxy, known_port
+from harness.proxy.fault import NeverStruckError
+from harness.proxy.proxy import NotReadError, Proxy
 from harness.proxy.spoken import KAFKA
+from harness.proxy.upstream import known_port
 from harness.wire.messages import LOOPBACK, WireError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
+    from email.message import Message
+
+    from harness.proxy.fault import Fault
 
 MOST_BYTES: Final = 1 << 20
 """Of a request."""
@@ -31,6 +38,8 @@ DIGITS: Final = 9
 MOST_WAIT_S: Final = 600.0
 SILENT_S: Final = 60.0
 """After that many seconds without a byte a client is given up."""
+PARTING_S: Final = 1.0
+"""So long may a client send whose request was not taken."""
 FIRST: Final = "1"
 _STATUS: Final = {
     UsageError: HTTPStatus.BAD_REQUEST,
@@ -41,13 +50,19 @@ _STATUS: Final = {
 }
 
 
-class _AskedRoute(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A route as it is asked for."""
+class AskedRoute(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A route as it is asked for: what :class:`~harness.proxy.proxy.Proxy` takes."""
 
     upstream: str
     located: dict[str, str] = msgspec.field(default_factory=dict, name="map")
     port: int = 0
     protocol: str = KAFKA
+    roles: dict[str, int] = msgspec.field(default_factory=dict)
+    security_protocol: str = "PLAINTEXT"
+    ca: str | None = None
+    ca_out: str | None = None
+    username: str | None = None
+    password: str | None = None
 
 
 class _NotThereError(Exception):
@@ -61,19 +76,15 @@ class Proxies:
         self._lock = threading.Lock()
         self.routes: dict[str, Proxy] = {}
 
-    def add(
-        self,
-        upstream: str,
-        located: Mapping[str, str] | None = None,
-        port: int = 0,
-        protocol: str = KAFKA,
-    ) -> dict[str, str]:
+    def add(self, asked: AskedRoute) -> dict[str, object]:
         """Add a route, and return what a client must know of it."""
-        made = Proxy(upstream, located=located, port=port, protocol=protocol)
+        made = Proxy(**msgspec.structs.asdict(asked))
         with self._lock:
             name = str(len(self.routes) + 1)
             self.routes[name] = made
-        return {"route": name, "bootstrap": made.bootstrap, "upstream": upstream}
+        told = {"route": name, "bootstrap": made.bootstrap, "upstream": asked.upstream}
+        roles = {"roles": made.roles} if made.roles else {}
+        return {**told, **roles, **({"ca": str(made.ca)} if made.ca else {})}
 
     def route(self, name: str) -> Proxy:
         """Return one.
@@ -121,18 +132,21 @@ class Proxies:
                 self.verify()
                 return {"verified": True}
             case "GET", ["records"]:
-                proxy = self.route(query.get("route", FIRST))
-                return [way.told() for way in proxy.records(query.get("topic"))]
+                return self._records(query)
             case _, ["faults", *rest]:
                 return self._faults(method, rest, query, body)
         raise _nothing(method, words)
 
-    def _route(self, body: dict[str, object]) -> dict[str, str]:
+    def _route(self, body: dict[str, object]) -> dict[str, object]:
         try:
-            asked = convert(body, _AskedRoute)
+            return self.add(convert(body, AskedRoute))
         except msgspec.ValidationError as error:
             raise UsageError(f"no route can be made of that: {error}") from error
-        return self.add(asked.upstream, asked.located, asked.port, asked.protocol)
+
+    def _records(self, query: Mapping[str, str]) -> list[dict[str, object]]:
+        proxy = self.route(query.get("route", FIRST))
+        of = {name: query.get(name) for name in ("topic", "role", "client")}
+        return [way.told() for way in proxy.records(**of)]
 
     def _faults(
         self, method: str, words: list[str], query: Mapping[str, str], body: dict[str, object]
@@ -190,6 +204,34 @@ def _seconds(text: str) -> float:
     return min(seconds, MOST_WAIT_S)
 
 
+def _refused(headers: Message, secret: str) -> tuple[HTTPStatus, object] | None:
+    """Say why a request is not taken whose body nobody has read yet; ``None`` if it is."""
+    told = headers.get("Authorization", "").encode()
+    if not hmac.compare_digest(told, f"Bearer {secret}".encode()):
+        said = "send the header Authorization: Bearer SECRET"
+        return HTTPStatus.UNAUTHORIZED, {"error": said}
+    size = headers.get("Content-Length") or "0"
+    if "Transfer-Encoding" in headers or not size.isdecimal():
+        said = "send the body whole, with its number of bytes in the header Content-Length"
+        return HTTPStatus.LENGTH_REQUIRED, {"error": said}
+    if len(size) > DIGITS or int(size) > MOST_BYTES:
+        return HTTPStatus.REQUEST_ENTITY_TOO_LARGE, {"error": f"at most {MOST_BYTES} bytes"}
+    return None
+
+
+def _let_read(sock: socket.socket) -> None:
+    """End a connection so that its client can read the answer, though it may still be sending. It
+    gets a moment for that.
+    """
+    end = time.monotonic() + PARTING_S
+    with contextlib.suppress(OSError):
+        sock.shutdown(socket.SHUT_WR)
+        while (left := end - time.monotonic()) > 0:
+            sock.settimeout(left)
+            if not sock.recv(MOST_BYTES):
+                return
+
+
 def _object(data: bytes) -> dict[str, object]:
     """Return the JSON object in a body; of none, or of null, an empty one."""
     try:
@@ -210,6 +252,7 @@ class _Server(ThreadingHTTPServer):
     """
 
     watch: Callable[[], None] | None = None
+    request_queue_size = 128
 
     def service_actions(self) -> None:
         """Look."""
@@ -240,28 +283,20 @@ def serve(proxies: Proxies, secret: str, port: int = 0) -> _Server:
             """Log nothing: lines would stand among those of tests."""
 
         def _any(self) -> None:
-            status, answer = self._answer()
+            refused = _refused(self.headers, secret)
+            self.close_connection = self.close_connection or refused is not None
+            status, answer = refused or self._answer()
             data = json.dumps(answer).encode() + b"\n"
             self.send_response(status)
             self.send_header("Content-Type", "application/json")
             self.send_header("Content-Length", str(len(data)))
             self.end_headers()
             self.wfile.write(data)
+            if refused is not None:
+                _let_read(self.connection)
 
         def _answer(self) -> tuple[HTTPStatus, object]:
-            told = self.headers.get("Authorization", "").encode()
-            size = self.headers.get("Content-Length") or "0"
-            if "Transfer-Encoding" in self.headers or not size.isdecimal():
-                self.close_connection = True
-                said = "send the body whole, with its number of bytes in the header Content-Length"
-                return HTTPStatus.LENGTH_REQUIRED, {"error": said}
-            if len(size) > DIGITS or int(size) > MOST_BYTES:
-                self.close_connection = True
-                return HTTPStatus.REQUEST_ENTITY_TOO_LARGE, {"error": f"at most {MOST_BYTES} bytes"}
-            data = self.rfile.read(int(size))
-            if not hmac.compare_digest(told, f"Bearer {secret}".encode()):
-                said = "send the header Authorization: Bearer SECRET"
-                return HTTPStatus.UNAUTHORIZED, {"error": said}
+            data = self.rfile.read(int(self.headers.get("Content-Length") or "0"))
             path, _, asked = self.path.partition("?")
             query = {name: values[-1] for name, values in parse_qs(asked).items()}
             words = [word for word in path.split("/") if word]

@@ -8,10 +8,12 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from harness.model import events as kinds
+from harness.model.events import ConnPhase
 from harness.model.identity import Wanted
+from harness.wire.rules import is_prefix
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
 
     from harness.model.history import Event
 
@@ -98,14 +100,51 @@ class _Ways:
         return way
 
 
-def ways(events: Iterable[Event], topic: str | None = None) -> list[Way]:
+class _Whose:
+    """Tells by which connections the programs that are asked about speak."""
+
+    def __init__(self, role: str | None, client: str | None) -> None:
+        self._role, self._client = role, client
+        self._theirs: set[int] = set()
+
+    def of(self, events: Iterable[Event]) -> Iterator[Event]:
+        """Yield what they did."""
+        for event in events:
+            if isinstance(event, kinds.Conn):
+                self._learn(event)
+            elif self._did(event):
+                yield event
+
+    def _learn(self, conn: kinds.Conn) -> None:
+        if conn.phase is ConnPhase.OPEN and (
+            self._role in (None, conn.role)
+            and (self._client is None or is_prefix(self._client, conn.client or ""))
+        ):
+            self._theirs.add(conn.conn)
+
+    def _did(self, event: Event) -> bool:
+        if self._role is None and self._client is None:
+            return True
+        if isinstance(event, kinds.Fetched):
+            return event.conn in self._theirs
+        request = getattr(event, "request", None)
+        return request is not None and int(request.partition(":")[0]) in self._theirs
+
+
+def ways(
+    events: Iterable[Event],
+    topic: str | None = None,
+    *,
+    role: str | None = None,
+    client: str | None = None,
+) -> list[Way]:
     """Return the way of every record, in the order in which records were first seen. ``topic``:
-    only of records in this one.
+    only of records in this one; ``role``, ``client``: only what these programs did.
     """
     found = _Ways()
     at: defaultdict[tuple[str | None, int], list[tuple[int, Way]]] = defaultdict(list)
     begin: int | None = None
-    for event in events:
+    for event in _Whose(role, client).of(events):
         begin = event.t if begin is None else begin
         when = f"{(event.t - begin) / NS:.3f} s"
         match event:

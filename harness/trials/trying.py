@@ -12,7 +12,7 @@ from harness.model.exits import ExitCode
 from harness.model.failures import CellFailure, UsageError
 from harness.model.history import read_history
 from harness.model.safe_files import write_whole
-from harness.proxy.proxy import Fault, Proxy
+from harness.proxy.proxy import Proxy
 from harness.trials.command import HOW, Command, Ended
 from harness.trials.counting import Count, Topic, Word, judged
 from harness.trials.points import NEVER, Point, Step, points, steps
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
     from harness.model.history import Event, History
     from harness.model.semantics import Semantic
+    from harness.proxy.fault import Fault
 
 FIRST_S: Final = 600.0
 """How long a run without a fault may take."""

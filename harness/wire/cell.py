@@ -196,6 +196,8 @@ class WireCell:
             armed.seen += 1
             if insight.because and armed.rule.content and armed.rule.content <= selects:
                 self.blind(carried, insight.because)
+            elif insight.forgotten and "record" in armed.rule.content:
+                self.blind(carried, insight.forgotten)
             refused = bool(insight.error)
             if not armed.takes(insight.subject) or (refused and armed.rule.granted):
                 continue

@@ -9,19 +9,18 @@ from typing import TYPE_CHECKING
 from harness.wire.cells import FOLLOWS, base_of
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Mapping
+    from collections.abc import Mapping
 
-    from harness.wire.messages import Route, RouteState
+    from harness.wire.messages import Route
     from harness.wire.protocol import Address
     from harness.wire.routes import Routes
 
 
 class Following:
-    """Opens such routes. ``add`` opens one."""
+    """Opens such routes, which need no files: they end TLS, and log in, as the first one does."""
 
-    def __init__(self, routes: Routes, add: Callable[[Route], Awaitable[RouteState]]) -> None:
+    def __init__(self, routes: Routes) -> None:
         self._routes = routes
-        self._add = add
         self._opening = asyncio.Lock()
 
     async def follow(self, route: Route, servers: Mapping[int, Address]) -> dict[int, Address]:
@@ -40,22 +39,20 @@ class Following:
         base = base_of(route.name)
         name = f"{base}{FOLLOWS}{number}"
         host, port = _located(route, at)
-        if name not in self._routes:
-            tls = None if route.tls is None else replace(route.tls, name=at[0])
-            made = replace(
-                route,
-                name=name,
-                node=f"broker-{number}",
-                listen_port=0,
-                upstream_host=host,
-                upstream_port=port,
-                tls=tls,
-            )
-            return (await self._add(made)).listen_port
-        there = self._routes.listener(name).route
-        if (there.upstream_host, there.upstream_port) != (host, port):
-            self._routes.relocate(name, host, port)
-        return there.listen_port
+        tls = None if route.tls is None else replace(route.tls, name=at[0])
+        if name in self._routes:
+            self._routes.relocate(name, host, port, tls)
+            return self._routes.listener(name).route.listen_port
+        made = replace(
+            route,
+            name=name,
+            node=f"broker-{number}",
+            listen_port=0,
+            upstream_host=host,
+            upstream_port=port,
+            tls=tls,
+        )
+        return (await self._routes.add(made)).listen_port
 
 
 def _located(route: Route, at: Address) -> Address:

@@ -135,19 +135,20 @@ class Insight:
     not read).
 
     ``because``: why the frame could not be read. With ``voids`` that voids the cell even if no rule
-    needed to read the frame.
+    needed to read the frame. ``forgotten``: why it may be about more records than are known.
     """
 
     subject: Subject = field(default_factory=Subject)
     error: int | str | None = None
     because: str | None = None
     voids: bool = False
+    forgotten: str | None = None
 
     def of_its_answer(self) -> Insight:
         """Return what the answer to this request is about, if the answer is not read itself: the
         same.
         """
-        return Insight(self.subject, because=self.because)
+        return Insight(self.subject, because=self.because, forgotten=self.forgotten)
 
 
 def insight_of(session: Session, frame: Frame, data: bytes | None, ledger: object) -> Insight:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from harness.model.history import HistoryWriter
     from harness.wire.connections import Connections
-    from harness.wire.messages import Route
+    from harness.wire.messages import Route, Tls
 
 
 @dataclass(slots=True)
@@ -87,10 +87,12 @@ class Routes:
             await self.close(each)
             del self._listeners[each]
 
-    def relocate(self, name: str, host: str, port: int) -> None:
-        """Let new connections over a route reach a server that has moved."""
+    def relocate(self, name: str, host: str, port: int, tls: Tls | None) -> None:
+        """Let new connections over a route reach a server that may have moved."""
         listener = self.listener(name)
-        listener.route = replace(listener.route, upstream_host=host, upstream_port=port)
+        there = listener.route
+        if (there.upstream_host, there.upstream_port, there.tls) != (host, port, tls):
+            listener.route = replace(there, upstream_host=host, upstream_port=port, tls=tls)
 
     def states(self) -> list[RouteState]:
         """Return all routes as they are."""

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 from harness.model import events as kinds
 from harness.model.history import HistoryError, HistoryWriter
-from harness.wire.cells import BY, Cells
+from harness.wire.cells import BY, Cells, base_of
 from harness.wire.connection import Connection
 from harness.wire.connections import Connections
 from harness.wire.following import Following
@@ -109,10 +109,10 @@ class Wire:
         self.holding = Holds(self.conns, self._numbers, decode_limit=decode_limit)
         self.cells = Cells()
         self._routes = Routes(self.conns, self._own, self._serve)
-        self._following = Following(self._routes, self.add_route)
+        self._following = Following(self._routes)
         self._protocols: dict[str, Protocol] = {}
         self._ends: dict[str, Ends] = {}
-        """By the name of the route."""
+        """By the name of the route; of routes that answers have led to, none."""
         self._names: dict[str, str] = {}
         self._large = [memoryview(bytearray(LARGE_BYTES)) for _ in range(LARGE_BLOCKS)]
         self._small: list[memoryview] = []
@@ -186,6 +186,13 @@ class Wire:
             _admit(protocol, route)
         return await self._routes.add(route)
 
+    def _ends_of(self, route: Route) -> Ends | None:
+        """Return how TLS ends on a route. One to a server that an answer has named takes it from
+        the route that the answer came by; its certificate has a name of its own.
+        """
+        ends = self._ends.get(base_of(route.name))
+        return None if ends is None or route.tls is None else replace(ends, name=route.tls.name)
+
     async def open_route(self, name: str) -> RouteState:
         """Listen again, on the same port."""
         return await self._routes.open(name)
@@ -219,7 +226,7 @@ class Wire:
         """Run one connection to its end. A history that cannot be written ends the wire; our own
         fault voids cells.
         """
-        number, client, ends = next(self._numbers), Stream(sock), self._ends.get(route.name)
+        number, client, ends = next(self._numbers), Stream(sock), self._ends_of(route)
         at_once = ends if ends is not None and ends.at_once else None
         upstream = None
         try:

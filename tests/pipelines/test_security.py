@@ -17,8 +17,9 @@ from harness.model.failures import EnvironmentFailure
 from harness.model.scenario import Deployment
 from harness.pipelines import DeclarationError, read_pipeline
 from harness.provision.certificates import make_certificates
+from harness.provision.probing import probe
 from harness.stages.access import Access
-from harness.systems.declared.brokers.attached import Attachment, listeners_of, probe
+from harness.systems.declared.brokers.attached import Attachment, listeners_of
 from harness.systems.declared.system import DeclaredSystem
 from tests.pipelines.scenes import EXAMPLES
 from tests.wire.tls import TlsSocket, serving
@@ -207,11 +208,11 @@ def test_a_broker_is_asked_before_anything_is_started(
     """
     other = make_certificates(tmp_path / "other").authority if how.pop("other", False) else None
     authority = serve(listener, tmp_path, **how)
-    at = f"127.0.0.1:{listener.getsockname()[1]}"
+    port = listener.getsockname()[1]
     if said is None:
-        return probe(at, str(authority))
+        return probe("127.0.0.1", port, str(authority), "ca")
     with pytest.raises(EnvironmentFailure, match=said) as error:
-        probe(at, str(other or authority))
+        probe("127.0.0.1", port, str(other or authority), "ca")
     assert "\n" not in str(error.value)
     return None
 
@@ -219,7 +220,7 @@ def test_a_broker_is_asked_before_anything_is_started(
 def test_an_authority_that_is_not_there_is_named(tmp_path: Path) -> None:
     """Before anybody is connected to."""
     with pytest.raises(EnvironmentFailure, match=r"security: ca: .*nowhere\.pem: No such file"):
-        probe("127.0.0.1:1", str(tmp_path / "nowhere.pem"))
+        probe("127.0.0.1", 1, str(tmp_path / "nowhere.pem"), "security: ca")
 
 
 # --- what is handed to clients --------------------------------------------------------------------

@@ -10,7 +10,8 @@ import pytest
 from harness.model import events as kinds
 from harness.model.failures import UsageError
 from harness.model.history import read_history
-from harness.proxy.proxy import NeverStruckError, Proxy
+from harness.proxy.fault import NeverStruckError
+from harness.proxy.proxy import Proxy
 from harness.wire.rules import Direction
 from tests.contract.protocols import PROTOCOLS, Speaker
 from tests.postgres.conftest import server

@@ -3,21 +3,25 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from harness.model.failures import UsageError
+from harness.model.failures import EnvironmentFailure, UsageError
 from harness.protocols.kafka.steps import ERRORS, Api
 from harness.proxy.asking import Which, asked_for, rule_of
 from harness.proxy.delivered import assert_delivered
-from harness.proxy.proxy import NeverStruckError, NotReadError, Proxy
+from harness.proxy.fault import NeverStruckError
+from harness.proxy.proxy import NotReadError, Proxy
+from harness.wire.rules import RuleCounts
 from tests.wire import kafka_frames as kf
 from tests.wire.broker import Client, ScriptedBroker, corr_of, request, response
 from tests.wire.test_answers import told
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
 CLIENT = "shop-1"
 
@@ -213,6 +217,71 @@ def test_what_cannot_be_read_fails(broker: ScriptedBroker) -> None:
         pass
 
 
+def test_a_role_has_an_address_of_its_own(broker: ScriptedBroker) -> None:
+    """Faults and counts may be of its programs alone."""
+    with Proxy(upstream(broker), roles={"shop": 0, "audit": 0}) as proxy:
+        assert sorted(proxy.roles) == ["audit", "shop"]
+        with pytest.raises(UsageError, match="no role 'x': there are client, shop, audit"):
+            proxy.bootstrap_of("x")
+        with proxy.lose("Produce", role="audit") as fault:
+            for role in ("shop", "audit"):
+                with Client(int(proxy.bootstrap_of(role).rpartition(":")[2])) as client:
+                    client.send(order(1))
+                    assert client.ended() if role == "audit" else client.read()
+        assert (fault.counts.seen, fault.fired) == (1, 1)
+        with pytest.raises(NeverStruckError, match="lose Produce request of role audit"):
+            proxy.lose("Produce", role="audit").check()
+        proxy.faults.popitem()
+        [seen] = proxy.records(role="shop", client=CLIENT)
+        assert (seen.sent, seen.dropped, seen.acknowledged) == (1, 0, 1)
+        assert proxy.records(role="shop", client="another") == []
+
+
+def test_an_answer_that_nobody_can_read_fails(broker: ScriptedBroker) -> None:
+    """It may have led a client past the proxy: it went as it came."""
+    with Proxy(upstream(broker)) as proxy:
+        with connect(proxy) as client:
+            assert client.ask(request(Api.METADATA, 5, CLIENT, version=99))[8:] == b"answer"
+        with pytest.raises(NotReadError, match="Metadata version 99: the brokers that its answer"):
+            proxy.verify()
+        proxy.verify = lambda: None  # type: ignore[method-assign] # it was told
+
+
+def test_a_mechanism_that_cannot_pass_is_named(broker: ScriptedBroker) -> None:
+    """Whoever logs in by it is refused by the broker in words that say nothing of the proxy."""
+    for mechanism in ("GSSAPI", "AWS_MSK_IAM"):
+        proxy = Proxy(upstream(broker))
+        with connect(proxy) as client:
+            asked = len(mechanism).to_bytes(2, "big") + mechanism.encode()
+            client.ask(request(Api.SASL_HANDSHAKE, 1, CLIENT, asked, version=1))
+        with pytest.raises(NotReadError, match=f"{mechanism}.* cannot pass: .* the wire's"), proxy:
+            pass
+
+
+def test_a_fault_is_ended_by_several_threads_at_once(broker: ScriptedBroker) -> None:
+    """What it holds goes on once, and all are told the same."""
+    with Proxy(upstream(broker)) as proxy:
+        for number in range(8):
+            fault = proxy.hold("Produce")
+            with connect(proxy) as client:
+                client.send(order(number))
+                fault.wait()
+                with ThreadPoolExecutor(8) as pool:
+                    counts = list(pool.map(lambda _, each=fault: each.end(), range(8)))
+                client.read()
+            assert set(counts) == {RuleCounts(1, 1, 1)}
+        assert proxy.control.holds() == ()
+
+
+def test_what_was_seen_can_be_asked_for_when_all_is_closed(broker: ScriptedBroker) -> None:
+    """Also by whoever asks for the first time."""
+    with Proxy(upstream(broker)) as proxy, connect(proxy) as client:
+        client.ask(order(1))
+    [seen] = proxy.records()
+    assert (seen.sent, seen.acknowledged) == (1, 1)
+    proxy.verify()
+
+
 MISTAKES: tuple[tuple[str, dict[str, object], str], ...] = (
     ("break", {}, "there is no fault 'break': there are lose"),
     ("lose", {"api": "Commit"}, "there is no API 'Commit': there are Produce"),
@@ -239,10 +308,46 @@ def test_a_mistake_is_told_in_one_line(do: str, more: dict[str, object], said: s
     assert "\n" not in str(error.value)
 
 
-def test_an_address_that_is_none_is_told() -> None:
-    """Before a wire is started."""
-    with pytest.raises(UsageError, match="'9092' is not HOST:PORT"):
-        Proxy("9092")
+ARGUMENTS: tuple[tuple[dict[str, Any], type[Exception], str], ...] = (
+    ({"upstream": "9092"}, UsageError, "'9092' is not HOST:PORT"),
+    ({"located": {"kafka:9092": "here"}}, UsageError, "'here' is not HOST:PORT"),
+    ({"security_protocol": "TLS"}, UsageError, "there is no security protocol 'TLS'"),
+    ({"ca": "ca.pem"}, UsageError, "belongs to SSL and SASL_SSL, not PLAINTEXT"),
+    ({"username": "ann"}, UsageError, "username and password belong together"),
+    ({"username": "ann", "password": ""}, UsageError, "PLAINTEXT has no log-in"),
+    ({"roles": {"client": 0}}, UsageError, "'client' is no role"),
+    ({"roles": {"shop": -1}}, UsageError, "there is no port -1"),
+    (
+        {"security_protocol": "SSL", "ca": "/nowhere.pem"},
+        EnvironmentFailure,
+        "^ca: /nowhere.pem: No such file or directory$",
+    ),
+    (
+        {"security_protocol": "SSL", "ca_out": "/nowhere/ca.pem"},
+        EnvironmentFailure,
+        "^cannot write /nowhere/ca.pem: No such file or directory$",
+    ),
+)
+
+
+@pytest.mark.parametrize(("wrong", "kind", "said"), ARGUMENTS)
+def test_an_argument_that_is_wrong_is_told(
+    wrong: dict[str, Any], kind: type[Exception], said: str
+) -> None:
+    """In one line."""
+    with pytest.raises(kind, match=said) as error:
+        Proxy(**{"upstream": "127.0.0.1:1", **wrong})
+    assert "\n" not in str(error.value)
+
+
+def test_lines_that_are_damaged_are_told(broker: ScriptedBroker, tmp_path: Path) -> None:
+    """Nobody may count by them."""
+    proxy = Proxy(upstream(broker), history=tmp_path)
+    proxy.verify()
+    with (tmp_path / "history" / "wire.jsonl").open("ab") as lines:
+        lines.write(b"x\n")
+    with pytest.raises(NotReadError, match=r"lines are damaged: wire\.jsonl:\d+"), proxy:
+        pass
 
 
 def test_what_arrived_is_compared_with_what_was_sent(broker: ScriptedBroker) -> None:

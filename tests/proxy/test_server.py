@@ -96,6 +96,25 @@ def test_a_fault_is_armed_met_and_verified(api: Api, broker: ScriptedBroker) -> 
     assert api.ask("DELETE", "/faults/1.f1", b"null")[0] == 200
 
 
+def test_each_role_has_an_address(api: Api, broker: ScriptedBroker) -> None:
+    """A fault may be of one alone, and so may what is counted."""
+    asked = {"upstream": upstream(broker), "roles": {"shop": 0, "audit": 0}}
+    route = api.ask("POST", "/routes", asked)[1]
+    fault = {"do": "lose", "api": "Produce", "role": "audit"}
+    assert api.ask("POST", "/faults", fault)[0] == 201
+    with connect(route["roles"]["shop"]) as client:
+        client.ask(order(17))
+    with connect(route["roles"]["audit"]) as client:
+        client.send(order(17))
+        assert client.ended()
+    for role, sent, dropped in (("shop", 1, 0), ("audit", 0, 1)):
+        [record] = api.ask("GET", f"/records?role={role}")[1]
+        assert (record["sent"], record["dropped"]) == (sent, dropped)
+    assert api.ask("GET", "/records?role=client") == (200, [])
+    [record] = api.ask("GET", "/records?client=shop-1")[1]
+    assert (record["sent"], record["dropped"]) == (1, 1)
+
+
 def test_a_held_request_is_released(api: Api, broker: ScriptedBroker) -> None:
     """By its fault."""
     route = api.ask("POST", "/routes", {"upstream": upstream(broker)})[1]
@@ -130,6 +149,11 @@ MISTAKES: tuple[tuple[str, str, Any, int, str], ...] = (
     ("POST", "/routes", {"upstream": "here:65536"}, 400, "is not HOST:PORT"),
     ("POST", "/routes", {"upstream": "here:1", "port": 70000}, 400, "there is no port 70000"),
     ("POST", "/routes", {"upstream": "127.0.0.1:1", "x": 1}, 400, "unknown field `x`"),
+    ("POST", "/routes", {"upstream": "h:1", "roles": {"a": "b"}}, 400, "Expected `int`"),
+    ("POST", "/routes", {"upstream": "h:1", "roles": {"a#b": 0}}, 400, "'a#b' is no role"),
+    ("POST", "/routes", {"upstream": "h:1", "ca": "x"}, 400, "belongs to SSL and SASL_SSL"),
+    ("POST", "/faults", {"do": "lose", "api": "Produce", "role": "x"}, 400, "no role 'x'"),
+    ("GET", "/records?role=x", None, 400, "no role 'x': there are client"),
 )
 
 
@@ -142,6 +166,7 @@ def test_a_mistake_is_told(api: Api, broker: ScriptedBroker) -> None:
     assert api.ask("GET", "/faults") == (200, [])
 
 
+KNOWN = f"Authorization: Bearer {SECRET}\r\n"
 SIZES: tuple[tuple[str, str, int, str], ...] = (
     ("Content-Length", "\xb2", 411, "in the header Content-Length"),
     ("Content-Length", "-1", 411, "in the header Content-Length"),
@@ -157,7 +182,7 @@ def test_a_body_of_no_known_length_is_not_taken_for_the_next_request(
     """One answer, and the connection ends."""
     port = int(api.at.rpartition(":")[2])
     with socket.create_connection(("127.0.0.1", port), timeout=ANSWER_S) as sock:
-        head = f"POST /verify HTTP/1.1\r\n{name}: {value}\r\n\r\n"
+        head = f"POST /verify HTTP/1.1\r\n{KNOWN}{name}: {value}\r\n\r\n"
         sock.sendall(head.encode("latin-1"))
         answered = b"".join(iter(lambda: sock.recv(1 << 16), b""))
     assert answered.startswith(f"HTTP/1.1 {status} ".encode())
@@ -190,6 +215,16 @@ def test_nothing_is_done_without_the_secret(api: Api) -> None:
     assert status == 401
     assert api.ask("POST", "/routes", {"upstream": "127.0.0.1:1"}, secret="")[0] == 401
     assert api.ask("GET", "/faults")[1] == []
+
+
+def test_nothing_is_read_of_whom_nobody_knows(api: Api) -> None:
+    """Not a byte of a body that is never sent: the answer comes first, and the connection ends."""
+    port = int(api.at.rpartition(":")[2])
+    with socket.create_connection(("127.0.0.1", port), timeout=ANSWER_S) as sock:
+        sock.sendall(b"POST /routes HTTP/1.1\r\nContent-Length: 1000\r\n\r\n")
+        answered = b"".join(iter(lambda: sock.recv(1 << 16), b""))
+    assert answered.startswith(b"HTTP/1.1 401 ")
+    assert answered.count(b"HTTP/1.1") == 1
 
 
 def command(at: str | None = None) -> subprocess.Popen[str]:
@@ -266,6 +301,15 @@ def test_a_command_whose_wire_has_ended_ends_and_says_so(broker: ScriptedBroker)
     )
 
 
+OPTIONS = (
+    (("--role", "consumer=x"), "--role 'consumer=x' is not NAME or NAME=PORT"),
+    (("--role", "client"), "'client' is no role"),
+    (("--password-from", "LOSTACK_NO_SUCH"), "the variable LOSTACK_NO_SUCH is not set"),
+    (("--username", "ann"), "username and password belong together"),
+    (("--security-protocol", "TLS"), "there is no security protocol 'TLS'"),
+)
+
+
 def test_a_secret_is_asked_for(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -277,6 +321,9 @@ def test_a_secret_is_asked_for(
     for port in ("--listen", "--api"):
         assert main(["proxy", "--upstream", "127.0.0.1:1", port, "70000"]) == 2
         assert "there is no port 70000" in capsys.readouterr().err
+    for words, said in OPTIONS:
+        assert main(["proxy", "--upstream", "127.0.0.1:1", *words]) == 2
+        assert said in capsys.readouterr().err
     with ScriptedBroker() as taken:
         assert main(["proxy", "--upstream", "127.0.0.1:1", "--listen", str(taken.port)]) == 3
     assert "Address already in use" in capsys.readouterr().err
@@ -284,7 +331,7 @@ def test_a_secret_is_asked_for(
     assert "is not NAME:PORT=HOST:PORT" in capsys.readouterr().err
     for alone in ("--map=kafka:9092=127.0.0.1:9092", "--listen=19092"):
         assert main(["proxy", alone]) == 2
-        assert "--map and --listen belong to --upstream" in capsys.readouterr().err
+        assert "only --api is without --upstream: name a broker" in capsys.readouterr().err
 
 
 def test_a_broker_that_is_known_later_is_added_over_http(broker: ScriptedBroker) -> None:

@@ -21,7 +21,11 @@ if TYPE_CHECKING:
 SIGNATURES: Final = {
     "Proxy": (
         "(upstream: 'str', *, located: 'Mapping[str, str] | None' = None, port: 'int' = 0, "
-        "history: 'Path | str | None' = None) -> 'None'"
+        "history: 'Path | str | None' = None, protocol: 'str' = 'kafka', "
+        "roles: 'Mapping[str, int] | None' = None, "
+        "security_protocol: 'str' = 'PLAINTEXT', ca: 'Path | str | None' = None, "
+        "ca_out: 'Path | str | None' = None, username: 'str | None' = None, "
+        "password: 'str | None' = None) -> 'None'"
     ),
     "assert_delivered": (
         "(sent: 'Iterable[object]', rows: 'Iterable[object]', *, at_least: 'str | None' = None, "

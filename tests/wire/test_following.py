@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import asyncio
 import itertools
 import socket
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
 
 from harness.model import events as kinds
-from harness.model.history import read_history
+from harness.model.history import HistoryWriter, read_history
 from harness.protocols.kafka.addresses import brokers_in, with_addresses
 from harness.protocols.kafka.steps import Api
-from harness.wire.messages import Route, WireError
+from harness.wire.connections import Connections
+from harness.wire.following import Following
+from harness.wire.messages import Route, Tls, WireError
+from harness.wire.routes import Routes
 from harness.wire.rules import Action, Rule
 from tests.protocols.test_addresses import frame
 from tests.wire.broker import Client, ScriptedBroker, corr_of, read_frame, request, response
@@ -187,6 +192,33 @@ def test_a_broker_at_an_ipv6_address_is_reached(cluster: Cluster) -> None:
             accepted, _ = server.accept()
             with accepted:
                 assert corr_of(read_frame(accepted)) == 9
+
+
+def test_with_tls_each_broker_has_a_name_of_its_own(tmp_path: Path) -> None:
+    """By which it is verified: that which the answer gives it, also when it has moved."""
+
+    async def names() -> list[tuple[str, str, int]]:
+        async def serve(route: Route, sock: socket.socket) -> None:
+            """Do nothing."""
+
+        own = HistoryWriter(tmp_path / "own.jsonl", cell="", by="wire")
+        routes = Routes(Connections(itertools.count()), own, serve)
+        route = Route("a", "bootstrap", "r", 0, 9, protocol="kafka", follows=True, tls=Tls("x", ""))
+        route = replace(route, located={"b.example:9": "127.0.0.1:7"})
+        found = []
+        for host in ("a.example", "b.example"):
+            own_at = await Following(routes).follow(route, {2: (host, 9)})
+            there = routes.listener("a#2").route
+            assert there.tls is not None
+            assert own_at == {2: ("127.0.0.1", there.listen_port)}
+            found.append((there.tls.name, there.upstream_host, there.listen_port))
+        await routes.remove("a#2")
+        own.close()
+        return found
+
+    [(*first, port), (*second, again)] = asyncio.run(names())
+    assert (first, second) == (["a.example", "a.example"], ["b.example", "127.0.0.1"])
+    assert port == again
 
 
 def test_the_ports_close_with_the_route(cluster: Cluster) -> None:

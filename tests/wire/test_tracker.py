@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from harness.model import events as kinds
-from harness.protocols.kafka import codec, reading
+from harness.protocols.kafka import codec, reading, tracker
 from harness.protocols.kafka.insights import NOTHING, Insight
+from harness.protocols.kafka.kept import EACH, Kept
 from harness.protocols.kafka.steps import Api
 from harness.protocols.kafka.tracker import FetchSession, Tracker
 from harness.wire.rules import Direction
@@ -406,3 +407,54 @@ def test_a_response_to_a_request_nobody_read_says_so() -> None:
     talk = Talk()
     answer = talk.response(Api.PRODUCE, kf.produce_answer(1), NOTHING, 9)
     assert answer.because == "its request could not be read"
+
+
+def test_what_was_fetched_is_kept_within_bounds() -> None:
+    """The latest records are known. Of a commit that may cover others it is said."""
+    talk = Talk()
+    kept = talk.tracker._logs = Kept(most_bytes=4000)
+    talk.fetched(*(f"a-{number}" for number in range(6)))
+    asked = talk.request(Api.OFFSET_COMMIT, kf.commit(1, CLIENT, 6))
+    assert asked.forgotten is None
+    assert asked.subject.records == {f"a-{number}" for number in range(6)}
+    for number in range(6, 40):
+        talk.fetched(f"a-{number}", start=number)
+    asked = talk.request(Api.OFFSET_COMMIT, kf.commit(1, CLIENT, 40))
+    assert asked.forgotten is not None
+    assert "the wire keeps the latest 128 MB" in asked.forgotten
+    answer = talk.response(Api.OFFSET_COMMIT, kf.commit_answer(1), asked, 8)
+    assert answer.forgotten == asked.forgotten == answer.of_its_answer().forgotten
+    covered = sorted(int(record[2:]) for record in asked.subject.records)
+    assert covered == list(range(covered[0], 40))
+    assert 10 <= len(covered) <= 20
+    assert kept.at((kf.TOPIC, 0), 0) is None
+    assert kept.at((kf.TOPIC, 0), 39) == "a-39"
+    for number in (40, 41):
+        talk.fetched(f"a-{number}", start=number)
+    asked = talk.request(Api.OFFSET_COMMIT, kf.commit(1, CLIENT, 42))
+    assert asked.forgotten is None
+    assert asked.subject.records == {"a-40", "a-41"}
+
+
+def test_the_latest_record_at_an_offset_counts() -> None:
+    """Also when the earlier one is of the older generation."""
+    kept = Kept(most_bytes=6 * EACH)
+    place = ("orders", 0)
+    for offset in (1, 2, 3):
+        kept.put(place, offset, "old")
+    kept.put(place, 2, "new")
+    assert sorted(kept.between(place, 0, 9)) == ["new", "old", "old"]
+    assert kept.at(place, 2) == "new"
+    assert kept.why_not_all(place, 0, 9) is None
+    assert list(kept.between(("none", 0), 0, 9)) == []
+
+
+def test_ended_transactions_are_kept_within_bounds(monkeypatch: pytest.MonkeyPatch) -> None:
+    """By what their records need, as well as by their number."""
+    monkeypatch.setattr(tracker, "MOST_BYTES", 5 * EACH)
+    made = Tracker({})
+    for epoch in range(20):
+        made._keep_ended((9, epoch), tracker._Transaction({"a", "b"}))
+    assert list(made._ended) == [(9, 18), (9, 19)]
+    made._keep_ended((9, 19), tracker._Transaction({"c"}))
+    assert made._ended_size == sum(each.size for each in made._ended.values())

@@ -39,6 +39,11 @@ def why_not(mechanism: str) -> str | None:
             "Kerberos (GSSAPI) cannot pass: a ticket is for the host that the client sees, which "
             "is the wire's"
         )
+    if mechanism == "AWS_MSK_IAM":
+        return (
+            "AWS_MSK_IAM cannot pass: what is signed names the host that the client sees, which is "
+            "the wire's"
+        )
     if mechanism.endswith("-PLUS"):
         return (
             f"channel binding ({mechanism}) cannot pass: it names the certificate that the "

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 from harness.model import kinds
 from harness.protocols.kafka import sharing
 from harness.protocols.kafka.insights import Insight, Line, unresolved, worst
+from harness.protocols.kafka.kept import Kept
 from harness.wire.rules import Subject
 
 if TYPE_CHECKING:
@@ -34,8 +35,7 @@ class Shares:
     def __init__(self, names: Mapping[str, str], record_of: Callable[[Item], str | None]) -> None:
         self._names = names
         self._record_of = record_of
-        self._at: dict[tuple[str, int, int], str] = {}
-        """Which record stands where, by topic, partition and offset."""
+        self._kept = Kept()
 
     def asked(self, content: sharing.Content, request: str) -> Insight:
         """Return which records a request acknowledges, or stores with their state."""
@@ -50,10 +50,14 @@ class Shares:
         more = {} if state else {"transactional_id": None}
         told: dict[str, str] = {}
         topics = set()
+        forgotten: str | None = None
         for one in content.ranges:
+            place = self._name(one.topic), one.partition
             for offset, said in one.each():
-                record = self._at.get((self._name(one.topic), one.partition, offset))
-                if record is not None:
+                record = self._kept.at(place, offset)
+                if record is None:
+                    forgotten = forgotten or self._kept.why_not_all(place, offset, offset + 1)
+                else:
                     told[record] = words.get(said, str(said))
                     topics.add(self._name(one.topic))
         lines = tuple(
@@ -62,7 +66,13 @@ class Shares:
         )
         subject = Subject(frozenset(told), frozenset(topics))
         return Insight(
-            subject, None, unresolved(topics, lines), content=content, request=request, lines=lines
+            subject,
+            None,
+            unresolved(topics, lines),
+            forgotten=forgotten,
+            content=content,
+            request=request,
+            lines=lines,
         )
 
     def answered(self, content: sharing.Content, asked: Insight, conn: int) -> Insight:
@@ -79,6 +89,7 @@ class Shares:
         return Insight(
             asked.subject,
             content.error,
+            forgotten=asked.forgotten,
             content=content,
             request=asked.request,
             lines=_outcomes(asked, lambda record: every or record in refused),
@@ -91,7 +102,7 @@ class Shares:
             name = self._name(part.topic)
             count = {offset: said for one in part.acquired for offset, said in one.each()}
             for batch, item, record in self._records(part.batches):
-                self._at[name, part.partition, item.offset] = record
+                self._kept.put((name, part.partition), item.offset, record)
                 if item.offset in count:
                     topics.add(name)
                     where = {
@@ -131,13 +142,13 @@ class Shares:
         bad = {(topic, partition) for topic, partition, error in answer.errors if error}
         if not bad or not isinstance(asked.content, sharing.Acknowledging):
             return frozenset()
-        places = (
-            (self._name(one.topic), one.partition, offset)
+        records = (
+            self._kept.at((self._name(one.topic), one.partition), offset)
             for one in asked.content.ranges
             if (one.topic, one.partition) in bad
             for offset, _ in one.each()
         )
-        return frozenset(self._at[place] for place in places if place in self._at)
+        return frozenset(record for record in records if record is not None)
 
     def _name(self, topic: str) -> str:
         return self._names.get(topic, topic)

@@ -7,7 +7,6 @@ history lines.
 
 from __future__ import annotations
 
-from bisect import bisect_left, insort
 from collections import Counter, OrderedDict
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
@@ -16,6 +15,7 @@ from harness.model import kinds
 from harness.model.record import decode_id
 from harness.protocols.kafka import codec
 from harness.protocols.kafka.insights import Insight, Line, Place, unresolved, worst
+from harness.protocols.kafka.kept import EACH, MOST_BYTES, Kept
 from harness.protocols.kafka.shares import Shares
 from harness.protocols.kafka.steps import DUPLICATE_SEQUENCE, Api
 from harness.wire.rules import Subject
@@ -50,25 +50,6 @@ class FetchSession:
 
 
 @dataclass(slots=True)
-class _Log:
-    """Which record was seen at which offset of one partition. Offsets may be reused: the latest
-    wins.
-    """
-
-    offsets: list[int] = field(default_factory=list)
-    records: dict[int, str] = field(default_factory=dict)
-
-    def put(self, offset: int, record: str) -> None:
-        if offset not in self.records:
-            insort(self.offsets, offset)
-        self.records[offset] = record
-
-    def between(self, low: int, high: int) -> Iterator[str]:
-        for at in range(bisect_left(self.offsets, low), bisect_left(self.offsets, high)):
-            yield self.records[self.offsets[at]]
-
-
-@dataclass(slots=True)
 class _Transaction:
     """An open transaction: its records, and the positions it would save."""
 
@@ -80,6 +61,11 @@ class _Transaction:
     """
     ending: bool = False
     """Its end was asked for."""
+
+    @property
+    def size(self) -> int:
+        """About how many bytes of memory its records need."""
+        return sum(EACH + len(record) for record in self.records)
 
 
 class Tracker:
@@ -93,10 +79,11 @@ class Tracker:
     def __init__(self, names: Mapping[str, str], identity: Identity | None = None) -> None:
         self._names = names
         self._identity = identity
-        self._logs: dict[Place, _Log] = {}
+        self._logs = Kept()
         self._saved: dict[tuple[str, Place], int] = {}
         self._open: OrderedDict[tuple[int, int], _Transaction] = OrderedDict()
         self._ended: OrderedDict[tuple[int, int], _Transaction] = OrderedDict()
+        self._ended_size = 0
         self.shares = Shares(names, self._record)
         """The bookkeeping of share groups."""
 
@@ -294,7 +281,7 @@ class Tracker:
                 if session.follower >= 0:
                     lines.append(Line(kinds.REPLICATED, {**fields, "follower": session.follower}))
                     continue
-                self._logs.setdefault((name, part.partition), _Log()).put(item.offset, record)
+                self._logs.put((name, part.partition), item.offset, record)
                 lines.append(Line(kinds.FETCHED, fields))
         error = answer.error or worst(part.error for part in answer.partitions)
         subject = self._subject({line.fields["record"] for line in lines}, topics, None)
@@ -305,6 +292,7 @@ class Tracker:
     def _commit(self, commit: codec.Commit, request: str) -> Insight:
         lines = []
         records: set[str] = set()
+        forgotten: str | None = None
         topics = {self._name(topic) for topic, _, _ in commit.offsets}
         if commit.transactional_id is not None:
             calls = self._transaction(commit.producer_id, commit.producer_epoch).calls
@@ -315,7 +303,8 @@ class Tracker:
         for topic, partition, offset in commit.offsets:
             place = (self._name(topic), partition)
             low = self._saved.get((commit.group, place), -1)
-            records.update(self._logs.get(place, _Log()).between(low, offset))
+            records.update(self._logs.between(place, low, offset))
+            forgotten = forgotten or self._logs.why_not_all(place, low, offset)
             fields = {
                 "topic": place[0],
                 "partition": partition,
@@ -333,6 +322,7 @@ class Tracker:
             subject,
             None,
             unresolved(topics, lines),
+            forgotten=forgotten,
             content=commit,
             request=request,
             lines=tuple(lines),
@@ -363,9 +353,13 @@ class Tracker:
         )
         self._refused(commit, Api.TXN_OFFSET_COMMIT, refused)
         self._remember_saved(answer, commit, offsets)
-        error = worst(error for _, _, error in answer.errors)
         return Insight(
-            asked.subject, error, content=answer, request=asked.request, lines=tuple(lines)
+            asked.subject,
+            worst(error for _, _, error in answer.errors),
+            forgotten=asked.forgotten,
+            content=answer,
+            request=asked.request,
+            lines=tuple(lines),
         )
 
     def _remember_saved(
@@ -412,9 +406,7 @@ class Tracker:
             key = (end.producer_id, end.producer_epoch)
             transaction = self._open.pop(key, None) or _Transaction()
             if transaction.records or transaction.positions:
-                self._ended[key] = transaction
-                while len(self._ended) > MAX_TRANSACTIONS:
-                    self._ended.popitem(last=False)
+                self._keep_ended(key, transaction)
             if end.commit:
                 self._saved.update(transaction.positions)
         outcome = "refused" if answer.error else "taken"
@@ -426,6 +418,16 @@ class Tracker:
         return Insight(
             asked.subject, answer.error, content=answer, request=asked.request, lines=lines
         )
+
+    def _keep_ended(self, key: tuple[int, int], transaction: _Transaction) -> None:
+        """Remember the transaction that a producer has ended last, which may be told of again."""
+        before = self._ended.pop(key, None)
+        self._ended_size += transaction.size - (before.size if before else 0)
+        self._ended[key] = transaction
+        while len(self._ended) > 1 and (
+            len(self._ended) > MAX_TRANSACTIONS or self._ended_size > MOST_BYTES
+        ):
+            self._ended_size -= self._ended.popitem(last=False)[1].size
 
     # -- settling ----------------------------------------------------------------------------------
 

@@ -18,7 +18,6 @@ import itertools
 import json
 import shutil
 import socket
-import ssl
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -30,13 +29,13 @@ from harness.model.waiting import WaitTimeoutError, wait_until
 from harness.pipelines.broker import Broker
 from harness.pipelines.refusing import DeclarationError
 from harness.provision.certificates import make_certificates, private
+from harness.provision.probing import probe
 from harness.run.wire import start_wire
 from harness.runtimes.process.runtime import ProcessRuntime
 from harness.stages.access import Access
 from harness.systems.declared.brokers.kafka import OBSERVER, OBSERVERS_CLIENT, clean, create
 from harness.systems.kafka.observer import Observer
 from harness.wire.messages import Route, Tls
-from harness.wire.tls import trusting, why_not_let_in
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -55,8 +54,6 @@ if TYPE_CHECKING:
 LISTENER = "LOSTACK_"
 """The prefix of a listener's name; the role follows in capitals."""
 ANSWER_MS = 10_000
-_HELLO = bytes([0, 0, 0, 10, 0, 18, 0, 0, 0, 0, 0, 0, 255, 255])
-"""An ApiVersions request without a client id."""
 EVERYWHERE = ("", "0.0.0.0", "::")  # noqa: S104 - what a broker's own settings say, not what is bound here
 
 
@@ -155,34 +152,6 @@ def listeners_of(
     return tuple(found)
 
 
-def probe(at: str, authority: str) -> None:
-    """Open a TLS connection to a broker and wait for its first answer.
-
-    Raises:
-        EnvironmentFailure: no TLS connection can be made; the message says why.
-    """
-    host, _, port = at.rpartition(":")
-    try:
-        context = trusting(authority)
-    except OSError as error:
-        raise EnvironmentFailure(f"security: ca: {authority}: {error.strerror or error}") from error
-    try:
-        with (
-            socket.create_connection((host, int(port)), timeout=ANSWER_MS / 1000) as sock,
-            context.wrap_socket(sock, server_hostname=host.strip("[]")) as secured,
-        ):
-            secured.sendall(_HELLO)
-            secured.recv(
-                1
-            )  # a broker that misses a client certificate says so only after the handshake
-    except ssl.SSLError as error:
-        raise EnvironmentFailure(f"the cluster at {at}: {why_not_let_in(error)}") from error
-    except OSError as error:
-        raise EnvironmentFailure(
-            f"the cluster at {at} does not answer: {type(error).__name__}: {error}"
-        ) from error
-
-
 @dataclass(frozen=True, slots=True)
 class Attachment:
     """A cluster and the pipeline that attaches to it. ``remote``: the cluster may be on another
@@ -261,7 +230,7 @@ class Attachment:
         self.check()
         if self.access is not None and self.access.protocol.endswith("SSL"):
             for each in self.bootstrap.split(","):
-                probe(each, self.access.authority)
+                self._probe(each, self.access.authority)
         try:
             return wait_until(
                 self._ask,
@@ -272,6 +241,15 @@ class Attachment:
         except (KafkaError, OSError, WaitTimeoutError) as error:
             raise EnvironmentFailure(
                 f"the cluster at {self.bootstrap} does not answer: {type(error).__name__}: {error}"
+            ) from error
+
+    @staticmethod
+    def _probe(at: str, authority: str) -> None:
+        try:
+            probe(*_at(at), authority, "security: ca")
+        except OSError as error:
+            raise EnvironmentFailure(
+                f"the cluster at {at} does not answer: {type(error).__name__}: {error}"
             ) from error
 
     def _ask(self) -> Entrances | None:
@@ -313,7 +291,7 @@ class Attachment:
             for name, at in zip(names, asked, strict=False)
             for role in roles
         )
-        around = {f"{address}:{port}" for host, port in own for address in _resolved(host)}
+        around = {f"{address}:{port}" for host, port in own for address in resolved(host)}
         return Entrances(entrances, frozenset(around))
 
     def _of(
@@ -343,12 +321,18 @@ def _at(address: str) -> tuple[str, int]:
     return host.strip("[]"), int(port)
 
 
-def _resolved(host: str) -> list[str]:
-    """Return the IPv4 addresses of a host; none if its name cannot be resolved."""
+def resolved(host: str) -> list[str]:
+    """Return the addresses of a host, as :mod:`harness.runtimes.process.peers` writes them; none if
+    its name cannot be resolved.
+
+    >>> resolved("127.0.0.1"), resolved("::1")
+    (['127.0.0.1'], ['[::1]'])
+    """
     try:
-        return socket.gethostbyname_ex(host)[2]
-    except OSError:
+        found = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)
+    except (OSError, ValueError):  # no host, or no name of one
         return []
+    return [f"[{at[0]}]" if family == socket.AF_INET6 else str(at[0]) for family, *_, at in found]
 
 
 def _settings(admin: Any, number: int) -> dict[str, str]:
@@ -466,7 +450,7 @@ class AttachedBrokers:
                 each.role,
                 each.wire_port,
                 each.port,
-                upstream_host=socket.gethostbyname(each.host),
+                upstream_host=each.host,
                 protocol="kafka",
                 follows=not self._attachment.prepared,
                 **self._secured(each.host),
