@@ -452,9 +452,9 @@ def test_the_latest_record_at_an_offset_counts() -> None:
 def test_ended_transactions_are_kept_within_bounds(monkeypatch: pytest.MonkeyPatch) -> None:
     """By what their records need, as well as by their number."""
     monkeypatch.setattr(tracker, "MOST_BYTES", 5 * EACH)
-    made = Tracker({})
+    ended = tracker._Ended()
     for epoch in range(20):
-        made._keep_ended((9, epoch), tracker._Transaction({"a", "b"}))
-    assert list(made._ended) == [(9, 18), (9, 19)]
-    made._keep_ended((9, 19), tracker._Transaction({"c"}))
-    assert made._ended_size == sum(each.size for each in made._ended.values())
+        ended.keep((9, epoch), tracker._Transaction({"a", "b"}))
+    assert list(ended) == [(9, 18), (9, 19)]
+    ended.keep((9, 19), tracker._Transaction({"c"}))
+    assert ended.size == sum(each.size for each in ended.values())

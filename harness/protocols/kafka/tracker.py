@@ -68,6 +68,22 @@ class _Transaction:
         return sum(EACH + len(record) for record in self.records)
 
 
+class _Ended(OrderedDict[tuple[int, int], _Transaction]):
+    """The transaction that each producer has ended last, which may be told of again: the latest
+    ones.
+    """
+
+    size = 0
+
+    def keep(self, key: tuple[int, int], transaction: _Transaction) -> None:
+        """Remember one."""
+        before = self.pop(key, None)
+        self.size += transaction.size - (before.size if before else 0)
+        self[key] = transaction
+        while len(self) > 1 and (len(self) > MAX_TRANSACTIONS or self.size > MOST_BYTES):
+            self.size -= self.popitem(last=False)[1].size
+
+
 class Tracker:
     """The bookkeeping of one cell. ``names`` are the topic names by id, shared by all cells of a
     wire.
@@ -82,8 +98,7 @@ class Tracker:
         self._logs = Kept()
         self._saved: dict[tuple[str, Place], int] = {}
         self._open: OrderedDict[tuple[int, int], _Transaction] = OrderedDict()
-        self._ended: OrderedDict[tuple[int, int], _Transaction] = OrderedDict()
-        self._ended_size = 0
+        self._ended = _Ended()
         self.shares = Shares(names, self._record)
         """The bookkeeping of share groups."""
 
@@ -406,7 +421,7 @@ class Tracker:
             key = (end.producer_id, end.producer_epoch)
             transaction = self._open.pop(key, None) or _Transaction()
             if transaction.records or transaction.positions:
-                self._keep_ended(key, transaction)
+                self._ended.keep(key, transaction)
             if end.commit:
                 self._saved.update(transaction.positions)
         outcome = "refused" if answer.error else "taken"
@@ -418,16 +433,6 @@ class Tracker:
         return Insight(
             asked.subject, answer.error, content=answer, request=asked.request, lines=lines
         )
-
-    def _keep_ended(self, key: tuple[int, int], transaction: _Transaction) -> None:
-        """Remember the transaction that a producer has ended last, which may be told of again."""
-        before = self._ended.pop(key, None)
-        self._ended_size += transaction.size - (before.size if before else 0)
-        self._ended[key] = transaction
-        while len(self._ended) > 1 and (
-            len(self._ended) > MAX_TRANSACTIONS or self._ended_size > MOST_BYTES
-        ):
-            self._ended_size -= self._ended.popitem(last=False)[1].size
 
     # -- settling ----------------------------------------------------------------------------------
 
