@@ -41,6 +41,7 @@ from tests.judge.of_engines import knowers, signs_of_engines
 from tests.judge.runs import RECORDS, TARGET, about, judged, place, run, without
 
 SYSTEMS = Path(__file__).parents[1] / "systems"
+ENGINES = Path(__file__).parents[2] / "engines"
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -345,8 +346,11 @@ def test_every_sign_of_an_engine_is_tried_with_it() -> None:
     """By whom it is known, in the folder of its tests."""
     assert signs_of_engines()
     for name, known in knowers().items():
+        folders = (SYSTEMS / name, ENGINES / name / "tests")
         tests = "".join(
-            file.read_text(encoding="utf-8") for file in (SYSTEMS / name).glob("test_*.py")
+            file.read_text(encoding="utf-8")
+            for folder in folders
+            for file in folder.glob("test_*.py")
         )
         for each in known:
             assert each.__name__ in tests, f"nothing in tests/systems/{name} tries {each.__name__}"
