@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from harness.controls import AtWrite, InHand, OnWire
+    from harness.model.rebalances import Change
     from harness.model.scenario import Role
     from harness.services.toxiproxy import Toxic
     from harness.wire.messages import Traffic
@@ -220,6 +221,25 @@ class Rebalance(Protocol):
         """
 
 
+class Regrouping(Protocol):
+    """Change a group whose members all live, while one of them has the target."""
+
+    def prepare(self, role: Role, change: Change) -> None:
+        """Start the member that is to join; its request to join is held."""
+
+    def await_given(self) -> None:
+        """Wait until the target has reached its member."""
+
+    def begin(self, *, keep: bool = False) -> None:
+        """Change the group. ``keep``: hold the first member's request to join again; put it out."""
+
+    def await_moved(self) -> None:
+        """Wait until the target's partition is assigned anew, or for a bounded time in vain."""
+
+    def restore(self) -> None:
+        """Let go what is held; start the members again that were told to end."""
+
+
 class SessionClock(Protocol):
     """Wait out the session time-out that a reader measures by its own clock."""
 
@@ -392,9 +412,7 @@ class DurableWrites(Protocol):
     """Hold a stage at one of its durable writes (fsync, rename, ...)."""
 
     def arm(self, trigger: AtWrite) -> None:
-        """Arm the trigger from which durable writes are counted. The write that ``trigger`` names
-        is then held.
-        """
+        """Hold the write that ``trigger`` names, counted from when its ``since`` has fired."""
 
 
 class HeldWork(Protocol):
@@ -456,6 +474,7 @@ ABILITIES: dict[type, str] = {
     SavedPositions: "saves the positions of a group",
     Membership: "has consumer groups that remove silent members",
     Rebalance: "has consumer groups that rebalance",
+    Regrouping: "starts and ends single members of a user's own stage",
     SessionClock: "has readers that measure their session by their own clock",
     Transactions: "aborts a transaction that was left open",
     Supervision: "restarts programs that end by an error",

@@ -20,6 +20,7 @@ from harness.proofs.hold import LetGo
 from harness.proofs.input import InputEnded
 from harness.proofs.leadership import LeadershipMoved, PartHad, PreferredElected, Rolled
 from harness.proofs.locks import LockOutlasted
+from harness.proofs.moved import Moved, moving_signs
 from harness.proofs.network import NetworkBad
 from harness.proofs.overtaken import Overtaken, overtaking_signs
 from harness.proofs.power import PowerWent, power_signs
@@ -54,6 +55,7 @@ PROOFS: Final = (
     LeadershipMoved,
     LetGo,
     LockOutlasted,
+    Moved,
     NetworkBad,
     Overtaken,
     PartHad,
@@ -65,7 +67,15 @@ PROOFS: Final = (
 )
 COMMON: Final = Knowledge(
     proofs={proof.name: proof for proof in PROOFS},
-    signs=(database_signs, answer_signs, overtaking_signs, power_signs, silence_signs, start_signs),
+    signs=(
+        database_signs,
+        answer_signs,
+        moving_signs,
+        overtaking_signs,
+        power_signs,
+        silence_signs,
+        start_signs,
+    ),
     details={"evidence": evidence_detail},
     recipes={name: pipeline.recipes for name, pipeline in PIPELINES.items()},
 )

@@ -15,6 +15,7 @@ from harness.faults.none import NoFault
 from harness.faults.overtake import CommitOvertakesWork, MarkOvertakesAcknowledgement
 from harness.faults.partition_filled import PartitionFilled
 from harness.faults.pause import Pause
+from harness.faults.rebalance import PutOutWhileJoining, Rebalanced
 from harness.faults.refuse import Refuse
 from harness.faults.silent import Silent
 from harness.faults.stall import Stall
@@ -49,6 +50,8 @@ _ALL = (
     StartLate,
     PartitionFilled,
     Withheld,
+    Rebalanced,
+    PutOutWhileJoining,
 )
 FAULTS = {fault.id: fault for fault in _ALL}
 """The registry: each class of faults by its id."""
@@ -70,6 +73,8 @@ __all__ = [
     "NoFault",
     "PartitionFilled",
     "Pause",
+    "PutOutWhileJoining",
+    "Rebalanced",
     "Refuse",
     "Silent",
     "Stall",

@@ -28,7 +28,7 @@ from harness.pipelines.firsts import FIRSTS, of_readers
 from harness.pipelines.overtaking import learnt_of, overtaking_points
 from harness.pipelines.pairs import Paired
 from harness.pipelines.points import INPUT_ENDS, POINTS, WRITING, Point
-from harness.pipelines.programs import PROCESS
+from harness.pipelines.rebalances import OTHER_REBALANCES, REBALANCES
 from harness.pipelines.refusals import Refusal
 from harness.pipelines.refusing import DeclarationError
 from harness.pipelines.shares import SENDING, aimed, at_edge, middle, share_of
@@ -262,7 +262,7 @@ def failure_points(
     of faults are among them.
     """
     found, dialect = [_without_fault(pipeline)], pipeline.dialect
-    points = (*POINTS, *FIRSTS, *SILENCES, *paired.points(dialect))
+    points = (*POINTS, *FIRSTS, *REBALANCES, *SILENCES, *paired.points(dialect))
     for point in (each for each in points if _has(dialect, each)):
         present = [
             stage.known for role in point.roles for stage in pipeline.stages if stage.role is role
@@ -359,9 +359,12 @@ def _of_reader(
 
 def left_over(pipeline: Pipeline, point: Scenario) -> bool:
     """Return whether a point is a spare name, for durable writes or for what is said to services,
-    that the dry run did not need. A stage's first is no spare.
+    that the dry run did not need, or for the rebalances of stages with one member. A stage's first
+    is no spare.
     """
     spare = point.failure_point == AT_WRITE and not point.id.endswith("-1")
+    lone = all(stage.scale == 1 for stage in pipeline.stages)
+    spare |= lone and point.failure_point in OTHER_REBALANCES
     return isinstance(point.expect[pipeline.claims], NotApplicable) and (
         spare or is_spare(point.failure_point, point.id)
     )
@@ -523,7 +526,7 @@ def _reason(
             "the processor sends totals, which carry no record's id; lostack sweep tries every "
             "step of the processor"
         )
-    if why := point.why_not(pipeline, role):
+    if why := point.why_not(pipeline, role) or _unasked(point, role, requests):
         return why
     if point.id == INPUT_ENDS and pipeline.input.kind is not InputKind.STDIN:
         return (
@@ -546,6 +549,16 @@ def _reason(
         ),
         None,
     )
+
+
+def _unasked(
+    point: Point, role: Role, requests: Mapping[str, Collection[str]] | None
+) -> str | None:
+    """Say that the stage made none of the requests without which the point does not exist."""
+    names = [each.label for each in point.asks]
+    if not names or requests is None or not {*names}.isdisjoint(requests.get(role, ())):
+        return None
+    return f"the dry run saw no {' or '.join(names)} of the {role}"
 
 
 _ASKED = {
@@ -589,7 +602,7 @@ def _alone(
     stage = pipeline.stage(role)
     second = fault.second if isinstance(fault, Twice) else fault
     follows = isinstance(second, Kill) and isinstance(second.at, OnWire) and second.at.since
-    if (follows or isinstance(fault, Twice)) and stage and stage.crash == PROCESS:
+    if (follows or isinstance(fault, Twice)) and stage and stage.one_dies:
         return (
             f"one process of the {role} is crashed, and the wire cannot tell whether a next "
             "request comes from that process"

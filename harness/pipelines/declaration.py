@@ -68,6 +68,8 @@ EXPECTABLE = ("lost", "duplicated")
 PER_KEY = "per key"
 """An order that a pipeline may claim."""
 NAME = re.compile(r"[a-z][a-z0-9_]*")
+MOST_MEMBERS = 4
+"""The most members of a stage that lostack starts."""
 MOST_OF_NAME = 64
 """The most bytes of a pipeline's name."""
 TOPIC = re.compile(r"[A-Za-z0-9._-]{1,249}")
@@ -174,6 +176,10 @@ class Stage(Program):
     """
     crash: str = STAGE
     """What a crash kills: the whole ``stage``, or only the ``process`` that hit the fault."""
+    scale: int = 1
+    """How many members of its group lostack starts, each by its command: 1 to 4. With several, a
+    crash kills the member that hit the fault, and members join and leave.
+    """
 
     def __post_init__(self) -> None:
         self.check_program(str(self.known))
@@ -189,6 +195,7 @@ class Stage(Program):
                     "only"
                 )
         self._check_refusals()
+        self._check_scale()
         if self.role not in ROLES:
             raise DeclarationError(
                 f"a stage cannot be a {self.role}: it is a {' or a '.join(ROLES)}"
@@ -211,6 +218,44 @@ class Stage(Program):
     def reads(self) -> bool:
         """Whether the stage reads a topic."""
         return self.role in CONSUMING
+
+    @property
+    def one_dies(self) -> bool:
+        """Whether a crash kills one process of several, and not the whole stage."""
+        return self.crash == PROCESS or self.scale > 1
+
+    @property
+    def of_logs(self) -> str | None:
+        """The first field of it that has no meaning on a queue."""
+        fields = {
+            "refusals": bool(self.refusals),
+            "name": bool(self.name),
+            "scale": self.scale > 1,
+            "position": self.position != "group",
+        }
+        return next((name for name, said in fields.items() if said), None)
+
+    def _check_scale(self) -> None:
+        if not 1 <= self.scale <= MOST_MEMBERS:
+            raise DeclarationError(
+                f"scale: {self.scale} members of the {self.known}; write a number from 1 to "
+                f"{MOST_MEMBERS}"
+            )
+        if self.scale == 1:
+            return
+        why = (
+            "a producer has no group whose members share its records"
+            if not self.reads
+            else "it keeps its position elsewhere, so it has no group to share records in"
+            if self.position != "group"
+            else "it is a container, and lostack starts only one of it"
+            if self.image
+            else None
+        )
+        if why:
+            raise DeclarationError(
+                f"scale: the {self.known} cannot have {self.scale} members: {why}"
+            )
 
     def _check_refusals(self) -> None:
         names = [Refusal.read(text).name for text in self.refusals]
@@ -517,8 +562,7 @@ class Pipeline:
                 "away"
             )
         for stage in self.stages:
-            if stage.position != "group" or stage.refusals or stage.name:
-                what = "refusals" if stage.refusals else "name" if stage.name else "position"
+            if what := stage.of_logs:
                 raise DeclarationError(
                     f"{what}: has no meaning for the {stage.role} on {self.system}: leave it out"
                 )

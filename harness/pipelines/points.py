@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from harness.model.scenario import Edge, Fault
     from harness.pipelines.declaration import Pipeline
     from harness.pipelines.dialects import Dialect
+    from harness.wire.rules import StepName
 
 RESPONSE = Direction.RESPONSE
 
@@ -43,6 +44,8 @@ class Point:
     """Whether only a log has it, and no queue."""
     why_not: Callable[[Pipeline, Role], str | None] = lambda _pipeline, _role: None
     """Says why a pipeline's stage does not have it; ``None``: it has."""
+    asks: tuple[StepName, ...] = ()
+    """Requests of which the dry run must have seen one, besides its moment's."""
 
     def fault(self, role: Role, dialect: Dialect, step: str | None = None) -> Fault:
         """Return the fault for a stage of this role. ``step``: the label at which the dry run saw

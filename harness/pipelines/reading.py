@@ -94,6 +94,9 @@ STAGES: Final = Table(
         "crash": among((STAGE, PROCESS)).means(
             "what a crash kills: the whole stage, or the one process that hit the fault (stage)"
         ),
+        "scale": WHOLE.means(
+            "how many members of its group lostack starts, each by its command: 1 to 4 (1)"
+        ),
     },
     "one of your programs",
 )

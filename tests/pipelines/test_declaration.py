@@ -257,6 +257,24 @@ def test_ten_lines_are_enough(tmp_path: Path) -> None:
             ("[output]", 'crash = "proces"\n[output]'),
             "crash: 'proces' is not known; did you mean process?",
         ),
+        (
+            ("[output]", "scale = 5\n[output]"),
+            "scale: 5 members of the consumer; write a number fro",
+        ),
+        (("[output]", "scale = 0\n[output]"), "write a number from 1 to 4"),
+        (("[output]", 'scale = "2"\n[output]'), "scale: '2' is no whole number"),
+        (
+            ('command = "cat"', 'command = "cat"\nscale = 2'),
+            "the producer cannot have 2 members: a producer has no group whose members share its",
+        ),
+        (
+            ("[output]", 'scale = 2\nposition = "elsewhere"\n[output]'),
+            "it keeps its position elsewhere, so it has no group",
+        ),
+        (
+            ("[output]", 'scale = 2\nimage = "mine:1"\n[output]'),
+            "it is a container, and lostack starts only one of it",
+        ),
         (('command = "cat"', ""), "the producer has neither command nor image"),
         (
             ('command = "cat"', 'image = "mine:1"'),
@@ -1026,3 +1044,56 @@ def test_no_two_failure_points_have_one_name() -> None:
         for point in points:
             if Role.BROKER in point.fault.evidence().killed:
                 assert "broker-crash" in point.id
+
+
+REBALANCES = (
+    "member-joins-with-record-in-hand",
+    "member-joins-then-first-is-killed",
+    "member-joins-and-leaves",
+    "member-leaves-with-record-in-hand",
+    "other-member-leaves-with-record-in-hand",
+    "member-put-out-before-position",
+    "member-put-out-after-position",
+    "member-put-out-while-it-joins",
+)
+
+
+@pytest.mark.parametrize(
+    ("change", "asked", "why"),
+    [
+        (("", ""), None, "lostack starts one consumer; if several may run at once, say scale = 2"),
+        (("[output]", "scale = 2\n[output]"), None, None),
+        (("[output]", "scale = 2\n[output]"), ("JoinGroup",), None),
+        (
+            ("[output]", "scale = 2\n[output]"),
+            (),
+            "the dry run saw no JoinGroup or ConsumerGroupHeartbeat of the consumer",
+        ),
+        (
+            ("claims", "partitions = 1\nclaims"),
+            None,
+            "its topic has one partition, which one consumer has as long as it lives: set",
+        ),
+    ],
+)
+def test_members_come_and_go_where_there_are_several(
+    tmp_path: Path, change: tuple[str, str], asked: tuple[str, ...] | None, why: str | None
+) -> None:
+    """And a topic that they can share, and a group. Of a lone stage the reason stands once."""
+    text = GOOD.replace(*change, 1)
+    if "partitions = 1" in text:
+        text = text.replace("[output]", "scale = 2\n[output]")
+    pipeline = read_pipeline(declared(tmp_path, text))
+    steps = ("Fetch", "OffsetCommit")
+    requests = None if asked is None else {"consumer": (*steps, *asked)}
+    found = {
+        each.id: each
+        for each in failure_points(pipeline, requests)
+        if each.failure_point in REBALANCES
+    }
+    assert tuple(sorted(found)) == tuple(sorted(REBALANCES))
+    expected = found[REBALANCES[0]].expect[pipeline.claims]
+    said = expected.because if isinstance(expected, NotApplicable) else None
+    assert said is None if why is None else said is not None and said.startswith(why)
+    shown = [name for name, each in found.items() if not left_over(pipeline, each)]
+    assert len(shown) == (1 if change == ("", "") else len(REBALANCES))

@@ -118,6 +118,8 @@ class Node(Event, frozen=True, kw_only=True):
     """A supervisor started a program again that had ended by itself."""
     known_as: str | None = None
     """Of ``started``: the name that an engine gives the process."""
+    member: int | None = None
+    """The number of the member that the process is of, where lostack starts several (``scale``)."""
 
 
 class Owner(Event, frozen=True, kw_only=True):
@@ -195,6 +197,38 @@ class Work(Event, frozen=True, kw_only=True):
     """Of a frame: the id of its hold."""
     waited_s: float | None = None
     """Of ``released``: for how long what was awaited did not come."""
+
+
+class RegroupPhase(StrEnum):
+    """What lostack does to the members of a group."""
+
+    STARTED = "started"
+    """It has started another member."""
+    TOLD = "told"
+    """It has told a member to end."""
+    ENDED = "ended"
+    """That member has ended."""
+    CHANGED = "changed"
+    """The group has the request by which a member joins, a member was told to end, or was put out:
+    the group shares out its partitions anew from here on.
+    """
+
+
+class Regroup(Event, frozen=True, kw_only=True):
+    """What lostack does to the members of a group, all of whose processes live."""
+
+    role: str
+    phase: RegroupPhase
+    change: str | None = None
+    """Of ``changed``: what was done."""
+    number: int | None = None
+    """The number of the member that was started or told to end."""
+    pid: int | None = None
+    group: str | None = None
+    """Of ``changed``, as the next two: the group, and the member that had the target."""
+    member: str | None = None
+    conn: int | None = None
+    """The connection on which it talks to its group."""
 
 
 class Elsewhere(Event, frozen=True, kw_only=True):
@@ -417,6 +451,8 @@ class Expelled(Event, frozen=True, kw_only=True):
     group: str
     members: int
     role: str
+    member: str | None = None
+    """The id of the one that was removed; null: all were."""
 
 
 class Failed(Event, frozen=True, kw_only=True):

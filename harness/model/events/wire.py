@@ -321,6 +321,27 @@ class DatabaseCommit(Event, frozen=True, kw_only=True):
     reached: bool | None = None
 
 
+class GroupMember(Event, frozen=True, kw_only=True):
+    """What an answer of the broker says of a member of a consumer group: that it has joined or
+    left, has other partitions, or is refused. A heartbeat that changes nothing has no line.
+    """
+
+    conn: int
+    request: str | None = None
+    api: str
+    group: str
+    member: str
+    """The id that the broker gave it."""
+    generation: int | None = None
+    """The group's generation; in the newer protocol the member's epoch."""
+    error: int = 0
+    owned: tuple[str, ...] | None = None
+    """Of a member that joins: the partitions that it has not given up before."""
+    assigned: tuple[str, ...] | None = None
+    """Its partitions from now on, as ``topic/partition``. Null: this answer does not say."""
+    reached: bool | None = None
+
+
 class Rule(OfFrame, frozen=True, kw_only=True):
     """What became of a wire rule."""
 

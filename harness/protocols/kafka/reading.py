@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, TypeAlias
 
-from harness.protocols.kafka import codec, sharing
+from harness.protocols.kafka import codec, grouping, sharing
 
 if TYPE_CHECKING:
     from harness.wire.rules import Direction
 
-Content: TypeAlias = codec.Content | sharing.Content
-_READERS: Final = {**codec.READERS, **sharing.READERS}
+Content: TypeAlias = codec.Content | sharing.Content | grouping.Content
+_READERS: Final = {**codec.READERS, **sharing.READERS, **grouping.READERS}
 
 
 def decode(api: str, direction: Direction, version: int, payload: bytes | bytearray) -> Content:

@@ -9,7 +9,16 @@ from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
-from harness.protocols.kafka import addresses, codec, frames, reading, sasl, sharing
+from harness.protocols.kafka import (
+    addresses,
+    codec,
+    frames,
+    grouping,
+    memberships,
+    reading,
+    sasl,
+    sharing,
+)
 from harness.protocols.kafka.insights import NOTHING, Insight
 from harness.protocols.kafka.refusing import refusal
 from harness.protocols.kafka.steps import CELL_APIS, LOGIN, STEPS, Api, step_of
@@ -274,7 +283,7 @@ class KafkaSession:
         try:
             content = reading.decode(frame.step, frame.way, frame.version, data[AT:])
         except codec.UndecodableError as error:
-            return Insight(asked.subject, because=str(error), voids=voids)
+            return Insight(asked.subject, because=_why(frame, error), voids=voids)
         if isinstance(content, codec.Names):
             self._names.update(content.names)
             return NOTHING
@@ -282,18 +291,28 @@ class KafkaSession:
             return Insight(error=content.error or None)
         if isinstance(content, codec.Fetch) and content.follower < 0:
             frame.facts["committed_only"] = content.read_committed
-        asks, name = frame.way is Direction.REQUEST, f"{self._conn}:{frame.corr}"
-        if isinstance(content, sharing.Content):
-            insight = (
-                tracker.shares.asked(content, name)
-                if asks
-                else tracker.shares.answered(content, asked, self._conn)
-            )
-        elif asks:
-            insight = tracker.look_at_request(content, name)
-        else:
-            insight = tracker.look_at_response(content, asked, self._fetches, self._conn)
+        insight = self._about(frame, content, asked, tracker)
         return replace(insight, voids=voids) if insight.because else insight
+
+    def _about(
+        self, frame: KafkaFrame, content: reading.Content, asked: Insight, tracker: Tracker
+    ) -> Insight:
+        """Return what a decoded frame is about."""
+        asks, name = frame.way is Direction.REQUEST, f"{self._conn}:{frame.corr}"
+        if isinstance(content, grouping.Content):
+            found = Insight(asked.subject, None, content=content, request=name)
+        elif isinstance(content, sharing.Content) and asks:
+            found = tracker.shares.asked(content, name)
+        elif isinstance(content, sharing.Content):
+            found = tracker.shares.answered(content, asked, self._conn)
+        elif asks:
+            found = tracker.look_at_request(content, name)
+        else:
+            found = tracker.look_at_response(content, asked, self._fetches, self._conn)
+        if asks or not tracker.foreign or frame.step not in memberships.APIS:
+            return found
+        lines = memberships.lines(content, asked, frame.step, self._conn, self._names)
+        return replace(found, lines=lines)
 
     def sending(self, frame: KafkaFrame) -> None:
         """Remember a request that will be answered. If there are too many, the oldest
@@ -386,6 +405,13 @@ class KafkaSession:
         connections.
         """
         return ()
+
+
+def _why(frame: KafkaFrame, error: codec.UndecodableError) -> str | None:
+    """Say why a frame cannot be read; ``None`` if it matters to no account. What a member of a
+    group is told is a proof of some faults.
+    """
+    return None if frame.step in memberships.CLASSIC else str(error)
 
 
 def _acks(data: Data, head: frames.RequestHead) -> int | Need | None:

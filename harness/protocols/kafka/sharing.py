@@ -134,6 +134,7 @@ class MemberAnswer:
     error: int
     epoch: int
     assigned: tuple[tuple[str, int], ...] | None
+    member: str = ""
 
 
 Content: TypeAlias = (
@@ -281,7 +282,7 @@ def _read_member_answer(message: ApiMessage, _version: int) -> MemberAnswer:
             for part in topic.partitions
         )
     )
-    return MemberAnswer(message.error_code, message.member_epoch, assigned)
+    return MemberAnswer(message.error_code, message.member_epoch, assigned, message.member_id or "")
 
 
 _REQ, _RES = Direction.REQUEST, Direction.RESPONSE

@@ -95,6 +95,7 @@ class Tracker:
     def __init__(self, names: Mapping[str, str], identity: Identity | None = None) -> None:
         self._names = names
         self._identity = identity
+        self.foreign = identity is not None
         self._logs = Kept()
         self._saved: dict[tuple[str, Place], int] = {}
         self._open: OrderedDict[tuple[int, int], _Transaction] = OrderedDict()

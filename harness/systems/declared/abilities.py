@@ -24,6 +24,7 @@ from harness.model.events import FaultPhase
 from harness.model.waiting import WaitTimeoutError, wait_until
 from harness.protocols.kafka.steps import Api
 from harness.runtimes.process.processes import is_alive, local_ports
+from harness.systems.declared.transport.log import expel_one
 from harness.wire.rules import Action, Direction
 
 if TYPE_CHECKING:
@@ -68,7 +69,11 @@ class ForeignMembership(Membership):
     nodes: FaultTargets
 
     def await_expired(self, role: Role) -> None:
-        """Wait until the groups have one member less than when the fault fired."""
+        """Put the paused member out, as its session time-out would, only sooner; wait until the
+        groups have one member less than when the fault fired.
+        """
+        if self.nodes.victim is not None:
+            expel_one(self.scene, role, self.nodes.victim)
         wait_until(
             lambda: self.nodes.membership() < self.nodes.members,
             within_s=PUT_OUT_S,

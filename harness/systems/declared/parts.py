@@ -17,6 +17,7 @@ from harness.abilities import (
     Input,
     Membership,
     NewPartitions,
+    Regrouping,
     SavedMarks,
     SavedPositions,
     Termination,
@@ -45,10 +46,11 @@ from harness.systems.declared.programs.services import Services
 from harness.systems.declared.programs.stages import DeclaredStages, make_stage
 from harness.systems.declared.programs.targets import FaultTargets
 from harness.systems.declared.programs.workers import Victim, Workers
+from harness.systems.declared.regrouping import GroupChange
 from harness.systems.declared.results.matcher import RecordMatcher
 from harness.systems.declared.scene import Scene
 from harness.systems.declared.transport.authorities import Authorities
-from harness.systems.declared.transport.log import Log, expel
+from harness.systems.declared.transport.log import Log, expel, expel_one
 from harness.systems.declared.transport.positions import Positions
 from harness.systems.declared.transport.queue import Queue
 
@@ -88,7 +90,13 @@ def parts_of(
     scene = Scene(cell, directory, history, brokers=brokers, fetched=fetched, learnt=learnt)
     services = Services(scene, shared_services, runtime_of)
     stages = {
-        stage.known: make_stage(scene, stage, runtime_of(stage), partial(expel, scene, stage.known))
+        stage.known: make_stage(
+            scene,
+            stage,
+            runtime_of(stage),
+            partial(expel, scene, stage.known),
+            partial(expel_one, scene, stage.known),
+        )
         for stage in scene.pipeline.stages
     }
     own = cell.scenario.deployment is Deployment.OWN
@@ -144,6 +152,7 @@ def parts_of(
     through: dict[type, Callable[[WireControls], object]] = {
         DurableWrites: lambda controls: TracedWrites(scene, controls, nodes),
         SavedMarks: lambda controls: MarksInSource(scene, controls, nodes, feed),
+        Regrouping: lambda controls: GroupChange(scene, controls, nodes, victim, owners.attribute),
         HeldWork: lambda controls: WorkOnItsWay(scene, controls, nodes, feed, owners.attribute),
     }
     controls = WireControls(

@@ -17,6 +17,7 @@ from harness.runtimes.ports import PortLease
 from harness.systems.declared.brokers.leftovers import Leftovers
 from harness.systems.declared.learnt.silence import Silences, place_of
 from harness.systems.declared.outputs import Columns
+from harness.systems.declared.wire.members import GroupMembers
 from harness.systems.declared.wire.routes import ServiceRoutes
 from harness.systems.declared.wire.view import WireView
 
@@ -84,6 +85,8 @@ class Scene(CellScene):
         self.known = {record.id: record for record in self.load.records}
         """Record id → record, for every record of the load."""
         self.view = WireView(self.so_far, self.pipeline.dialect, self.known)
+        self.members = GroupMembers(self.so_far)
+        """Which members the groups have, as the wire has seen it."""
         self.added = 0
         """How many partitions the fault has added to the topic."""
         self.lease = PortLease(1)

@@ -14,7 +14,7 @@ from harness.protocols.kafka import messages
 from harness.stages.settings import GroupProtocol
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Collection, Mapping
 
     from kafka.admin import KafkaAdminClient
     from kafka.protocol.api_message import ApiMessage
@@ -72,14 +72,16 @@ def protocol_of(admin: KafkaAdminClient, group: str) -> GroupProtocol:
     return groups_of(admin).get(group, (GroupProtocol.CLASSIC, False))[0]
 
 
-def expel(admin: KafkaAdminClient, group: str) -> int:
-    """Remove every member from a group; return how many there were.
+def expel(admin: KafkaAdminClient, group: str, only: Collection[str] | None = None) -> int:
+    """Remove every member from a group, or ``only`` these; return how many were removed.
 
     An administrator can remove members of a classic group. The other protocols have no such
     request, so each member's own request to leave is sent in its name.
     """
     protocol = protocol_of(admin, group)
-    members = members_of(admin, group, protocol)
+    members = [
+        member for member in members_of(admin, group, protocol) if only is None or member in only
+    ]
     if members and protocol is GroupProtocol.CLASSIC:
         admin.remove_group_members(group, [MemberToRemove(member_id=member) for member in members])
     elif members:

@@ -45,7 +45,7 @@ from harness.systems.kafka.new_groups import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
     from kafka.consumer.fetcher import ConsumerRecord
 
@@ -524,12 +524,12 @@ class Observer:
         with self._lock:
             return topic in self._admin_client().list_topics()
 
-    def expel(self, group: str) -> int:
-        """Remove every member from a group, as the session time-outs would; return how many there
-        were.
+    def expel(self, group: str, only: Collection[str] | None = None) -> int:
+        """Remove every member from a group, or ``only`` these, as the session time-outs would;
+        return how many were removed.
         """
         with self._lock:
-            return expel(self._admin_client(), group)
+            return expel(self._admin_client(), group, only)
 
     def forget(self, topics: Iterable[str], groups: Iterable[str]) -> None:
         """Delete topics, and groups without members."""

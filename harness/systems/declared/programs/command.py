@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from harness import failpoint
 from harness.pipelines.braces import fill
+from harness.pipelines.declaration import Stage
 from harness.runtimes.interface import ContainerSpec, NodeSpec
+from harness.systems.declared.programs import several
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from harness.model.scenario import Role
-    from harness.pipelines.declaration import Stage
     from harness.pipelines.programs import Service
 
 
@@ -31,6 +33,8 @@ class StageCommand:
     stdin: bool = False
     path: str | None = None
     """The PATH of the command and of what it starts; ``None``: lostack's own."""
+    members: int = 1
+    """How many members are started at first, if the stage may have several (``scale``)."""
     prints: bool = False
     """Whether what it prints is the output. If so, its output buffer stays on, and a crash may lose
     it.
@@ -65,12 +69,12 @@ class StageCommand:
             name=f"{cell_key}-{self.name}",
             role=self.name,
             log=self.log,
-            stdin_pipe=self.stdin,
+            stdin_pipe=self.stdin or self.scaled,
             foreign=True,
             temporary=cell_key,
             cwd=None if self.stage.image else self.directory,
             container=self._container(),
-            argv=tuple(fill(word, self.values) for word in self.stage.command),
+            argv=self._argv(),
             env={
                 "BOOTSTRAP_SERVERS": bootstrap,
                 "KAFKA_BOOTSTRAP_SERVERS": bootstrap,
@@ -83,6 +87,18 @@ class StageCommand:
                 },
             },
         )
+
+    @property
+    def scaled(self) -> bool:
+        """Whether lostack starts several members of the stage."""
+        return isinstance(self.stage, Stage) and self.stage.scale > 1
+
+    def _argv(self) -> tuple[str, ...]:
+        words = tuple(fill(word, self.values) for word in self.stage.command)
+        if not self.scaled:
+            return words
+        settings = (f"{self.stage.down_s:g}", str(int(self.stage.restart)), str(self.members))
+        return (sys.executable, "-I", "-S", several.__file__, *settings, *words)
 
     def _container(self) -> ContainerSpec:
         """Return the container: its image, and every folder that the command may name, mounted at

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from harness.model.logs import last_lines
 from harness.model.waiting import WaitTimeoutError, wait_until
+from harness.pipelines.declaration import Stage
 from harness.run.nodes import GRACE_S, LIVES
 from harness.runtimes.process.members import tracer_of
 from harness.systems.declared.programs.errors import StageError
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
 
     from harness.model.history import HistoryWriter
     from harness.model.scenario import Role
-    from harness.pipelines.declaration import Stage
     from harness.pipelines.programs import Service
     from harness.runtimes.interface import Exit, Node, Runtime
     from harness.systems.declared.programs.command import StageCommand
@@ -48,10 +48,12 @@ class CommandNode:
         hints: Hints | None = None,
         buried: Callable[[], object] = lambda: None,
         is_open: Callable[[], bool] = lambda: True,
+        put_out: Callable[[int], object] = lambda _: None,
     ) -> None:
         """``fetches``: says whether the wire saw the stage fetch since a time (monotonic ns);
         ``buried``: called after the stage has died and before it is started again; ``is_open``:
-        says whether the port of a service without a ``ready`` pattern is open.
+        says whether the port of a service without a ``ready`` pattern is open; ``put_out``: called
+        with the id of one process that was killed alone.
         """
         self.command = command
         self.runtime = runtime
@@ -64,6 +66,7 @@ class CommandNode:
         self._hints = hints
         self._buried = buried
         self._is_open = is_open
+        self._put_out = put_out
         self._life = _Life()
 
     @property
@@ -75,6 +78,16 @@ class CommandNode:
     def role(self) -> Role:
         """Its role in histories."""
         return self.command.role
+
+    @property
+    def scaled(self) -> bool:
+        """Whether lostack starts several members of it."""
+        return self.command.scaled
+
+    @property
+    def one_dies(self) -> bool:
+        """Whether a crash kills one of its processes, and not all of it."""
+        return isinstance(self.stage, Stage) and self.stage.one_dies
 
     @property
     def name(self) -> str:
@@ -190,12 +203,27 @@ class CommandNode:
         """Say whether this incarnation has ended by itself."""
         return self.node is not None and self.ended() is not None
 
+    def tell_member(self, number: int, line: str) -> None:
+        """Tell what starts the members to ``start`` one, or that one may ``leave``."""
+        self.processes.alive().write_stdin(f"{line} {number}\n".encode())
+
+    def members(self) -> dict[int, list[int]]:
+        """Return the living processes of each member that lostack has started, by its number."""
+        found: dict[int, list[int]] = {}
+        for pid in self.processes.members():
+            if number := self.processes.number_of(pid):
+                found.setdefault(number, []).append(pid)
+        return found
+
     def one(self, pid: int) -> OneProcess | CommandNode:
         """Return one process of this stage, to be crashed alone; the stage itself if it has no
         other process.
         """
         others = self.processes.members().keys() - {pid, tracer_of(pid)}
-        return OneProcess(self.processes, self.tracer, pid) if others else self
+        if not others:
+            return self
+        gone = (lambda: self._put_out(pid)) if self.scaled else (lambda: None)
+        return OneProcess(self.processes, self.tracer, pid, gone)
 
     def kill(self) -> None:
         """Send SIGKILL to all processes of the stage, and wait until they are reaped."""

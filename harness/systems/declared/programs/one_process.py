@@ -12,6 +12,8 @@ from harness.runtimes.process.processes import stopped
 from harness.systems.declared.programs.errors import StageError
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from harness.systems.declared.programs.process import StageProcesses
     from harness.systems.declared.programs.tracing import StageTracer
 
@@ -28,13 +30,22 @@ class OneProcess:
     pid file descriptor shows that it lived when it was killed, and that it was gone afterwards.
     """
 
-    def __init__(self, processes: StageProcesses, tracer: StageTracer, pid: int) -> None:
-        self.name = processes.command.name
+    def __init__(
+        self,
+        processes: StageProcesses,
+        tracer: StageTracer,
+        pid: int,
+        put_out: Callable[[], object] = lambda: None,
+    ) -> None:
+        """``put_out``: called when it is dead and may be replaced."""
+        self.name = processes.name_of(pid)
+        self._put_out = put_out
         self.role = processes.command.role
         self._processes = processes
         self._tracer = tracer
         self._pid = pid
         self._leader = processes.alive().pid
+        self._number = processes.number_of(pid)
 
     def kill(self) -> None:
         """Send SIGKILL to this process alone, and wait until it is gone.
@@ -82,7 +93,10 @@ class OneProcess:
         self._say("resumed")
 
     def restart(self) -> None:
-        """Do nothing: its parent, or the stage's restart, replaces it."""
+        """Put its dead member out of its group. Its parent, or the stage's restart, replaces it."""
+        self._put_out()
 
     def _say(self, phase: str, **fields: Any) -> None:
-        self._processes.say(phase, pid=self._pid, of=self._leader, **fields)
+        self._processes.say(
+            phase, pid=self._pid, of=self._leader, member=self._number or None, **fields
+        )

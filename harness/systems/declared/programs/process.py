@@ -6,7 +6,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from harness.model import events as kinds
+from harness.runtimes.process.members import environment_of
 from harness.runtimes.process.processes import command_of, owner_of, stranger_at
+from harness.systems.declared.programs import several
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -63,6 +65,19 @@ class StageProcesses:
             return None
         pid = stranger_at(port, self.command.ports, self.members)
         return None if pid is None else (pid, command_of(pid) if pid else "")
+
+    def number_of(self, pid: int) -> int:
+        """Return the number of the member that a process is of; 0 if lostack started only one."""
+        for variable in environment_of(pid).split(b"\0"):
+            name, _, value = variable.partition(b"=")
+            if name.decode(errors="replace") == several.VARIABLE and value.isdigit():
+                return int(value)
+        return 0
+
+    def name_of(self, pid: int) -> str:
+        """Return the name of the member that a process is of; the stage's, if it has only one."""
+        number = self.number_of(pid)
+        return f"{self.command.name}#{number}" if number else self.command.name
 
     def claim(self, pid: int) -> None:
         """Note in the history that a process belongs to this stage, if the kernel says so."""

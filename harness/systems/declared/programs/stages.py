@@ -7,7 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from harness.abilities import Beginning
-from harness.faults import NoFault, StartLate
+from harness.faults import NoFault, PutOutWhileJoining, Rebalanced, StartLate
 from harness.model import events as kinds
 from harness.model.events import ConnPhase
 from harness.model.scenario import Role
@@ -99,7 +99,17 @@ class DeclaredStages(Beginning):
         self._owners.attribute()
 
     def _has_gathered(self) -> bool:
-        return not is_gathering(self._scene.so_far.of(kinds.Frame, kinds.Conn))
+        """Whether no member waits to join, and all that lostack starts have partitions, or have
+        been told that there are none for them.
+        """
+        if is_gathering(self._scene.so_far.of(kinds.Frame, kinds.Conn)):
+            return False
+        scaled = {node.role: node.command.members for node in self._stages.values() if node.scaled}
+        members = self._scene.members
+        return all(
+            not self._stages[role].started or len(members.of(role)) >= count
+            for role, count in scaled.items()
+        )
 
     def stand_by(self) -> None:
         """Do nothing: declared stages have no standby."""
@@ -136,10 +146,16 @@ def begins_to_read(view: WireView, stage: Stage, since: int) -> bool:
 
 
 def make_stage(
-    scene: Scene, stage: Stage, runtime: Runtime, buried: Callable[[], None]
+    scene: Scene,
+    stage: Stage,
+    runtime: Runtime,
+    buried: Callable[[], None],
+    put_out: Callable[[int], None] = lambda _: None,
 ) -> CommandNode:
-    """Make a stage of a cell, without starting it. ``buried``: called when the stage has died."""
-    pipeline, role = scene.pipeline, stage.known
+    """Make a stage of a cell, without starting it. ``buried``: called when the stage has died,
+    ``put_out`` when one process of it has.
+    """
+    pipeline, role, fault = scene.pipeline, stage.known, scene.cell.scenario.fault
     return CommandNode(
         StageCommand(
             stage,
@@ -149,6 +165,8 @@ def make_stage(
             scene.failpoints,
             stdin=stage.role is Role.PRODUCER and pipeline.input.kind is InputKind.STDIN,
             path=pipeline.path,
+            members=stage.scale
+            - (isinstance(fault, Rebalanced | PutOutWhileJoining) and fault.joins),
             prints=pipeline.output.kind is OutputKind.STDOUT and stage is pipeline.stages[-1],
         ),
         runtime,
@@ -157,4 +175,5 @@ def make_stage(
         fetches=partial(begins_to_read, scene.view, stage),
         hints=Hints(scene, role),
         buried=buried,
+        put_out=put_out,
     )

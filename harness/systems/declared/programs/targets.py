@@ -11,8 +11,8 @@ import dataclasses
 from typing import TYPE_CHECKING, Any
 
 from harness.controls import AtWrite, Fired
+from harness.faults import PutOutWhileJoining, Rebalanced
 from harness.model import events as kinds
-from harness.pipelines.programs import PROCESS
 from harness.run.who import SERVERS
 from harness.runtimes.process.processes import command_of
 from harness.systems.declared.programs.errors import StageError
@@ -156,10 +156,11 @@ class FaultTargets:
     def _crashes_one(self, role: Role) -> bool:
         if role not in self._stages:
             return False
-        struck = self._scene.cell.scenario.fault.evidence()
-        return role in struck.paused or (
-            role in struck.killed and self._stages[role].stage.crash == PROCESS
-        )
+        fault = self._scene.cell.scenario.fault
+        if isinstance(fault, Rebalanced | PutOutWhileJoining):
+            return role == fault.at.role
+        struck = fault.evidence()
+        return role in struck.paused or (role in struck.killed and self._stages[role].one_dies)
 
     def _aim(self, role: Role, pid: int | None, conn: int | None = None) -> None:
         """Remember which process of a stage the fault strikes."""

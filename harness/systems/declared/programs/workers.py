@@ -5,7 +5,7 @@ lives on.
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from harness.runtimes.process.processes import command_of, is_alive
@@ -41,6 +41,8 @@ class Victim:
     """
 
     pid: int | None = None
+    told: set[int] = field(default_factory=set)
+    """The processes that the fault tells to end."""
 
 
 class Workers:
@@ -82,6 +84,7 @@ class Workers:
                 or stage.ended() is not None
                 or stage.asked
                 or worker.pid == self._victim.pid
+                or worker.pid in self._victim.told
             ):
                 del self._known[worker.pid]
                 continue

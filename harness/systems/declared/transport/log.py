@@ -169,6 +169,19 @@ def expel(scene: Scene, role: Role) -> None:
             scene.history.write(kinds.EXPELLED, group=group, members=count, role=role)
 
 
+def expel_one(scene: Scene, role: Role, pid: int) -> None:
+    """Remove the dead member of one process from its group, as its session time-out would, only
+    sooner. A member that the wire did not see join stays.
+    """
+    member = scene.members.of_process(pid) if scene.pipeline.dialect.logs else None
+    if member is None or member.group not in scene.kafka.ours({member.group}):
+        return
+    if scene.kafka.observer.expel(member.group, [member.member]):
+        scene.history.write(
+            kinds.EXPELLED, group=member.group, members=1, role=role, member=member.member
+        )
+
+
 def _guests(groups: Collection[str]) -> CellFailure:
     """Return the failure that somebody else is a member of the pipeline's groups."""
     named = ", ".join(sorted(groups))

@@ -1,0 +1,132 @@
+"""Rebalanced: a group shares out its partitions anew while all its members live, at an exact moment
+of the target.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+from harness.abilities import Regrouping
+from harness.faults.triggers import await_fault, rule_at
+from harness.model.rebalances import Change
+from harness.model.scenario import Evidence
+from harness.proofs.moved import Moved
+from harness.wire.rules import Action, Direction, How
+
+if TYPE_CHECKING:
+    from harness.controls import Controls, OnWire
+
+
+@dataclass(frozen=True, slots=True)
+class Rebalanced:
+    """At ``at`` the group of a stage is changed, and the target's partition is given up by the
+    member that has the target. No process is killed before that, or stopped.
+
+    A member that is put out has its frame released when another has its partition: as after a pause
+    that was longer than its session, or after work that was longer than ``max.poll.interval``. In
+    all other cases the frame goes on as soon as the group begins to share out anew.
+    """
+
+    id: ClassVar[str] = "rebalanced"
+
+    at: OnWire
+    change: Change
+    dies: bool = False
+    """Whether the member that has the target is killed when its partition is assigned anew."""
+
+    def evidence(self) -> Evidence:
+        """Return what the history must show: the rule was hit at the target, the change was made,
+        and then the target's partition was assigned anew.
+        """
+        role = self.at.role
+        saved = self.change is Change.PUT_OUT and self.at.direction is Direction.RESPONSE
+        proof = Moved(str(role), str(self.change), saved=saved)
+        return Evidence("rule", killed=(role,) if self.dies else (), proofs=(proof,))
+
+    def needs(self) -> tuple[type, ...]:
+        """Return the ability that it needs: a stage whose members come and go."""
+        return (Regrouping,)
+
+    @property
+    def joins(self) -> bool:
+        """Whether a member joins that is not there before."""
+        return self.change in {Change.JOINS, Change.COMES_AND_GOES}
+
+    def arm(self, controls: Controls) -> None:
+        """Arm the rule. The process is not frozen: its other threads go on talking to the group."""
+        controls.arm(self.at, rule_at(self.at, Action.HOLD))
+        controls.say("armed")
+
+    def inject(self, controls: Controls) -> None:
+        """Change the group, let the held frame go on, and wait until the partition is assigned."""
+        fired = await_fault(controls, self.at)
+        group = controls.ability(Regrouping)
+        group.prepare(self.at.role, self.change)
+        put_out = self.change is Change.PUT_OUT
+        if not put_out:
+            controls.resolve(fired.hold, How.RELEASE)
+            group.await_given()
+        group.begin()
+        controls.say("applied", node=fired.node)
+        group.await_moved()
+        if put_out:
+            controls.resolve(fired.hold, How.RELEASE)
+        if self.dies:
+            victim = controls.target(self.at.role, fired.node)
+            victim.kill()
+            victim.restart()
+        group.restore()
+        controls.say("healed")
+
+
+@dataclass(frozen=True, slots=True)
+class PutOutWhileJoining:
+    """At ``at`` another member joins. The member that the target is on its way to is told so, and
+    asks to join again; the request is held until the group has put the member out and
+    the others have done all the work that there is. Then it arrives; the target never does, over
+    this connection.
+    """
+
+    id: ClassVar[str] = "put-out-while-joining"
+
+    at: OnWire
+
+    @property
+    def joins(self) -> bool:
+        """Say that a member joins that is not there before."""
+        return True
+
+    def evidence(self) -> Evidence:
+        """Return what the history must show: the rule was hit at the target, another member joined,
+        and got the target's partition.
+        """
+        proof = Moved(str(self.at.role), str(Change.JOINS), elsewhere=True)
+        return Evidence("rule", proofs=(proof,))
+
+    def needs(self) -> tuple[type, ...]:
+        """Return the ability that it needs: a stage whose members come and go."""
+        return (Regrouping,)
+
+    def arm(self, controls: Controls) -> None:
+        """Arm the rule. The process is not frozen: it must ask to join."""
+        controls.arm(self.at, rule_at(self.at, Action.HOLD))
+        controls.say("armed")
+
+    def inject(self, controls: Controls) -> None:
+        """Let another member join, hold the first one's request to join again, put the first one
+        out, and let the others work.
+        """
+        fired = await_fault(controls, self.at)
+        group = controls.ability(Regrouping)
+        group.prepare(self.at.role, Change.JOINS)
+        group.begin(keep=True)
+        controls.say("applied", node=fired.node)
+        group.await_moved()
+        controls.settle()
+        controls.resolve(fired.hold, How.DISCARD)
+        group.restore()
+        controls.say("healed")
+
+
+__all__ = ["PutOutWhileJoining", "Rebalanced"]

@@ -1,0 +1,124 @@
+"""The failure points at which a group shares out its partitions anew while all its members live."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from harness.faults import PutOutWhileJoining, Rebalanced
+from harness.model.rebalances import Change
+from harness.pipelines.declaration import CONSUMING
+from harness.pipelines.dialects import Moment
+from harness.pipelines.points import Point
+from harness.protocols.kafka.steps import Api
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from harness.controls import OnWire
+    from harness.model.scenario import Fault, Role
+    from harness.pipelines.declaration import Pipeline
+    from harness.pipelines.dialects import Dialect
+
+JOINS: Final = (Api.JOIN_GROUP, Api.CONSUMER_GROUP_HEARTBEAT)
+"""The requests by which a member joins its group, in the two protocols."""
+
+
+def _changed(change: Change, *, dies: bool = False) -> Callable[[OnWire, Dialect], Fault]:
+    return lambda at, _: Rebalanced(at, change, dies)
+
+
+def _put_out_while_joining(at: OnWire, _: Dialect) -> Fault:
+    return PutOutWhileJoining(at)
+
+
+def _why_not(pipeline: Pipeline, role: Role) -> str | None:
+    """Say why a stage's group cannot share out anything."""
+    stage = pipeline.stage(role)
+    if stage is None or stage.scale == 1:
+        return (
+            f"lostack starts one {role}; if several may run at once, say scale = 2 in its [[stage]]"
+        )
+    if pipeline.partitions == 1:
+        return (
+            f"its topic has one partition, which one {role} has as long as it lives: set "
+            "partitions = 2 or more"
+        )
+    return None
+
+
+def _point(
+    name: str,
+    moment: Moment,
+    act: Callable[[OnWire, Dialect], Fault],
+    because: str,
+    asks: tuple[Api, ...] = JOINS,
+) -> Point:
+    return Point(name, CONSUMING, moment, act, because, logs=True, why_not=_why_not, asks=asks)
+
+
+REBALANCES: Final = (
+    _point(
+        "member-joins-with-record-in-hand",
+        Moment.DELIVERY,
+        _changed(Change.JOINS),
+        "Another {role} joins the group as the record reaches the one that is there, as when a "
+        "deploy adds one; nothing is done to either.",
+    ),
+    _point(
+        "member-joins-then-first-is-killed",
+        Moment.DELIVERY,
+        _changed(Change.JOINS, dies=True),
+        "Another {role} joins as the record reaches the one that is there, which is killed as soon "
+        "as its partitions are assigned anew: what it has not done by then must be done again.",
+    ),
+    _point(
+        "member-joins-and-leaves",
+        Moment.DELIVERY,
+        _changed(Change.COMES_AND_GOES),
+        "Another {role} joins as the record reaches the one that is there, and is told to end "
+        "(SIGTERM) as soon as it has partitions.",
+    ),
+    _point(
+        "member-leaves-with-record-in-hand",
+        Moment.DELIVERY,
+        _changed(Change.LEAVES),
+        "Of several members of the {role}, the one that the record reaches is told to end "
+        "(SIGTERM), as by a rolling deploy; another takes its partitions.",
+    ),
+    _point(
+        "other-member-leaves-with-record-in-hand",
+        Moment.DELIVERY,
+        _changed(Change.OTHER_LEAVES),
+        "As the record reaches one member of the {role}, the others are told to end (SIGTERM): the "
+        "group shares out their partitions, and its own.",
+    ),
+    _point(
+        "member-put-out-before-position",
+        Moment.POSITION,
+        _changed(Change.PUT_OUT),
+        "A member of the {role} has asked to save its position after the record; the group has put "
+        "it out, as when its work took longer than max.poll.interval, and another has its "
+        "partition before the request arrives.",
+    ),
+    _point(
+        "member-put-out-after-position",
+        Moment.POSITION_ANSWER,
+        _changed(Change.PUT_OUT),
+        "The position after the record is saved; the group puts the member of the {role} out, and "
+        "another has its partition, before the member learns either.",
+    ),
+    _point(
+        "member-put-out-while-it-joins",
+        Moment.DELIVERY,
+        _put_out_while_joining,
+        "The record is on its way to a member of the {role} when another joins; the member asks to "
+        "join again, and is put out before its request arrives. The others have done all the work "
+        "by then.",
+        (Api.JOIN_GROUP,),
+    ),
+)
+OTHER_REBALANCES: Final = frozenset(point.id for point in REBALANCES[1:])
+"""All but the first, which says for all why a stage has none."""
+
+
+__all__ = ["OTHER_REBALANCES", "REBALANCES"]

@@ -1,0 +1,160 @@
+"""Proof that a group shared out the target's partition anew while the target was in a certain
+state.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar, Final
+
+from harness.model import events as kinds
+from harness.model.events import RegroupPhase, RulePhase
+from harness.model.kinds import Direction
+from harness.model.rebalances import Change
+from harness.model.sign import Sign
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+    from collections.abc import Set as AbstractSet
+
+    from harness.judge.proof import Course
+    from harness.model.history import History
+    from harness.model.tail import SoFar
+
+MOVED_IN_HAND: Final = Sign(
+    "moved-in-hand",
+    "the partition of this record was assigned anew while a member had the record in hand and its "
+    "position was not saved",
+)
+PARTITION_WAITED: Final = Sign(
+    "partition-waited",
+    "the group began to share out its partitions with this record in hand, and its member gave the "
+    "partition up only when the position behind the record was saved",
+)
+COMMITS: Final = ("OffsetCommit", "TxnOffsetCommit")
+"""The requests that save positions."""
+DOES: Final = {
+    Change.JOINS: "another member joined",
+    Change.COMES_AND_GOES: "another member joined and left",
+    Change.LEAVES: "the member that had the record was told to end",
+    Change.OTHER_LEAVES: "the other members were told to end",
+    Change.PUT_OUT: "the member that had the record was put out",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """What the wire saw of the target's partition since the group was changed."""
+
+    changed: int | None
+    """When (monotonic ns); null: it never was."""
+    given: int | None
+    """When the target reached the member."""
+    assigned: kinds.GroupMember | None
+    """The answer by which the partition was assigned anew."""
+    saved: bool
+    """Whether a position behind the target was saved by then."""
+    elsewhere: bool = False
+    """Whether another member has it than before."""
+
+
+@dataclass(frozen=True, slots=True)
+class Moved:
+    """``change`` was made to the group of ``role``, and the partition of the target was assigned
+    anew behind it. ``saved``: its position had to be saved by then; of a member that was put out it
+    must not be, if it had not to be.
+    """
+
+    name: ClassVar[str] = "moved"
+
+    role: str
+    change: str
+    saved: bool = False
+    elsewhere: bool = False
+    """Whether it must be another member that has the partition then."""
+
+    def trouble(self, course: Course) -> str | None:
+        """Say what of this the history does not show."""
+        target, what = course.plan.target, DOES[Change(self.change)]
+        seen = seen_of(course.history, target)
+        why = None
+        if seen.changed is None:
+            why = f"nobody saw that {what}"
+        elif seen.assigned is None:
+            why = f"{what}, and nobody saw that the partition of {target} was assigned anew"
+        elif self.elsewhere and not seen.elsewhere:
+            why = f"{what}, and did not get the partition of {target}"
+        elif seen.given is None:
+            why = f"{target} did not reach the {self.role}"
+        elif Change(self.change) is Change.PUT_OUT and seen.saved is not self.saved:
+            when = "before" if seen.saved else "after"
+            why = f"the position behind {target} was saved {when} {what}"
+        return None if why is None else f"not tried: {why}"
+
+
+def seen_of(history: History | SoFar, target: str) -> Seen:
+    """Return what the wire saw of the target's partition since the group was changed."""
+    changes = [e for e in history.of(kinds.Regroup) if e.phase == RegroupPhase.CHANGED]
+    copies = [e for e in history.of(kinds.Fetched) if e.record == target and e.at is not None]
+    if not changes or not copies:
+        return Seen(changes[0].t if changes else None, None, None, saved=False)
+    change, place = changes[0], copies[0]
+    at = place.at
+    if at is None:
+        return Seen(change.t, None, None, saved=False)
+    log = f"{place.topic}/{at[0]}"
+    assigned = _assigned(history.of(kinds.GroupMember), change, log)
+    until = None if assigned is None else assigned.t
+    given = next((e.t for e in copies if e.reached), None)
+    answers = (
+        e
+        for e in history.of(kinds.Rule)
+        if e.rule == "fault" and e.phase == RulePhase.HIT and e.dir == Direction.RESPONSE
+    )
+    # an answer that is held is told when it goes on; the broker has saved the position long before
+    saved = any(e.api in COMMITS and (until is None or e.t < until) for e in answers) or any(
+        not e.error
+        and (e.topic, e.partition) == (place.topic, at[0])
+        and (e.offset or 0) > at[1]
+        and (until is None or e.t < until)
+        for e in history.of(kinds.CommitAnswer)
+    )
+    elsewhere = assigned is not None and not _is_holder(assigned, change)
+    return Seen(change.t, given, assigned, saved, elsewhere)
+
+
+def _assigned(
+    lines: Iterable[kinds.GroupMember], change: kinds.Regroup, log: str
+) -> kinds.GroupMember | None:
+    """Return the first answer behind the change that assigns a partition to another member, or to
+    its holder again, if the holder had given it up before it asked.
+    """
+    gave_up = False
+    for line in lines:
+        if line.t < change.t or line.error:
+            continue
+        mine = _is_holder(line, change)
+        if mine and line.owned is not None and log not in line.owned:
+            gave_up = True
+        if line.assigned and log in line.assigned and (not mine or gave_up):
+            return line
+    return None
+
+
+def _is_holder(line: kinds.GroupMember, change: kinds.Regroup) -> bool:
+    return line.conn == change.conn or line.member == change.member
+
+
+def moving_signs(history: History) -> Mapping[Sign, AbstractSet[str]]:
+    """Return the target, if its partition was assigned anew behind a change of its group."""
+    hits = (e for e in history.of(kinds.Rule) if e.rule == "fault" and e.phase == RulePhase.HIT)
+    target = next((e.record for e in hits if e.record is not None), None)
+    if target is None:
+        return {}
+    seen = seen_of(history, target)
+    if seen.assigned is None or seen.given is None:
+        return {}
+    return {PARTITION_WAITED if seen.saved else MOVED_IN_HAND: frozenset({target})}
+
+
+__all__ = ["MOVED_IN_HAND", "PARTITION_WAITED", "Moved", "moving_signs"]

@@ -1,0 +1,59 @@
+"""Which member of a consumer group has which partitions, in both group protocols: the history lines
+of what brokers answer them.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from harness.model import kinds
+from harness.protocols.kafka import sharing
+from harness.protocols.kafka.grouping import InGroup, InGroupAnswer
+from harness.protocols.kafka.insights import Insight, Line
+from harness.protocols.kafka.steps import Api
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from harness.protocols.kafka.grouping import Partitions
+
+CLASSIC: Final = frozenset({Api.JOIN_GROUP, Api.SYNC_GROUP, Api.HEARTBEAT, Api.LEAVE_GROUP})
+APIS: Final = CLASSIC | {Api.CONSUMER_GROUP_HEARTBEAT}
+
+
+def lines(
+    content: object, asked: Insight, api: str, conn: int, names: Mapping[str, str]
+) -> tuple[Line, ...]:
+    """Return what an answer says of a member, as a history line. A heartbeat that changes nothing
+    has none. ``names``: of topics that are known by their ids.
+    """
+    before = asked.content
+    if not isinstance(content, InGroupAnswer | sharing.MemberAnswer) or not isinstance(
+        before, InGroup | sharing.Member
+    ):
+        return ()
+    leaves = before.leaves if isinstance(before, InGroup) else before.epoch < 0
+    generation = content.generation if isinstance(content, InGroupAnswer) else content.epoch
+    if generation is None and isinstance(before, InGroup):
+        generation = before.generation
+    assigned = () if leaves else content.assigned
+    if assigned is None and not content.error and api != Api.JOIN_GROUP:
+        return ()
+    fields = {
+        "conn": conn,
+        "request": asked.request,
+        "api": api,
+        "group": before.group,
+        "member": content.member or before.member,
+        "generation": generation,
+        "error": content.error,
+        "owned": _named(before.owned if isinstance(before, InGroup) else None, names),
+        "assigned": _named(None if content.error else assigned, names),
+    }
+    return (Line(kinds.GROUP_MEMBER, fields),)
+
+
+def _named(partitions: Partitions | None, names: Mapping[str, str]) -> list[str] | None:
+    if partitions is None:
+        return None
+    return [f"{names.get(topic, topic)}/{partition}" for topic, partition in partitions]

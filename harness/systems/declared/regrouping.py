@@ -1,0 +1,291 @@
+"""Change the group of a declared stage while its members live: one joins, leaves, or is put out."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+from typing import TYPE_CHECKING, Final
+
+from harness.abilities import Regrouping
+from harness.controls import OnWire
+from harness.faults.triggers import rule_at
+from harness.model import events as kinds
+from harness.model.events import RegroupPhase, RulePhase
+from harness.model.rebalances import Change
+from harness.model.waiting import WaitTimeoutError, wait_until
+from harness.proofs.moved import seen_of
+from harness.protocols.kafka.steps import Api
+from harness.run.nodes import GRACE_S
+from harness.runtimes.process.processes import is_alive
+from harness.systems.declared.programs.errors import StageError
+from harness.systems.declared.transport.log import expel_one
+from harness.wire.rules import Action, Direction, How
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from harness.model.scenario import Role
+    from harness.run.controls import WireControls
+    from harness.systems.declared.programs.nodes import CommandNode
+    from harness.systems.declared.programs.targets import FaultTargets
+    from harness.systems.declared.programs.workers import Victim
+    from harness.systems.declared.scene import Scene
+    from harness.wire.rules import Rule
+
+JOINS_S: Final = 30.0
+"""How long a new member may take to ask its group to join. A JVM takes a second or two."""
+JOINING: Final = "joining"
+"""The rule that holds requests to join."""
+GIVEN_S: Final = 10.0
+"""How long the target may take from the wire to its member."""
+MOVES_S: Final = 20.0
+"""How long a group may take to share out its partitions anew. Its members learn at their next
+heartbeat, 3 s or 5 s later in most clients.
+"""
+
+
+class GroupChange(Regrouping):
+    """Changes the group of one stage. Implements :class:`harness.abilities.Regrouping`."""
+
+    def __init__(
+        self,
+        scene: Scene,
+        controls: WireControls,
+        nodes: FaultTargets,
+        victim: Victim,
+        look: Callable[[], object],
+    ) -> None:
+        """``victim``: the process that has the target; ``look``: called while anything is
+        awaited.
+        """
+        self._scene = scene
+        self._controls = controls
+        self._nodes = nodes
+        self._victim = victim
+        self._look = look
+        self._change = Change.JOINS
+        self._holder: kinds.GroupMember | None = None
+        self._stage_of: CommandNode | None = None
+        self._left: set[int] = set()
+        self._rule: Rule | None = None
+        """The rule that holds requests to join, while it is armed."""
+        self._holds_newest = self._holds_holder = False
+        self._handled: set[str] = set()
+        """What was held and has been released, by name."""
+
+    # --- the ability ------------------------------------------------------------------------------
+
+    def prepare(self, role: Role, change: Change) -> None:
+        """Start the member that is to join; its request to join is held. Members of the newer
+        protocol have no such request: they join at once.
+
+        Raises:
+            StageError: the process that has the target never joined a group.
+        """
+        self._stage_of, self._change = self._nodes.stage(role), change
+        self._holder = self._scene.members.of_process(self._victim.pid or 0)
+        if self._holder is None:
+            raise StageError(f"the {role} that has the target has joined no group")
+        if change not in {Change.JOINS, Change.COMES_AND_GOES}:
+            return
+        self._holds_newest = True
+        at = OnWire(role, Api.JOIN_GROUP, Direction.REQUEST)
+        self._rule = rule_at(at, Action.HOLD, JOINING, role=str(role), limit=None)
+        self._controls.undo(self._release_all)
+        self._scene.brokers.wire.arm(self._scene.cell.id, self._rule)
+        self._stage.tell_member(self._newest, "start")
+        self._say(RegroupPhase.STARTED, number=self._newest)
+        self._await(self._newest_asks, JOINS_S, "the new member to ask to join")
+
+    def await_given(self) -> None:
+        """Wait until the target has reached its member."""
+        target = self._scene.load.target.id
+        self._await(
+            lambda: any(
+                e.record == target and e.reached for e in self._scene.so_far.of(kinds.Fetched)
+            ),
+            GIVEN_S,
+            "the target to reach its member",
+        )
+
+    def begin(self, *, keep: bool = False) -> None:
+        """Let the member join, tell members to end, or put one out. ``keep``: wait until the member
+        that has the target asks to join again, hold its request, and put it out.
+        """
+        mine = self._stage.processes.number_of(self._victim.pid or 0)
+        self._say_changed()
+        match self._change:
+            case Change.JOINS | Change.COMES_AND_GOES:
+                self._holds_newest, self._holds_holder = False, keep
+            case Change.LEAVES:
+                self._tell(mine)
+            case Change.OTHER_LEAVES:
+                for number in sorted(self._stage.members().keys() - {mine}):
+                    self._tell(number)
+            case Change.PUT_OUT:
+                self._put_out()
+        if keep:
+            self._await(
+                lambda: self._held(newest=False), MOVES_S, "the first member to ask to join again"
+            )
+            self._put_out()
+        if self._change is Change.COMES_AND_GOES:
+            self._await(self._newest_has, MOVES_S, "the new member to have partitions")
+            self._tell(self._newest)
+
+    def await_moved(self) -> None:
+        """Wait until the members that were told to end have ended, and the target's partition is
+        assigned anew.
+        """
+        for number in sorted(self._left):
+            self._await_end(number)
+        target = self._scene.load.target.id
+        self._await(
+            lambda: seen_of(self._scene.so_far, target).assigned is not None,
+            MOVES_S,
+            "the partition to be assigned",
+        )
+
+    def restore(self) -> None:
+        """Let go what is held, and start the members again that were told to end; wait until they
+        have asked to join.
+        """
+        self._release_all()
+        back = sorted(self._left - ({self._newest} if self._joins else set()))
+        for number in back:
+            self._stage.tell_member(number, "start")
+        for number in back:
+            self._await(lambda number=number: self._asks(number), JOINS_S, "a member to be back")  # type: ignore[misc]  # bound at once
+
+    # --- inside -----------------------------------------------------------------------------------
+
+    @property
+    def _stage(self) -> CommandNode:
+        if self._stage_of is None:
+            raise RuntimeError("no group is changed")
+        return self._stage_of
+
+    @property
+    def _joins(self) -> bool:
+        return self._change in {Change.JOINS, Change.COMES_AND_GOES}
+
+    @property
+    def _newest(self) -> int:
+        return self._stage.command.members + 1
+
+    def _put_out(self) -> None:
+        """Put the member out that has the target."""
+        expel_one(self._scene, self._stage.role, self._victim.pid or 0)
+
+    def _say_changed(self) -> None:
+        holder = self._holder
+        if holder is None:
+            raise RuntimeError("no group is changed")
+        self._say(
+            RegroupPhase.CHANGED,
+            change=self._change,
+            group=holder.group,
+            member=holder.member,
+            conn=holder.conn,
+        )
+
+    def _held(self, *, newest: bool) -> list[str]:
+        """Return what is held of the new member, or of the others, by the names of the holds."""
+        conns = self._connections(self._newest)
+        return [
+            e.held
+            for e in self._scene.so_far.of(kinds.Rule)
+            if e.rule == JOINING
+            and e.phase == RulePhase.HIT
+            and e.held is not None
+            and e.held not in self._handled
+            and (e.conn in conns) is newest
+        ]
+
+    def _release_all(self) -> None:
+        """Hold nothing more, and release what is held."""
+        self._holds_newest = self._holds_holder = False
+        if self._rule is not None:
+            self._scene.brokers.wire.disarm(self._scene.cell.id, self._rule.id)
+            self._let_go()
+            self._rule = None
+
+    def _let_go(self) -> None:
+        """Release the requests that need not be held."""
+        for newest, holds in ((True, self._holds_newest), (False, self._holds_holder)):
+            for held in () if holds or self._rule is None else self._held(newest=newest):
+                self._handled.add(held)
+                self._scene.brokers.wire.resolve(held, How.RELEASE)
+
+    def _newest_asks(self) -> bool:
+        return bool(self._held(newest=True)) or self._asks(self._newest)
+
+    def _newest_has(self) -> bool:
+        """Whether the new member was assigned its partitions, or none."""
+        conns = self._connections(self._newest)
+        return any(line.conn in conns for line in self._scene.members.of(self._stage.name))
+
+    def _connections(self, number: int) -> set[int | None]:
+        pids = set(self._stage.members().get(number, ()))
+        return {e.conn for e in self._scene.so_far.of(kinds.Owner) if e.pid in pids}
+
+    def _asks(self, number: int) -> bool:
+        """Whether a process of a member has asked its group to join."""
+        conns = self._connections(number)
+        return any(
+            e.conn in conns
+            and e.dir == Direction.REQUEST
+            and e.api in (Api.JOIN_GROUP, Api.CONSUMER_GROUP_HEARTBEAT)
+            for e in self._scene.so_far.of(kinds.Frame)
+        )
+
+    def _tell(self, number: int) -> None:
+        """Tell a member to end, as an orchestrator does."""
+        stage, pids = self._stage, self._stage.members().get(number, [])
+        self._left.add(number)
+        self._victim.told.update(pids)
+        stage.tell_member(number, "leave")
+        for pid in pids:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGTERM)
+            self._say(RegroupPhase.TOLD, number=number, pid=pid)
+
+    def _await_end(self, number: int) -> None:
+        """Wait until a member has ended; kill it after the grace period that orchestrators give. If
+        it has not left its group, its session time-out would put it out, only later.
+        """
+        told = [
+            e
+            for e in self._scene.so_far.of(kinds.Regroup)
+            if e.phase == RegroupPhase.TOLD and e.number == number and e.pid is not None
+        ]
+        pids = [e.pid for e in told if e.pid is not None]
+        if not self._await(
+            lambda: not any(map(is_alive, pids)), GRACE_S, "the member to end after SIGTERM"
+        ):
+            for pid in filter(is_alive, pids):
+                os.kill(pid, signal.SIGKILL)
+        for pid in pids:
+            self._say(RegroupPhase.ENDED, number=number, pid=pid)
+            expel_one(self._scene, self._stage.role, pid)
+
+    def _await(self, condition: Callable[[], object], within_s: float, because: str) -> bool:
+        """Wait, and say whether it came true. What the history then lacks, the judge finds."""
+
+        def looked() -> object:
+            self._look()
+            self._let_go()
+            return condition()
+
+        try:
+            wait_until(looked, within_s=within_s, because=because, poll_s=0.02)
+        except WaitTimeoutError:
+            return False
+        return True
+
+    def _say(self, phase: RegroupPhase, **fields: object) -> None:
+        self._scene.history.write(kinds.REGROUP, role=self._stage.name, phase=phase, **fields)
+
+
+__all__ = ["GroupChange"]

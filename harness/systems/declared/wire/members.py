@@ -1,0 +1,80 @@
+"""Which members the consumer groups of a run have, and which partitions: what the wire has seen of
+the brokers' answers.
+"""
+
+from __future__ import annotations
+
+import threading
+from typing import TYPE_CHECKING
+
+from harness.model import events as kinds
+
+if TYPE_CHECKING:
+    from harness.model.tail import SoFar
+
+
+class GroupMembers:
+    """The members of the groups so far. Safe to use from several threads."""
+
+    def __init__(self, so_far: SoFar) -> None:
+        self._so_far = so_far
+        self._lock = threading.Lock()
+        self._read = 0
+        self._roles: dict[int, str] = {}
+        self._pids: dict[int, int] = {}
+        self._closed: set[int] = set()
+        self._last: dict[int, kinds.GroupMember] = {}
+        """The last line of each connection that named a member."""
+        self._assigned: dict[tuple[str, str], kinds.GroupMember] = {}
+        """By group and member: what it was assigned last."""
+
+    def of(self, role: str) -> list[kinds.GroupMember]:
+        """Return what each living member of a stage was assigned last: it may be nothing."""
+        with self._lock:
+            self._look()
+            return [
+                line
+                for line in self._assigned.values()
+                if self._roles.get(line.conn) == role and line.conn not in self._closed
+            ]
+
+    def of_process(self, pid: int) -> kinds.GroupMember | None:
+        """Return the last line about the member that a process is; ``None``: it never joined."""
+        with self._lock:
+            self._look()
+            found = [line for conn, line in self._last.items() if self._pids.get(conn) == pid]
+            return max(found, key=lambda line: line.t, default=None)
+
+    def pid(self, member: kinds.GroupMember) -> int | None:
+        """Return the process behind a member's line; ``None`` if nobody has seen it."""
+        with self._lock:
+            self._look()
+            return self._pids.get(member.conn)
+
+    def holder(self, partition: str) -> kinds.GroupMember | None:
+        """Return the line by which a partition (``topic/partition``) was assigned last."""
+        with self._lock:
+            self._look()
+            has = [e for e in self._assigned.values() if partition in (e.assigned or ())]
+            return max(has, key=lambda line: line.t, default=None)
+
+    def _look(self) -> None:
+        new = self._so_far.events(self._read)
+        self._read += len(new)
+        for event in new:
+            match event:
+                case kinds.Conn(phase=kinds.ConnPhase.OPEN):
+                    self._roles[event.conn] = event.role or ""
+                case kinds.Conn(phase=kinds.ConnPhase.CLOSE):
+                    self._closed.add(event.conn)
+                case kinds.Owner(conn=int() as conn):
+                    self._pids[conn] = event.pid
+                case kinds.GroupMember():
+                    self._take(event)
+
+    def _take(self, event: kinds.GroupMember) -> None:
+        if event.error:
+            return
+        self._last[event.conn] = event
+        if event.assigned is not None:
+            self._assigned[event.group, event.member] = event

@@ -1,0 +1,186 @@
+"""What members of a classic group are told, as the wire reads it for a user's own programs."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from kafka.protocol.consumer.group import (
+    HeartbeatResponse,
+    JoinGroupRequest,
+    JoinGroupResponse,
+    LeaveGroupRequest,
+    LeaveGroupResponse,
+    SyncGroupResponse,
+)
+from kafka.protocol.consumer.metadata import (
+    ConsumerProtocolAssignment,
+    ConsumerProtocolSubscription,
+)
+
+from harness.model import events as kinds
+from harness.model.identity import Identity
+from harness.protocols.kafka.session import Kafka
+from harness.wire.rules import Direction
+from tests.wire.kafka_frames import encoded, heartbeat, join, sync
+
+if TYPE_CHECKING:
+    from kafka.protocol.api_message import ApiMessage
+
+    from harness.protocols.kafka.session import KafkaFrame
+
+GROUP, MEMBER = "g", "m"
+THEIRS = Identity("k")
+PARTS = ConsumerProtocolAssignment.TopicPartition
+OWNED = ConsumerProtocolSubscription.TopicPartition
+
+
+def talk(
+    *said: tuple[bytes, ApiMessage | None], identity: Identity | None = THEIRS
+) -> list[dict[str, Any]]:
+    """Return the lines of a conversation: requests, each with its answer."""
+    protocol = Kafka()
+    ledger = protocol.ledger("k", identity)
+    session = protocol.session(7, limit=1 << 20)
+    found: list[dict[str, Any]] = []
+    for corr, (asked, answer) in enumerate(said, 1):
+        frames = [(Direction.REQUEST, asked)]
+        frames += [(Direction.RESPONSE, encoded(answer, corr))] if answer is not None else []
+        for way, data in frames:
+            frame: KafkaFrame = session.feed(way, data)  # type: ignore[assignment]  # it is whole
+            session.read(frame, data, ledger)
+            if way is Direction.REQUEST:
+                session.sending(frame)
+            found += [
+                {"event": kind, **fields}
+                for kind, fields in session.settled(frame, ledger, reached=True)
+            ]
+    return found
+
+
+def joining(owned: tuple[int, ...], corr: int = 1) -> bytes:
+    """Make the request of a consumer that has not given up these partitions."""
+    told = ConsumerProtocolSubscription(
+        version=1,
+        topics=["orders"],
+        user_data=None,
+        owned_partitions=[OWNED(version=1, topic="orders", partitions=[*owned])] if owned else [],
+    )
+    protocol = JoinGroupRequest.JoinGroupRequestProtocol(
+        version=7, name="range", metadata=told.encode()
+    )
+    request = JoinGroupRequest(
+        version=7,
+        group_id=GROUP,
+        session_timeout_ms=6000,
+        rebalance_timeout_ms=1,
+        member_id="",
+        group_instance_id=None,
+        protocol_type="consumer",
+        protocols=[protocol],
+    )
+    return encoded(request, corr, "c")
+
+
+def joined(error: int = 0) -> JoinGroupResponse:
+    """Make the answer, in which the broker names the member."""
+    return JoinGroupResponse(
+        version=7,
+        throttle_time_ms=0,
+        error_code=error,
+        generation_id=3,
+        protocol_type="consumer",
+        protocol_name="range",
+        leader="",
+        member_id="m-1",
+        members=[],
+    )
+
+
+@pytest.mark.parametrize("owned", [(), (0, 2)])
+def test_who_joins_and_what_it_has_not_given_up(owned: tuple[int, ...]) -> None:
+    """The broker gives the name; an eager member has given up everything, another has not."""
+    [line] = talk((joining(owned), joined()))
+    assert line == {
+        "event": kinds.GROUP_MEMBER,
+        "conn": 7,
+        "request": "7:1",
+        "api": "JoinGroup",
+        "group": GROUP,
+        "member": "m-1",
+        "generation": 3,
+        "error": 0,
+        "owned": [f"orders/{each}" for each in owned],
+        "assigned": None,
+        "reached": True,
+    }
+
+
+@pytest.mark.parametrize("version", [3, 5])
+def test_what_a_member_is_assigned(version: int) -> None:
+    """By the group's leader, whose words the broker passes on."""
+    told = ConsumerProtocolAssignment(
+        version=1,
+        assigned_partitions=[PARTS(version=1, topic="orders", partitions=[1, 2])],
+        user_data=None,
+    )
+    answer = SyncGroupResponse(
+        version=version,
+        throttle_time_ms=0,
+        error_code=0,
+        protocol_type="consumer",
+        protocol_name="range",
+        assignment=told.encode(),
+    )
+    [line] = talk((sync(1, "c", version=version), answer))
+    assert line["assigned"] == ["orders/1", "orders/2"]
+    assert (line["member"], line["generation"]) == (MEMBER, 1)
+
+
+def test_a_group_of_others_than_consumers_says_nothing_that_can_be_read() -> None:
+    """Connect's workers assign connectors."""
+    answer = SyncGroupResponse(
+        version=5,
+        throttle_time_ms=0,
+        error_code=0,
+        protocol_type="connect",
+        protocol_name="compatible",
+        assignment=b"\x00\x01whatever",
+    )
+    assert talk((sync(1, "c"), answer)) == []
+
+
+@pytest.mark.parametrize("error", [0, 27])
+def test_a_heartbeat_is_told_only_if_it_is_refused(error: int) -> None:
+    """27: the group shares out anew."""
+    answer = HeartbeatResponse(version=4, throttle_time_ms=0, error_code=error)
+    lines = talk((heartbeat(1, "c"), answer))
+    assert [line["error"] for line in lines] == [each for each in [error] if each]
+
+
+def test_who_leaves_has_no_partitions() -> None:
+    """The request names the member, in the newer form one of several."""
+    leaving = LeaveGroupRequest.MemberIdentity(version=4, member_id="m-1", group_instance_id=None)
+    request = LeaveGroupRequest(version=4, group_id=GROUP, members=[leaving])
+    answer = LeaveGroupResponse(version=4, throttle_time_ms=0, error_code=0, members=[])
+    [line] = talk((encoded(request, 1, "c"), answer))
+    assert (line["member"], line["assigned"]) == ("m-1", [])
+
+
+def test_a_frame_that_cannot_be_read_is_no_damage() -> None:
+    """What members are told is a proof of some faults, and no part of an account."""
+    answer = SyncGroupResponse(
+        version=5,
+        throttle_time_ms=0,
+        error_code=0,
+        protocol_type="consumer",
+        protocol_name="range",
+        assignment=b"\x00",
+    )
+    assert talk((sync(1, "c"), answer)) == []
+
+
+def test_of_programs_of_our_own_nothing_is_told() -> None:
+    """Their groups are seen by other means."""
+    assert talk((joining(()), joined()), identity=None) == []
+    assert talk((join(1, "c"), joined()), identity=None) == []
