@@ -1,4 +1,4 @@
-"""One run of somebody's own command, in a process group that ends with it."""
+"""One run of somebody's own command: all that it has started ends with it, or with lostack."""
 
 from __future__ import annotations
 
@@ -6,18 +6,21 @@ import contextlib
 import os
 import shlex
 import shutil
-import signal
-import subprocess
+import tempfile
 import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from harness.model.failures import UsageError
 from harness.model.waiting import WaitTimeoutError, wait_until
+from harness.runtimes.interface import NodeSpec
+from harness.runtimes.process.runtime import ProcessRuntime
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
+
+    from harness.runtimes.interface import Exit
 
 BOOTSTRAP: Final = "LOSTACK_BOOTSTRAP"
 PLACE: Final = "{bootstrap}"
@@ -69,54 +72,32 @@ class Command:
 
         ``output``: the file that gets what it says.
         """
-        words = [word.replace(PLACE, bootstrap) for word in self._words]
+        words = tuple(word.replace(PLACE, bootstrap) for word in self._words)
+        env = {BOOTSTRAP: bootstrap, "TMPDIR": tempfile.gettempdir()}
+        spec = NodeSpec("test", "test", words, env, self._folder, log=output, foreign=True)
         began = time.monotonic()
-        with output.open("wb") as said:
-            started = subprocess.Popen(
-                words,
-                stdin=subprocess.DEVNULL,
-                stdout=said,
-                stderr=subprocess.STDOUT,
-                cwd=self._folder,
-                env={**os.environ, BOOTSTRAP: bootstrap},
-                process_group=0,
-            )
-        code: int | None = None
-        try:
-            wait_until(
-                lambda: _is_over(started.pid) or (look() and None),
-                within_s=within_s,
-                because="the command to end",
-                poll_s=0.02,
-            )
-            _signal(started.pid, signal.SIGKILL)  # what it has left behind
-            code = started.wait()
-        except WaitTimeoutError:
-            pass
-        finally:
-            _end(started)
+        with ProcessRuntime(directory=output.parent) as runtime:
+            node = runtime.start(spec)
+            try:
+                with contextlib.suppress(WaitTimeoutError):
+                    wait_until(
+                        lambda: not node.alive or (look() and None),
+                        within_s=within_s,
+                        because="the command to end",
+                        poll_s=0.02,
+                    )
+                code = None if node.alive else _code_of(node.exit)
+            finally:
+                if node.alive:
+                    node.terminate(GRACE_S)
         return Ended(code, time.monotonic() - began, _last(output))
 
 
-def _is_over(pid: int) -> bool:
-    """Whether it has ended. It is not reaped, so that its number stays its group's."""
-    return os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
-
-
-def _end(started: subprocess.Popen[bytes]) -> None:
-    """End it, and all of its group: first it is asked to."""
-    if started.returncode is not None:
-        return
-    _signal(started.pid, signal.SIGTERM)
-    with contextlib.suppress(WaitTimeoutError):
-        wait_until(lambda: _is_over(started.pid), within_s=GRACE_S, because="the command to end")
-    _signal(started.pid, signal.SIGKILL)
-    started.wait()
-
-
-def _signal(group: int, number: signal.Signals) -> None:
-    with contextlib.suppress(ProcessLookupError):
-        os.killpg(group, number)
+def _code_of(end: Exit | None) -> int:
+    """Return the exit code, or the signal's number below zero, as a shell's caller knows it."""
+    if end is None or end.status is None:
+        return -(end.signal or 0) if end else -1
+    return end.status
 
 
 def _last(output: Path) -> str:

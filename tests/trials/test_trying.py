@@ -225,3 +225,12 @@ def test_an_interrupt_leaves_a_report_and_no_process(log: ScriptedBroker, tmp_pa
     assert not left()
     [file] = (tmp_path / "reports").glob("*/report.json")
     assert json.loads(file.read_text(encoding="utf-8"))["partial"] is True
+
+
+def test_nothing_outlives_a_lostack_that_was_killed(log: ScriptedBroker, tmp_path: Path) -> None:
+    """The program that hangs, and what it has started, end all the same."""
+    running = command(log, tmp_path / "reports", "waits", "--only", LOST)
+    wait_until(left, within_s=WITHIN_S, because="the program to run")
+    running.kill()
+    running.communicate(timeout=WITHIN_S)
+    wait_until(lambda: not left(), within_s=WITHIN_S, because="the program to be gone")
