@@ -74,17 +74,34 @@ class Proxies:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
+        self._made = 0
         self.routes: dict[str, Proxy] = {}
 
     def add(self, asked: AskedRoute) -> dict[str, object]:
         """Add a route, and return what a client must know of it."""
         made = Proxy(**msgspec.structs.asdict(asked))
         with self._lock:
-            name = str(len(self.routes) + 1)
+            self._made += 1
+            name = str(self._made)
             self.routes[name] = made
         told = {"route": name, "bootstrap": made.bootstrap, "upstream": asked.upstream}
         roles = {"roles": made.roles} if made.roles else {}
         return {**told, **roles, **({"ca": str(made.ca)} if made.ca else {})}
+
+    def remove(self, name: str) -> None:
+        """End a route, and then fail if a fault of its own never struck.
+
+        Raises:
+            UsageError: there is no such route.
+            AssertionError: as :meth:`Proxy.verify`.
+        """
+        with self._lock:
+            proxy = self.route(name)
+            del self.routes[name]
+        try:
+            proxy.verify()
+        finally:
+            proxy.close()
 
     def route(self, name: str) -> Proxy:
         """Return one.
@@ -128,6 +145,9 @@ class Proxies:
         match method, words:
             case "POST", ["routes"]:
                 return self._route(body)
+            case "DELETE", ["routes", name]:
+                self.remove(name)
+                return {"route": name}
             case "POST", ["verify"]:
                 self.verify()
                 return {"verified": True}

@@ -26,16 +26,22 @@ CLIENT: Final = "client"
 """The role of programs that use :attr:`Proxy.bootstrap`, which is everybody's."""
 PORTS: Final = 1 << 16
 PROTOCOLS: Final = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
+_SCHEME: Final = re.compile(r"[A-Za-z][A-Za-z0-9_]*://")
 _ROLE: Final = re.compile(r"[A-Za-z0-9_-]{1,64}")
 
 
 def host_and_port(text: str) -> tuple[str, int]:
-    """Parse ``HOST:PORT``.
+    """Parse ``HOST:PORT``, also behind a scheme as Kafka's listeners have it.
+
+    >>> host_and_port("PLAINTEXT://localhost:9092"), host_and_port("[::1]:9092")
+    (('localhost', 9092), ('::1', 9092))
 
     Raises:
-        UsageError: it is none.
+        UsageError: it is none, or a list.
     """
-    host, _, port = str(text).rpartition(":")
+    if "," in str(text):
+        raise UsageError(f"{text!r} is a list: name one address, its answers name the others")
+    host, _, port = _SCHEME.sub("", str(text)).rpartition(":")
     host = host.removeprefix("[").removesuffix("]")
     if not host or not port.isdecimal() or not 0 < int(port) < PORTS:
         raise UsageError(f"{text!r} is not HOST:PORT")

@@ -6,12 +6,15 @@ from typing import TYPE_CHECKING
 
 import psycopg
 import pytest
+import stomp
 
 from harness.model import events as kinds
 from harness.model.failures import UsageError
 from harness.model.history import read_history
+from harness.model.scenario import Deployment, Role
 from harness.proxy.fault import NeverStruckError
 from harness.proxy.proxy import Proxy
+from harness.systems.activemq.system import launcher
 from harness.wire.rules import Direction
 from tests.contract.protocols import PROTOCOLS, Speaker
 from tests.postgres.conftest import server
@@ -127,3 +130,30 @@ def test_the_answer_to_a_message_is_lost(name: str) -> None:
         [way] = proxy.records()
         assert (way.sent, way.acknowledged) == (1, 0)
         assert "the answer was lost" in way.steps[-1]
+
+
+@pytest.mark.activemq
+@pytest.mark.rest
+def test_the_receipt_of_a_real_broker_is_lost(tmp_path: Path) -> None:
+    """ActiveMQ has the message, and the program no receipt: sent again, it is there twice."""
+    system = launcher()
+    system.prepare(lambda _: None)
+    deployed = system.deploy(Deployment.OWN, tmp_path / "one")
+    try:
+        broker = deployed.broker
+        with Proxy(broker.address(Role.PRODUCER), protocol="stomp") as proxy:
+            host, _, port = proxy.bootstrap.rpartition(":")
+            with proxy.lose("RECEIPT", answer=True) as fault:
+                sender = stomp.Connection12([(host, int(port))], reconnect_attempts_max=1)
+                sender.connect(wait=True)
+                sender.send("orders", "17", receipt="17", headers={"persistent": "true"})
+                fault.wait(WITHIN_S)
+            again = stomp.Connection12([(host, int(port))])
+            again.connect(wait=True)
+            again.send("orders", "17", headers={"persistent": "true"})
+            again.disconnect()
+            ways = proxy.records()
+        assert [message.value for message in broker.messages("orders")] == [b"17", b"17"]
+        assert sum(way.sent for way in ways) == 2
+    finally:
+        deployed.close()

@@ -96,6 +96,28 @@ def test_a_fault_is_armed_met_and_verified(api: Api, broker: ScriptedBroker) -> 
     assert api.ask("DELETE", "/faults/1.f1", b"null")[0] == 200
 
 
+def test_a_route_ends_alone(api: Api, broker: ScriptedBroker) -> None:
+    """Its port is closed, a fault of its own that never struck is told, and no other route gets its
+    number.
+    """
+    asked = {"upstream": f"PLAINTEXT://{upstream(broker)}"}
+    first, second = (api.ask("POST", "/routes", asked)[1] for _ in range(2))
+    api.ask("POST", "/faults", {"do": "lose", "api": "Produce", "route": "2"})
+    status, said = api.ask("DELETE", "/routes/2")
+    assert status == 409
+    assert "never struck" in said["error"]
+    with pytest.raises(ConnectionRefusedError):
+        connect(second["bootstrap"])
+    assert api.ask("DELETE", "/routes/2")[0] == 400
+    assert api.ask("POST", "/routes", asked)[1]["route"] == "3"
+    with connect(first["bootstrap"]) as client:
+        client.ask(order(17))
+    assert api.ask("DELETE", "/routes/1") == (200, {"route": "1"})
+    status, said = api.ask("POST", "/routes", {"upstream": "a:1,b:2"})
+    assert status == 400
+    assert "name one address" in said["error"]
+
+
 def test_each_role_has_an_address(api: Api, broker: ScriptedBroker) -> None:
     """A fault may be of one alone, and so may what is counted."""
     asked = {"upstream": upstream(broker), "roles": {"shop": 0, "audit": 0}}
