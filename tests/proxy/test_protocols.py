@@ -12,6 +12,7 @@ from harness.model import events as kinds
 from harness.model.failures import UsageError
 from harness.model.history import read_history
 from harness.model.scenario import Deployment, Role
+from harness.model.waiting import wait_until
 from harness.proxy.fault import NeverStruckError
 from harness.proxy.proxy import Proxy
 from harness.systems.activemq.system import launcher
@@ -152,8 +153,11 @@ def test_the_receipt_of_a_real_broker_is_lost(tmp_path: Path) -> None:
             again.connect(wait=True)
             again.send("orders", "17", headers={"persistent": "true"})
             again.disconnect()
-            ways = proxy.records()
+            wait_until(
+                lambda: sum(way.sent for way in proxy.records()) == 2,
+                within_s=WITHIN_S,
+                because="the message to be sent twice",
+            )
         assert [message.value for message in broker.messages("orders")] == [b"17", b"17"]
-        assert sum(way.sent for way in ways) == 2
     finally:
         deployed.close()
