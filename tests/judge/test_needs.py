@@ -30,6 +30,8 @@ from harness.faults import (
     NoFault,
     PartitionFilled,
     Pause,
+    PutOutWhileJoining,
+    Rebalanced,
     Refuse,
     Silent,
     Stall,
@@ -42,6 +44,7 @@ from harness.faults import (
     WorkFails,
 )
 from harness.faults.triggers import stop_at
+from harness.model.rebalances import Change
 from harness.model.writes import Point, Side
 from harness.proofs.network import Effect
 from harness.protocols.kafka.steps import Api
@@ -156,6 +159,9 @@ VARIANTS: list[Any] = [
     Unanswered(ASKS, Api.OFFSET_FETCH),
     WorkFails(STANDS),
     LockExpired(STANDS),
+    *(Rebalanced(ANSWER, change) for change in Change),
+    Rebalanced(ANSWER, Change.JOINS, dies=True),
+    PutOutWhileJoining(ANSWER),
     Zombie(SENDS),
     Zombie(STANDS),
 ]

@@ -47,6 +47,8 @@ EXEMPT = {
         "no step: a cut of the power takes what was not flushed, whichever step it comes at"
     ),
     "power-loss-flushed": "as power-loss",
+    "power-loss+by-calls": "as power-loss",
+    "power-loss-flushed+by-calls": "as power-loss",
     "power-loss-everything": "as power-loss",
     "control-power-loss-reused-offsets": "as power-loss",
 }
