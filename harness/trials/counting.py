@@ -14,7 +14,7 @@ from harness.model.semantics import Anomaly, Semantic, forbids
 from harness.protocols.kafka.steps import Api, error_name
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from harness.model.history import Event
 
@@ -80,10 +80,22 @@ class _Seen:
 
 
 @dataclass(frozen=True, slots=True)
+class Least:
+    """What each run without a fault had at least: different records, delivered ones, and how often
+    each of these was read.
+    """
+
+    offered: int = 0
+    delivered: int = 0
+    times: int = 0
+
+
+@dataclass(frozen=True, slots=True)
 class Topic:
     """What was counted in the topics of one kind. ``readers``: the most often that one place was
-    read. ``copies``: of each duplicated record, how many too many. ``again``: records that were
-    read more often than usual from one place, of which nothing shows that a program got them twice.
+    read; ``reads``: how often all of them were. ``copies``: of each duplicated record, how many too
+    many. ``again``: records that were read more often than usual from one place, of which nothing
+    shows that a program got them twice. ``seldom``: those that were read less often than usual.
     """
 
     offered: int
@@ -92,11 +104,15 @@ class Topic:
     again: tuple[str, ...]
     unnamed: int
     readers: int
+    reads: int = 0
+    seldom: tuple[str, ...] = ()
+    least: Least = Least()
 
     @property
     def read(self) -> bool:
-        """Whether every record was read."""
-        return bool(self.fates) and all(fate is Fate.DELIVERED for fate in self.fates.values())
+        """Whether every record was read, but for those of aborted transactions."""
+        fates = set(self.fates.values())
+        return Fate.DELIVERED in fates and fates <= {Fate.DELIVERED, Fate.ABORTED}
 
     def of(self, fate: Fate) -> list[str]:
         """Return the records with a fate."""
@@ -128,6 +144,8 @@ class Count:
         ordered = sorted(events, key=lambda event: event.t)
         for event in ordered:
             self._sent(event)
+        self._new = {*self._lowest, *self._in_doubt()}
+        """The partitions in which a record of this run may be."""
         for event in ordered:
             self._read(event)
 
@@ -144,18 +162,36 @@ class Count:
         usual = self._usual.get(kind)
         readers = max((len(t) for each in seen.values() for t in each.fetched.values()), default=0)
         most = usual.readers if usual else readers
-        copies, again = {}, []
-        for (_, record), each in seen.items():
-            more = len(self._visible(each)) - 1
-            twice = [place for place, times in each.fetched.items() if len(times) > most]
+        fates: dict[str, Fate] = {}
+        copies: dict[str, int] = {}
+        again, seldom, times = [], [], []
+        same = Counter(record for _, record in seen)
+        for (topic, record), each in seen.items():
+            name = record if same[record] == 1 else f"{_short(record)} in {topic}"
+            fates[name] = self._fate(each)
+            visible = self._visible(each)
+            twice = [place for place, read in each.fetched.items() if len(read) > most]
             proved = [place for place in twice if most == 1 and self._worked_twice(place, each)]
-            more = max(more, 0) + len(proved)
+            more = max(len(visible) - 1, 0) + len(proved)
             if more:
-                copies[record] = more
+                copies[name] = more
             if len(proved) < len(twice):
-                again.append(record)
-        fates = {record: self._fate(each) for (_, record), each in seen.items()}
-        return Topic(len(seen), fates, copies, tuple(again), self._unnamed[kind], readers)
+                again.append(name)
+            if fates[name] is Fate.DELIVERED:
+                times.append(sum(len(each.fetched.get(place, ())) for place in visible))
+                seldom += [name] if usual and times[-1] < usual.least.times else []
+        least = Least(len(seen), len(times), min(times, default=0))
+        return Topic(
+            len(seen),
+            fates,
+            copies,
+            tuple(again),
+            self._unnamed[kind],
+            readers,
+            sum(times),
+            tuple(seldom),
+            least,
+        )
 
     # -- reading -----------------------------------------------------------------------------------
 
@@ -189,13 +225,20 @@ class Count:
             elif _undone(event.error):
                 seen.waiting.discard(event.request)
 
+    def _in_doubt(self) -> Iterator[tuple[str, int]]:
+        """Yield the partitions that a request went to of which no answer tells."""
+        for (request, record), asked in self._asked.items():
+            seen = self._of(asked.topic, record)
+            if seen is None or request in seen.waiting:
+                yield asked.topic or "", asked.partition or 0
+
     def _read(self, event: Event) -> None:
         """Take an event about what was read. What lay there before the run is none of it."""
         if isinstance(event, kinds.Fetched) and event.reached:
             partition, offset = event.at or (-1, -1)
             place = _Place(event.topic or "", partition, offset)
             at = place.topic, partition
-            if offset < self._lowest.get(at, offset):
+            if at not in self._new or offset < self._lowest.get(at, offset):
                 return
             seen = self._of(event.topic, event.record)
             if seen is not None:
@@ -247,6 +290,10 @@ class _Transactions:
     def __init__(self) -> None:
         self._places: defaultdict[int, set[_Place]] = defaultdict(set)
         self._ends: dict[str, kinds.EndTxn] = {}
+        self._producers: dict[str, int] = {}
+        """By transactional id."""
+        self._ending: set[int] = set()
+        """Producers whose commit went to the broker, and no answer tells of it."""
         self.hidden: set[_Place] = set()
         self.open: set[_Place] = set()
         """Those whose transaction has not ended yet; they are hidden as well."""
@@ -255,6 +302,7 @@ class _Transactions:
         """Take a stored record."""
         if asked.transactional and asked.producer_id is not None:
             self._places[asked.producer_id].add(place)
+            self._producers[asked.transactional_id or ""] = asked.producer_id
             self.hidden.add(place)
             self.open.add(place)
 
@@ -262,13 +310,26 @@ class _Transactions:
         """Take an event about the end of a transaction."""
         if isinstance(event, kinds.EndTxn) and event.request is not None:
             self._ends[event.request] = event
-        elif isinstance(event, kinds.EndTxnAnswer) and event.error == 0:
+            if event.commit and event.reached is not False and event.producer_id is not None:
+                self._ending.add(event.producer_id)
+        elif isinstance(event, kinds.InitProducer):
+            self._replace(event)
+        elif isinstance(event, kinds.EndTxnAnswer):
             end = self._ends.get(event.request or "")
-            if end is not None and end.producer_id is not None:
+            if end is None or end.producer_id is None:
+                return
+            self._ending.discard(end.producer_id)
+            if event.error == 0:
                 places = self._places.pop(end.producer_id, set())
                 self.open -= places
                 if end.commit:
                     self.hidden -= places
+
+    def _replace(self, event: kinds.InitProducer) -> None:
+        """Take a successor: the broker aborts what its predecessor has left open."""
+        producer = self._producers.get(event.transactional_id or "")
+        if event.reached is not False and producer is not None and producer not in self._ending:
+            self.open -= self._places.pop(producer, set())
 
 
 def _undone(error: int | str | None) -> bool:
@@ -276,6 +337,28 @@ def _undone(error: int | str | None) -> bool:
     if not isinstance(error, int) or error == 0:
         return False
     return Api.PRODUCE.errors.get(error_name(error)) is False
+
+
+def merged(first: Mapping[str, Topic], second: Mapping[str, Topic]) -> dict[str, Topic]:
+    """Return what both runs without a fault have shown of each kind of topic."""
+    return {
+        kind: Topic(
+            max(one.offered, other.offered),
+            (other if one.read else one).fates,
+            max(one.copies, other.copies, key=len),
+            (),
+            max(one.unnamed, other.unnamed),
+            max(one.readers, other.readers),
+            max(one.reads, other.reads),
+            least=Least(
+                min(one.least.offered, other.least.offered),
+                min(one.least.delivered, other.least.delivered),
+                min(one.least.times, other.least.times),
+            ),
+        )
+        for kind, one in first.items()
+        if (other := second.get(kind)) is not None
+    }
 
 
 class Word(StrEnum):
@@ -306,6 +389,12 @@ def judged(
             said = f"{len(copies)} of {kind} duplicated: {_first(tuple(copies))}"
             found.append((Word.BROKEN, said))
         found += [(Word.NOT_JUDGED, each) for each in _open(claims, kind, topic, usual[kind])]
+    if forbids(claims, Anomaly.LOST):
+        found += [
+            (Word.NOT_JUDGED, _fewer(kind, 0, each.least.offered))
+            for kind, each in usual.items()
+            if kind not in topics
+        ]
     worst = [each for each in found if each[0] is Word.BROKEN] or found
     if worst:
         return worst[0][0], "; ".join(why for word, why in worst if word is worst[0][0])
@@ -334,9 +423,18 @@ def _untold(kind: str, topic: Topic, usual: Topic | None) -> str | None:
 def _open(claims: Semantic, kind: str, topic: Topic, usual: Topic) -> Iterable[str]:
     """Yield why a claim stays open."""
     if forbids(claims, Anomaly.LOST):
-        left = len(topic.of(Fate.STORED)) if usual.read else 0
-        if left:
+        left, there = len(topic.of(Fate.STORED)), len(topic.of(Fate.DELIVERED))
+        if topic.offered < usual.least.offered:
+            yield _fewer(kind, topic.offered, usual.least.offered)
+        if left and usual.read:
             yield f"{kind}: {left} are left in the topic: the test ended before they were read"
+        elif left and there < usual.least.delivered:
+            yield f"{kind}: {there} delivered, {usual.least.delivered} without a fault"
+        if topic.seldom:
+            yield (
+                f"{kind}: {len(topic.seldom)} were read less often than without a fault, each at "
+                f"least {usual.least.times} times there: {_first(topic.seldom)}"
+            )
         for fate in (Fate.UNSURE, Fate.ABORTED):
             some = topic.of(fate)
             if some and len(some) > len(usual.of(fate)):
@@ -346,6 +444,18 @@ def _open(claims: Semantic, kind: str, topic: Topic, usual: Topic) -> Iterable[s
             f"{kind}: {len(topic.again)} were read again from the same place; the wire cannot tell "
             f"whether a program got them twice: {_first(topic.again)}"
         )
+    elif forbids(claims, Anomaly.DUPLICATED) and topic.reads > usual.reads and not topic.copies:
+        yield (
+            f"{kind}: records were read {topic.reads} times, {usual.reads} without a fault; the "
+            "wire cannot tell whether a program got one twice"
+        )
+
+
+def _fewer(kind: str, there: int, usual: int) -> str:
+    return (
+        f"{kind}: {there or 'no'} different records, {usual} without a fault: the others were "
+        "never sent"
+    )
 
 
 def _counts(kind: str, topic: Topic) -> str:

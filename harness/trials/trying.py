@@ -14,7 +14,7 @@ from harness.model.history import read_history
 from harness.model.safe_files import write_whole
 from harness.proxy.proxy import Proxy
 from harness.trials.command import HOW, Command, Ended
-from harness.trials.counting import Count, Topic, Word, judged
+from harness.trials.counting import Count, Word, judged, merged
 from harness.trials.points import NEVER, Point, Step, points, steps
 from harness.wire.rules import Direction, RuleCounts
 
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from harness.model.history import Event, History
     from harness.model.semantics import Semantic
     from harness.proxy.fault import Fault
+    from harness.trials.counting import Topic
 
 FIRST_S: Final = 600.0
 """How long a run without a fault may take."""
@@ -149,7 +150,7 @@ class Trial:
             step: counts[step] if step.about else min(seen[step.place], again[step.place])
             for step in steps(seen, stay)
         }
-        usual = _merged(*(self._count(run.history.events) for run in (first, second)))
+        usual = merged(*(self._count(run.history.events) for run in (first, second)))
         seconds = max(first.ended.seconds, second.ended.seconds)
         return Learnt(usual, points(found, self.seed), seconds)
 
@@ -273,22 +274,6 @@ def _topics(events: Sequence[Event]) -> set[str]:
     """Return the topics of all records."""
     seen = kinds.Sent | kinds.Unsent | kinds.Fetched
     return {each.topic for each in events if isinstance(each, seen) and each.topic}
-
-
-def _merged(first: Mapping[str, Topic], second: Mapping[str, Topic]) -> dict[str, Topic]:
-    """Return what both runs have shown of each kind of topic."""
-    return {
-        kind: Topic(
-            max(one.offered, other.offered),
-            {**one.fates, **other.fates},
-            {**one.copies, **other.copies},
-            (),
-            max(one.unnamed, other.unnamed),
-            max(one.readers, other.readers),
-        )
-        for kind, one in first.items()
-        if (other := second.get(kind)) is not None
-    }
 
 
 def _why_void(history: History, struck: RuleCounts | None) -> str | None:

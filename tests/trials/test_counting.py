@@ -11,7 +11,7 @@ import pytest
 
 from harness.model.semantics import Semantic
 from harness.protocols.kafka.steps import ERRORS
-from harness.trials.counting import Count, Fate, Topic, Word, judged
+from harness.trials.counting import Count, Fate, Topic, Word, judged, merged
 from tests.events import typed
 
 if TYPE_CHECKING:
@@ -46,8 +46,8 @@ class Wire:
         """Send a record; it is stored at an offset, if there is one."""
         self._requests += 1
         asked = {"record": whole(value), "request": f"1:{self._requests}"}
-        where = {"topic": self.topic, "partition": 0}
-        self.say("sent" if arrives else "unsent", **asked, **where, **of)
+        where = {"topic": self.topic, "partition": 0, **of}
+        self.say("sent" if arrives else "unsent", **asked, **where)
         if offset is not None:
             self.say("produce_answer", **asked, error=0, offset=offset, reached=True)
         return asked["request"]
@@ -75,6 +75,10 @@ class Wire:
             "end_txn", transactional_id="t", producer_id=producer, commit=commit, request="2:1"
         )
         self.say("end_txn_answer", transactional_id="t", error=0, request="2:1")
+
+    def begin(self, *, arrives: bool = True) -> None:
+        """A successor of a transactional producer starts."""
+        self.say("init_producer", transactional_id="t", timeout_ms=1, reached=arrives)
 
     def events(self) -> list[Event]:
         """Return what was written."""
@@ -240,7 +244,9 @@ def test_records_that_cannot_be_told_are_not_judged() -> None:
     assert (word, "3 different records, 2 without a fault" in why) == (Word.NOT_JUDGED, True)
     other = Wire("payments")
     other.send(1, 1)
-    assert said(other, LEAST) == (Word.NOT_JUDGED, "payments: no such topic without a fault")
+    word, why = said(other, LEAST)
+    assert word is Word.NOT_JUDGED
+    assert why.startswith("payments: no such topic without a fault; ")
     assert said(Wire(), LEAST) == (Word.NOT_JUDGED, "no record was sent through the wire")
 
 
@@ -261,3 +267,140 @@ def test_topics_of_a_run_of_its_own_are_of_one_kind() -> None:
     wire = Wire("orders-42")
     wire.send(0, 0)
     assert list(Count(wire.events()).topics()) == ["orders-*"]
+
+
+def test_records_that_were_never_sent_are_not_delivered() -> None:
+    """A program that swallowed its input sends no result, or nothing to a whole topic."""
+    word, why = said(fine(1), LEAST)
+    assert (word, why) == (
+        Word.NOT_JUDGED,
+        "orders: 1 different records, 2 without a fault: the others were never sent",
+    )
+    assert said(fine(1), MOST)[0] is Word.KEPT
+    results = fine()
+    results.topic = "results"
+    results.send(0, 0)
+    usual = Count(results.events()).topics()
+    word, why = judged(LEAST, Count(fine().events(), usual).topics(), usual)
+    assert (word, why) == (
+        Word.NOT_JUDGED,
+        "results: no different records, 1 without a fault: the others were never sent",
+    )
+    usual = merged({ORDERS: fine(1).counted()}, USUAL)
+    assert judged(LEAST, Count(fine(1).events(), usual).topics(), usual)[0] is Word.KEPT
+
+
+def test_equal_records_of_two_topics_of_one_kind_are_two() -> None:
+    """What was lost in the one is not delivered because it is in the other."""
+
+    def passed_on(*read: int) -> Wire:
+        wire = Wire("orders-1")
+        wire.send(0, 0)
+        wire.send(1, 1)
+        for number in read:
+            wire.fetch(number, number)
+        wire.save(2)
+        wire.topic = "orders-2"
+        for number in range(2):
+            wire.send(number, number)
+            wire.fetch(number, number)
+        return wire
+
+    usual = Count(passed_on(0, 1).events()).topics()
+    found = Count(passed_on(0, 1).events(), usual).topics()
+    assert judged(EXACTLY, found, usual) == (Word.KEPT, "orders-*: 4 of 4 delivered")
+    found = Count(passed_on(0).events(), usual).topics()
+    assert judged(LEAST, found, usual) == (Word.BROKEN, "1 of orders-* lost: 1 in orders-1")
+
+
+def test_a_record_that_one_of_two_readers_has_not_read_is_not_judged() -> None:
+    """Another group has read it."""
+    two, one = fine(), fine()
+    two.fetch(0, 0)
+    two.fetch(1, 1)
+    one.fetch(0, 0)
+    usual = {ORDERS: two.counted()}
+    word, why = judged(LEAST, Count(one.events(), usual).topics(), usual)
+    assert word is Word.NOT_JUDGED
+    assert why.startswith("orders: 1 were read less often than without a fault, each at least 2")
+    assert judged(LEAST, Count(two.events(), usual).topics(), usual)[0] is Word.KEPT
+
+
+def test_more_readings_than_usual_are_not_judged_where_one_record_is_always_read_again() -> None:
+    """A test that seeks back to a record, on purpose."""
+    back, again = fine(), fine()
+    back.fetch(0, 0)
+    again.fetch(0, 0)
+    again.fetch(1, 1)
+    usual = {ORDERS: back.counted()}
+    assert judged(EXACTLY, Count(back.events(), usual).topics(), usual)[0] is Word.KEPT
+    word, why = judged(EXACTLY, Count(again.events(), usual).topics(), usual)
+    assert word is Word.NOT_JUDGED
+    assert "records were read 4 times, 3 without a fault" in why
+
+
+def test_a_successor_aborts_what_its_predecessor_left_open() -> None:
+    """By its InitProducerId, if that arrives, and if no commit is on its way."""
+
+    def replaced(*, arrives: bool = True, ending: bool = False) -> Wire:
+        wire = fine(1)
+        wire.send(1, 1, **OF_TRANSACTION)
+        if ending:
+            asked = {"transactional_id": "t", "producer_id": 7, "request": "2:0"}
+            wire.say("end_txn", **asked, commit=True, reached=True)
+        wire.begin(arrives=arrives)
+        wire.send(1, 3, **OF_TRANSACTION)
+        wire.end(commit=True)
+        wire.fetch(1, 3)
+        return wire
+
+    assert said(replaced(), EXACTLY) == (Word.KEPT, "orders: 2 of 2 delivered")
+    assert said(replaced(arrives=False), EXACTLY)[0] is Word.BROKEN
+    assert said(replaced(ending=True), EXACTLY)[0] is Word.BROKEN
+
+
+def test_readers_are_asked_where_a_transaction_is_always_aborted() -> None:
+    """That one's records are read by nobody, with or without a fault."""
+
+    def aborted(*, read: bool) -> Wire:
+        wire = Wire()
+        wire.send(0, 0, **OF_TRANSACTION)
+        wire.end(commit=False)
+        wire.send(1, 2)
+        if read:
+            wire.fetch(1, 2)
+        wire.save(3)
+        return wire
+
+    usual = {ORDERS: aborted(read=True).counted()}
+    assert usual[ORDERS].read
+    found = Count(aborted(read=True).events(), usual).topics()
+    assert judged(LEAST, found, usual) == (Word.KEPT, "orders: 1 of 2 delivered, 1 aborted")
+    found = Count(aborted(read=False).events(), usual).topics()
+    assert judged(LEAST, found, usual) == (Word.BROKEN, "1 of orders lost: 1")
+
+
+def test_fewer_delivered_are_not_judged_in_a_topic_that_is_not_read_to_its_end() -> None:
+    """They may be lost, or left."""
+    partly, less = fine(), Wire()
+    partly.send(2, 2)
+    for number in range(3):
+        less.send(number, number)
+    less.fetch(0, 0)
+    usual = {ORDERS: partly.counted()}
+    assert not usual[ORDERS].read
+    assert judged(LEAST, Count(partly.events(), usual).topics(), usual)[0] is Word.KEPT
+    assert judged(LEAST, Count(less.events(), usual).topics(), usual) == (
+        Word.NOT_JUDGED,
+        "orders: 1 delivered, 2 without a fault",
+    )
+
+
+def test_what_lay_in_a_partition_to_which_nothing_came_is_none_of_it() -> None:
+    """The same record of an earlier run is there, and this run's never came."""
+    wire = Wire()
+    wire.send(0, 10)
+    wire.fetch(0, 10)
+    wire.send(1, arrives=False, partition=1)
+    wire.say("fetched", record=whole(1), reached=True, topic=ORDERS, partition=1, offset=3, epoch=0)
+    assert said(wire, LEAST) == (Word.BROKEN, "1 of orders lost: 1")
