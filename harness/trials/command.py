@@ -73,7 +73,7 @@ class Command:
         ``output``: the file that gets what it says.
         """
         words = tuple(word.replace(PLACE, bootstrap) for word in self._words)
-        env = {BOOTSTRAP: bootstrap, "TMPDIR": tempfile.gettempdir()}
+        env = {BOOTSTRAP: bootstrap, "TMPDIR": os.environ.get("TMPDIR") or tempfile.gettempdir()}
         spec = NodeSpec("test", "test", words, env, self._folder, log=output, foreign=True)
         began = time.monotonic()
         with ProcessRuntime(directory=output.parent) as runtime:
