@@ -211,16 +211,25 @@ MOST_FIELD: Final = 256
 def whole(
     key: bytes | None, value: bytes | None, headers: Iterable[tuple[str, bytes | None]] = ()
 ) -> str:
-    """Return a record as JSON: its key, headers and value, as text.
+    """Return a record as JSON: its key, headers and value, as text. Bytes that are none are
+    escaped, so that different records stay different.
 
     >>> whole(b"k", b"{}")
     '{"key": "k", "headers": {}, "value": "{}"}'
     """
-    named = {name: _text(data) for name, data in headers}
-    text = _text(value)
-    if text is not None and len(text) > MOST_WHOLE:
-        text = _shortened(text)
-    return json.dumps({"key": _text(key), "headers": named, "value": text}, ensure_ascii=False)
+    named = {name: _escaped(data) for name, data in headers}
+    parts = {"key": _escaped(key), "headers": named, "value": whole_value(value)}
+    return json.dumps(parts, ensure_ascii=False)
+
+
+def whole_value(value: bytes | None) -> str | None:
+    """Return a value as it stands in a whole record."""
+    text = _escaped(value)
+    return text if text is None or len(text) <= MOST_WHOLE else _shortened(text)
+
+
+def _escaped(data: bytes | None) -> str | None:
+    return None if data is None else bytes(data).decode("utf-8", "backslashreplace")
 
 
 def _shortened(text: str) -> str:

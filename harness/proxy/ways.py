@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from harness.model import events as kinds
 from harness.model.events import ConnPhase
-from harness.model.identity import Wanted
+from harness.model.identity import Wanted, whole_value
 from harness.wire.rules import is_prefix
 
 if TYPE_CHECKING:
@@ -44,8 +44,13 @@ class Way:
         if isinstance(named, dict):
             return Wanted(fields=named).fits(self.record)
         whole = json.loads(self.record)
-        text = str(named)
-        if text in (whole["key"], whole["value"]):
+        if isinstance(named, bytes | bytearray | memoryview):
+            data = bytes(named)
+            text = data.decode("utf-8", "backslashreplace")
+        else:
+            text = str(named)
+            data = text.encode("utf-8", "surrogatepass")
+        if text == whole["key"] or whole_value(data) == whole["value"]:
             return True
         try:
             value = json.loads(whole["value"] or "null")
