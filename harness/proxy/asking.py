@@ -90,6 +90,7 @@ class Asked(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
             raise UsageError(f"seconds belongs to delay, and to nothing else: {self.do}")
         if self.seconds is not None and not 0 < self.seconds < math.inf:
             raise UsageError(f"seconds is a number above 0, not {self.seconds:g}")
+        self._check_names()
         if self.nth < 1:
             raise UsageError(f"nth counts from 1, not {self.nth}")
         if self.times is not None and self.times < 1:
@@ -100,6 +101,13 @@ class Asked(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
             raise UsageError(f"applied belongs to refuse, and {self.do} was asked for")
         if self.do == "late" and self.answer:
             raise UsageError("a late answer has nobody left to go to: only a request can be late")
+
+    def _check_names(self) -> None:
+        for name in ("topic", "client", "transaction"):
+            if getattr(self, name) == "":
+                raise UsageError(
+                    f"{name} is empty, and would select all: name one, or leave it out"
+                )
 
 
 def asked_for(plain: Mapping[str, object]) -> Asked:

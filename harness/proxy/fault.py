@@ -86,10 +86,14 @@ class Fault:
         """Wait until it has struck.
 
         Raises:
-            NeverStruckError: it did not strike in time.
+            NeverStruckError: it did not strike in time, or before it was ended.
         """
         with suppress(WaitTimeoutError):
-            wait_until(lambda: self.fired > 0, within_s=within_s, because=str(self))
+            wait_until(
+                lambda: self.fired > 0 or self._last is not None,
+                within_s=within_s,
+                because=str(self),
+            )
         self.check()
         return self
 

@@ -311,7 +311,8 @@ def serve(proxies: Proxies, secret: str, port: int = 0) -> _Server:
             self.send_header("Content-Type", "application/json")
             self.send_header("Content-Length", str(len(data)))
             self.end_headers()
-            self.wfile.write(data)
+            if self.command != "HEAD":
+                self.wfile.write(data)
             if refused is not None:
                 _let_read(self.connection)
 
@@ -331,6 +332,7 @@ def serve(proxies: Proxies, secret: str, port: int = 0) -> _Server:
             return HTTPStatus.CREATED if made else HTTPStatus.OK, answer
 
         do_GET = do_POST = do_DELETE = _any  # noqa: N815 - names of the standard library
+        do_PUT = do_PATCH = do_HEAD = do_OPTIONS = _any  # noqa: N815 - which find nothing
 
     try:
         return _Server((LOOPBACK, known_port(port)), Handler)

@@ -294,6 +294,9 @@ MISTAKES: tuple[tuple[str, dict[str, object], str], ...] = (
     ("delay", {"seconds": float("nan")}, "seconds is a number above 0, not nan"),
     ("lose", {"nth": 0}, "nth counts from 1, not 0"),
     ("lose", {"times": 0}, "times=0 would never strike"),
+    ("lose", {"topic": ""}, "topic is empty, and would select all"),
+    ("lose", {"client": ""}, "client is empty"),
+    ("lose", {"transaction": ""}, "transaction is empty"),
     ("lose", {"topic": 7}, r"Expected `str \| null`, got `int` - at `\$.topic`"),
     ("lose", {"colour": "red"}, "unknown field `colour`"),
     ("lose", {"api": "Heartbeat", "record": "x"}, "cannot be selected by record"),
@@ -371,3 +374,14 @@ def test_what_arrived_is_compared_with_what_was_sent(broker: ScriptedBroker) -> 
     assert "2 lost" in str(error.value)
     assert "and kept from the broker by a fault" in str(error.value)
     assert "18: the proxy has seen no such record" in str(error.value)
+
+
+def test_nobody_waits_for_a_fault_that_has_ended(broker: ScriptedBroker) -> None:
+    """It strikes no more: whoever waits is told at once."""
+    with Proxy(upstream(broker)) as proxy, ThreadPoolExecutor() as pool:
+        fault = proxy.lose("Produce")
+        waiting = pool.submit(fault.wait, 600)
+        fault.end()
+        with pytest.raises(NeverStruckError, match="never struck"):
+            waiting.result(timeout=30)
+        proxy.faults.clear()
