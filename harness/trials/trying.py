@@ -205,8 +205,9 @@ class Trial:
             fault = proxy.fault(point.asked) if point else None
             look = proxy.control.check
             if fault is not None and point is not None and point.asked["do"] == "late":
-                look = _Late(fault).look
+                look = _Late(fault, point.asked["nth"]).look
             ended = self.command.run(proxy.bootstrap, folder / "output.txt", within_s, look)
+            look()  # the command may have ended before anybody looked
             struck = fault.counts if fault else None
             if counts is not None:
                 counts.update({step: each.counts.matched for step, each in armed.items()})
@@ -245,21 +246,16 @@ class Trial:
 
 
 class _Late:
-    """Lets a late request arrive behind the one that takes its place."""
+    """Lets a late request arrive behind the one that takes its place. ``nth``: its number."""
 
-    def __init__(self, fault: Fault) -> None:
+    def __init__(self, fault: Fault, nth: object) -> None:
         self._fault = fault
-        self._seen: int | None = None
+        self._nth = int(str(nth))
         self._over = False
 
     def look(self) -> None:
-        """Look whether it is time."""
-        if self._over:
-            return
-        counts = self._fault.counts
-        if self._seen is None:
-            self._seen = counts.seen if counts.fired else None
-        elif counts.seen > self._seen:
+        """Look whether it is time: whether one more has passed."""
+        if not self._over and self._fault.counts.matched > self._nth:
             self._over = True
             self._fault.deliver()
 

@@ -90,6 +90,18 @@ def test_a_duplicate_that_a_test_does_not_see_is_counted(
     assert of.code == 4
 
 
+def test_a_late_request_arrives_though_nobody_has_looked_meanwhile(
+    log: ScriptedBroker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The test may be quicker than a look at what has passed."""
+    run = Command.run
+    of = trial(log, tmp_path, "fine", EXACTLY)
+    learnt = of.learn()
+    monkeypatch.setattr(Command, "run", lambda *asked: run(*asked[:-1], lambda: None))
+    [late] = [each for each in learnt.points if each.id == "produce-request-k.in-late"]
+    assert of.attempt(late, learnt).word is Word.BROKEN
+
+
 def test_a_test_that_fails_with_a_fault_is_run_again(log: ScriptedBroker, tmp_path: Path) -> None:
     """2 of 2, while it passes without."""
     at_most = trial(log, tmp_path, "strict", Semantic.AT_MOST_ONCE)
