@@ -97,7 +97,9 @@ def test_a_late_request_arrives_though_nobody_has_looked_meanwhile(
     run = Command.run
     of = trial(log, tmp_path, "fine", EXACTLY)
     learnt = of.learn()
-    monkeypatch.setattr(Command, "run", lambda *asked: run(*asked[:-1], lambda: None))
+    monkeypatch.setattr(
+        Command, "run", lambda of, at, said, within_s, _: run(of, at, said, within_s, str)
+    )
     [late] = [each for each in learnt.points if each.id == "produce-request-k.in-late"]
     assert of.attempt(late, learnt).word is Word.BROKEN
 
