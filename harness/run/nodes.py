@@ -12,14 +12,16 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 from harness import failpoint
 from harness.model import events as kinds
 from harness.model.events import NodePhase
+from harness.model.failures import CellFailure
 from harness.model.scenario import Role
-from harness.model.waiting import wait_until
+from harness.model.waiting import WaitTimeoutError, wait_until
 from harness.provision import environments
 from harness.runtimes.interface import PROGRAMS_IMAGE, ContainerSpec, NodeSpec
+from harness.runtimes.process.peers import listening_at
 from harness.stages.clients import preloads
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
     from harness.model.history import HistoryWriter
     from harness.model.tail import SoFar
@@ -30,6 +32,8 @@ A = TypeVar("A", bound=kinds.Event)
 READY_S = 30.0
 GRACE_S = 30.0
 """How long a process may take to end after SIGTERM: what Kubernetes gives by default."""
+CLOSED_S = 5.0
+"""How long the ports of a killed server may take to close."""
 LIVES = 6
 """How many times a supervised program that ends by itself is started before it counts as
 crash-looping.
@@ -279,6 +283,8 @@ class ServerNode:
     name: str = "broker-1"
     role: Role = Role.BROKER
     end_it: Callable[[], Exit] | None = None
+    serves_at: Callable[[], Iterable[int]] = tuple
+    """The ports of this machine at which it serves: nobody may listen there when it was killed."""
 
     def end(self) -> None:
         """Shut the server down in an orderly way."""
@@ -290,9 +296,27 @@ class ServerNode:
         self._say(NodePhase.EXITED, pid=end.pid, status=end.status, signal=end.signal, asked=True)
 
     def kill(self) -> None:
-        """Send SIGKILL to the server; from then on the wire refuses connections to it."""
+        """Send SIGKILL to the server; from then on the wire refuses connections to it.
+
+        Raises:
+            CellFailure: by the kernel's word the server did not serve before, or serves still.
+        """
+        ports = set(self.serves_at())
+        if dumb := ports - listening_at(ports):
+            raise CellFailure(
+                f"nobody listens at port {min(dumb)}: {self.name} did not serve there"
+            )
         end = self.kill_it()
         self._say(NodePhase.EXITED, pid=end.pid, status=end.status, signal=end.signal)
+        try:
+            wait_until(
+                lambda: not listening_at(ports), within_s=CLOSED_S, because="its ports to close"
+            )
+        except WaitTimeoutError:
+            raise CellFailure(
+                f"process {end.pid} was killed as {self.name}, but {self.name} still listens at "
+                f"port {min(listening_at(ports), default=0)}: kill must end the server itself"
+            ) from None
 
     def pause(self) -> None:
         """Pause the server's process (SIGSTOP)."""

@@ -322,6 +322,21 @@ def closed_connections(scene: CellScene) -> set[int]:
     return {e.conn for e in scene.so_far.of(kinds.Conn) if e.phase == ConnPhase.CLOSE}
 
 
+def server_of(broker: QueueBroker, history: HistoryWriter) -> ServerNode:
+    """Return the broker as a node of the one cell that has it to itself. Where its clients are led
+    by the wire, nobody may listen when it was killed: so a ``kill`` that hits something else is
+    found, also of a package's broker.
+    """
+
+    def ports() -> Iterable[int]:
+        here = broker.runtime.here
+        return [route.upstream_port for route in broker.wire.routes()] if here else ()
+
+    return ServerNode(
+        history, broker.process, broker.kill, broker.restart, name=BROKER, serves_at=ports
+    )
+
+
 def parts_of(
     cell: Cell,
     directory: Path,
@@ -383,7 +398,7 @@ def parts_of(
 
     producing = Producing(history, make(Role.PRODUCER, "producer"))
     reading = Reading(make, reader, settings.consumer.count)
-    server = ServerNode(history, broker.process, broker.kill, broker.restart, name=BROKER)
+    server = server_of(broker, history)
     nodes = CellNodes(
         scene,
         lambda: (producing.node, *reading.nodes),

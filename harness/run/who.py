@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from harness.controls import Fired, InProgram
 from harness.model import events as kinds
+from harness.model.failures import CellFailure
 from harness.model.scenario import Role
 from harness.protocols.acts import Act
 
@@ -22,8 +23,18 @@ SERVERS = (Role.BROKER, Role.DATABASE)
 
 
 def by_client(hit: kinds.Rule) -> str:
-    """Return the node's name from its client id, ``<key>.<name>.<incarnation>``."""
-    return str(hit.client).split(".")[1]
+    """Return the node's name from its client id, ``<key>.<name>.<incarnation>``.
+
+    Raises:
+        CellFailure: it has another form.
+    """
+    match str(hit.client).split(".", 2):
+        case [_, name, _]:
+            return name
+    raise CellFailure(
+        f"a fault struck the client {str(hit.client)!r}: a client's name must be "
+        "<key>.<node>.<incarnation>, to say which node it is"
+    )
 
 
 @dataclass

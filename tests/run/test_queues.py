@@ -12,6 +12,7 @@ import pytest
 from harness.model import events as kinds
 from harness.model.cell import Cell
 from harness.model.events import RulePhase
+from harness.model.failures import CellFailure
 from harness.model.history import HISTORY, SUFFIX, HistoryWriter
 from harness.model.places import Removal, Waiting
 from harness.model.scenario import Deployment
@@ -132,6 +133,8 @@ def test_a_frame_of_the_broker_s_own_is_hit_in_the_broker() -> None:
     """Whatever its client calls itself; of others the name says it."""
     hit = partial(kinds.Rule, t=0, rule="fault", phase=RulePhase.HIT)
     assert node_of(hit(role="broker", client="healthcheck")) == BROKER
+    with pytest.raises(CellFailure, match=r"must be <key>\.<node>\.<incarnation>"):
+        node_of(hit(role="consumer", client="k.consumer-1"))
     assert node_of(hit(role="consumer", client=f"{CELL.key}.consumer.1")) == "consumer"
 
 

@@ -56,3 +56,27 @@ def test_cells_find_what_is_lost_doubled_and_protected(tmp_path: Path) -> None:
     assert found["ack-lost", "at-least-once"] == (0, 1)
     assert found["broker-crash-before-ack", "at-least-once"][1] >= 1
     assert {"nats-deduplicated", "nats-taken-off"} <= {cell["sign"] for cell in cells}
+
+
+WRONG = """
+import sys
+if "harness.cli" in sys.orig_argv:
+    from harness.runtimes.interface import NodeSpec
+    from lostack_nats.broker import NatsServer
+
+    def kill(self):
+        return self.runtime.start(NodeSpec("helper", "helper", ("sleep", "600"))).kill()
+
+    NatsServer.kill = kill
+"""
+
+
+def test_a_kill_that_hits_something_else_is_void(tmp_path: Path) -> None:
+    """A helper is killed in place of the server, which serves on: the kernel knows better."""
+    (tmp_path / "first").mkdir()
+    (tmp_path / "first" / "sitecustomize.py").write_text(WRONG)
+    only = ("--only", "work-queue/broker-crash-after-acknowledgement/exactly-once")
+    status, cells, said = run(tmp_path, "--system", "nats", *only, first=str(tmp_path / "first"))
+    assert status == 4, said
+    assert [cell["outcome"] for cell in cells] == ["void"]
+    assert "was killed as broker-1, but broker-1 still listens at port" in said

@@ -19,7 +19,7 @@ from harness.runtimes.process.members import read
 from harness.runtimes.process.processes import held_by
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Collection, Iterable, Iterator
     from pathlib import Path
 
 UNIX: Final = "unix:"
@@ -108,6 +108,14 @@ def peers_of(pids: Iterable[int]) -> Peers:
         if inode in inodes and not name and peer in names and names[peer][0]
     }
     return found
+
+
+def listening_at(ports: Collection[int]) -> set[int]:
+    """Return those of the ports at which some process of this machine listens, as the kernel knows
+    it at this moment.
+    """
+    found = (int(row[1].rpartition(b":")[2], 16) for row in _tcp() if row[_STATE] == _LISTENING)
+    return set(ports).intersection(found)
 
 
 def peers_in(log: Path) -> Peers:

@@ -6,9 +6,8 @@ from typing import TYPE_CHECKING, Protocol, cast, runtime_checkable
 
 from harness.interfaces import TakesSettings
 from harness.model.scenario import Deployment, Role
-from harness.run.nodes import ServerNode
 from harness.run.queue_broker import Creates
-from harness.run.queues import BROKER
+from harness.run.queues import server_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -128,8 +127,7 @@ class QueueBrokers:
 
     def servers(self, history: HistoryWriter) -> Mapping[Role, Callable[[], Target]]:
         """Return the broker, by its role."""
-        own = self.broker
-        node = ServerNode(history, own.process, own.kill, own.restart, name=BROKER)
+        node = server_of(self.broker, history)
         return {Role.BROKER: lambda: node}
 
     def create(self, topics: Mapping[str, int], settings: TopicSettings) -> None:

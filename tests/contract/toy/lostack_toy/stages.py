@@ -49,6 +49,11 @@ class ToyStage:
         """The name of this incarnation."""
         return f"{self.name}-{self.incarnation}"
 
+    @property
+    def called(self) -> str:
+        """What it calls itself when it connects: its cell's key, its node, its incarnation."""
+        return f"{self.key}.{self.name}.{self.incarnation}"
+
     def environment(self) -> dict[str, str]:
         """Return the variables to start the program with."""
         return {VARIABLE: json.dumps(asdict(self))}
@@ -88,7 +93,7 @@ def produce(stage: ToyStage, ledger: HistoryWriter) -> None:
     """
     outbox, server, attempt = (
         Outbox(Path(stage.outbox)),
-        Connection(stage.port, f"{stage.key}.{stage.writer}"),
+        Connection(stage.port, stage.called),
         0,
     )
     ledger.write(kinds.RESUMED, where="source", partition=None, position=outbox.cursor())
@@ -118,7 +123,7 @@ def consume(stage: ToyStage, ledger: HistoryWriter) -> None:
     """
     sink, server = (
         open_sink(stage.sink, name=stage.name),
-        Connection(stage.port, f"{stage.key}.{stage.writer}"),
+        Connection(stage.port, stage.called),
     )
     ledger.write(kinds.READY, role="consumer")
     while True:

@@ -185,7 +185,9 @@ def parts_of(cell: Cell, directory: Path, history: HistoryWriter, toy: ToyDeploy
         Producing(history, make(Role.PRODUCER, "producer")),
         Reading(make, Role.CONSUMER),
     )
-    server = ServerNode(history, lambda: toy.server, toy.kill, toy.restart)
+    server = ServerNode(
+        history, lambda: toy.server, toy.kill, toy.restart, serves_at=lambda: [toy.port]
+    )
     servers = {} if cell.scenario.deployment is Deployment.SHARED else {Role.BROKER: lambda: server}
 
     def trouble() -> str | None:
