@@ -15,10 +15,16 @@ from harness.protocols.kafka.steps import Api
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from harness.protocols.kafka.grouping import Partitions
+    from harness.protocols.kafka.grouping import Content, Partitions
 
 CLASSIC: Final = frozenset({Api.JOIN_GROUP, Api.SYNC_GROUP, Api.HEARTBEAT, Api.LEAVE_GROUP})
 APIS: Final = CLASSIC | {Api.CONSUMER_GROUP_HEARTBEAT}
+
+
+def about(content: Content, asked: Insight, request: str) -> Insight:
+    """Return what a frame of a classic group is about."""
+    error = content.error or None if isinstance(content, InGroupAnswer) else None
+    return Insight(asked.subject, error, content=content, request=request)
 
 
 def lines(

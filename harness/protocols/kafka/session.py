@@ -300,8 +300,7 @@ class KafkaSession:
         """Return what a decoded frame is about."""
         asks, name = frame.way is Direction.REQUEST, f"{self._conn}:{frame.corr}"
         if isinstance(content, grouping.Content):
-            error = content.error or None if isinstance(content, grouping.InGroupAnswer) else None
-            found = Insight(asked.subject, error, content=content, request=name)
+            found = memberships.about(content, asked, name)
         elif isinstance(content, sharing.Content) and asks:
             found = tracker.shares.asked(content, name)
         elif isinstance(content, sharing.Content):
