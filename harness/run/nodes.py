@@ -136,15 +136,27 @@ class StageNode:
         """Wait until the program reports in its ledger that it is ready, or until it has ended.
 
         Raises:
-            WaitTimeoutError: neither happened in time.
+            WaitTimeoutError: neither happened in time. It names the last error that the program was
+                told, as the wire has seen it.
         """
-        wait_until(
-            lambda: self.ended() or self.is_ready(),
-            within_s=self.ready_within_s,
-            because=f"{self.name} to be ready",
-        )
+        try:
+            wait_until(
+                lambda: self.ended() or self.is_ready(),
+                within_s=self.ready_within_s,
+                because=f"{self.name} to be ready",
+            )
+        except WaitTimeoutError as error:
+            if told := self._last_error():
+                raise WaitTimeoutError(f"{error.because}, {told}", self.ready_within_s) from error
+            raise
         if self.is_ready():
             self._say(NodePhase.READY, pid=self._alive().pid)
+
+    def _last_error(self) -> str | None:
+        """Say the last error in an answer to its connections."""
+        answers = (frame for frame in self.so_far.of(kinds.Frame) if frame.role == self.role)
+        told = [frame for frame in answers if frame.error]
+        return f"which was told an error last: {told[-1].api}: {told[-1].error}" if told else None
 
     def is_ready(self) -> bool:
         """Say whether this incarnation has reported in its ledger that it is ready."""

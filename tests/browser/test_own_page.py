@@ -117,7 +117,7 @@ def test_there_is_one_column_and_each_point_is_explained(browser: Chrome, page: 
         in rows[0].text
     )
     folded = one(browser, "#not-applicable")
-    assert folded.text == "9 not applicable"
+    assert folded.text == "17 not applicable"
     one(browser, "#not-applicable summary").click()
     assert "zombie-processor\nthe pipeline has no processor" in folded.text
 

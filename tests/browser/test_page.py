@@ -93,7 +93,7 @@ def test_the_page_asks_nobody_for_anything(browser: Chrome, pages: Pages, name: 
     )
     for anchor in anchors:
         js(browser, "location.hash = 'cell=' + arguments[0]", anchor)
-        assert shown(browser, anchor)
+        assert shown(browser, anchor.removeprefix("cell="))
     asked = {urlsplit(address)._replace(fragment="").geturl() for address in requests(browser)}
     assert asked <= {getattr(pages, name), "about:blank"}
 
@@ -242,7 +242,9 @@ def test_a_timeline_can_be_stepped_through_and_zoomed(browser: Chrome, pages: Pa
     """Every event that is drawn can be read: with the arrow keys in order of time, and
     as a table.
     """
-    browser.get(f"{pages.lively}#{js_anchor(browser, pages.lively)}")
+    anchor = js_anchor(browser, pages.lively)
+    browser.get(f"{pages.lively}#{anchor}")
+    assert shown(browser, anchor.removeprefix("cell="))
     svg = one(browser, ".timeline svg")
     assert [text.text for text in svg.find_elements(By.CSS_SELECTOR, "text:not(.soft)")] == [
         "source",
@@ -304,7 +306,7 @@ def test_a_rolled_back_checkpoint_is_drawn(browser: Chrome, pages: Pages) -> Non
     )
     anchor = next(anchor for anchor in anchors if "kept-by-rolling-back" in anchor)
     js(browser, "location.hash = 'cell=' + arguments[0]", anchor)
-    assert shown(browser, anchor)
+    assert shown(browser, anchor.removeprefix("cell="))
     figure = one(browser, ".rollback svg")
     told = figure.get_attribute("aria-label")
     assert told is not None
@@ -360,7 +362,7 @@ def test_hostile_text_is_shown_and_obeyed_nowhere(browser: Chrome, pages: Pages)
     assert "\u202e" not in text
     for anchor in anchors:
         js(browser, "location.hash = 'cell=' + arguments[0]", anchor)
-        assert shown(browser, anchor)
+        assert shown(browser, anchor.removeprefix("cell="))
         assert js(browser, "document.querySelectorAll('img, iframe, object').length") == 0
 
 

@@ -11,6 +11,7 @@ import pytest
 
 from harness.model import events as kinds
 from harness.model.scenario import Role
+from harness.model.waiting import WaitTimeoutError
 from harness.run.drain import Check, Checks, QuietSink, StageEndedError
 from harness.run.nodes import LIVES
 from harness.run.stages import Producing, Reading
@@ -132,3 +133,21 @@ def test_a_source_is_not_exhausted_while_its_producer_comes_back(tmp_path: Path)
     ):
         node = ended(tmp_path, Role.PRODUCER, history, end, supervised=supervised)
         assert Producing(history, node).has_ended() is expected
+
+
+@pytest.mark.parametrize("refused", [True, False])
+def test_who_is_never_ready_says_what_it_was_told(refused: bool, tmp_path: Path) -> None:
+    """The last error in an answer to its connections, as the wire has seen it; no other's."""
+    node = ended(tmp_path, Role.CONSUMER, Kept(), DONE, supervised=False)
+    node.node, node.ready_within_s = SimpleNamespace(pid=7, exit=None), 0.0
+    answers = [
+        kinds.Frame(t=1, by="wire", role="consumer", api="CONNECTED"),
+        kinds.Frame(t=2, by="wire", role="consumer", api="ERROR", error="no such queue")
+        if refused
+        else kinds.Frame(t=2, by="wire", role="producer", api="ERROR", error="no such queue"),
+    ]
+    node.so_far = SimpleNamespace(of=lambda kind: answers if kind is kinds.Frame else [])  # type: ignore[assignment]
+    with pytest.raises(WaitTimeoutError) as told:
+        node.await_ready()
+    assert ("was told an error last: ERROR: no such queue" in str(told.value)) is refused
+    assert "for consumer to be ready" in str(told.value)
