@@ -20,6 +20,7 @@ from dataclasses import replace
 
 from harness.controls import InProgram, OnWire
 from harness.faults import Drop, WorkFails
+from harness.judge.queue_selections import IN_HAND, ON_THE_WAY
 from harness.judge.signs import (
     ABSORBED,
     DELIVERED_AGAIN,
@@ -44,7 +45,6 @@ from harness.stages.settings import (
     queue_pipeline,
 )
 from harness.systems.activemq.faults import IndexRebuilt
-from harness.systems.activemq.selections import IN_HAND, ON_THE_WAY
 from harness.systems.activemq.signs import REMEMBERED
 from harness.wire.rules import After
 

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 
 from harness.controls import OnWire
 from harness.faults import Drop, Hold, Kill, Refuse
+from harness.judge.queue_selections import IN_HAND
 from harness.judge.signs import DELIVERED_AGAIN, SENT_ANEW, TAKEN_AGAIN
 from harness.model.prediction import AtLeast, Exactly, Select, Zero
 from harness.model.scenario import NotApplicable, Predicted, Role, Scenario, Suite
@@ -32,7 +33,6 @@ from harness.stages.settings import (
     QUEUE_EXACTLY_ONCE_BY_ID,
     queue_pipeline,
 )
-from harness.systems.activemq.selections import IN_HAND
 from harness.systems.artemis.signs import KEPT_ONCE, UNBOUND
 
 if TYPE_CHECKING:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from harness.controls import InProgram, OnWire
 from harness.faults import Drop, Kill, WorkFails
+from harness.judge.queue_selections import IN_HAND
 from harness.judge.signs import (
     ABSORBED,
     DELIVERED_AGAIN,
@@ -35,7 +36,6 @@ from harness.stages.settings import (
     SavePosition,
     Settings,
 )
-from harness.systems.activemq.selections import IN_HAND
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

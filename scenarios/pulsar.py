@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from harness.controls import InProgram, OnWire
 from harness.faults import Drop, Kill, NoFault, WorkFails
+from harness.judge.queue_selections import IN_HAND
 from harness.judge.signs import (
     ABORTED,
     ABSORBED,
@@ -41,7 +42,6 @@ from harness.scenarios.pulsar_plain import (
     by_java,
 )
 from harness.stages.pushing import Cursor, PushSettings, Subscription
-from harness.systems.activemq.selections import IN_HAND
 from harness.systems.pulsar.selections import BEHIND_CHUNK, UNWRITTEN
 from harness.systems.pulsar.settings import ALO as PULSAR_ALO
 from harness.systems.pulsar.settings import EOS as PULSAR_EOS

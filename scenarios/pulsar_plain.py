@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from harness.controls import InProgram, OnWire
 from harness.faults import Drop, Kill, NoFault
+from harness.judge.queue_selections import IN_HAND
 from harness.judge.signs import (
     ABSORBED,
     DELIVERED_AGAIN,
@@ -24,7 +25,6 @@ from harness.protocols.pulsar.steps import Command
 from harness.scenarios.common import Frames
 from harness.scenarios.plain import ALO, AMO, DUPLICATES, EOS, LOSES, REQUEST, RESPONSE, holds
 from harness.stages.pushing import Cursor
-from harness.systems.activemq.selections import IN_HAND
 from harness.systems.pulsar.selections import UNWRITTEN
 from harness.systems.pulsar.settings import ALO as PULSAR_ALO
 from harness.systems.pulsar.settings import (

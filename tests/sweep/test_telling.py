@@ -106,11 +106,19 @@ def test_a_partial_sweep_claims_nothing_of_what_it_never_reached(tmp_path: Path)
         "never_reached": planned.points - 1,
     }
     assert [step["reached"] for step in result["steps"]].count("run") == 1
+    states = {str(each.state) for each in planned.classes}
+    [one_point] = outcomes.all
+    struck = str(one_point.where.state)
+    assert result["reached"]["states"]["struck"] == [struck]
+    assert set(result["reached"]["states"]["never_reached"]) == states - {struck}
+    assert f"1 of {len(states | {struck})} protocol states struck" in far.sentence
     page = (one.directory / PAGE_FILE).read_text()
     assert "<title>lostack: PARTIAL sweep of " in page
     assert page.count('<rect class="kept"') == 1
     assert page.count('<rect class="never"') == len(timeline.marks) - 1
     assert "never reached</small>" in page
+    missed = f"{len(states - {struck})} of {len(states | {struck})} protocol states never struck"
+    assert missed in page
     assert "None so far" in page
 
 

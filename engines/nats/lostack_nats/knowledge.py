@@ -8,11 +8,11 @@ from collections import Counter
 from typing import TYPE_CHECKING, Final
 
 from harness.judge.proof import Knowledge
+from harness.judge.queue_selections import broker_deaths
 from harness.model import events as kinds
 from harness.model.events import Outcome
 from harness.model.prediction import Select
 from harness.model.sign import Sign
-from harness.systems.activemq.selections import broker_deaths
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

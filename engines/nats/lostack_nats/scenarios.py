@@ -18,6 +18,7 @@ from typing import Final
 
 from harness.controls import OnWire
 from harness.faults import Drop, Hold, Kill
+from harness.judge.queue_selections import IN_HAND, ON_THE_WAY
 from harness.judge.signs import (
     ABSORBED,
     DELIVERED_AGAIN,
@@ -40,7 +41,6 @@ from harness.stages.settings import (
     QUEUE_EXACTLY_ONCE_BY_ID,
     Settings,
 )
-from harness.systems.activemq.selections import IN_HAND, ON_THE_WAY
 from harness.wire.rules import After
 from lostack_nats.broker import WORK_QUEUE as WORK_QUEUE_NAME
 from lostack_nats.knowledge import DEDUPLICATED, ENDED, UNWRITTEN

@@ -6,10 +6,10 @@ from collections import Counter
 from typing import TYPE_CHECKING, Final
 
 from harness.judge.proof import Knowledge
+from harness.judge.queue_selections import IN_HAND, given_selections
 from harness.model import events as kinds
 from harness.model.sign import Sign
 from harness.model.states import Hop
-from harness.systems.activemq.selections import IN_HAND, given_selections
 
 if TYPE_CHECKING:
     from harness.model.history import History

@@ -6,10 +6,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from harness.judge.queue_selections import IN_HAND, broker_deaths, given_selections
 from harness.model import events as kinds
 from harness.model.prediction import Select
 from harness.model.states import Hop
-from harness.systems.activemq.selections import IN_HAND, broker_deaths, given_selections
 
 if TYPE_CHECKING:
     from harness.model.history import History

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from harness.judge.queue_selections import IN_HAND, ON_THE_WAY, UNREAD_NS, given_selections
 from harness.judge.verdict import Kind
 from harness.model import events as kinds
 from harness.model.prediction import AtLeast, AtMost, Permitted, Some
 from harness.model.scenario import Predicted
 from harness.model.semantics import Semantic
 from harness.scenarios import activemq, artemis
-from harness.systems.activemq.selections import IN_HAND, ON_THE_WAY, UNREAD_NS, given_selections
 from tests.events import a_history
 from tests.judge.queue_runs import deliver, judged, place, queue_run
 from tests.judge.runs import RECORDS, TARGET, first, without
