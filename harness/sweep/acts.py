@@ -76,6 +76,24 @@ def base_of(act: str) -> str:
     return REFUSE if act.startswith(REFUSE) else act
 
 
+_HARM = (
+    (HOLD, LATE, LATE_NEXT),
+    (LOSE, SILENT, REFUSE, PAUSE),
+    (TERMINATE,),
+    (KILL, KILL_BROKER, LATE_NEXT_KILL, TERMINATE_KILL, WITHHOLD_KILL),
+)
+
+
+def harm(act: str) -> int:
+    """Return how much an act does: 0 delays a frame, 1 takes it away or stops a program for a
+    while, 2 tells a program to end, 3 kills.
+
+    >>> harm("late"), harm("refuse-NOT_COORDINATOR"), harm("kill-broker")
+    (0, 1, 3)
+    """
+    return next(rank for rank, acts in enumerate(_HARM) if base_of(act) in acts)
+
+
 @dataclass(frozen=True, slots=True)
 class Happening:
     """An act at a frame or a durable write, as a scenario file describes it.

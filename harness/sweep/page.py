@@ -39,6 +39,16 @@ class Swept:
 
 
 @dataclass(frozen=True, slots=True)
+class Again:
+    """What the page says of a finding besides its points: the command that runs it again, if there
+    is one, and sentences about what it is compared with.
+    """
+
+    command: str = ""
+    compared: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Mark:
     """A step on the timeline. ``run``: a fault struck at it; else its verdict is that of its
     classes, or ``never``.
@@ -173,15 +183,13 @@ def _by_class(outcomes: Outcomes) -> Mapping[Class, str]:
     return {each: worst_of(verdicts) for each, verdicts in found.items()}
 
 
-def page_of(
-    title: str, facts: Mapping[str, str], swept: Swept, scenarios: Mapping[str, str]
-) -> str:
-    """Return the page as HTML. ``scenarios``: the command that runs a finding again, by the id of
-    its first point.
+def page_of(title: str, facts: Mapping[str, str], swept: Swept, more: Mapping[str, Again]) -> str:
+    """Return the page as HTML. ``more``: what is said of findings, by the ids of their first
+    points.
     """
     outcomes = swept.outcomes
     findings = [
-        (finding, scenarios.get(finding.first.point.id, ""), _shown(finding.points))
+        (finding, more.get(finding.first.point.id, Again()), _shown(finding.points))
         for finding in outcomes.findings()
     ]
     timeline = timeline_of(swept)

@@ -20,7 +20,8 @@ from harness.report.summary import counted
 from harness.sweep.acts import words
 from harness.sweep.classes import Why
 from harness.sweep.outcomes import line_of, merged
-from harness.sweep.page import PAGE_FILE, Swept, page_of
+from harness.sweep.page import PAGE_FILE, Again, Swept, page_of
+from harness.sweep.parting import counterfactual
 from harness.sweep.pipelines import sweep_of
 from harness.sweep.reached import Reached, reached
 from harness.sweep.settings import SweepSettings
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
 
     from harness.sweep.found import FoundScenario
     from harness.sweep.outcomes import Finding, Outcome, Outcomes
+    from harness.sweep.parting import Counterfactual
     from harness.sweep.points import Point
     from harness.sweep.sweeping import Planned, Sweep
 
@@ -129,7 +131,9 @@ def summary_of(sweep: Sweep, planned: Planned, outcomes: Outcomes) -> SweepSumma
     if far.partial:
         lines.append(f"  {partial_text(far)} (lostack sweep --resume FOLDER runs them)")
     for number, finding in enumerate(findings, 1):
-        lines += [*finding_lines(number, finding), *_scenario_lines(saved_of(sweep, finding))]
+        lines += finding_lines(number, finding)
+        lines += [f"    {line}" for line in _compared(sweep, outcomes, finding).lines()]
+        lines += _scenario_lines(saved_of(sweep, finding))
     for each, points in outcomes.deviations().items():
         lines.append(f"  deviation: {each}: {', '.join(point.id for point in points[:SHOWN])}")
     for one in outcomes.unproved[:SHOWN]:
@@ -220,17 +224,23 @@ def plain_of(
             str(each): [point.id for point in points]
             for each, points in outcomes.deviations().items()
         },
-        "findings": [_finding(sweep, finding) for finding in outcomes.findings()],
+        "findings": [_finding(sweep, outcomes, finding) for finding in outcomes.findings()],
     }
 
 
-def _finding(sweep: Sweep, finding: Finding) -> dict[str, object]:
+def _compared(sweep: Sweep, outcomes: Outcomes, finding: Finding) -> Counterfactual:
+    cell = sweep.cell(finding.first.point)
+    return counterfactual(finding, outcomes.all, cell, sweep.dry_runs())
+
+
+def _finding(sweep: Sweep, outcomes: Outcomes, finding: Finding) -> dict[str, object]:
     return {
         "signature": finding.signature.to_json(),
         "because": finding.first.point.because,
         "reason": finding.first.reason,
         "points": [one.point.id for one in finding.points],
         "scenario": _scenario(sweep, finding),
+        "counterfactual": _compared(sweep, outcomes, finding).plain(),
     }
 
 
@@ -315,8 +325,10 @@ def _page(sweep: Sweep, planned: Planned, outcomes: Outcomes) -> str:
         "command": asked.command,
     }
     again = {
-        finding.first.point.id: f"lostack run --scenario {_scenario(sweep, finding)}"
+        finding.first.point.id: Again(
+            f"lostack run --scenario {name}" if (name := _scenario(sweep, finding)) else "",
+            tuple(_compared(sweep, outcomes, finding).lines()),
+        )
         for finding in outcomes.findings()
-        if _scenario(sweep, finding)
     }
     return page_of(asked.what, facts, Swept(planned.steps, outcomes, far), again)

@@ -57,6 +57,10 @@ def test_json_and_page(tmp_path: Path) -> None:
         json.loads(resources.files("harness.sweep").joinpath("schema.json").read_text("utf-8")),
     )
     assert len(result["findings"]) == 1
+    compared = result["findings"][0]["counterfactual"]
+    assert compared["parted"]["nearest"] in {"dry-1", "dry-2", "dry-3"}
+    assert compared["parted"]["partings"]
+    assert compared["neighbours"]["later"]["broke"] > 0
     assert (one.directory / result["findings"][0]["scenario"]).exists()
     assert all((one.directory / each["cell"] / "cell.json").exists() for each in result["outcomes"])
     assert any("again: lostack run --scenario" in line for line in told.lines)
@@ -74,6 +78,9 @@ def test_json_and_page(tmp_path: Path) -> None:
     assert page.count("<rect ") == len(timeline.marks)
     assert "script" not in page.partition("<style>")[0]
     assert "finding 1 · broken" in page
+    assert "neighbours that broke or stood still: 0 of 0 earlier" in page
+    for parting in compared["parted"]["partings"]:
+        assert parting["words"].replace("'", "&#39;") in page
 
 
 def test_a_partial_sweep_claims_nothing_of_what_it_never_reached(tmp_path: Path) -> None:

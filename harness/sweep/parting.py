@@ -1,0 +1,375 @@
+"""Where a run with a fault parts from the runs without it, and how often its neighbours broke.
+
+Both are derived from saved histories. The runs have one load, so a frame about a record has the
+same name in all of them (:mod:`harness.sweep.steps`). Two kinds of frames tell runs apart: one that
+no run without the fault has, and one that all of them have and the run with the fault lacks. Frames
+that only some runs without the fault have tell nothing, nor do frames before the fault.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TYPE_CHECKING
+
+from harness.model import events as kinds
+from harness.model.events import FaultPhase
+from harness.model.history import HISTORY, HistoryError, read_history
+from harness.sweep.acts import harm, words
+from harness.sweep.outcomes import hit_of
+from harness.sweep.phases import name_of
+from harness.sweep.steps import Step, trace
+from harness.wire.rules import Direction
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+    from harness.model.cell import Cell
+    from harness.model.history import History
+    from harness.saved import CellResult
+    from harness.sweep.outcomes import Finding, Outcome
+    from harness.sweep.steps import Passed, Trace
+
+
+class How(StrEnum):
+    """How a frame tells the run with the fault from the runs without it."""
+
+    ADDED = "added"
+    """No run without the fault has it."""
+    MISSING = "missing"
+    """Every run without the fault has it."""
+    REFUSED = "refused"
+    """A refusal that no run without the fault has."""
+
+
+@dataclass(frozen=True, slots=True)
+class Parting:
+    """The first frame of a role that tells the runs apart.
+
+    ``frame``: its number (from 1) among the frames of the run with the fault; of a missing one the
+    number of the frame behind which it is missing.
+    """
+
+    step: Step
+    how: How
+    frame: int
+    error: str = ""
+
+    @property
+    def sentence(self) -> str:
+        """Return it in words, without a full stop."""
+        frame = words(self.step)
+        if self.how is How.REFUSED:
+            return f"at frame {self.frame} {frame} is refused by {self.error}, as in none of them"
+        if self.how is How.MISSING:
+            return f"behind frame {self.frame} there is not {frame}, as in each of them"
+        return f"at frame {self.frame} there is {frame}, as in none of them"
+
+    def plain(self) -> dict[str, object]:
+        """Return it as plain data."""
+        return {
+            "role": self.step.role,
+            "step": str(self.step),
+            "how": str(self.how),
+            "frame": self.frame,
+            "error": self.error or None,
+            "words": self.sentence,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Parted:
+    """How a run with a fault compares with the nearest run without it.
+
+    ``nearest``: that run's name: the one that is left the latest, and of equals the first.
+    ``struck``: the number (from 1) of the frame at which the fault struck, or before which, where
+    it struck at none; 0: no frame came before it. ``partings``: the first of each role, the
+    earliest first; empty if nothing tells the runs apart.
+    """
+
+    nearest: str
+    frames: int
+    struck: int
+    partings: tuple[Parting, ...]
+
+    def plain(self) -> dict[str, object]:
+        """Return it as plain data."""
+        return {
+            "nearest": self.nearest,
+            "frames": self.frames,
+            "struck": self.struck,
+            "partings": [each.plain() for each in self.partings],
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Rate:
+    """How many of some proved points broke the promise, or were stuck."""
+
+    broke: int
+    ran: int
+
+    def __str__(self) -> str:
+        """Return it as text.
+
+        >>> str(Rate(1, 3))
+        '1 of 3'
+        """
+        return f"{self.broke} of {self.ran}"
+
+
+@dataclass(frozen=True, slots=True)
+class Neighbours:
+    """How the proved points around a finding's first point came out.
+
+    ``earlier``, ``later``: the same act at the same kind of frame, before it and behind it in the
+    run. ``weaker``: acts that do less, at the same kind of frame; of a point with two faults, the
+    first fault alone.
+    """
+
+    earlier: Rate
+    later: Rate
+    weaker: Rate
+
+    @property
+    def sentence(self) -> str:
+        """Return it in words, without a full stop."""
+        return (
+            f"neighbours that broke or stood still: {self.earlier} earlier, {self.later} later, "
+            f"{self.weaker} weaker"
+        )
+
+    def plain(self) -> dict[str, object]:
+        """Return it as plain data."""
+        return {
+            name: {"broke": rate.broke, "ran": rate.ran}
+            for name, rate in (
+                ("earlier", self.earlier),
+                ("later", self.later),
+                ("weaker", self.weaker),
+            )
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Counterfactual:
+    """What a finding's first point is compared with. ``parted``: null where a history that it needs
+    cannot be read.
+    """
+
+    parted: Parted | None
+    neighbours: Neighbours
+
+    def lines(self) -> Iterator[str]:
+        """Yield it in words, a line for each fact."""
+        if self.parted is not None:
+            yield from _lines(self.parted)
+        yield self.neighbours.sentence
+
+    def plain(self) -> dict[str, object]:
+        """Return it as plain data."""
+        return {
+            "parted": None if self.parted is None else self.parted.plain(),
+            "neighbours": self.neighbours.plain(),
+        }
+
+
+def _lines(parted: Parted) -> Iterator[str]:
+    yield (
+        f"the fault struck at frame {parted.struck} of {parted.frames}; "
+        f"the nearest run without it is {parted.nearest}"
+    )
+    if not parted.partings:
+        yield "no frame about a record tells this run from those without the fault"
+    for each in parted.partings:
+        yield f"the {each.step.role} parts from the runs without it: {each.sentence}"
+
+
+def counterfactual(
+    finding: Finding, outcomes: Iterable[Outcome], cell: Cell, dry: Iterable[CellResult]
+) -> Counterfactual:
+    """Compare a finding's first point, of which ``cell`` is the cell, with the ``dry`` runs, and
+    with its neighbours among all ``outcomes``.
+    """
+    try:
+        runs = {
+            each.plan.scenario: (
+                read_history(each.directory / HISTORY, each.plan.id),
+                each.plan.key,
+            )
+            for each in dry
+        }
+        faulty = read_history(finding.first.directory / HISTORY)
+        whole = not faulty.damage and not any(history.damage for history, _ in runs.values())
+        keys = {record.id: record.key for record in cell.load().records}
+        compared = parted(faulty, cell.key, runs, keys) if whole else None
+    except HistoryError:
+        compared = None
+    return Counterfactual(compared, neighbours(finding, outcomes))
+
+
+def parted(
+    faulty: History,
+    key: str,
+    dry: Mapping[str, tuple[History, str]],
+    keys: Mapping[str, str],
+) -> Parted | None:
+    """Compare a run with a fault with runs of the same load without it.
+
+    ``key``: its cell's; ``dry``: the runs without it by name, each with its cell's key; ``keys``:
+    the key of each record. Returns ``None`` if there is no run without the fault, or if the fault
+    did not strike.
+    """
+    run = trace(faulty, key)
+    struck = _struck_at(faulty, run)
+    traces = {name: trace(history, its_key) for name, (history, its_key) in dry.items()}
+    if struck is None or not traces:
+        return None
+    usual = frozenset[Step]().union(*(each.names for each in traces.values()))
+    stable = frozenset.intersection(*(each.names for each in traces.values()))
+    refused = {kind for each in traces.values() for kind, _ in _refusals(each)}
+    added = list(_added(run, struck, usual, refused))
+    found = {
+        name: _first_of_each_role([*_missing(run, struck, each, stable, keys), *added])
+        for name, each in traces.items()
+    }
+    nearest = max(found, key=lambda name: _alike(found[name], len(run.frames)))
+    return Parted(nearest, len(run.frames), struck, found[nearest])
+
+
+def _alike(partings: Sequence[Parting], frames: int) -> int:
+    return partings[0].frame if partings else frames + 1
+
+
+def _first_of_each_role(partings: Iterable[Parting]) -> tuple[Parting, ...]:
+    """Return the first parting of each role, the earliest first."""
+    first: dict[str, Parting] = {}
+    for each in sorted(partings, key=lambda parting: parting.frame):
+        first.setdefault(each.step.role, each)
+    return tuple(first.values())
+
+
+def _struck_at(history: History, run: Trace) -> int | None:
+    """Return the number of the frame at which the fault struck; if it struck at none, of the last
+    frame before it.
+    """
+    hit = hit_of(history)
+    if hit is not None:
+        mine = name_of(hit)
+        at = [number for number, frame in _numbered(run) if name_of(frame.line) == mine]
+        if at:
+            return at[0]
+    fired = (e.t for e in history.of(kinds.Fault) if e.phase == FaultPhase.FIRED)
+    since = hit.t if hit is not None else next(fired, None)
+    if since is None:
+        return None
+    return max((number for number, frame in _numbered(run) if frame.line.t <= since), default=0)
+
+
+def _numbered(run: Trace) -> enumerate[Passed]:
+    return enumerate(run.frames, 1)
+
+
+def _added(
+    run: Trace, struck: int, usual: frozenset[Step], refused: set[tuple[str, str, str]]
+) -> Iterator[Parting]:
+    """Yield the frames from the fault on that no run without it has."""
+    for number, frame in _numbered(run):
+        if number >= struck and frame.names and not usual.intersection(frame.names):
+            yield Parting(frame.names[0], How.ADDED, number)
+    for kind, (number, step) in _refusals(run):
+        if number >= struck and kind not in refused:
+            yield Parting(step, How.REFUSED, number, kind[-1])
+
+
+def _refusals(run: Trace) -> Iterator[tuple[tuple[str, str, str], tuple[int, Step]]]:
+    """Yield the refused answers about records: role, API and error, and the number and step of
+    each.
+    """
+    passed: Counter[tuple[tuple[str, str, Direction], str]] = Counter()
+    for number, frame in _numbered(run):
+        for record in frame.line.records or ():
+            if frame.line.dir == Direction.RESPONSE and frame.line.error:
+                role, api, way = frame.kind
+                step = Step(
+                    role, api, way, passed[frame.kind, record] + 1, record, protocol=frame.protocol
+                )
+                yield (role, api, str(frame.line.error)), (number, step)
+                break
+        passed.update((frame.kind, name.record) for name in frame.names if name.record)
+
+
+def _missing(
+    run: Trace, struck: int, dry: Trace, stable: frozenset[Step], keys: Mapping[str, str]
+) -> Iterator[Parting]:
+    """Yield the frames that every run without the fault has and this one lacks.
+
+    Each is missing behind the latest frame about its record that comes before it there; if there
+    is none, behind the latest of its role and API. What this run had left out before the fault
+    struck is no effect of the fault: a frame of the same kind about a later record of the key had
+    come by then.
+    """
+    numbers = {name: number for number, frame in _numbered(run) for name in frame.names}
+    steps = [
+        next((name for name in names if name in numbers), names[0])
+        for frame in dry.frames
+        if (names := [name for name in frame.names if name in stable])
+    ]
+    over: set[tuple[tuple[str, str, str], str | None]] = set()
+    passed_by: set[Step] = set()
+    for step in reversed(steps):
+        kind = step.kind, keys.get(step.at)
+        if numbers.get(step, struck) < struck:
+            over.add(kind)
+        elif step not in numbers and kind in over and kind[1] is not None:
+            passed_by.add(step)
+    last: dict[object, int] = {}
+    for step in steps:
+        near = step.at, (step.role, step.api)
+        if step in numbers:
+            last |= {each: max(last.get(each, 0), numbers[step]) for each in near}
+        elif step not in passed_by:
+            before = next((last[each] for each in near if each in last), 0)
+            yield Parting(step, How.MISSING, max(struck, before))
+
+
+def neighbours(finding: Finding, outcomes: Iterable[Outcome]) -> Neighbours:
+    """Return how the proved points around a finding's first point came out."""
+    first = finding.first
+    ran = [one for one in outcomes if one.proved and one.point.id != first.point.id]
+    alike = [one for one in ran if _kind(one) == _kind(first)]
+    return Neighbours(
+        _rate(one for one in alike if one.point.place < first.point.place),
+        _rate(one for one in alike if one.point.place > first.point.place),
+        _rate(one for one in ran if _weaker(one, first)),
+    )
+
+
+def _rate(outcomes: Iterable[Outcome]) -> Rate:
+    broke = [one.signature.broken for one in outcomes]
+    return Rate(sum(broke), len(broke))
+
+
+def _kind(one: Outcome) -> tuple[str, str, str, str]:
+    where = one.where
+    return where.role, where.api, where.direction, where.act
+
+
+def _weaker(one: Outcome, than: Outcome) -> bool:
+    if one.point.second is not None:
+        return False
+    if than.point.second is not None:
+        return (one.point.step, one.point.act) == (than.point.step, than.point.act)
+    return _kind(one)[:3] == _kind(than)[:3] and harm(one.point.act) < harm(than.point.act)
+
+
+__all__ = [
+    "Counterfactual",
+    "How",
+    "Neighbours",
+    "Parted",
+    "counterfactual",
+    "neighbours",
+    "parted",
+]

@@ -1,0 +1,264 @@
+"""Where a run with a fault parts from those without it: what is planted in a real run is found, to
+the frame, and nothing where nothing is planted.
+"""
+
+from __future__ import annotations
+
+import json
+import tarfile
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import pytest
+
+from harness.faults import Drop
+from harness.model.history import History, parse_history
+from harness.sweep.acts import ACTS, KILL_BROKER, LOSE, harm
+from harness.sweep.parting import How, Parted, counterfactual, neighbours, parted
+from harness.sweep.telling import summary_of
+from harness.wire.rules import Direction
+from tests.memory.plants import Plant
+from tests.sweep.stepping import RIGHT, Quiet, sweep
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from harness.model.cell import Cell
+
+SAVED = Path(__file__).with_name("dry.tar.xz")
+Line = dict[str, Any]
+T = TypeVar("T")
+
+
+def there(found: T | None) -> T:
+    """Return what is there."""
+    assert found is not None
+    return found
+
+
+def saved(semantic: str) -> list[tuple[str, list[Line]]]:
+    """Return the lines of three real runs without a fault, each with the key of its cell."""
+    found = []
+    with tarfile.open(SAVED) as tar:
+        for member in tar.getmembers():
+            if member.name.startswith(f"{semantic}/") and member.isfile():
+                text = there(tar.extractfile(member)).read().decode()
+                lines = [json.loads(line) for line in text.splitlines()]
+                found.append((Path(member.name).stem, lines))
+    return found
+
+
+RUNS = {semantic: saved(semantic) for semantic in ("at-least-once", "exactly-once")}
+
+
+def history(lines: Sequence[Line]) -> History:
+    """Return the history of lines, numbered anew."""
+    numbered = [line | {"line": number} for number, line in enumerate(lines, 1)]
+    text = "".join(json.dumps(line) + "\n" for line in numbered)
+    return parse_history([("wire.jsonl", [text.encode()])])
+
+
+def is_frame(line: Line, api: str = "", way: str = "") -> bool:
+    """Say whether a line is of a frame about a record."""
+    named = line["event"] == "frame" and bool(line.get("records"))
+    return named and api in ("", line["api"]) and way in ("", line["dir"])
+
+
+def number_of(lines: Sequence[Line], at: int) -> int:
+    """Return the number, among all frames, of the frame in a line."""
+    return sum(line["event"] == "frame" for line in lines[: at + 1])
+
+
+def struck(lines: list[Line], at: int) -> list[Line]:
+    """Return the lines with the hit of a fault behind the frame in line ``at``."""
+    frame = lines[at]
+    of = {name: frame[name] for name in ("t", "w", "cell", "by", "conn", "corr", "dir", "api")}
+    hit = of | {"event": "rule", "phase": "hit", "rule": "fault", "hit": 1, "role": frame["role"]}
+    return [*lines[: at + 1], hit, *lines[at + 1 :]]
+
+
+def keys(lines: Sequence[Line]) -> dict[str, str]:
+    """Return the key of each record: its name begins with it."""
+    records = {record for line in lines if is_frame(line) for record in line["records"]}
+    return {record: record.partition("-")[0] for record in records}
+
+
+def compared(semantic: str, lines: Sequence[Line]) -> Parted:
+    """Compare the third run, changed, with the first two."""
+    runs = RUNS[semantic]
+    dry = {
+        f"dry-{number}": (history(runs[number - 1][1]), runs[number - 1][0]) for number in (1, 2)
+    }
+    return there(parted(history(lines), runs[2][0], dry, keys(lines)))
+
+
+def places(semantic: str, api: str, way: str) -> list[int]:
+    """Return the lines of such frames in the third run."""
+    return [at for at, line in enumerate(RUNS[semantic][2][1]) if is_frame(line, api, way)]
+
+
+@pytest.mark.parametrize("semantic", RUNS)
+def test_a_run_that_is_like_the_others_does_not_part(semantic: str) -> None:
+    """Wherever a fault struck that changed nothing."""
+    lines = RUNS[semantic][2][1]
+    for at in places(semantic, "", "")[::25]:
+        found = compared(semantic, struck(lines, at))
+        assert found.partings == ()
+        assert found.struck == number_of(lines, at)
+
+
+@pytest.mark.parametrize("nth", [0, 7, 20])
+@pytest.mark.parametrize("semantic", RUNS)
+def test_a_frame_that_is_sent_again_is_found(semantic: str, nth: int) -> None:
+    """A record is sent a second time three frames behind the fault: there they part."""
+    lines = RUNS[semantic][2][1]
+    at = places(semantic, "Produce", "request")[nth]
+    behind = [place for place in places(semantic, "", "") if place > at][2]
+    again = struck(lines, at)
+    again.insert(behind + 2, lines[at] | {"t": lines[behind]["t"], "corr": 999})
+    found = compared(semantic, again)
+    [parting] = found.partings
+    assert (parting.how, parting.frame) == (How.ADDED, number_of(lines, behind) + 1)
+    step = parting.step
+    assert (step.role, step.api, step.direction, step.ordinal, step.record) == (
+        "producer",
+        "Produce",
+        Direction.REQUEST,
+        2,
+        lines[at]["records"][0],
+    )
+    assert "(number 2), as in none of them" in parting.sentence
+    assert found.struck < parting.frame
+
+
+@pytest.mark.parametrize("nth", [1, 8])
+@pytest.mark.parametrize("semantic", RUNS)
+def test_a_frame_that_never_comes_is_found(semantic: str, nth: int) -> None:
+    """It is missing behind the frame about its record that comes before it: its delivery."""
+    lines = RUNS[semantic][2][1]
+    commits = places(semantic, "OffsetCommit", "request")
+    at, gone = commits[nth], lines[commits[nth + 1]]
+    of = gone["conn"], gone["corr"]
+    left = [line for line in lines if not (is_frame(line) and (line["conn"], line["corr"]) == of)]
+    here = left.index(lines[at])
+    found = compared(semantic, struck(left, here))
+    [parting] = found.partings
+    assert (parting.how, parting.step.api) == (How.MISSING, "OffsetCommit")
+    assert (parting.step.direction, parting.step.record) == (
+        Direction.REQUEST,
+        gone["records"][0],
+    )
+    before = max(
+        place
+        for place, line in enumerate(left)
+        if is_frame(line)
+        and line["role"] == "consumer"
+        and line["records"] == gone["records"]
+        and line["t"] < gone["t"]
+    )
+    assert parting.frame == number_of(left, before)
+    assert "there is not the consumer's OffsetCommit request" in parting.sentence
+
+
+def test_a_refusal_is_found_by_its_error() -> None:
+    """An answer that is refused has no name of its own, and tells the runs apart all the same."""
+    lines = RUNS["at-least-once"][2][1]
+    at = places("at-least-once", "OffsetCommit", "response")[5]
+    refused = [*lines]
+    refused[at] = lines[at] | {"error": 27}
+    refused.insert(at + 1, lines[at] | {"corr": 999})
+    asked = places("at-least-once", "OffsetCommit", "request")[5]
+    [parting] = compared("at-least-once", struck(refused, asked)).partings
+    assert (parting.how, parting.error, parting.step.api) == (How.REFUSED, "27", "OffsetCommit")
+    assert parting.frame == number_of(lines, at)
+
+
+def test_each_role_parts_at_a_frame_of_its_own_and_the_first_comes_first() -> None:
+    """The producer sends again, and later the consumer is given the copy."""
+    lines = RUNS["at-least-once"][2][1]
+    sent = places("at-least-once", "Produce", "request")[4]
+    given = places("at-least-once", "Fetch", "response")[9]
+    changed = [*lines]
+    changed.insert(given + 1, lines[given] | {"corr": 998})
+    changed.insert(sent + 1, lines[sent] | {"corr": 999})
+    found = compared("at-least-once", struck(changed, sent)).partings
+    assert [(each.step.role, each.how) for each in found] == [
+        ("producer", How.ADDED),
+        ("consumer", How.ADDED),
+    ]
+    assert found[0].frame < found[1].frame
+
+
+def test_what_differs_before_the_fault_is_none_of_its_effects() -> None:
+    """Neither a frame more there nor one less is told."""
+    lines = RUNS["at-least-once"][2][1]
+    sent = places("at-least-once", "Produce", "request")
+    more = [*lines]
+    more.insert(sent[2] + 1, lines[sent[2]] | {"corr": 999})
+    asked = lines.index(lines[sent[9]])
+    assert compared("at-least-once", struck(more, asked + 1)).partings == ()
+    less = [line for line in lines if line is not lines[sent[2]]]
+    assert compared("at-least-once", struck(less, asked - 1)).partings == ()
+
+
+def test_the_nearest_run_is_the_one_that_is_left_the_latest() -> None:
+    """A frame that one run without the fault lacks, too, tells nothing; runs are told by name."""
+    runs = RUNS["at-least-once"]
+    lines = runs[2][1]
+    sent = places("at-least-once", "Produce", "request")
+    again = [*lines]
+    again.insert(sent[5] + 1, lines[sent[5]] | {"corr": 999})
+    twin = (history(again), runs[2][0])
+    dry = {"dry-1": (history(runs[0][1]), runs[0][0]), "dry-2": twin}
+    twice = history(struck(again, sent[1]))
+    found = there(parted(twice, runs[2][0], dry, keys(lines)))
+    assert found.partings == (), "one run without the fault sends it twice as well"
+    assert parted(history(lines), runs[2][0], dry, {}) is None, "no fault struck"
+    assert parted(history(struck(lines, sent[1])), runs[2][0], {}, {}) is None
+
+
+def test_acts_have_an_order() -> None:
+    """Each act has a harm, and what kills does the most."""
+    assert {act: harm(act) for act in ACTS}[KILL_BROKER] == 3
+    assert harm(LOSE) < harm(KILL_BROKER)
+
+
+def loses_late(cell: Cell) -> Plant:
+    """Lose a record where the answer to a Produce about one of the later records is lost."""
+    fault = cell.scenario.fault
+    wrong = (
+        isinstance(fault, Drop)
+        and (fault.at.api, fault.at.direction) == ("Produce", "response")
+        and cell.load().target.position > 4
+    )
+    return Plant(lose=1) if wrong else RIGHT
+
+
+def test_a_finding_says_what_it_is_compared_with(tmp_path: Path) -> None:
+    """Where it parts, and that earlier points did not break."""
+    one, progress = sweep(tmp_path / "one", loses_late, acts=("lose", "kill-b")), Quiet()
+    one.dry_run(progress)
+    planned = one.plan()
+    one.run(planned, progress)
+    outcomes = one.outcomes(planned)
+    [finding] = outcomes.findings()
+    found = neighbours(finding, outcomes.all)
+    assert found.earlier.ran > 0
+    assert found.earlier.broke == 0
+    assert found.later.broke == found.later.ran > 0
+    assert found.weaker.ran == 0, "nothing that is tried here does less than to lose a frame"
+    kill = replace(finding.first.where, act=KILL_BROKER)
+    killed = next(each for each in outcomes.all if each.where == kill)
+    assert neighbours(replace(finding, points=(killed,)), outcomes.all).weaker.broke > 0
+    lines = summary_of(one, planned, outcomes).lines
+    sentence = "    neighbours that broke or stood still: 0 of "
+    assert any(line.startswith(sentence) for line in lines)
+    assert any("the nearest run without it is dry-" in line for line in lines)
+    cell = one.cell(finding.first.point)
+    whole = counterfactual(finding, outcomes.all, cell, one.dry_runs())
+    assert whole.parted is not None
+    (finding.first.directory / "history" / "wire.jsonl").write_text("no line\n")
+    cut = counterfactual(finding, outcomes.all, cell, one.dry_runs())
+    assert cut.parted is None, "what cannot be read is compared with nothing"
+    assert cut.neighbours == whole.neighbours
