@@ -11,29 +11,24 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from harness.judge.crosschecks import contradiction as crosscheck
-from harness.judge.firing import SIGKILL, Firing
+from harness.judge.firing import Firing
+from harness.judge.health import Health
 from harness.judge.load import load_of
 from harness.judge.queuechecks import wrong_count
 from harness.judge.reasons import told
 from harness.judge.rest import Rest
 from harness.model import events as kinds
-from harness.model.events import CellPhase, DrainPhase, End, NodePhase
+from harness.model.events import CellPhase, DrainPhase, End
 from harness.model.prediction import examples
 from harness.model.states import LEFT, State
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from harness.judge.accounting import Account
     from harness.judge.load import Load
     from harness.judge.proof import Knowledge
     from harness.judge.signs import Signs
     from harness.model.history import History
     from harness.model.plan import Plan
-
-SIGTERM = 15
-ENDED = 128 + SIGTERM
-"""The exit status of a JVM that has ended after SIGTERM."""
 
 
 class Course:
@@ -57,6 +52,7 @@ class Course:
         self.firing = Firing(plan, history, self.drain)
         self.fired_at = self.firing.fired_at
         """When the trigger was hit (see :class:`~harness.judge.firing.Firing`)."""
+        self._health = Health(plan, history, self.firing)
         self._rest = Rest(plan, history, found, self.drain)
 
     @property
@@ -95,8 +91,8 @@ class Course:
             self._unknown_sign,
             self._failed_early,
             self._unreadable,
-            self._strangers,
-            self._survivors,
+            self._health.strangers,
+            self._health.survivors,
             self._cut_short,
             self._source_trouble,
             self._asked_too_early,
@@ -130,7 +126,7 @@ class Course:
             self.firing.victims,
             self._unproved,
             self._healed,
-            self._unhealthy_before,
+            self._health.before,
             self._load,
         )
         return next((reason for check in checks if (reason := check())), None)
@@ -148,17 +144,6 @@ class Course:
     def stuck(self) -> str | None:
         """Say which stage stopped, if the drain failed; otherwise return ``None``."""
         if self.drain and self.drain.phase == DrainPhase.FAILED:
-            ended = "".join(
-                f"; {e.by} had ended: {kinds.last_words(e.because)}" for e in self._gave_up()
-            )
-            gone = (
-                e
-                for e in self.history.of(kinds.Node)
-                if e.phase == NodePhase.GONE and not self.firing.drained_before(e)
-            )
-            ended += "".join(
-                f"; process {e.pid} ({e.command}) of the {e.node} had ended by itself" for e in gone
-            )
             how = (
                 "the pipeline cannot go on"
                 if self.drain.at_once
@@ -166,7 +151,7 @@ class Course:
             )
             why = told(row for row in self._found.rows if row["state"] in LEFT)
             left = f"; left: {why}" if why else ""
-            because = f"{self.drain.stage}: {self.drain.because}{ended}"
+            because = f"{self.drain.stage}: {self.drain.because}{self._health.ended()}"
             return f"{how}: {because}{left}{self._although()}"
         return None
 
@@ -177,17 +162,6 @@ class Course:
         if wrong is None:
             return ""
         return f"; {examples(frozenset(missing))} acknowledged and not recorded, and {wrong}"
-
-    def _gave_up(self) -> Iterator[kinds.Stopped]:
-        """Return the programs that ended by an error after the fault and before the drain was given
-        up.
-        """
-        ends = (
-            e
-            for e in self.history.of(kinds.Stopped)
-            if e.kind == End.ERROR and e.t > (self.fired_at or 0)
-        )
-        return (e for e in ends if not self.firing.drained_before(e))
 
     def goes_on(self) -> str | None:
         """Say that a program which must stop went on, or stopped without the error that it must
@@ -200,7 +174,7 @@ class Course:
         why = self.plan.stops
         return (
             None
-            if any(why in str(e.because) for e in self._gave_up())
+            if any(why in str(e.because) for e in self._health.gave_up())
             else f"the pipeline stopped, but no program ended with the error {why}"
         )
 
@@ -219,36 +193,7 @@ class Course:
         """
         if self.plan.refused_by_client or self.drain is None:
             return None
-        for event in self.history.of(kinds.Node):
-            if (
-                event.phase == NodePhase.EXITED
-                and event.signal != SIGKILL
-                and not self.firing.drained_before(event)
-            ):
-                if (
-                    event.status == 0
-                    or self._supervised(event)
-                    or self._replaced(event)
-                    or _ended_in_order(event)
-                ):
-                    continue
-                was_told = event.asked and event.role in self.plan.evidence.told
-                if was_told or event in self.firing.meant(event.role):
-                    continue
-                return f"{event.node} was not healthy after the fault: {how_ended(event)}"
-        return None
-
-    def _supervised(self, end: kinds.Node) -> bool:
-        """Whether a process that ended by itself was started again by a supervisor."""
-        lives = (e for e in self.history.of(kinds.Node) if e.node == end.node and e.t > end.t)
-        return any(e.phase == NodePhase.STARTED and e.supervised is True for e in lives)
-
-    def _replaced(self, end: kinds.Node) -> bool:
-        """Whether another process had taken this one's place. It may have been told so, and ended
-        because of it.
-        """
-        lives = (e for e in self.history.of(kinds.Node) if e.node == end.node and e.t < end.t)
-        return any(e.phase == NodePhase.REPLACED for e in lives)
+        return self._health.after()
 
     def _failed_early(self) -> str | None:
         """Return a failure that came before all authorities had been asked. A later one does not
@@ -278,39 +223,6 @@ class Course:
             if blind
             else None
         )
-
-    def _strangers(self) -> str | None:
-        """Name a process that was connected in a stage's place without being part of it: it takes
-        records.
-        """
-        found = next(self.history.of(kinds.Stranger), None)
-        if found is None:
-            return None
-        who = (
-            f"process {found.pid} ({found.command})"
-            if found.pid
-            else "a process that lostack cannot identify"
-        )
-        return (
-            f"{who} is connected through the {found.role}'s route, but does not belong to the "
-            f"{found.role}: end that process, or, if it belongs to another stage, give it the "
-            "address of that stage's route"
-        )
-
-    def _survivors(self) -> str | None:
-        """Name a process that was killed and is still alive."""
-        for event in self.history.of(kinds.Node):
-            if event.left and not self.firing.drained_before(event):
-                pid, how, command = event.left[0]
-                why = (
-                    "and it is unknown whether it belongs to that node"
-                    if how == "stray"
-                    else "although it belongs to that node"
-                )
-                return (
-                    f"process {pid} ({command}) was still alive after {event.node} had ended, {why}"
-                )
-        return None
 
     def _source_trouble(self) -> str | None:
         """Say what is wrong with the source: if it is incomplete, losses and phantoms cannot be
@@ -370,17 +282,6 @@ class Course:
             return None
         return "the fault was never healed"
 
-    def _unhealthy_before(self) -> str | None:
-        until = self.fired_at
-        for event in self.history.of(kinds.Node):
-            if event.phase != NodePhase.EXITED or (event.status == 0 and event.signal is None):
-                continue
-            if until is None and (self.plan.refused_by_client or self.firing.drained_before(event)):
-                continue
-            if until is None or event.t < until:
-                return f"{event.node} was not healthy before the fault: {how_ended(event)}"
-        return None
-
     def _load(self) -> str | None:
         if self.load is None or self.plan.refused_by_client:
             return None
@@ -409,9 +310,7 @@ class Course:
         """
         if self.drain and self.drain.phase == DrainPhase.FAILED and self.drain.at_once:
             return True
-        last = {e.node: e for e in self.history.of(kinds.Node) if not self.firing.drained_before(e)}
-        gone = any(e.phase == NodePhase.EXITED and e.status != 0 for e in last.values())
-        return self.stuck() is not None and bool(self.waiting) and not gone
+        return self.stuck() is not None and bool(self.waiting) and self._health.all_live()
 
     def _cut_short(self) -> str | None:
         if self.plan.refused_by_client:
@@ -421,22 +320,3 @@ class Course:
         if not any(event.phase == CellPhase.OBSERVED for event in self.history.of(kinds.Cell)):
             return "the run was cut short before all authorities had been asked"
         return None
-
-
-def _ended_in_order(event: kinds.Node) -> bool:
-    """Whether a server ended by itself after SIGTERM."""
-    return event.asked is True and (event.status == ENDED or event.signal == SIGTERM)
-
-
-def how_ended(event: kinds.Node) -> str:
-    """Say how a program ended, as the line of its end tells.
-
-    >>> from functools import partial
-    >>> end = partial(kinds.Node, t=0, node="n", role="r", incarnation=1, phase=NodePhase.EXITED)
-    >>> how_ended(end(signal=15)), how_ended(end(status=3)), how_ended(end())
-    ('ended by signal 15', 'exit status 3', 'ended, nobody saw how')
-    """
-    if event.signal:
-        return f"ended by signal {event.signal}"
-    status = event.status
-    return "ended, nobody saw how" if status is None else f"exit status {status}"

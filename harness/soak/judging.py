@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 
 from harness.controls import InProgram, OnWire
 from harness.faults import Drop, Kill
-from harness.judge.course import how_ended
+from harness.judge.health import how_ended
 from harness.judge.signs import (
     ABORTED,
     ABSORBED,

@@ -22,11 +22,9 @@ EDGE = 700, 400
 BEYOND = {
     "harness/pipelines/declaration.py",
     "harness/sweep/sweeping.py:Sweep",
-    "harness/systems/kafka/observer.py:Observer",
 }
 """... but these."""
 LONGER_STILL = {
-    "harness/judge/course.py:Course",
     "harness/matrix/runner.py",
     "harness/matrix/runner.py:_Run",
     "harness/pipelines/cells.py",
@@ -34,8 +32,6 @@ LONGER_STILL = {
     "harness/pipelines/declaration.py:Pipeline",
     "harness/protocols/core/session.py",
     "harness/protocols/core/session.py:CoreSession",
-    "harness/protocols/kafka/tracker.py",
-    "harness/protocols/kafka/tracker.py:Tracker",
     "harness/protocols/pulsar/session.py",
     "harness/protocols/pulsar/session.py:PulsarSession",
     "harness/run/controls.py:WireControls",
@@ -47,8 +43,6 @@ LONGER_STILL = {
     "harness/systems/declared/brokers/attached.py",
     "harness/systems/declared/wire/view.py:WireView",
     "harness/systems/flink/job.py:Job",
-    "harness/systems/kafka/observer.py",
-    "harness/systems/kafka/observer.py:Observer",
     "harness/systems/storm/cluster.py:Cluster",
     "harness/wire/wire.py:Wire",
 }

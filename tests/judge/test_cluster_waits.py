@@ -16,7 +16,7 @@ from harness.run.who import LastHit
 from harness.systems.kafka import cluster
 from harness.systems.kafka.broker import BROKER_SESSION, Broker, Ports
 from harness.systems.kafka.cluster import OF_A_CLUSTER, BrokerParts, ClusterBrokers, Followers
-from harness.systems.kafka.observer import Leadership, LogEnds
+from harness.systems.kafka.log_copies import Leadership, LogEnds
 from harness.wire.rules import Action, Direction
 from tests.judge.growing import tell
 from tests.judge.scenes import Kept, scene_of

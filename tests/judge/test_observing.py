@@ -14,7 +14,8 @@ from harness.model.record import Record
 from harness.model.semantics import Semantic
 from harness.stages.settings import SaveCursor, Settings
 from harness.systems.kafka.authorities import observe_reading, observe_source
-from harness.systems.kafka.observer import LogCopy, LogEnds, Observer, WholeLog
+from harness.systems.kafka.log_copies import LogCopy, LogEnds, WholeLog
+from harness.systems.kafka.observer import Observer
 from tests.judge.scenes import CELL, Kept, scene_of
 from tests.narrow import narrow
 

@@ -6,7 +6,8 @@ import functools
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from harness.systems.kafka.observer import Observer, WholeLog
+from harness.systems.kafka.log_copies import WholeLog
+from harness.systems.kafka.observer import Observer
 from tests.mutations.registry import cell, mutation
 
 if TYPE_CHECKING:

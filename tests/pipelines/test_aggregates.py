@@ -20,7 +20,7 @@ from harness.systems.declared.programs.errors import StageError
 from harness.systems.declared.results.matcher import RecordMatcher
 from harness.systems.declared.transport.authorities import Authorities
 from harness.systems.declared.transport.positions import Positions
-from harness.systems.kafka.observer import LogCopy, LogEnds, WholeLog
+from harness.systems.kafka.log_copies import LogCopy, LogEnds, WholeLog
 from tests.events import account
 from tests.pipelines.scenes import nobody, told
 

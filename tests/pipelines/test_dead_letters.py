@@ -32,7 +32,7 @@ from harness.systems.declared.results.matcher import RecordMatcher
 from harness.systems.declared.system import DeclaredSystem
 from harness.systems.declared.transport.authorities import Authorities
 from harness.systems.declared.transport.positions import Positions
-from harness.systems.kafka.observer import LogCopy, LogEnds, WholeLog
+from harness.systems.kafka.log_copies import LogCopy, LogEnds, WholeLog
 from tests.judge.growing import end, tell
 from tests.pipelines.scenes import KILLS, conditions_of, nobody, told
 

@@ -39,7 +39,7 @@ from harness.systems.declared.transport import log, positions
 from harness.systems.declared.transport.authorities import Authorities
 from harness.systems.declared.transport.log import Log
 from harness.systems.declared.transport.positions import Positions
-from harness.systems.kafka.observer import LogCopy, LogEnds, WholeLog
+from harness.systems.kafka.log_copies import LogCopy, LogEnds, WholeLog
 from harness.wire.rules import Direction
 from tests.pipelines.scenes import KILLS, Clock, conditions_of, nobody, told
 

@@ -22,7 +22,7 @@ from harness.run.parts import When
 from harness.run.sinks import Database
 from harness.stages.outbox import Outbox
 from harness.stages.settings import PLAIN, STREAM_TO_FILES, TOPIC_TO_TOPIC, Settings
-from harness.systems.kafka.observer import LogEnds, WholeLog
+from harness.systems.kafka.log_copies import LogEnds, WholeLog
 from harness.systems.kafka.parts import parts_of as kafka_parts
 from harness.systems.kafka.shared_crash import SharedCrash
 from harness.systems.spark.parts import parts_of as spark_parts

@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from harness.model import events as kinds
-from harness.protocols.kafka import codec, reading, tracker
+from harness.protocols.kafka import codec, reading, transactions
+from harness.protocols.kafka.fetching import FetchSession
 from harness.protocols.kafka.insights import NOTHING, Insight
 from harness.protocols.kafka.kept import EACH, Kept
 from harness.protocols.kafka.steps import Api
-from harness.protocols.kafka.tracker import FetchSession, Tracker
+from harness.protocols.kafka.tracker import Tracker
 from harness.wire.rules import Direction
 from tests.protocols.conversation import check_lines
 from tests.wire import kafka_frames as kf
@@ -451,10 +452,10 @@ def test_the_latest_record_at_an_offset_counts() -> None:
 
 def test_ended_transactions_are_kept_within_bounds(monkeypatch: pytest.MonkeyPatch) -> None:
     """By what their records need, as well as by their number."""
-    monkeypatch.setattr(tracker, "MOST_BYTES", 5 * EACH)
-    ended = tracker._Ended()
+    monkeypatch.setattr(transactions, "MOST_BYTES", 5 * EACH)
+    ended = transactions._Ended()
     for epoch in range(20):
-        ended.keep((9, epoch), tracker._Transaction({"a", "b"}))
+        ended.keep((9, epoch), transactions.Transaction({"a", "b"}))
     assert list(ended) == [(9, 18), (9, 19)]
-    ended.keep((9, 19), tracker._Transaction({"c"}))
+    ended.keep((9, 19), transactions.Transaction({"c"}))
     assert ended.size == sum(each.size for each in ended.values())

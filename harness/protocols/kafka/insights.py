@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from harness.protocols.kafka.codec import is_unresolved
 from harness.wire import protocol
+from harness.wire.rules import Subject
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
@@ -38,6 +39,14 @@ class Insight(protocol.Insight):
 
 
 NOTHING = Insight()
+
+
+def subject_of(
+    records: Iterable[str], topics: Iterable[str], transactional_id: str | None
+) -> Subject:
+    """Return what a frame is about, by the records and topics in it and its transaction."""
+    ids = frozenset((transactional_id,)) if transactional_id else frozenset[str]()
+    return Subject(frozenset(records), frozenset(topics), ids)
 
 
 def worst(errors: Iterable[int]) -> int:

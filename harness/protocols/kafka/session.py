@@ -19,10 +19,11 @@ from harness.protocols.kafka import (
     sasl,
     sharing,
 )
+from harness.protocols.kafka.fetching import FetchSession
 from harness.protocols.kafka.insights import NOTHING, Insight
 from harness.protocols.kafka.refusing import refusal
 from harness.protocols.kafka.steps import CELL_APIS, LOGIN, STEPS, Api, step_of
-from harness.protocols.kafka.tracker import FetchSession, Tracker
+from harness.protocols.kafka.tracker import Tracker
 from harness.wire.protocol import (
     PLAIN,
     UNKNOWN,

@@ -7,7 +7,7 @@ from __future__ import annotations
 import dataclasses
 from typing import TYPE_CHECKING, TypeVar
 
-from harness.judge.course import how_ended
+from harness.judge.health import how_ended
 from harness.knowledge import knowledge
 from harness.model import events as kinds
 from harness.model.events import (

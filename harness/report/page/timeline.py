@@ -11,7 +11,7 @@ import itertools
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
-from harness.judge.course import how_ended
+from harness.judge.health import how_ended
 from harness.model import events as kinds
 from harness.model.events import (
     BatchPhase,

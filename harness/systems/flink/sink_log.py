@@ -11,7 +11,7 @@ from harness.systems.flink.abilities import Written
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from harness.systems.kafka.observer import LogEnds
+    from harness.systems.kafka.log_copies import LogEnds
     from harness.systems.kafka.scene import Scene
 
 WRITTEN_S: Final = 30.0

@@ -12,7 +12,7 @@ from harness.stages.settings import SaveCursor
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from harness.systems.kafka.observer import LogCopy, WholeLog
+    from harness.systems.kafka.log_copies import LogCopy, WholeLog
     from harness.systems.kafka.scene import Scene
 
 

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from harness.run.parts import Feed
     from harness.run.who import LastHit
     from harness.runtimes.interface import Exit
-    from harness.systems.kafka.observer import Leadership
+    from harness.systems.kafka.log_copies import Leadership
     from harness.systems.kafka.scene import Scene
     from harness.systems.kafka.transport import KafkaTransport
 

@@ -25,7 +25,7 @@ from harness.systems.kafka.broker import SHARE_STATE
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from harness.systems.kafka.observer import LogCopy, WholeLog
+    from harness.systems.kafka.log_copies import LogCopy, WholeLog
     from harness.systems.kafka.scene import Scene
 
 _KINDS: Final = {0: messages.ShareSnapshotValue, 1: messages.ShareUpdateValue}

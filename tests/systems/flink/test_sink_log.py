@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from harness.model import events as kinds
 from harness.systems.flink.sink_log import SinkLog
-from harness.systems.kafka.observer import LogEnds
+from harness.systems.kafka.log_copies import LogEnds
 
 if TYPE_CHECKING:
     from harness.systems.kafka.scene import Scene

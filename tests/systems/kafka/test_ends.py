@@ -11,7 +11,8 @@ from kafka import TopicPartition
 
 from harness.audit.extents import extent_by_brokers
 from harness.audit.spec import Rows, parse
-from harness.systems.kafka.observer import LogEnds, Observer
+from harness.systems.kafka.log_copies import LogEnds
+from harness.systems.kafka.observer import Observer
 from tests.audit.log_broker import Stored, Topic, broker
 
 if TYPE_CHECKING:

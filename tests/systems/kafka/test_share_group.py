@@ -16,7 +16,7 @@ from harness.model.semantics import Semantic
 from harness.protocols.kafka import messages
 from harness.protocols.kafka.sharing import ACKNOWLEDGED, ARCHIVED, AVAILABLE
 from harness.scenarios.share_groups import LIMIT_REACHED, NONE
-from harness.systems.kafka.observer import LogCopy, LogEnds, WholeLog
+from harness.systems.kafka.log_copies import LogCopy, LogEnds, WholeLog
 from harness.systems.kafka.share_group import Fate, ShareGroup, fates
 from tests.judge.scenes import Kept, scene_of
 

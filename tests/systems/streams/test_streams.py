@@ -23,7 +23,7 @@ from harness.provision import jars
 from harness.provision.jars import read_jar_set
 from harness.stages.settings import TOPIC_TO_TOPIC, Members
 from harness.stages.stage import Stage
-from harness.systems.kafka.observer import LogCopy, LogEnds, WholeLog
+from harness.systems.kafka.log_copies import LogCopy, LogEnds, WholeLog
 from harness.systems.kafka.sinks import FoldedSink
 from harness.systems.streams.about import SYSTEM
 from harness.systems.streams.faults import RestartedUnfed, StateLost, TakenOver

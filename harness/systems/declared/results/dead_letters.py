@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping, Sequence
 
     from harness.systems.declared.scene import Scene
-    from harness.systems.kafka.observer import LogCopy, WholeLog
+    from harness.systems.kafka.log_copies import LogCopy, WholeLog
 
 
 class DeadMessages:

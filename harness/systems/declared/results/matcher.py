@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from harness.systems.declared.outputs import Results
     from harness.systems.declared.scene import Scene
-    from harness.systems.kafka.observer import LogCopy
+    from harness.systems.kafka.log_copies import LogCopy
 
 UNPRINTED = (
     "a program buffers what it prints into a pipe or a file, and a crash loses the buffer: flush after "  # noqa: E501

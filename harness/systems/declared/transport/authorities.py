@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from harness.systems.declared.results.matcher import RecordMatcher
     from harness.systems.declared.scene import Scene
     from harness.systems.declared.transport.positions import Positions
-    from harness.systems.kafka.observer import LogCopy, WholeLog
+    from harness.systems.kafka.log_copies import LogCopy, WholeLog
 
 
 class Authorities:
