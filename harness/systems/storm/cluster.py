@@ -4,7 +4,6 @@ workers of all cells.
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import signal
@@ -21,6 +20,7 @@ from harness.model.waiting import WaitTimeoutError, wait_until
 from harness.run.control_port import ControlPort
 from harness.runtimes.interface import NodeSpec
 from harness.runtimes.ports import PortLease
+from harness.systems.storm import conf
 from harness.systems.storm.desk import ANSWER_S, DeskError, ask
 from harness.systems.storm.install import DESK
 
@@ -35,18 +35,6 @@ UP_S: Final = 90.0
 EXITED_S: Final = 20.0
 SLOTS: Final = 8
 """How many workers there may be at a time, including those that are about to end."""
-PATIENCE_S: Final = 600
-"""How long (seconds) Storm waits for a heartbeat before it starts a worker elsewhere: longer than
-any cell waits for a worker.
-
-With Storm's default of 30 s, a busy machine starts each worker again and again while the one before
-is still starting.
-"""
-NEVER: Final = 1_000_000
-"""How often a supervisor may fail before Nimbus blacklists it: never, because there is no other
-supervisor.
-"""
-JVM: Final = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-XX:-UsePerfData")
 NIMBUS: Final = "org.apache.storm.daemon.nimbus.Nimbus"
 SUPERVISOR: Final = "org.apache.storm.daemon.supervisor.Supervisor"
 ZOOKEEPER: Final = "zookeeper"
@@ -66,18 +54,6 @@ LEADS: Final = "gained leadership."
 STARTED: Final = "Starting supervisor with id"
 EXITED: Final = re.compile(r"Worker Process (?P<worker>\S+) exited with code: (?P<code>\d+)")
 """The line in a supervisor's log about the end of a worker."""
-LOGGING: Final = """<?xml version="1.0" encoding="UTF-8"?>
-<configuration shutdownHook="disable">
-  <appenders>
-    <Console name="out"><PatternLayout pattern="%d{{HH:mm:ss,SSS}} %-5p %c{{1}} %t - %m%n"/></Console>
-    <File name="file" fileName="{file}">
-      <PatternLayout pattern="%d{{HH:mm:ss,SSS}} %-5p %c{{1}} %t - %m%n"/>
-    </File>
-  </appenders>
-  <loggers><root level="info"><appender-ref ref="{to}"/></root></loggers>
-</configuration>
-"""  # noqa: E501
-WORKER_LOG: Final = "${sys:workers.artifacts}/${sys:storm.id}/${sys:worker.port}/worker.log"
 
 
 @dataclass
@@ -104,30 +80,7 @@ class Cluster:
     def start(self) -> None:
         """Start all daemons, without waiting."""
         here = self.directory.absolute()
-        for folder in (
-            "conf",
-            "log4j2",
-            "tmp",
-            "lib",
-            "lib-worker",
-            "extlib",
-            "zookeeper",
-            "local",
-            "logs",
-        ):
-            (here / folder).mkdir(parents=True, exist_ok=True)
-        (here / "conf" / "storm.yaml").write_text(
-            "".join(f"{n}: {json.dumps(v)}\n" for n, v in self._conf().items())
-        )
-        (here / "log4j2" / "worker.xml").write_text(LOGGING.format(file=WORKER_LOG, to="file"))
-        (here / "log4j2" / "cluster.xml").write_text(
-            LOGGING.format(file=here / "logs" / "unused.log", to="out")
-        )
-        (here / "zoo.cfg").write_text(
-            f"clientPort={self.keeper_port}\nclientPortAddress={self.runtime.bind}\n"
-            f"dataDir={here / 'zookeeper'}\ntickTime=500\n"
-            "maxClientCnxns=0\nadmin.enableServer=false\n"
-        )
+        conf.write(here, self._conf())
         self._start(
             ZOOKEEPER,
             DESK,
@@ -309,7 +262,7 @@ class Cluster:
         argv = (
             str(self.install.java),
             "-Xmx192m",
-            *JVM,
+            *conf.JVM,
             *self._archived(name),
             *flags,
             f"-Dstorm.home={here}",
@@ -350,53 +303,12 @@ class Cluster:
             if child.name() == "java"
         )
 
-    def _conf(self) -> dict[str, object]:
-        keeper, nimbus, supervisor, _, *slots = self._lease.ports
-        here, host = self.directory.absolute(), self.runtime.bind
-        jvm = " ".join(
-            (*JVM, "-Djava.net.preferIPv4Stack=true", f"-Djava.io.tmpdir={here / 'tmp'}")
+    def _conf(self) -> conf.Conf:
+        return conf.Conf(
+            host=self.runtime.bind,
+            ports=self._lease.ports,
+            class_path=self.install.classpath,
+            shutdown_s=self.shutdown_s,
+            worker_flags=self._archived(WORKER),
+            writer_flags=self._archived(WRITER),
         )
-        return {
-            "storm.zookeeper.servers": [host],
-            "storm.zookeeper.port": keeper,
-            "storm.zookeeper.session.timeout": 10000,
-            "storm.zookeeper.connection.timeout": 5000,
-            "storm.local.hostname": host,
-            "storm.local.dir": str(here / "local"),
-            "storm.log4j2.conf.dir": str(here / "log4j2"),
-            "storm.workers.artifacts.dir": str(here / "workers"),
-            "nimbus.seeds": [host],
-            "nimbus.thrift.port": nimbus,
-            "nimbus.thrift.threads": 8,
-            "nimbus.monitor.freq.secs": 1,
-            "storm.nimbus.retry.times": 1,
-            "storm.nimbus.retry.interval.millis": 200,
-            "storm.nimbus.retry.intervalceiling.millis": 1000,
-            "nimbus.task.launch.secs": PATIENCE_S,
-            "nimbus.task.timeout.secs": PATIENCE_S,
-            "nimbus.supervisor.timeout.secs": PATIENCE_S,
-            "supervisor.worker.timeout.secs": PATIENCE_S,
-            "supervisor.worker.start.timeout.secs": PATIENCE_S,
-            "blacklist.scheduler.tolerance.count": NEVER,
-            "nimbus.topology.blobstore.deletion.delay.ms": 600000,
-            "supervisor.thrift.port": supervisor,
-            "supervisor.slots.ports": slots,
-            "supervisor.monitor.frequency.secs": 1,
-            "supervisor.heartbeat.frequency.secs": 1,
-            "supervisor.worker.shutdown.sleep.secs": self.shutdown_s,
-            "supervisor.memory.capacity.mb": 16384.0,
-            "supervisor.cpu.capacity": 1600.0,
-            "worker.childopts": " ".join(("-Xmx128m", jvm, *self._archived(WORKER))),
-            "topology.worker.logwriter.childopts": " ".join(
-                ("-Xmx32m", jvm, *self._archived(WRITER))
-            ),
-            # each jar by name: the order of a folder's files is not defined
-            "storm.topology.classpath.beginning.enabled": True,
-            "topology.classpath.beginning": self.install.classpath,
-            "task.heartbeat.frequency.secs": 1,
-            "task.refresh.poll.secs": 1,
-            "storm.metricstore.class": "none",
-            "storm.daemon.metrics.reporter.plugins": [],
-            "topology.min.replication.count": 1,
-            "topology.max.replication.wait.time.sec": 0,
-        }
