@@ -114,6 +114,15 @@ class Watching:
     behind a fault that only they may do, such as to send a frame.
     """
 
+    def is_settled(self) -> bool:
+        """Whether everything acknowledged is known to be recorded, and its position saved."""
+        try:
+            return self.settled()
+        except WaitTimeoutError:
+            return False
+        except self.unanswered:  # nobody can tell
+            return False
+
 
 @dataclass
 class FaultState:
@@ -234,7 +243,7 @@ class WireControls:
         def over() -> bool:
             if unless is not None:
                 return bool(unless())
-            return idle.over() and (idle.still_s > UNSETTLED_S or self._is_settled())
+            return idle.over() and (idle.still_s > UNSETTLED_S or self.watching.is_settled())
 
         try:
             fired = wait_until(
@@ -358,19 +367,7 @@ class WireControls:
         )
 
     def _arm_in_calm(self, trigger: OnWire, rule: Rule) -> None:
-        """Arm a rule for what a program says to a server when it says nothing more about earlier
-        records, or after ``CALM_WITHIN_S``. Meanwhile the wire holds the frame that it counts from.
-        """
-
-        def calm() -> bool:
-            said = (e.t for e in self.scene.so_far.of(kinds.Frame) if is_meant(e))
-            return time.monotonic_ns() - max(said, default=0) > CALM_S * 1e9
-
-        def is_meant(frame: kinds.Frame) -> bool:
-            return (frame.role, frame.node) == (trigger.role, trigger.node)
-
-        with suppress(WaitTimeoutError):
-            wait_until(calm, within_s=CALM_WITHIN_S, because=f"the {trigger.role} to be calm")
+        await_calm(self.scene, trigger)
         self._put(trigger, replace(rule, role=str(trigger.role)))
 
     def _put(self, trigger: OnWire, rule: Rule) -> None:
@@ -389,14 +386,6 @@ class WireControls:
             self.target(since.role, near.node).resume()
         else:
             self.resolve(near.hold, How.RELEASE)
-
-    def _is_settled(self) -> bool:
-        try:
-            return self.watching.settled()
-        except WaitTimeoutError:
-            return False
-        except self.watching.unanswered:  # nobody can tell
-            return False
 
     def _fired(self, trigger: Trigger | AtWrite, *, alone: bool = False) -> Fired | None:
         """Return the trigger if it has fired. ``alone``: start no program again that has ended."""
@@ -444,3 +433,20 @@ class WireControls:
             return None
         self._taken[rule] += 1
         return hits[self._taken[rule] - 1]
+
+
+def await_calm(scene: CellScene, trigger: OnWire) -> None:
+    """Wait until a program says nothing more about earlier records to the server at which a trigger
+    is to fire, or for ``CALM_WITHIN_S``. Meanwhile the wire holds the frame that the trigger counts
+    from.
+    """
+
+    def calm() -> bool:
+        said = (e.t for e in scene.so_far.of(kinds.Frame) if is_meant(e))
+        return time.monotonic_ns() - max(said, default=0) > CALM_S * 1e9
+
+    def is_meant(frame: kinds.Frame) -> bool:
+        return (frame.role, frame.node) == (trigger.role, trigger.node)
+
+    with suppress(WaitTimeoutError):
+        wait_until(calm, within_s=CALM_WITHIN_S, because=f"the {trigger.role} to be calm")

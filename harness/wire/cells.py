@@ -99,6 +99,18 @@ class Cells:
         """Return the cell that has claimed a route, or the route whose answers led to it."""
         return self._by_route.get(name) or self._by_route.get(base_of(name))
 
+    def say_refused(self, route: Route, conn: int, because: str) -> None:
+        """Write down that a connection did not come about. As long as nobody knows whose it is,
+        each cell is told.
+
+        Raises:
+            HistoryError: a history cannot be written.
+        """
+        claimed = self.of_route(route.name)
+        fields = {"conn": conn, "role": route.role, "node": route.node, "client": ""}
+        for cell in (claimed,) if claimed else self:
+            cell.write("conn", phase="refused", because=because, **fields)
+
     def get(self, cell_id: str) -> WireCell:
         """Return a cell.
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -13,6 +14,7 @@ if TYPE_CHECKING:
 
     from harness.wire.cell import WireCell
     from harness.wire.connection import Connection
+    from harness.wire.messages import Traffic
     from harness.wire.rules import Direction
 
 
@@ -133,6 +135,22 @@ class Connections:
         self._freezes.pop(name, None)
         for conn in self:
             conn.thaw(name)
+
+    def traffic(self, cell: WireCell, role: str, *, restart: bool) -> Traffic:
+        """Return what has passed for one role of a cell since the last ``restart``; count from here
+        on where that is set.
+        """
+        meter = cell.meter(role)
+        mine = [
+            conn for conn in self if conn.alive and conn.cell is cell and conn.route.role == role
+        ]
+        for conn in mine:
+            conn.tell_waits(meter)
+        live = [conn.traffic() for conn in mine]
+        found = meter.read(live)
+        if restart:
+            meter.restart(asyncio.get_running_loop().time(), live)
+        return found
 
     async def cut(self, which: Selection) -> int:
         """Close the selected connections, and return their number."""

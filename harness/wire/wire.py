@@ -6,13 +6,10 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import importlib
 import itertools
-import json
 import sys
 import traceback
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from harness.model import events as kinds
@@ -25,64 +22,33 @@ from harness.wire.holds import Holds
 from harness.wire.inside import Inside
 from harness.wire.lane import carry
 from harness.wire.messages import LOOPBACK, CellSummary, WireError
-from harness.wire.protocol import PLAIN, LogsIn, NamesServers
+from harness.wire.protocol import NamesServers
 from harness.wire.routes import Routes
 from harness.wire.rules import Action, Direction, FreezeScope, How
 from harness.wire.sockets import connect, owner_of, port_of, tune
+from harness.wire.spoken import Protocols, admit
 from harness.wire.streams import Stream
 from harness.wire.tls import make_ends
 
 if TYPE_CHECKING:
     import socket
     from collections.abc import Callable, Iterable, Iterator, Mapping
+    from pathlib import Path
 
     from harness.model.identity import Identity
     from harness.wire.cell import Carried, WireCell
     from harness.wire.connection import Hold
     from harness.wire.messages import Frozen, Route, RouteState, Traffic
-    from harness.wire.protocol import Address, Protocol
+    from harness.wire.protocol import Address
     from harness.wire.rules import Rule, RuleCounts
     from harness.wire.tls import Ends
 
-REGISTRY = "harness.protocols.listing"
-"""The module that lists the protocols, by its name: the wire imports none of them."""
 LARGE_BYTES, SMALL_BYTES = 1 << 20, 1 << 18
 """Blocks for bytes that only pass through: a large one costs a third less per byte, small ones
 bound what many hold.
 """
 LARGE_BLOCKS = 8
 DEFAULT_DECODE_LIMIT = 16 << 20
-
-
-def load(name: str) -> Protocol:
-    """Make the protocol of a name in the registry.
-
-    Raises:
-        WireError: there is none of that name, or it cannot be imported.
-    """
-    place = importlib.import_module(REGISTRY).listed().get(name)
-    if place is None:
-        raise WireError(f"the wire does not read {name}")
-    module, _, made = place.partition(":")
-    try:
-        protocol: Protocol = getattr(importlib.import_module(module), made)()
-    except (ImportError, AttributeError) as error:
-        raise WireError(f"the wire cannot read {name}: {error}") from error
-    return protocol
-
-
-def _admit(protocol: Protocol, route: Route) -> None:
-    """Tell a protocol the passwords of a route's users. Raises :class:`WireError`; no password is
-    in its message.
-    """
-    if not isinstance(protocol, LogsIn):
-        raise WireError(f"route {route.name}: nobody logs in by {route.protocol}")
-    try:
-        protocol.admit(json.loads(Path(route.users).read_text(encoding="utf-8")))
-    except (OSError, ValueError) as error:
-        raise WireError(
-            f"route {route.name}: the users in {route.users} cannot be read: {type(error).__name__}"
-        ) from None
 
 
 class Wire:
@@ -110,10 +76,9 @@ class Wire:
         self.cells = Cells()
         self._routes = Routes(self.conns, self._own, self._serve)
         self._following = Following(self._routes)
-        self._protocols: dict[str, Protocol] = {}
+        self._protocols = Protocols()
         self._ends: dict[str, Ends] = {}
         """By the name of the route; of routes that answers have led to, none."""
-        self._names: dict[str, str] = {}
         self._large = [memoryview(bytearray(LARGE_BYTES)) for _ in range(LARGE_BLOCKS)]
         self._small: list[memoryview] = []
 
@@ -177,13 +142,13 @@ class Wire:
         self._routes.must_be_new(route.name)
         for file in route.files():
             self.inside.path(file)
-        protocol = self._protocol(route)
+        protocol = self._protocols.of(route)
         if route.follows and not isinstance(protocol.session(0, limit=0), NamesServers):
             raise WireError(f"route {route.name}: no answer of {route.protocol} names a server")
         if route.tls is not None:
             self._ends[route.name] = make_ends(route.tls)
         if route.users:
-            _admit(protocol, route)
+            admit(protocol, route)
         return await self._routes.add(route)
 
     def _ends_of(self, route: Route) -> Ends | None:
@@ -211,17 +176,6 @@ class Wire:
         """Return all routes as they are."""
         return self._routes.states()
 
-    def _protocol(self, route: Route) -> Protocol:
-        """Return what is spoken on a route; one object of it serves the whole wire."""
-        if route.protocol not in self._protocols:
-            try:
-                protocol = load(route.protocol)
-                protocol.learn(self._names)
-            except WireError as error:
-                raise WireError(f"route {route.name}: {error}") from error
-            self._protocols[route.protocol] = protocol
-        return self._protocols[route.protocol]
-
     async def _serve(self, route: Route, sock: socket.socket) -> None:
         """Run one connection to its end. A history that cannot be written ends the wire; our own
         fault voids cells.
@@ -237,9 +191,11 @@ class Wire:
                 await upstream.speak_tls(at_once)
                 if not client.secured:
                     await client.serve_tls(at_once)
-            conn = Connection(self, number, route, self._protocol(route), port_of(sock), ends=ends)
+            conn = Connection(
+                self, number, route, self._protocols.of(route), port_of(sock), ends=ends
+            )
             await self._join(conn, client, upstream)
-        except OSError as error:
+        except OSError as error:  # the broker refuses, and so do we, or they do not agree on TLS
             self._refused(route, number, str(error))
             client.reset()
         except HistoryError as error:
@@ -259,7 +215,7 @@ class Wire:
         if cell is None:
             if at_once is not None:
                 await client.serve_tls(at_once)
-            session = self._protocol(route).session(0, limit=self.decode_limit)
+            session = self._protocols.of(route).session(0, limit=self.decode_limit)
             cell = self.cell_of(await owner_of(client, session), route)
         detour = cell.detours.get(route.name) if cell is not None else None
         return (
@@ -269,16 +225,8 @@ class Wire:
         )
 
     def _refused(self, route: Route, number: int, because: str) -> None:
-        """Write down that a connection did not come about: the broker refuses, and so do we, or
-        they do not agree on TLS.
-        """
-        fields = {"conn": number, "role": route.role, "node": route.node, "client": ""}
-        claimed = self.cells.of_route(route.name)
         try:
-            for cell in (
-                (claimed,) if claimed else tuple(self.cells)
-            ):  # nobody knows yet whose it is
-                cell.write("conn", phase="refused", because=because, **fields)
+            self.cells.say_refused(route, number, because)
         except HistoryError as error:
             self.fail(str(error))
 
@@ -336,12 +284,7 @@ class Wire:
         Raises:
             WireError: a protocol does not know them as topic ids.
         """
-        try:
-            for protocol in self._protocols.values():
-                protocol.learn(topics)
-        except ValueError as error:
-            raise WireError(str(error)) from error
-        self._names.update(topics)
+        self._protocols.learn(topics)
 
     async def close_cell(self, cell_id: str) -> CellSummary:
         """Discard what is held of a cell, disarm its rules, end its history."""
@@ -361,13 +304,7 @@ class Wire:
         cell = self.cells.get(cell_id)
         if rule.action is Action.ANSWER:
             step = str(rule.api)
-            known = [
-                protocol.steps.get((step, Direction.REQUEST), PLAIN).errors
-                for protocol in self._protocols.values()
-            ]
-            rule.check_error(
-                step, dict(itertools.chain.from_iterable(errors.items() for errors in known))
-            )
+            rule.check_error(step, self._protocols.errors(step))
         cell.arm(rule)
 
     def disarm(self, cell_id: str, rule_id: str) -> RuleCounts:
@@ -392,23 +329,8 @@ class Wire:
             cell.detours[route] = (upstream_host, upstream_port)
 
     def traffic(self, cell_id: str, role: str, *, restart: bool = False) -> Traffic:
-        """Return what has passed for one role of a cell since the last ``restart``; count from here
-        on where that is set.
-        """
-        cell = self.cells.get(cell_id)
-        meter = cell.meter(role)
-        conns = [
-            conn
-            for conn in self.conns
-            if conn.alive and conn.cell is cell and conn.route.role == role
-        ]
-        for conn in conns:
-            conn.tell_waits(meter)
-        live = [conn.traffic() for conn in conns]
-        found = meter.read(live)
-        if restart:
-            meter.restart(asyncio.get_running_loop().time(), live)
-        return found
+        """Return what has passed for a role; see :meth:`Connections.traffic`."""
+        return self.conns.traffic(self.cells.get(cell_id), role, restart=restart)
 
     # -- direct verbs ------------------------------------------------------------------------------
 

@@ -21,7 +21,7 @@ from harness.protocols.stomp.frames import made
 from harness.protocols.zookeeper.steps import Op
 from harness.wire.protocol import Between, Frame, Need
 from harness.wire.rules import Action, Direction, Rule
-from harness.wire.wire import load
+from harness.wire.spoken import load
 from tests.protocols import amqp_frames as af
 from tests.protocols import core_frames as core
 from tests.protocols import openwire_frames as ow
