@@ -250,7 +250,8 @@ def test_who_speaks_no_tls_is_told_so(door: Callable[..., Door], papers: Papers)
         return sock
 
     at = door(ends(papers), answers)
-    assert is_reset(at.knock())
+    with contextlib.suppress(ConnectionError):  # the wire may fall before the connect has returned
+        assert is_reset(at.knock())
     assert at.why().startswith("the broker does not use TLS on this port")
 
 
