@@ -237,6 +237,10 @@ class System:
     """
     scenarios: str = ""
     """``module:tuple``: the system's own scenarios."""
+    corpus: str = ""
+    """``module:tuple``: the published bugs of the system
+    (:class:`~harness.scenarios.regressions.PublishedBug`), if a package brings it.
+    """
     knowledge: str = ""
     """``module:object``: what the judge must know about this system's histories
     (:class:`~harness.judge.proof.Knowledge`).

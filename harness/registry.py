@@ -18,7 +18,7 @@ from harness.systems import GROUP
 from harness.systems.listing import declaration, listed
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
 
     from harness.interfaces import Launcher, System
     from harness.model.cell import Cell
@@ -173,23 +173,40 @@ class UnknownNameError(Exception):
 
 def scenarios() -> tuple[Scenario, ...]:
     """Return the scenarios of all systems, in the order of the systems."""
-    named = ((system.name, system.scenarios) for system in declared() if system.scenarios)
+    return declared_in("scenarios", Scenario, _wrong_among)
+
+
+def declared_in(
+    part: str, kind: type[T], check: Callable[[tuple[T, ...]], str | None] = lambda _: None
+) -> tuple[T, ...]:
+    """Return what systems declare in the tuples that this field of their declarations names, in
+    the order of the systems. ``check`` says what is wrong with one system's.
+
+    Raises:
+        EnvironmentFailure: a package's tuple cannot be loaded, or something is wrong with it. The
+            message is one line.
+    """
+
+    def wrong(found: tuple[T, ...]) -> str | None:
+        none = [each for each in found if not isinstance(each, kind)]
+        if none:
+            return f"its {part} hold something else than a {kind.__name__}: {none[0]!r:.40}"
+        return check(found)
+
+    named = ((system.name, str(getattr(system, part))) for system in declared())
     return tuple(
         each
         for name, where in named
-        for each in load_brought(GROUP, name, where, tuple, _wrong_among)
+        if where
+        for each in load_brought(GROUP, name, where, tuple, wrong)
     )
 
 
-def _wrong_among(found: tuple[object, ...]) -> str | None:
+def _wrong_among(found: tuple[Scenario, ...]) -> str | None:
     """Say what is wrong with the scenarios that a system declares; return ``None`` if
     nothing is.
     """
-    known = [each for each in found if isinstance(each, Scenario)]
-    if len(known) < len(found):
-        none = next(each for each in found if not isinstance(each, Scenario))
-        return f"its scenarios hold something else than a Scenario: {none!r:.40}"
-    counts = Counter(f"{each.pipeline.name}/{each.id}" for each in known)
+    counts = Counter(f"{each.pipeline.name}/{each.id}" for each in found)
     return next(
         (
             f"{count} of its scenarios have the same name {called}"

@@ -42,14 +42,20 @@ def regressions(
     """Try the corpus of published bugs: a version with the bug must be convicted, one without it
     acquitted.
     """
-    from harness.matrix.regressions import apart, cells_of, disagreements, rulings  # noqa: PLC0415 - nobody else needs it
-    from harness.scenarios.regressions import CORPUS  # noqa: PLC0415
+    from harness.matrix.regressions import (  # noqa: PLC0415 - nobody else needs it
+        apart,
+        cells_of,
+        corpus,
+        disagreements,
+        rulings,
+    )
 
+    known = corpus()
     names = [
-        registry.known(name, [bug.id for bug in CORPUS], "published bug") for name in only or ()
+        registry.known(name, [bug.id for bug in known], "published bug") for name in only or ()
     ]
-    bugs = [bug for bug in CORPUS if bug.id in names or (not names and not apart(bug))]
-    if left := [bug.id for bug in CORPUS if bug not in bugs and not names]:
+    bugs = [bug for bug in known if bug.id in names or (not names and not apart(bug))]
+    if left := [bug.id for bug in known if bug not in bugs and not names]:
         tell(
             "not tried, because an engine is downloaded only for "
             f"{', '.join(f'--only {each!r}' for each in left)}"

@@ -13,13 +13,14 @@ from harness.judge.verdict import Kind
 from harness.matrix.selection import choose
 from harness.model.cell import system_name
 from harness.report.breaks import Breaks
+from harness.scenarios.regressions import CORPUS, PublishedBug
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from harness.model.cell import Cell
     from harness.saved import CellResult
-    from harness.scenarios.regressions import PublishedBug, Trial
+    from harness.scenarios.regressions import Trial
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +45,11 @@ class Ruling:
             f"{self.trial.programs:<24} {self.trial.cell}"
         )
         return f"{line}: {self.differs}" if self.differs else line
+
+
+def corpus() -> tuple[PublishedBug, ...]:
+    """Return all published bugs: lostack's own, and those of packages."""
+    return (*CORPUS, *registry.declared_in("corpus", PublishedBug))
 
 
 def apart(bug: PublishedBug) -> bool:

@@ -290,6 +290,10 @@ class Scenario:
     """The source gives one record every so many ms, whatever the seed; 0: as fast as possible, with
     the seed's jitter.
     """
+    broker_settings: Mapping[str, str] = field(default_factory=dict)
+    """Settings of the broker that the scenario has to itself, by the broker's names for them. Only
+    brokers of queues take them.
+    """
     dead_letters: bool = False
     """Whether dead letters are a part of the pipeline. If so, records that were set aside are not
     lost.
@@ -318,6 +322,10 @@ class Scenario:
             raise SettingsError(
                 f"{self.id}: together=True needs Deployment.OWN and a pipeline with "
                 "shares_death=True"
+            )
+        if self.broker_settings and not self.deployment.alone:
+            raise SettingsError(
+                f"{self.id}: broker_settings needs a broker for this cell alone: Deployment.OWN"
             )
         declared = [("", semantic, expectation) for semantic, expectation in self.expect.items()]
         by_version = (*self.by_client.items(), *self.by_system.items())

@@ -143,6 +143,8 @@ class QueueDeployment:
 
     def cell_run(self, cell: Cell, directory: Path, history: HistoryWriter) -> CellRun:
         """Return the run of one cell."""
+        if cell.scenario.deployment.alone:
+            self.broker.become(cell.scenario.broker_settings)
 
         def abilities(queue: Queue) -> Mapping[type, object]:
             return self._launcher.abilities(self.broker, queue.name)

@@ -144,9 +144,10 @@ class QueueServer(ServedBroker):
             for name, port in self._direct.items()
         )
         control = self._control
-        if self._settings:
+        settings = self._settings | dict(self.told)
+        if settings:
             self._options.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            told = (f"-D{SETTING}{name}={value}" for name, value in self._settings.items())
+            told = (f"-D{SETTING}{name}={value}" for name, value in settings.items())
             private(self._options, argument_file([*told]).encode())
         return self.on_jars(
             self._program,
@@ -155,7 +156,7 @@ class QueueServer(ServedBroker):
             data,
             f"{host}:{control.number}",
             *connectors,
-            flags=(f"@{self._options}",) if self._settings else (),
+            flags=(f"@{self._options}",) if settings else (),
             env=control.environment,
         )
 

@@ -131,6 +131,8 @@ class QueueDeployed:
 
     def cell_run(self, cell: Cell, directory: Path, history: HistoryWriter) -> CellRun:
         """Return the run of one cell."""
+        if cell.scenario.deployment.alone:
+            self.broker.become(cell.scenario.broker_settings)
         protocol = CLIENTS[client_name(cell.client)]
         return CellRun(
             cell,

@@ -5,7 +5,7 @@ same data, and ended.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, ClassVar
 
@@ -38,6 +38,7 @@ class _Running:
     wire: RunningWire | None = None
     node: Node | None = None
     said: str = "nothing"
+    told: Mapping[str, str] = field(default_factory=dict)
     power: PowerTrace | None = None
 
 
@@ -169,6 +170,22 @@ class ServedBroker(ABC):
         self._launch()
         for route in self.routes():
             self.wire.open_route(route.name)
+
+    @property
+    def told(self) -> Mapping[str, str]:
+        """The settings of the cell that has the broker to itself; a user's are not among them."""
+        return self._up.told
+
+    def become(self, told: Mapping[str, str]) -> None:
+        """Use a cell's settings; restart the broker if they differ from the present ones.
+
+        Raises:
+            EnvironmentFailure: the broker does not come up again.
+        """
+        if told != self.told:
+            self._up.told = told
+            self.kill()
+            self.restart()
 
     def check(self) -> None:
         """Raise EnvironmentFailure if the guardian or the wire has died by itself."""

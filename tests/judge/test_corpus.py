@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from harness.judge.verdict import Kind, Verdict
-from harness.matrix.regressions import apart, cells_of, disagreements, rulings
+from harness.matrix.regressions import apart, cells_of, corpus, disagreements, rulings
 from harness.model.scenario import Predicted
 from harness.scenarios.regressions import CORPUS, PublishedBug
 
@@ -43,7 +43,7 @@ def as_stated(bug: PublishedBug) -> list[Any]:
     return [result(bug, n, Verdict(trial.verdict, "so")) for n, trial in enumerate(bug.trials)]
 
 
-@pytest.mark.parametrize("bug", CORPUS, ids=lambda bug: bug.id)
+@pytest.mark.parametrize("bug", corpus(), ids=lambda bug: bug.id)
 def test_every_trial_is_a_cell_that_exists_and_both_sides_are_tried(bug: PublishedBug) -> None:
     """A bug without an acquittal would prove nothing, nor one that is convicted as
     nobody predicts.
@@ -75,6 +75,14 @@ def test_a_bug_of_an_engine_is_tried_where_it_is_named() -> None:
         "PIP-299",
         "STORM-3301",
     }
+
+
+def test_packages_bring_bugs_of_their_own() -> None:
+    """They come behind lostack's own, by names that nobody else has, and are apart, too."""
+    theirs = corpus()[len(CORPUS) :]
+    assert any(bug.id.startswith("nats-server #") for bug in theirs)
+    assert all(map(apart, theirs))
+    assert len({bug.id for bug in corpus()}) == len(corpus())
 
 
 def test_standing_still_for_another_reason_convicts_nobody() -> None:

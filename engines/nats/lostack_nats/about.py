@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from harness.abilities import TracedWrites
 from harness.interfaces import PointsLine, System
 from harness.provision.known import known_by
 
@@ -19,9 +20,10 @@ SYSTEM = System(
     name="nats",
     launcher="lostack_nats.system:NatsSystem",
     clients=("nats-py",),
-    abilities=lambda _: frozenset(),
+    abilities=lambda _: frozenset({TracedWrites}),
     versions=known_by("lostack_nats.install:versions"),
     scenarios="lostack_nats.scenarios:SCENARIOS",
+    corpus="lostack_nats.published:CORPUS",
     knowledge="lostack_nats.knowledge:KNOWLEDGE",
     points=(PointsLine("NATS JetStream 2.15.1", "stream", "nats-py", SEMANTICS),),
     extra="nats",

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 WORK_QUEUE: Final = "work-queue"
 """The pipeline whose stream forgets what is acknowledged."""
+OF_STREAMS: Final = "stream."
+"""How the name of a setting begins that is a stream's, and not the server's."""
 KEPT: Final = "lostack-kept"
 """The end of the subject of a work queue's first message, which nobody reads: the server removes a
 block of which all messages are acknowledged, and this one keeps it.
@@ -54,18 +56,14 @@ class NatsServer(QueueServed):
         """
         super().__init__(directory)
         self._program = program
-        own = {name: value for name, value in settings.items() if not name.startswith("stream.")}
-        self._settings = {**SETTINGS, **own}
-        self._of_streams = {
-            name.removeprefix("stream."): typed(value)
-            for name, value in settings.items()
-            if name.startswith("stream.")
-        }
+        self._settings = {**SETTINGS, **settings}
+        self._made: dict[str, object] = {}
 
     def argv(self) -> Sequence[str]:
         """Return the server's command; write its settings."""
         file = self.data / "server.conf"
-        lines = (f"  {name}: {value}" for name, value in self._settings.items())
+        own = {k: v for k, v in self._chosen().items() if not k.startswith(OF_STREAMS)}
+        lines = (f"  {name}: {value}" for name, value in own.items())
         file.write_text(
             f'listen: "127.0.0.1:{self.port}"\njetstream {{\n  store_dir: "{self.data}/store"\n'
             + "\n".join(lines)
@@ -75,12 +73,17 @@ class NatsServer(QueueServed):
         return (str(self._program), "-c", str(file))
 
     def answers(self) -> bool:
-        """Say whether JetStream answers: the port is open before.
+        """Say whether JetStream answers: the port is open before. A stream that is gone is made
+        again, as programs do when they start.
 
         Raises:
             OSError: it does not.
         """
-        return "memory" in self.ask("$JS.API.INFO")
+        if "memory" not in self.ask("$JS.API.INFO"):
+            return False
+        for stream, config in self._made.items():
+            self.ask(f"$JS.API.STREAM.CREATE.{stream}", config)
+        return True
 
     def ask(self, subject: str, asked: object = None) -> dict[str, Any]:
         """Return the server's answer to a request past the wire.
@@ -105,11 +108,19 @@ class NatsServer(QueueServed):
             "retention": "workqueue" if forgets else "limits",
             "storage": "file",
             "num_replicas": 1,
-            **self._of_streams,
+            **{
+                name.removeprefix(OF_STREAMS): typed(value)
+                for name, value in self._chosen().items()
+                if name.startswith(OF_STREAMS)
+            },
         }
+        self._made[queue] = config
         self.ask(f"$JS.API.STREAM.CREATE.{queue}", config)
         if forgets:
             self.ask(kept)
+
+    def _chosen(self) -> Mapping[str, str]:
+        return {**self._settings, **self.told}
 
     def counted(self, queue: str) -> Count:
         """Return how many messages wait, as the server says of the consumer that has most to do."""

@@ -29,14 +29,19 @@ ENDED: Final = Sign(
     "nats-taken-off",
     "the server answered this record's acknowledgement, died, and did not deliver it again",
 )
+OUTLIVED: Final = Sign(
+    "nats-outlived",
+    "the server answered this record's publish, died, and delivered it when it was back",
+)
 
 
 def nats_signs(history: History) -> Mapping[Sign, frozenset[str]]:
     """Return the records whose publish was answered as a duplicate, and those that a server which
-    died did not deliver again.
+    died did not deliver again, or still had.
     """
     answers = [e for e in history.of(kinds.ProduceAnswer) if e.error == 0]
     deaths = list(broker_deaths(history))
+    stored = {e.record for e in answers if any(e.t < death for death in deaths)}
     given = Counter(e.record for e in history.of(kinds.Fetched) if e.reached)
     taken = {
         e.record
@@ -46,6 +51,11 @@ def nats_signs(history: History) -> Mapping[Sign, frozenset[str]]:
     return {
         DEDUPLICATED: frozenset(e.record for e in answers if e.record and e.place is None),
         ENDED: frozenset(record for record in taken if given[record] == 1),
+        OUTLIVED: frozenset(
+            e.record
+            for e in history.of(kinds.Fetched)
+            if e.record in stored and e.reached and any(e.t > death for death in deaths)
+        ),
     }
 
 

@@ -28,9 +28,10 @@ from harness.judge.signs import (
     TAKEN_AGAIN,
 )
 from harness.model.pipeline import Pipeline
-from harness.model.prediction import AtLeast, AtMost, Exactly
+from harness.model.prediction import AtLeast, AtMost, Exactly, Select
 from harness.model.scenario import Deployment, NotApplicable, Predicted, Role, Scenario, Suite
 from harness.model.semantics import Semantic
+from harness.proofs.power import TOLD_TO_FLUSH
 from harness.scenarios.common import BROKER, Frames
 from harness.scenarios.plain import ALO, AMO, DUPLICATES, EOS, LOSES, REQUEST, RESPONSE, holds
 from harness.stages.pushing import PushSettings
@@ -43,7 +44,7 @@ from harness.stages.settings import (
 )
 from harness.wire.rules import After
 from lostack_nats.broker import WORK_QUEUE as WORK_QUEUE_NAME
-from lostack_nats.knowledge import DEDUPLICATED, ENDED, UNWRITTEN
+from lostack_nats.knowledge import DEDUPLICATED, ENDED, OUTLIVED, UNWRITTEN
 from lostack_nats.steps import Op
 
 
@@ -298,4 +299,69 @@ OWN: Final = (
         },
     ),
 )
-SCENARIOS: Final = (*POINTS, *OWN)
+_POWER: Final = (
+    FRAMES.scenario(
+        "power-loss",
+        STREAM,
+        because="With sync_interval: always the server flushes a message before it answers: what "
+        "was answered is there when the power comes back.",
+        expect={ALO: holds(TOLD_TO_FLUSH), EOS: holds(TOLD_TO_FLUSH)},
+        suite=Suite.NIGHT,
+        group="power",
+    ),
+    FRAMES.scenario(
+        "power-loss+default",
+        STREAM,
+        because="Control: by default the server flushes every two minutes and answers before. A "
+        "loss of power takes all that was answered, and the stream itself.",
+        expect=dict.fromkeys(
+            (ALO, EOS), Predicted(lost=Exactly(Select.THROUGH_TARGET), control=True)
+        ),
+        suite=Suite.NIGHT,
+        group="power",
+        broker_settings={"sync_interval": "2m"},
+    ),
+)
+EMPTIED: Final = {ALO: Predicted(lost=Exactly(Select.THROUGH_TARGET), control=True)}
+BY_STREAM: Final = replace(EXACTLY, consumer=answered(QUEUE_AT_LEAST_ONCE).consumer)
+"""Exactly-once by the stream alone: the sink absorbs nothing."""
+ACKNOWLEDGED: Final = Kill(PUBACK, BROKER, settle=True)
+"""The server dies when the message is done and gone, and its PubAck is still on its way."""
+_PUBLISHED: Final = (
+    FRAMES.scenario(
+        "broker-crash-before-append+first-sequence",
+        STREAM,
+        because="The stream begins at a later sequence (first_seq), and its server is killed. All "
+        "that was answered is there when it is back: before 2.11.11 the stream was empty "
+        "(nats-server PR #6753).",
+        fault=Kill(replace(PUBLISH, offset=1), BROKER),
+        expect={ALO: holds(OUTLIVED)},
+        by_system={"nats<2.11.11": EMPTIED},
+        consumer_starts_after_fault=True,
+        broker_settings={"stream.first_seq": "10"},
+        suite=Suite.NIGHT,
+        group="published",
+    ),
+    FRAMES.scenario(
+        "broker-crash-before-ack+acknowledged",
+        STREAM,
+        because="The message was done and acknowledged before its PubAck went out, and the server "
+        "dies then. A stream with limits still has the message, and finds its Nats-Msg-Id in it.",
+        fault=ACKNOWLEDGED,
+        expect={EOS: holds(DEDUPLICATED)},
+        suite=Suite.NIGHT,
+        group="published",
+    ),
+    FRAMES.scenario(
+        "broker-crash-before-ack+acknowledged",
+        WORK_QUEUE,
+        because="Control: a work queue has removed the message, and knows its Nats-Msg-Id only as "
+        "long as the server lives. Published again, it is stored and done again (nats-server "
+        "#3272, open): exactly-once needs a sink that knows the ids it has.",
+        fault=ACKNOWLEDGED,
+        expect={EOS: Predicted(duplicated=Exactly(), control=True, settings=BY_STREAM)},
+        suite=Suite.NIGHT,
+        group="published",
+    ),
+)
+SCENARIOS: Final = (*POINTS, *OWN, *_POWER, *_PUBLISHED)

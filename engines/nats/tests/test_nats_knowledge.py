@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from lostack_nats.knowledge import DEDUPLICATED, ENDED, UNWRITTEN, nats_signs, unwritten
+from lostack_nats.knowledge import DEDUPLICATED, ENDED, OUTLIVED, UNWRITTEN, nats_signs, unwritten
 
 from harness.model import kinds
 from tests.events import a_history
@@ -46,6 +46,15 @@ def test_what_a_dead_server_does_not_deliver_again() -> None:
     assert shown(at(1, GIVEN), at(2, TAKEN)) == set()
     assert shown(at(1, GIVEN), at(3, DEATH), at(4, TAKEN)) == set()
     assert shown(at(1, GIVEN), at(2, TAKEN), at(3, DEATH), at(4, GIVEN)) == set()
+
+
+def test_what_a_server_still_has_when_it_is_back() -> None:
+    """It was answered before the death, and delivered after it."""
+    stored = at(1, ANSWER, place="q:1")
+    assert shown(stored, at(2, DEATH), at(3, GIVEN)) == {str(OUTLIVED)}
+    assert shown(stored, at(2, GIVEN), at(3, DEATH)) == set()
+    assert shown(at(2, DEATH), at(3, ANSWER, place="q:1"), at(4, GIVEN)) == set()
+    assert shown(stored, at(2, DEATH), at(3, GIVEN, reached=False)) == set()
 
 
 def test_what_was_unfinished_when_the_server_died() -> None:

@@ -232,10 +232,11 @@ _POWER = (
     ),
     FRAMES.scenario(
         "power-loss+no",
-        replace(STREAMS, name="streams-no"),
+        STREAMS,
         because="Control: the server leaves it to the kernel when the append-only file is written. "
         "A loss of power takes all that was answered.",
         expect={ALO: Predicted(lost=Exactly(Select.THROUGH_TARGET), control=True)},
+        broker_settings={"appendfsync": "no"},
         suite=Suite.NIGHT,
         group="power",
     ),

@@ -38,8 +38,6 @@ MADE: Final = {
     "save": "",
 }
 """The settings that lostack makes. A user may choose another ``appendfsync``."""
-FLUSHES: Final = {"streams-no": "no"}
-"""By pipeline: ``appendfsync``, if it is another one."""
 UNACKED: Final = "unacked"
 """Kombu's hash of the messages that a worker has and has not acknowledged."""
 
@@ -59,18 +57,11 @@ class RedisServer(QueueServed):
     def argv(self) -> Sequence[str]:
         """Return the command that starts the server on its data."""
         told = {"port": str(self.port), "bind": "127.0.0.1", "dir": str(self.data)}
-        pairs = {**self._settings, **told}.items()
+        pairs = {**self._settings, **self.told, **told}.items()
         return (
             str(self._program),
             *(word for name, value in pairs for word in (f"--{name}", value)),
         )
-
-    def create(self, queue: str, pipeline: str) -> None:
-        """Let the server flush its file as the pipeline has it. A client makes the stream."""
-        del queue
-        if pipeline:
-            flushes = FLUSHES.get(pipeline, self._settings["appendfsync"])
-            self.ask("CONFIG", "SET", "appendfsync", flushes)
 
     def answers(self) -> bool:
         """Say whether the server has loaded its data."""

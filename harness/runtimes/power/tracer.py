@@ -79,6 +79,7 @@ class PowerTrace:
         """
         self.folder.mkdir(parents=True, exist_ok=True)
         self._base = contents(self.folder)
+        self.log.unlink(missing_ok=True)
         self.log.touch(mode=0o600)
         self._settled = 0
         return traced(argv, self.log.absolute())

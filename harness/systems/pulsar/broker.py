@@ -82,23 +82,23 @@ SETTINGS: Final[Mapping[str, object]] = {
 """Settings that differ from the defaults. Acknowledged messages are kept, because the judge reads
 the topics at the end.
 """
-_FEW_RANGES: Final[Mapping[str, object]] = {
-    "managedLedgerMaxUnackedRangesToPersist": 2,
+_FEW_RANGES: Final[Mapping[str, str]] = {
+    "managedLedgerMaxUnackedRangesToPersist": "2",
     "managedLedgerPersistIndividualAckAsLongArray": "false",
 }
 """A limit on the ranges of single acknowledgements that are written down; the broker writes one
 more than it says. The limit applies only in the format that was the default until 4.1: the newer
 one writes all ranges of a ledger.
 """
-BESIDES: Final[Mapping[Cursor, Mapping[str, object]]] = {
+BESIDES: Final[Mapping[Cursor, Mapping[str, str]]] = {
     Cursor.FEW: _FEW_RANGES,
     Cursor.PAUSING: _FEW_RANGES,
-    Cursor.SNAPSHOTS: {"brokerDeduplicationEntriesInterval": 5},
+    Cursor.SNAPSHOTS: {"brokerDeduplicationEntriesInterval": "5"},
 }
 """Broker settings for cells that need what no namespace policy can say."""
 
 
-def besides(settings: Settings) -> Mapping[str, object]:
+def besides(settings: Settings) -> Mapping[str, str]:
     """Return the additional broker settings for a cell with these settings."""
     return BESIDES.get(settings.consumer.push.cursor, {})
 
@@ -135,8 +135,7 @@ class PulsarBroker(ServedBroker):
         """Role → the broker's port behind the wire. The broker knows from the port which address to
         tell its clients.
         """
-        self._told: Mapping[str, object] = dict(settings or {})
-        """The additional settings of this broker."""
+        self._settings: Mapping[str, str] = dict(settings or {})
         self._namespaces: dict[str, str] = {}
         self._entries: dict[tuple[str, Position], Entry] = {}
         """The entries that were read. An entry changes only when its transaction ends."""
@@ -227,17 +226,6 @@ class PulsarBroker(ServedBroker):
         """The broker's own address, without the wire."""
         return f"{HOST}:{self._binary}"
 
-    def become(self, told: Mapping[str, object]) -> None:
-        """Use these additional settings; restart the broker if they differ from the present ones.
-
-        Raises:
-            EnvironmentFailure: the broker does not come up again.
-        """
-        if told != self._told:
-            self._told = told
-            self.kill()
-            self.restart()
-
     def place(self, key: str, namespace: str) -> None:
         """Choose the namespace for the topics of a cell, which is named by its key."""
         self._namespaces[key] = namespace
@@ -301,7 +289,8 @@ class PulsarBroker(ServedBroker):
         told = ",".join(f"{role}:pulsar://{self.address(role)}" for role in ROLES)
         settings: Mapping[str, object] = (
             dict(SETTINGS)
-            | dict(self._told)
+            | dict(self._settings)
+            | dict(self.told)
             | {
                 "brokerServicePort": self._binary,
                 "webServicePort": self._http,

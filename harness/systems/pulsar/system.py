@@ -107,7 +107,7 @@ class PulsarDeployed:
         """
         settings = ours(cell.settings)
         if cell.scenario.deployment.alone:
-            self.broker.become(besides(settings))
+            self.broker.become({**besides(settings), **cell.scenario.broker_settings})
         self.broker.place(cell.key, namespace_of(settings))
         to_topic = cell.scenario.pipeline.to_topic
         return CellRun(

@@ -1,0 +1,43 @@
+"""Published bugs of nats-server: a version or a setting that has one must be convicted, and one
+that has it not must be acquitted, by the same cells.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from harness.judge.verdict import Kind
+from harness.scenarios.regressions import PublishedBug, Trial
+
+ISSUES: Final = "https://github.com/nats-io/nats-server/issues/"
+CLIENT: Final = "nats-py"
+FIRST: Final = "stream/broker-crash-before-append+first-sequence/at-least-once"
+FORGETS: Final = "work-queue/broker-crash-before-ack+acknowledged/exactly-once"
+REMEMBERS: Final = "stream/broker-crash-before-ack+acknowledged/exactly-once"
+UNFLUSHED: Final = "stream/power-loss+default/at-least-once"
+FLUSHED: Final = "stream/power-loss/at-least-once"
+OLD, NEWER, NEW = (f"nats=={version}" for version in ("2.10.25", "2.11.11", "2.15.1"))
+
+CORPUS: Final = (
+    PublishedBug(
+        "nats-server #6753",
+        "a stream that begins at a later sequence is empty when its server is back",
+        f"{ISSUES.replace('issues', 'pull')}6753",
+        convicts=(Trial(FIRST, CLIENT, Kind.BROKEN, system=OLD),),
+        acquits=tuple(Trial(FIRST, CLIENT, Kind.KEPT, system=each) for each in (NEWER, NEW)),
+    ),
+    PublishedBug(
+        "nats-server #3272",
+        "a work queue forgets the Nats-Msg-Id of what is acknowledged when its server dies",
+        f"{ISSUES}3272",
+        convicts=tuple(Trial(FORGETS, CLIENT, Kind.BROKEN, system=each) for each in (OLD, NEW)),
+        acquits=tuple(Trial(REMEMBERS, CLIENT, Kind.KEPT, system=each) for each in (OLD, NEW)),
+    ),
+    PublishedBug(
+        "nats-server #7564",
+        "by default what is answered is written to disk up to two minutes later",
+        f"{ISSUES}7564",
+        convicts=tuple(Trial(UNFLUSHED, CLIENT, Kind.BROKEN, system=each) for each in (OLD, NEW)),
+        acquits=tuple(Trial(FLUSHED, CLIENT, Kind.KEPT, system=each) for each in (OLD, NEW)),
+    ),
+)
