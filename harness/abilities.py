@@ -7,7 +7,6 @@ before the run.
 
 from __future__ import annotations
 
-from enum import StrEnum
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from harness.controls import Target
@@ -16,6 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from harness.controls import AtWrite, InHand, OnWire
+    from harness.model.harms import Damage, Harm
     from harness.model.rebalances import Change
     from harness.model.scenario import Role
     from harness.services.toxiproxy import Toxic
@@ -99,6 +99,17 @@ class TracedWrites(Protocol):
 
         Raises:
             CellFailure: what was flushed cannot be told.
+        """
+
+
+class FilesAtRest(Protocol):
+    """Damage a file of a dead broker."""
+
+    def damage(self, damage: Damage, before: int) -> None:
+        """Damage the one file that has a record: the ``before``-th before the target in the source.
+
+        Raises:
+            CellFailure: the broker lives, or the record is not in one place of one file.
         """
 
 
@@ -322,29 +333,6 @@ class Partitions(Protocol):
         """
 
 
-class Harm(StrEnum):
-    """A fault that needs containers."""
-
-    MEMORY = "memory"
-    """The container exceeds its memory limit and the kernel kills it. It is started again with more
-    memory.
-    """
-    CONTAINER = "container"
-    """The container is killed (SIGKILL). Another container takes its place on the same volume."""
-    VOLUME = "volume"
-    """The container is killed (SIGKILL) and its volume is lost. Another one starts on an empty
-    volume; topics are made anew.
-    """
-    NETWORK = "network"
-    """The container is disconnected from the network until it has given up its connections, and is
-    then connected again.
-    """
-    DISK = "disk"
-    """The disk fills up and the broker ends by itself. It is started again when there is room.
-    (``Deployment.SMALL``)
-    """
-
-
 class Containers(Protocol):
     """Apply faults that need containers."""
 
@@ -465,6 +453,7 @@ class Refusal(Protocol):
 ABILITIES: dict[type, str] = {
     PowerLoss: "loses what was not flushed",
     TracedWrites: "shows what its broker tells the kernel to flush",
+    FilesAtRest: "keeps each message in one place of one file",
     Replication: "has followers that can be kept from copying",
     Leadership: "can be told which replica leads",
     RestartInTurn: "has brokers that are restarted in turn",

@@ -13,6 +13,7 @@ from harness.model.failures import EnvironmentFailure
 from harness.plugins import load_brought
 from harness.proofs.answer import Answered, answer_signs
 from harness.proofs.cut_short import CutShort
+from harness.proofs.damage import FileDamaged, damage_selections
 from harness.proofs.engine import EngineSaid
 from harness.proofs.forgotten import Forgot
 from harness.proofs.growth import Filled, Grown
@@ -47,6 +48,7 @@ PROOFS: Final = (
     CutShort,
     EngineSaid,
     FellSilent,
+    FileDamaged,
     Filled,
     Forgot,
     Grown,
@@ -67,6 +69,7 @@ PROOFS: Final = (
 )
 COMMON: Final = Knowledge(
     proofs={proof.name: proof for proof in PROOFS},
+    selections=(damage_selections,),
     signs=(
         database_signs,
         answer_signs,

@@ -8,7 +8,8 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from harness.controls import InProgram, OnWire
-from harness.faults import Drop, Forget, Kill, NoFault
+from harness.faults import Damaged, Drop, Forget, Kill, NoFault
+from harness.model.harms import Damage
 from harness.model.scenario import Deployment, Role, Scenario
 
 if TYPE_CHECKING:
@@ -50,6 +51,8 @@ class Frames:
             of_broker = {"deployment": Deployment.OWN}
         elif point == "power-loss":
             of_broker = {"deployment": Deployment.TRACED, "consumer_starts_after_fault": True}
+        elif point in AT_REST:
+            of_broker = {"deployment": Deployment.OWN, "consumer_starts_after_fault": True}
         fields = {"fault": POINTS[point](self), **of_broker, **exceptions}
         return Scenario(
             id=name,
@@ -67,6 +70,15 @@ def _answer(frames: Frames) -> OnWire:
     return frames.ack_receipt
 
 
+def _next(frames: Frames) -> OnWire:
+    """Return the send behind the target's: everything up to the target is acknowledged."""
+    return replace(frames.send, offset=1)
+
+
+AT_REST: Final = ("restarted", *Damage)
+"""What becomes of a broker's files while it is down: nothing, or a damage."""
+BEHIND: Final = 4
+"""So many acknowledged records stand behind the damaged one."""
 POINTS: Final[Mapping[str, Callable[[Frames], Fault]]] = {
     "none": lambda _: NoFault(),
     "producer-crash-before-send": lambda _: Kill(InProgram(Role.PRODUCER, "before-send"), PRODUCER),
@@ -76,10 +88,10 @@ POINTS: Final[Mapping[str, Callable[[Frames], Fault]]] = {
     "broker-crash-before-append": lambda frames: Kill(frames.send, BROKER),
     "broker-crash-before-ack": lambda frames: Kill(frames.receipt, BROKER),
     "broker-crash-before-position": lambda frames: Kill(frames.ack, (*BROKER, *CONSUMER)),
-    # everything up to the target is acknowledged when the next record is on its way
-    "power-loss": lambda frames: Kill(
-        replace(frames.send, offset=1), BROKER, forget=Forget.UNFLUSHED
-    ),
+    "power-loss": lambda frames: Kill(_next(frames), BROKER, forget=Forget.UNFLUSHED),
+    "restarted": lambda frames: Kill(_next(frames), BROKER),
+    Damage.BIT: lambda frames: Damaged(_next(frames), Damage.BIT, BEHIND),
+    Damage.TAIL: lambda frames: Damaged(_next(frames), Damage.TAIL, BEHIND),
     "delivery-lost": lambda frames: Drop(frames.message),
     "commit-lost": lambda frames: Kill(frames.ack, CONSUMER),
     "commit-ack-lost": lambda frames: Kill(_answer(frames), CONSUMER),

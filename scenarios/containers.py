@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from harness.abilities import Harm
+from harness.model.harms import Harm
 from harness.controls import OnWire
 from harness.faults import ContainerFault
 from harness.judge.signs import NOT_RESENT, REPEATED_REQUEST, TAKEN_AGAIN

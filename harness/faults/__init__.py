@@ -5,6 +5,7 @@ from __future__ import annotations
 from harness.faults.answer import Answer
 from harness.faults.container import ContainerFault
 from harness.faults.crash_at_write import CrashAtWrite
+from harness.faults.damaged import Damaged
 from harness.faults.drop import Drop
 from harness.faults.end_input import EndInput
 from harness.faults.hold import Hold
@@ -52,6 +53,7 @@ _ALL = (
     Withheld,
     Rebalanced,
     PutOutWhileJoining,
+    Damaged,
 )
 FAULTS = {fault.id: fault for fault in _ALL}
 """The registry: each class of faults by its id."""
@@ -62,6 +64,7 @@ __all__ = [
     "CommitOvertakesWork",
     "ContainerFault",
     "CrashAtWrite",
+    "Damaged",
     "Drop",
     "EndInput",
     "Forget",

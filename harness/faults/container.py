@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
-from harness.abilities import Containers, Harm
+from harness.abilities import Containers
 from harness.faults.triggers import await_fault, rule_at
+from harness.model.harms import Harm
 from harness.model.scenario import Evidence, Role
 from harness.proofs.engine import EngineSaid, Said
 from harness.proofs.forgotten import Forgot

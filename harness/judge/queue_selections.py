@@ -14,6 +14,7 @@ from harness.model.events import ConnPhase, DrainPhase, NodePhase, Outcome
 from harness.model.places import Removal
 from harness.model.prediction import Select
 from harness.model.scenario import Role
+from harness.model.sign import Sign
 from harness.model.states import Hop
 
 if TYPE_CHECKING:
@@ -72,6 +73,25 @@ def given_selections(history: History, _target: str) -> dict[Select, frozenset[s
     failed = {event.record for event in history.of(kinds.Saved) if event.record and event.error}
     in_hand = frozenset({record for _, record in given - done} | failed)
     return {IN_HAND: in_hand, ON_THE_WAY: frozenset(_unstored(history) | _unread(history))}
+
+
+OUTLIVED: Final = Sign(
+    "outlived-its-broker",
+    "the broker answered this record's send, died, and delivered it when it was back",
+)
+"""For systems that know it: :func:`outlived` is among their signs."""
+
+
+def outlived(history: History) -> dict[Sign, frozenset[str]]:
+    """Return the records that a broker still had when it was back."""
+    deaths = list(broker_deaths(history))
+    answered = {
+        e.record
+        for e in history.of(kinds.ProduceAnswer)
+        if e.error == 0 and any(e.t < death for death in deaths)
+    }
+    given = (e for e in history.of(kinds.Fetched) if e.reached and any(e.t > t for t in deaths))
+    return {OUTLIVED: frozenset(e.record for e in given if e.record and e.record in answered)}
 
 
 def broker_deaths(history: History) -> Iterator[int]:

@@ -12,7 +12,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from harness.abilities import TracedWrites
+from harness.abilities import FilesAtRest, TracedWrites
 from harness.model import events as kinds
 from harness.model.cell import client_name
 from harness.model.events import ConnPhase, Outcome
@@ -22,6 +22,7 @@ from harness.model.scenario import Role
 from harness.model.states import Hop
 from harness.run.clients import brought_adapter
 from harness.run.controls import Watching, WireControls
+from harness.run.damage import Filed, Files
 from harness.run.drain import Check, Checks, QuietSink, stillness
 from harness.run.nodes import ServerNode, StageNode
 from harness.run.parts import Opened, Parts, When
@@ -409,6 +410,8 @@ def parts_of(
     powered: dict[type, object] = {}
     if isinstance(broker, Powered):
         powered[TracedWrites] = Power(scene, lambda: (broker,))
+    if isinstance(broker, Filed):
+        powered[FilesAtRest] = Files(scene, broker)
     watching = Watching(
         scene.progress,
         lambda: queue.trouble() is None,

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from harness import registry
-from harness.abilities import ABILITIES, Harm, needs_of
+from harness.abilities import ABILITIES, needs_of
 from harness.controls import InHand, InProgram, OnWire, Role
 from harness.faults import (
     FAULTS,
@@ -19,6 +19,7 @@ from harness.faults import (
     CommitOvertakesWork,
     ContainerFault,
     CrashAtWrite,
+    Damaged,
     Drop,
     EndInput,
     Forget,
@@ -44,6 +45,7 @@ from harness.faults import (
     WorkFails,
 )
 from harness.faults.triggers import stop_at
+from harness.model.harms import Damage, Harm
 from harness.model.rebalances import Change
 from harness.model.writes import Point, Side
 from harness.proofs.network import Effect
@@ -115,6 +117,7 @@ VARIANTS: list[Any] = [
     CrashAtWrite(Role.CONSUMER, (Api.FETCH, Direction.RESPONSE), Point("rename", 1, Side.BEFORE)),
     CommitOvertakesWork(ANSWER, InHand(ANSWER, ASKS)),
     MarkOvertakesAcknowledgement(SENDS, SENDS),
+    *(Damaged(SENDS, damage) for damage in Damage),
     Drop(SENDS),
     EndInput(SENDS),
     OffsetsExpired(InProgram(Role.CONSUMER, "after-commit"), SENDS),

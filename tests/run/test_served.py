@@ -7,17 +7,20 @@ from __future__ import annotations
 import signal
 import socket
 import sys
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import psutil
 import pytest
 
 from harness.model.failures import EnvironmentFailure
-from harness.model.scenario import Role
+from harness.model.pipeline import SettingsError
+from harness.model.scenario import Deployment, Role
 from harness.model.waiting import wait_until
 from harness.run.queues import BROKER
 from harness.run.served import ServedBroker
 from harness.runtimes.interface import NodeSpec
+from harness.scenarios.activemq import POINTS
 from harness.wire.messages import Route
 
 if TYPE_CHECKING:
@@ -116,6 +119,29 @@ def test_it_is_killed_and_started_again_behind_its_wire(echo: Echo) -> None:
         because="its processes to be gone",
     )
     echo.close()
+
+
+def test_it_is_started_again_for_other_settings_only(echo: Echo) -> None:
+    """A cell's settings are there when it answers; the next cell's need not be."""
+    first = echo.process()
+    echo.become({})
+    assert echo.process() is first
+    echo.become({"flush": "never"})
+    assert (echo.told, listens(echo.ports[0])) == ({"flush": "never"}, True)
+    second = echo.process()
+    assert second is not first
+    echo.become({"flush": "never"})
+    assert echo.process() is second
+    echo.become({})
+    assert (echo.told, echo.process() is second) == ({}, False)
+
+
+def test_only_a_broker_of_its_own_can_have_a_scenario_s_settings() -> None:
+    """Other cells would have them, too."""
+    [shared] = [each for each in POINTS if each.id == "none"]
+    with pytest.raises(SettingsError, match="broker_settings needs a broker for this cell alone"):
+        replace(shared, broker_settings={"flush": "never"})
+    replace(shared, broker_settings={"flush": "never"}, deployment=Deployment.OWN)
 
 
 def test_a_wire_that_has_died_by_itself_is_told(echo: Echo) -> None:

@@ -8,7 +8,7 @@ from collections import Counter
 from typing import TYPE_CHECKING, Final
 
 from harness.judge.proof import Knowledge
-from harness.judge.queue_selections import broker_deaths
+from harness.judge.queue_selections import broker_deaths, outlived
 from harness.model import events as kinds
 from harness.model.events import Outcome
 from harness.model.prediction import Select
@@ -29,19 +29,14 @@ ENDED: Final = Sign(
     "nats-taken-off",
     "the server answered this record's acknowledgement, died, and did not deliver it again",
 )
-OUTLIVED: Final = Sign(
-    "nats-outlived",
-    "the server answered this record's publish, died, and delivered it when it was back",
-)
 
 
 def nats_signs(history: History) -> Mapping[Sign, frozenset[str]]:
     """Return the records whose publish was answered as a duplicate, and those that a server which
-    died did not deliver again, or still had.
+    died did not deliver again.
     """
     answers = [e for e in history.of(kinds.ProduceAnswer) if e.error == 0]
     deaths = list(broker_deaths(history))
-    stored = {e.record for e in answers if any(e.t < death for death in deaths)}
     given = Counter(e.record for e in history.of(kinds.Fetched) if e.reached)
     taken = {
         e.record
@@ -51,11 +46,6 @@ def nats_signs(history: History) -> Mapping[Sign, frozenset[str]]:
     return {
         DEDUPLICATED: frozenset(e.record for e in answers if e.record and e.place is None),
         ENDED: frozenset(record for record in taken if given[record] == 1),
-        OUTLIVED: frozenset(
-            e.record
-            for e in history.of(kinds.Fetched)
-            if e.record in stored and e.reached and any(e.t > death for death in deaths)
-        ),
     }
 
 
@@ -85,4 +75,4 @@ def unwritten(history: History, _target: str) -> dict[Select, frozenset[str]]:
     return {UNWRITTEN: frozenset(record for record in late if record)}
 
 
-KNOWLEDGE: Final = Knowledge(selections=(unwritten,), signs=(nats_signs,))
+KNOWLEDGE: Final = Knowledge(selections=(unwritten,), signs=(nats_signs, outlived))

@@ -16,6 +16,8 @@ FORGETS: Final = "work-queue/broker-crash-before-ack+acknowledged/exactly-once"
 REMEMBERS: Final = "stream/broker-crash-before-ack+acknowledged/exactly-once"
 UNFLUSHED: Final = "stream/power-loss+default/at-least-once"
 FLUSHED: Final = "stream/power-loss/at-least-once"
+FLIPPED: Final = "stream/bit-flipped/at-least-once"
+WHOLE: Final = "stream/restarted/at-least-once"
 OLD, NEWER, NEW = (f"nats=={version}" for version in ("2.10.25", "2.11.11", "2.15.1"))
 
 CORPUS: Final = (
@@ -39,5 +41,12 @@ CORPUS: Final = (
         f"{ISSUES}7564",
         convicts=tuple(Trial(UNFLUSHED, CLIENT, Kind.BROKEN, system=each) for each in (OLD, NEW)),
         acquits=tuple(Trial(FLUSHED, CLIENT, Kind.KEPT, system=each) for each in (OLD, NEW)),
+    ),
+    PublishedBug(
+        "nats-server #7549",
+        "one bit of a block is another one: all behind it is dropped, without a line in the log",
+        f"{ISSUES}7549",
+        convicts=tuple(Trial(FLIPPED, CLIENT, Kind.BROKEN, system=each) for each in (OLD, NEW)),
+        acquits=tuple(Trial(WHOLE, CLIENT, Kind.KEPT, system=each) for each in (OLD, NEW)),
     ),
 )

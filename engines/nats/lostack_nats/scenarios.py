@@ -18,7 +18,7 @@ from typing import Final
 
 from harness.controls import OnWire
 from harness.faults import Drop, Hold, Kill
-from harness.judge.queue_selections import IN_HAND, ON_THE_WAY
+from harness.judge.queue_selections import IN_HAND, ON_THE_WAY, OUTLIVED
 from harness.judge.signs import (
     ABSORBED,
     DELIVERED_AGAIN,
@@ -31,6 +31,7 @@ from harness.model.pipeline import Pipeline
 from harness.model.prediction import AtLeast, AtMost, Exactly, Select
 from harness.model.scenario import Deployment, NotApplicable, Predicted, Role, Scenario, Suite
 from harness.model.semantics import Semantic
+from harness.proofs.damage import FROM_DAMAGED
 from harness.proofs.power import TOLD_TO_FLUSH
 from harness.scenarios.common import BROKER, Frames
 from harness.scenarios.plain import ALO, AMO, DUPLICATES, EOS, LOSES, REQUEST, RESPONSE, holds
@@ -44,7 +45,7 @@ from harness.stages.settings import (
 )
 from harness.wire.rules import After
 from lostack_nats.broker import WORK_QUEUE as WORK_QUEUE_NAME
-from lostack_nats.knowledge import DEDUPLICATED, ENDED, OUTLIVED, UNWRITTEN
+from lostack_nats.knowledge import DEDUPLICATED, ENDED, UNWRITTEN
 from lostack_nats.steps import Op
 
 
@@ -322,6 +323,35 @@ _POWER: Final = (
         broker_settings={"sync_interval": "2m"},
     ),
 )
+LOSES_FROM: Final = dict.fromkeys((ALO, EOS), Predicted(lost=Exactly(FROM_DAMAGED), control=True))
+AT_REST: Final = {"suite": Suite.NIGHT, "group": "at-rest"}
+_AT_REST: Final = (
+    FRAMES.scenario(
+        "restarted",
+        STREAM,
+        because="The server is killed and started again; its files are as it left them: what was "
+        "answered is there. The twin of those whose files are damaged.",
+        expect={ALO: holds(OUTLIVED), EOS: holds(OUTLIVED)},
+        **AT_REST,
+    ),
+    FRAMES.scenario(
+        "bit-flipped",
+        STREAM,
+        because="Control: a bit of one message is another one, in the stream's only block. The "
+        "server drops that message and all behind it, in its file, too, and logs nothing "
+        "(nats-server #7549, open).",
+        expect=LOSES_FROM,
+        **AT_REST,
+    ),
+    FRAMES.scenario(
+        "tail-cut",
+        STREAM,
+        because="Control: the block ends within a message. The server drops what is left of that, "
+        "and logs nothing; what was behind is gone with the damage itself.",
+        expect=LOSES_FROM,
+        **AT_REST,
+    ),
+)
 EMPTIED: Final = {ALO: Predicted(lost=Exactly(Select.THROUGH_TARGET), control=True)}
 BY_STREAM: Final = replace(EXACTLY, consumer=answered(QUEUE_AT_LEAST_ONCE).consumer)
 """Exactly-once by the stream alone: the sink absorbs nothing."""
@@ -364,4 +394,4 @@ _PUBLISHED: Final = (
         group="published",
     ),
 )
-SCENARIOS: Final = (*POINTS, *OWN, *_POWER, *_PUBLISHED)
+SCENARIOS: Final = (*POINTS, *OWN, *_POWER, *_AT_REST, *_PUBLISHED)

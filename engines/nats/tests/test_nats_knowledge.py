@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from lostack_nats.knowledge import DEDUPLICATED, ENDED, OUTLIVED, UNWRITTEN, nats_signs, unwritten
+from lostack_nats.knowledge import DEDUPLICATED, ENDED, UNWRITTEN, nats_signs, unwritten
 
+from harness.judge.queue_selections import OUTLIVED, outlived
 from harness.model import kinds
 from tests.events import a_history
 
@@ -30,7 +31,8 @@ def at(second: float, line: dict[str, Any], **more: Any) -> dict[str, Any]:
 
 def shown(*lines: dict[str, Any]) -> set[str]:
     """Return the names of the signs that the record shows."""
-    return {str(sign) for sign, records in nats_signs(a_history(lines)).items() if records}
+    told = {**nats_signs(a_history(lines)), **outlived(a_history(lines))}
+    return {str(sign) for sign, records in told.items() if records}
 
 
 def test_an_answer_without_a_place_is_a_duplicate_s() -> None:

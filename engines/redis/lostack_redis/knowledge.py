@@ -6,7 +6,7 @@ from collections import Counter
 from typing import TYPE_CHECKING, Final
 
 from harness.judge.proof import Knowledge
-from harness.judge.queue_selections import IN_HAND, given_selections
+from harness.judge.queue_selections import IN_HAND, given_selections, outlived
 from harness.model import events as kinds
 from harness.model.sign import Sign
 from harness.model.states import Hop
@@ -34,4 +34,4 @@ def redis_signs(history: History) -> dict[Sign, set[str]]:
     return {ONCE: once - refused}
 
 
-KNOWLEDGE: Final = Knowledge(selections=(given_selections,), signs=(redis_signs,))
+KNOWLEDGE: Final = Knowledge(selections=(given_selections,), signs=(redis_signs, outlived))

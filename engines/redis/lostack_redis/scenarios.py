@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 from harness.controls import OnWire
 from harness.faults import Drop, Kill, NoFault
+from harness.judge.queue_selections import OUTLIVED
 from harness.judge.signs import (
     ABSORBED,
     DELIVERED_AGAIN,
@@ -24,6 +25,8 @@ from harness.judge.signs import (
 from harness.model.pipeline import Pipeline
 from harness.model.prediction import AtLeast, AtMost, Exactly, Select
 from harness.model.scenario import Deployment, NotApplicable, Predicted, Role, Scenario, Suite
+from harness.model.semantics import Anomaly
+from harness.proofs.damage import DAMAGED, FROM_DAMAGED
 from harness.proofs.power import TOLD_TO_FLUSH
 from harness.protocols.acts import Act
 from harness.scenarios.common import Frames
@@ -241,6 +244,33 @@ _POWER = (
         group="power",
     ),
 )
+AT_REST: Final = {"suite": Suite.NIGHT, "group": "at-rest"}
+_AT_REST = (
+    FRAMES.scenario(
+        "restarted",
+        STREAMS,
+        because="The server is killed and started again; its file is as it left it: what was "
+        "answered is there. The twin of those whose file is damaged.",
+        expect={ALO: holds(OUTLIVED)},
+        **AT_REST,
+    ),
+    FRAMES.scenario(
+        "bit-flipped",
+        STREAMS,
+        because="Control: a bit of one entry is another one. The append-only file has no "
+        "checksums: the server gives the damaged entry to its reader, and logs nothing.",
+        expect={ALO: Predicted(lost=Exactly(DAMAGED), also=(Anomaly.PHANTOM,), control=True)},
+        **AT_REST,
+    ),
+    FRAMES.scenario(
+        "tail-cut",
+        STREAMS,
+        because="Control: the file ends within a command. The server drops what is left of that, "
+        "says so in its log, and serves (aof-load-truncated).",
+        expect={ALO: Predicted(lost=Exactly(FROM_DAMAGED), control=True)},
+        **AT_REST,
+    ),
+)
 ONE_TRANSACTION = replace(
     QUEUE_EXACTLY_ONCE_BY_ID, consumer=ConsumerSettings(position=SavePosition.IN_TRANSACTION)
 )
@@ -348,4 +378,4 @@ _ONE_REDIS = (
         deployment=Deployment.OWN,
     ),
 )
-SCENARIOS = (*_POINTS, *_POWER, *_ONE_REDIS)
+SCENARIOS = (*_POINTS, *_POWER, *_AT_REST, *_ONE_REDIS)

@@ -6,6 +6,7 @@ from enum import StrEnum
 from typing import Any, TypeAlias
 
 from harness.model.events.base import Event
+from harness.model.harms import Damage
 
 Member: TypeAlias = tuple[int, str, str]
 """A process of a node: its pid, why it belongs to the node (see
@@ -405,6 +406,26 @@ class Power(Event, frozen=True, kw_only=True):
     """Of ``ext4``: the files that are left here, and are gone where a name survives only if its
     folder was flushed.
     """
+
+
+class Damaged(Event, frozen=True, kw_only=True):
+    """A file of a dead broker was damaged. What it is then was read from the disk again."""
+
+    node: str
+    damage: Damage
+    path: str
+    record: str
+    """The record at whose bytes it was damaged."""
+    at: int
+    """Where those bytes begin."""
+    before: int
+    """The size of the file before that, in bytes."""
+    after: int
+    """Its size after that."""
+    bits: int
+    """In how many bits it differs, as far as both go."""
+    behind: tuple[str, ...] = ()
+    """The records whose bytes were there or behind, that one among them."""
 
 
 class Drain(Event, frozen=True, kw_only=True):

@@ -9,8 +9,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from harness.abilities import Containers, Harm
+from harness.abilities import Containers
 from harness.model import events as kinds
+from harness.model.harms import Harm
 from harness.model.waiting import wait_until
 from harness.proofs.engine import Said
 from harness.run.nodes import ServerNode, StageNode
