@@ -84,9 +84,9 @@ BLANK = (
     "package", sorted(ENGINES.glob("*/lostack_*")), ids=lambda package: package.name
 )
 def test_an_engine_s_package_is_small(package: Path) -> None:
-    """What its protocol and its files mean, and its scenarios, come besides."""
+    """What its protocol and its files mean, and its scenarios and trials, come besides."""
     assert package.is_dir()
-    besides = CODECS[package.name] | {"scenarios"}
+    besides = CODECS[package.name] | {"published", "scenarios"}
     files = [file for file in package.rglob("*.py") if file.stem not in besides]
     assert sum(map(code_of, files)) <= MOST_OF_AN_ENGINE
     assert not list(too_long(package))
