@@ -6,10 +6,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from harness.model.harms import Harm
 from harness.controls import OnWire
 from harness.faults import ContainerFault
 from harness.judge.signs import NOT_RESENT, REPEATED_REQUEST, TAKEN_AGAIN
+from harness.model.harms import Harm
 from harness.model.prediction import AtLeast, Exactly, Permitted, Select
 from harness.model.scenario import Deployment, Predicted, Role, Scenario
 from harness.protocols.kafka.steps import Api
