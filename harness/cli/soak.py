@@ -170,6 +170,7 @@ def _stream(
     from harness.soak import found as told_of  # noqa: PLC0415
     from harness.soak import stream  # noqa: PLC0415 - brings numpy; who has another pipeline does not need it
     from harness.soak.drawing import streamable  # noqa: PLC0415
+    from harness.soak.flow import Stream  # noqa: PLC0415
     from harness.soak.kafka import KafkaFlow  # noqa: PLC0415
     from harness.stages.bulk.telling import CLIENT  # noqa: PLC0415
     from harness.systems.kafka.system import KafkaSystem  # noqa: PLC0415
@@ -187,7 +188,7 @@ def _stream(
         raise SoakError(
             f"no fault of {PLAIN} that --only selects can strike a stream under {meant}"
         )
-    asked = stream.Stream(
+    asked = Stream(
         folder,
         scenarios,
         meant,

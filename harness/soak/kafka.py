@@ -15,7 +15,7 @@ from harness.model.scenario import Deployment, Role
 from harness.model.tail import SoFar
 from harness.run.nodes import ServerNode, StageNode
 from harness.soak.controls import StreamControls
-from harness.soak.stream import MARKS, results_name
+from harness.soak.legs import MARKS, results_name
 from harness.stages.bulk.marks import Marks
 from harness.stages.bulk.results import Results
 from harness.stages.bulk.telling import BulkStage
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from harness.soak.drawing import Drawn
-    from harness.soak.stream import Stream
+    from harness.soak.flow import Stream
     from harness.systems.kafka.system import KafkaDeployed, KafkaSystem
 
 KEY: Final = "stream00"
@@ -44,7 +44,7 @@ class _Struck:
 
 
 class KafkaFlow:
-    """The flow of a stream through Kafka. Implements :class:`harness.soak.stream.Flow`."""
+    """The flow of a stream through Kafka. Implements :class:`harness.soak.flow.Flow`."""
 
     def __init__(self, asked: Stream, system: KafkaSystem) -> None:
         self._asked = asked

@@ -34,8 +34,6 @@ LONGER_STILL = {
     "harness/protocols/core/session.py:CoreSession",
     "harness/protocols/pulsar/session.py",
     "harness/protocols/pulsar/session.py:PulsarSession",
-    "harness/soak/stream.py",
-    "harness/soak/stream.py:Streaming",
     "harness/stages/settings.py",
     "harness/sweep/sweeping.py",
     "harness/sweep/sweeping.py:Sweep",

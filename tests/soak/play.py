@@ -18,7 +18,7 @@ from harness.model import events as kinds
 from harness.model.history import HISTORY, HistoryWriter
 from harness.model.scenario import Predicted, Role
 from harness.model.semantics import Semantic
-from harness.soak.stream import MARKS, results_name
+from harness.soak.legs import MARKS, results_name
 from harness.stages.bulk.marks import Marks
 from harness.stages.bulk.results import Results
 from harness.wire.rules import Direction
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from harness.soak.drawing import Drawn
-    from harness.soak.stream import Stream
+    from harness.soak.flow import Stream
 
 
 @dataclass(frozen=True)
@@ -46,7 +46,7 @@ class Harm:
 
 @dataclass
 class Play:
-    """Implements :class:`harness.soak.stream.Flow`. ``harms``: by the fault's number, beside what
+    """Implements :class:`harness.soak.flow.Flow`. ``harms``: by the fault's number, beside what
     theory says of it.
     """
 

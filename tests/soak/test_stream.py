@@ -12,8 +12,10 @@ import pytest
 
 from harness.judge.verdict import Kind
 from harness.model.semantics import Semantic
+from harness.soak.flow import Stream
 from harness.soak.found import as_lines, fault_line
-from harness.soak.stream import MARKS, Stream, Streaming, results_name
+from harness.soak.legs import MARKS, results_name
+from harness.soak.stream import Streaming
 from harness.soak.waves import FAULTS, LEGS, SOAK_FILE, WAVES_FILE, SoakError
 from harness.stages.bulk.marks import Marks
 from scenarios import plain
