@@ -6,6 +6,7 @@ something is missing.
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING
 
 import pytest
@@ -43,6 +44,18 @@ settings.register_profile(
     "thorough", max_examples=2000, deadline=None, suppress_health_check=[HealthCheck.too_slow]
 )
 settings.load_profile("quick")
+
+WORKERS_A_CORE = 1.5
+"""How many workers share a core. With one each, a third of the cores' time is idle: tests wait for
+processes to start and to end, and for limits of time to pass.
+"""
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_auto_num_workers() -> int:
+    """Return how many workers there are with ``-n auto``."""
+    return round(WORKERS_A_CORE * len(os.sched_getaffinity(0)))
+
 
 _NOT_RUN = pytest.StashKey[dict[str, tuple[int, str]]]()
 _NEEDS: Mapping[str, Callable[[], str | None]] = {
