@@ -14,7 +14,7 @@ from harness.judge.crosschecks import contradiction as crosscheck
 from harness.judge.firing import Firing
 from harness.judge.health import Health
 from harness.judge.load import load_of
-from harness.judge.queuechecks import wrong_count
+from harness.judge.queuechecks import wrong_copies, wrong_count
 from harness.judge.reasons import told
 from harness.judge.rest import Rest
 from harness.model import events as kinds
@@ -127,6 +127,7 @@ class Course:
             self._unproved,
             self._healed,
             self._health.before,
+            lambda: wrong_copies(self.plan, self.history),
             self._load,
         )
         return next((reason for check in checks if (reason := check())), None)

@@ -12,11 +12,13 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 from harness.model import events as kinds
+from harness.model.events import NodePhase, Outcome
 from harness.model.places import MOVABLE, UNDECIDED, Waiting, of_log
+from harness.model.scenario import Role
 from harness.model.states import Hop
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Collection
 
     from harness.model.history import History
     from harness.model.plan import Plan
@@ -26,6 +28,69 @@ def contradiction(plan: Plan, history: History) -> str | None:
     """Say which two statements about queues contradict each other, or return ``None``."""
     told = _Told(plan, history)
     return next((why for check in _CHECKS if (why := check(told))), None)
+
+
+def wrong_copies(plan: Plan, history: History) -> str | None:
+    """Say of which record the authority has more copies than the wire passed on, or fewer than the
+    wire saw delivered; ``None``: of none.
+
+    It is for the judge to weigh this: what a sink shows of duplicates is true all the same.
+    """
+    stored: Counter[str] = Counter()
+    targets = {move.to for move in history.of(kinds.Moved)}
+    queues: set[str | None] = {e.queue for e in history.of(kinds.Counted) if e.hop == Hop.TOPIC}
+    for copy in history.of(kinds.Stored):
+        if of_log(copy):
+            return None  # the checks of logs are about places
+        if copy.record is not None and copy.hop == Hop.TOPIC:
+            stored[copy.record] += copy.place not in targets
+    return _more_than_sent(history, stored, queues) or (
+        None if plan.forgets else _fewer_than_given(history, stored, queues)
+    )
+
+
+def _more_than_sent(
+    history: History, stored: Counter[str], queues: Collection[str | None]
+) -> str | None:
+    requests = list(history.of(kinds.Sent))
+    to_queue = [e for e in requests if e.topic in queues]
+    sent = Counter(e.record for e in to_queue or requests)
+    for record, count in stored.items() if sent else ():
+        if count > sent[record]:
+            return (
+                f"the broker's authority has {count} copies of {record} in its queue, but the wire "
+                f"passed on {sent[record]} requests with it"
+            )
+    return None
+
+
+def _fewer_than_given(
+    history: History, stored: Counter[str], queues: Collection[str | None]
+) -> str | None:
+    """If a broker has taken the acknowledgement of a copy and then delivers its record, and says
+    that it is the first delivery, that is another copy. A broker that died may have forgotten.
+    """
+    if any(e.role == Role.BROKER and e.phase == NodePhase.EXITED for e in history.of(kinds.Node)):
+        return None
+    given: Counter[str] = Counter()
+    done: set[str] = set()
+    for event in history.of(kinds.Fetched, kinds.Acknowledged):
+        record = event.record
+        if isinstance(event, kinds.Acknowledged):
+            ended = event.how == "ack" and event.transactional_id is None
+            if ended and event.outcome is Outcome.TAKEN and given[record]:
+                done.add(record)
+        elif event.topic in queues and event.reached:
+            first = event.redelivered is False and record in done
+            given[record] += first or not given[record]
+            done.discard(record)
+    for record, count in given.items() if stored else ():
+        if count > stored[record]:
+            return (
+                f"the wire saw {count} copies of {record} delivered, but the broker's authority "
+                f"has {stored[record]} of them"
+            )
+    return None
 
 
 class _Told:
@@ -172,11 +237,47 @@ def _homeless(told: _Told) -> str | None:
     return None
 
 
+def _neither(told: _Told) -> str | None:
+    """A committed copy in the queue that waits for nothing, and that was neither removed nor
+    moved.
+    """
+    gone = {line.place for line in told.gone}
+    for copy in told.copies:
+        if (
+            copy.hop == Hop.TOPIC
+            and copy.waiting is None
+            and copy.visible
+            and copy.place not in gone
+        ):
+            return (
+                f"the history has a copy of {copy.record or 'a message'} at {copy.place} that "
+                "waits for nothing, but not that it was removed or moved"
+            )
+    return None
+
+
+def _never_stored(told: _Told) -> str | None:
+    """A copy that was removed from a queue which never had it."""
+    places = {copy.place for copy in told.copies}
+    places |= {place for move in told.moved for place in (move.place, move.to)}
+    return next(
+        (
+            f"{line.record or 'a message'} was removed from {line.place}, where no queue has had a "
+            "copy"
+            for line in told.removed
+            if line.place not in places
+        ),
+        None,
+    )
+
+
 _CHECKS: tuple[Callable[[_Told], str | None], ...] = (
     _uncounted,
     _elsewhere,
     _copied_twice,
     _parted,
     _waits_and_does_not,
+    _neither,
+    _never_stored,
     _homeless,
 )

@@ -107,6 +107,63 @@ def test_a_protocol_that_lies_proves_nothing(installed: Path, tmp_path: Path) ->
     assert "0 kept, 0 broken, 0 controls convicted, 1 void" in done.stdout
 
 
+LYING = {
+    "more-copies-than-sends": (
+        "server.py",
+        'self.write("put", self.last, queue, token, body)',
+        (
+            'self.write("put", self.last, queue, token, body); self.write("put", self.last + 900, '
+            'queue, token, body); self.write("gone", self.last + 900)'
+        ),
+        "none/at-least-once",
+        "but the wire passed on 1 requests with it",
+    ),
+    "neither-waits-nor-removed": (
+        "system.py",
+        "                if number in gone:",
+        "                if number in gone and number > 3:",
+        "none/at-least-once",
+        "that waits for nothing, but not that it was removed or moved",
+    ),
+    "removed-and-never-stored": (
+        "system.py",
+        "        ready, held = toy.count(queue)",
+        (
+            '        history.write(kinds.REMOVED, place="toy:900", record=None, why=Removal.ACK)\n'
+            "        ready, held = toy.count(queue)"
+        ),
+        "none/at-least-once",
+        "was removed from toy:900, where no queue has had a copy",
+    ),
+    "a-second-copy-is-hidden": (
+        "system.py",
+        'if what == "put" and more[0] == queue:',
+        (
+            'if what == "put" and all(each[4] != more[2] or each[1] >= number for each in lines '
+            'if each[0] == "put"):'
+        ),
+        "ack-lost/at-least-once",
+        "delivered, but the broker's authority has 1 of them",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", LYING)
+def test_an_authority_that_lies_proves_nothing(installed: Path, tmp_path: Path, name: str) -> None:
+    """Of what its queue has had, the wire knows better, or it contradicts itself."""
+    file, right, wrong, cell, because = LYING[name]
+    broken = tmp_path / "installed"
+    shutil.copytree(installed, broken)
+    code = broken / "lostack_toy" / file
+    assert right in code.read_text()
+    code.write_text(code.read_text().replace(right, wrong))
+    done = lostack("run", "--system", "toy", "--only", cell, folder=tmp_path, packages=broken)
+    assert done.returncode != 0
+    assert "0 kept, 0 broken, 0 controls convicted, 1 void" in done.stdout
+    told = json.loads((tmp_path / "reports" / "latest" / "report.json").read_text())
+    assert because in told["cells"][0]["reason"]
+
+
 @pytest.mark.parametrize(
     "words", [("list",), ("list", "--system", "toy"), ("doctor",)], ids=" ".join
 )

@@ -82,6 +82,9 @@ def stays(
     ]
     if field is not None:
         count[field] += 1
+    if record is not None and hop == "topic":
+        sends = sum(row["event"] == "sent" for row in story.events)
+        story.sent(record, "producer-2.90.1", f"9/{sends}")["topic"] = queue
     number = AFTER + sum(row["event"] == "stored" for row in story.events)
     return story.copy(
         record,

@@ -236,7 +236,7 @@ def loses(story: QueueStory) -> None:
         story,
         lambda row: (
             row.get("record") == OTHER
-            and row["event"] in {"recorded", "stored", "removed", "delivered"}
+            and row["event"] in {"recorded", "stored", "removed", "delivered", "fetched"}
         ),
     )
 

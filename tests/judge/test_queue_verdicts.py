@@ -110,12 +110,14 @@ def moved(story: QueueStory) -> None:
 
 def taken_for_a_duplicate(story: QueueStory) -> None:
     """The broker has done away with a second copy of the target."""
+    story.sent(TARGET, "producer-2.3.1", "2/9")["topic"] = QUEUE
     story.copy(TARGET, "q:9", attempt="producer-2.3.1", queue=QUEUE)
     story.removed(TARGET, "q:9", "duplicate")
 
 
 def recorded_once(story: QueueStory) -> None:
     """A second copy of the target was worked on, and there is one result."""
+    story.sent(TARGET, "producer-2.90.1", "2/9")["topic"] = QUEUE
     story.copy(TARGET, "q:9", attempt="producer-2.90.1", queue=QUEUE)
     story.removed(TARGET, "q:9", "ack")
 

@@ -16,7 +16,7 @@ from harness.model.scenario import Evidence, Role
 from harness.model.semantics import Semantic
 from tests.judge.queue_runs import judged, place, queue_run, stays
 from tests.judge.queues import QUEUE
-from tests.judge.runs import RECORDS, TARGET, first, without
+from tests.judge.runs import RECORDS, TARGET, attempt_of, first, without
 from tests.judge.test_crosschecks import both, change, drop, nothing
 
 if TYPE_CHECKING:
@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 
 Changes = dict[str, Any]
 OTHER = RECORDS[0]
-COUNT = "wrong_count"
-"""The one check that the judge asks by itself."""
+COUNT, COPIES = "wrong_count", "wrong_copies"
+"""The checks that the judge asks by themselves."""
 
 
 def absorbed(story: QueueStory) -> None:
@@ -67,16 +67,49 @@ def named_otherwise(story: QueueStory) -> None:
             row["topic"] = f"other/{QUEUE}"
 
 
+def doubled(story: QueueStory) -> None:
+    """The authority has a second copy of the target."""
+    story.copy(TARGET, "q:90", queue=QUEUE)
+    story.removed(TARGET, "q:90", "ack")
+
+
+def hidden(story: QueueStory) -> None:
+    """The authority has no copy of a record whose result names no place, and which has no
+    receipt.
+    """
+    for kind in ("stored", "removed", "acked"):
+        drop(kind, record=OTHER)(story)
+    first(story, "recorded", record=OTHER).update(place=None)
+
+
+def given_anew(story: QueueStory, *, again: bool = False) -> None:
+    """A record is given, taken off, and given for the first time: a second copy."""
+    story.sent(OTHER, attempt_of(OTHER), "1/90")["topic"] = QUEUE
+    for row in (
+        story.tell("acknowledged", "wire", record=OTHER, request="1:9", how="ack", outcome="taken"),
+        story.tell(
+            "fetched",
+            "wire",
+            record=OTHER,
+            topic=QUEUE,
+            conn=1,
+            reached=True,
+            redelivered=again,
+        ),
+    ):
+        row["t"] = first(story, "drain")["t"] - 4
+
+
 RIGHT: dict[str, tuple[Callable[[QueueStory], object], Changes]] = {
     "a crash": (nothing, {}),
     "absorbed": (absorbed, {"semantic": Semantic.EXACTLY_ONCE, "sign": ABSORBED}),
     "set aside": (set_aside, {}),
     "retried": (retried, {}),
+    "a second delivery, as the broker says": (lambda s: given_anew(s, again=True), {}),
     "a power loss": (
         powerless,
         {"evidence": Evidence("rule", killed=(Role.PRODUCER,), forgotten=True)},
     ),
-    "without a journal": (drop("stored"), {}),
     "a delivery lost": (
         lambda s: s.tell("fetched", "wire", record=TARGET, topic=QUEUE, conn=2, reached=False),
         {},
@@ -232,6 +265,42 @@ WRONG: dict[str, tuple[str, str, Callable[[QueueStory], object], str]] = {
         ),
         "k1-1 is recorded from q:90",
     ),
+    "a copy that waits for nothing and was not removed": (
+        "_neither",
+        "a crash",
+        drop("removed", record=TARGET),
+        "k1-3 at q:3 that waits for nothing, but not that it was removed or moved",
+    ),
+    "a copy that was removed and never stored": (
+        "_never_stored",
+        "a crash",
+        lambda s: s.removed(TARGET, "q:90", "ack"),
+        "k1-3 was removed from q:90, where no queue has had a copy",
+    ),
+    "more copies than requests": (
+        COPIES,
+        "a crash",
+        doubled,
+        "has 2 copies of k1-3 in its queue, but the wire passed on 1 request",
+    ),
+    "a copy of what was never sent": (
+        COPIES,
+        "a crash",
+        drop("sent", record=OTHER),
+        "has 1 copies of k1-1 in its queue, but the wire passed on 0 requests",
+    ),
+    "a delivered copy that its authority hides": (
+        COPIES,
+        "a crash",
+        hidden,
+        "the wire saw 1 copies of k1-1 delivered, but the broker's authority has 0",
+    ),
+    "a second copy that its authority hides": (
+        COPIES,
+        "a crash",
+        given_anew,
+        "the wire saw 2 copies of k1-1 delivered, but the broker's authority has 1",
+    ),
     "a record that was kept from the broker": (
         "_kept_back",
         "a crash",
@@ -298,8 +367,8 @@ def test_nobody_else_says_so(name: str, monkeypatch: pytest.MonkeyPatch) -> None
         monkeypatch.setattr(
             module, names, tuple(one for one in getattr(module, names) if one.__name__ != check)
         )
-    if check == COUNT:
-        monkeypatch.setattr(course, COUNT, lambda _: None)
+    if check in (COUNT, COPIES):
+        monkeypatch.setattr(course, check, lambda *_: None)
     story, changes = prepared(right, spoil)
     assert not re.search(because, judged(story, **changes).verdict.reason)
 
@@ -367,7 +436,7 @@ def miscounted(story: QueueStory) -> None:
 
 def acknowledged_and_gone(story: QueueStory) -> None:
     """Nothing shows what became of the target, and the queue is never empty."""
-    for kind in ("recorded", "removed", "stored"):
+    for kind in ("recorded", "removed", "stored", "fetched"):
         drop(kind, record=TARGET)(story)
     never_drained(story)
 

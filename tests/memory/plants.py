@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from dataclasses import dataclass, field
+from enum import StrEnum
 from typing import TYPE_CHECKING
 
 from harness.model.places import Waiting
@@ -17,6 +18,15 @@ if TYPE_CHECKING:
     from harness.model.plan import Plan
     from harness.model.prediction import Prediction
     from harness.model.record import Record
+
+
+class Lie(StrEnum):
+    """What a queue's authority says that is not so, of one record that is recorded."""
+
+    TWICE = "a second copy, which was acknowledged"
+    NEITHER = "a copy that waits for nothing and was not removed"
+    UNSTORED = "the removal of a copy that no queue has had"
+
 
 TAIL = 3
 """How many records at the end of the source a cut drain, or a consumer that stops reading, leaves
@@ -65,6 +75,8 @@ class Plant:
     """How many more messages the broker counts than the observer has seen; negative: how many
     fewer.
     """
+    lie: Lie | None = None
+    """What the queue's authority says that is not so."""
     disarm: bool = False
     """The fault never fires."""
     wrong_victim: bool = False
@@ -100,7 +112,7 @@ class Plant:
     @property
     def in_queue(self) -> bool:
         """Whether something is planted that only a queue can do, apart from ``lose_at``."""
-        return bool(self.hide or self.set_aside or self.miscount)
+        return bool(self.hide or self.set_aside or self.miscount or self.lie)
 
 
 @dataclass

@@ -276,7 +276,9 @@ class MemoryCellRun(ABC):
         if part is not None and part in self.loses_at:
             self.lose(record, attempt, part)
         elif part not in NOT_STORED:
-            for _ in range(self.cast.stored_twice.get(record.id, 1)):
+            for time in range(self.cast.stored_twice.get(record.id, 1)):
+                if time:
+                    self._sent(record, attempt)
                 self.store(record, attempt, visible=record.id not in self.cast.stalled)
         uncertain = part is LastHop.SENT or (record is self._target and self.shows(NOT_RESENT))
         self._scribe.tell(

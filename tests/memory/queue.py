@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, ClassVar
 from harness.model import events as kinds
 from harness.model.places import Removal, Waiting
 from harness.model.states import Hop, LastHop
+from tests.memory.plants import Lie
 from tests.memory.play import Copy, MemoryCellRun
 
 if TYPE_CHECKING:
@@ -117,6 +118,7 @@ class QueueRun(MemoryCellRun):
             self._set_aside(message)
         elif self.plant.hide_another:
             super().consume(record)
+            self._sent(record, str(message.attempt))
             self._hide(
                 self._put(record.id, message.attempt, QUEUE, None, visible=True, spare=False)
             )
@@ -141,10 +143,25 @@ class QueueRun(MemoryCellRun):
 
     def _remove(self, copy: Copy, why: Removal) -> None:
         copy.waiting = None
+        if self.plant.lie is Lie.NEITHER and copy is self.copies[0]:
+            return
         self.observed(kinds.REMOVED, why=why, record=copy.record, **copy.where)
+
+    def _lie(self) -> None:
+        """Say what is planted that is not so."""
+        first = self.copies[0]
+        if self.plant.lie is Lie.TWICE:
+            self._remove(
+                self._put(first.record, first.attempt, QUEUE, None, visible=True, spare=True),
+                Removal.ACK,
+            )
+        elif self.plant.lie is Lie.UNSTORED:
+            where = {"place": f"{QUEUE}:{len(self.copies) + 1}"}
+            self.observed(kinds.REMOVED, why=Removal.ACK, record=first.record, **where)
 
     def observe_broker(self) -> None:
         """Write the journal's copies with their states, and the broker's counts."""
+        self._lie()
         waiting = Counter((copy.queue, copy.waiting) for copy in self.copies)
         for copy in self.copies:
             self.observed(

@@ -21,7 +21,7 @@ from scenarios.plain import ACK_LOST, COMMIT_LOST, DELIVERY_LOST, NONE
 from tests.events import plain
 from tests.judge.agreement import differences
 from tests.judge.queue_oracle import queue_oracle
-from tests.memory.plants import Plant
+from tests.memory.plants import Lie, Plant
 from tests.planted.lies import FORGIVING, Case, hold, in_queue, run_planted
 
 if TYPE_CHECKING:
@@ -33,6 +33,8 @@ AMO, ALO, EOS = Semantic.AT_MOST_ONCE, Semantic.AT_LEAST_ONCE, Semantic.EXACTLY_
 KEPT, BROKEN, VOID, STUCK = Kind.KEPT, Kind.BROKEN, Kind.VOID, Kind.STUCK
 NUMBERS = (1, 2, 5)
 QUEUE, PERMITS, AT_REST = in_queue(DELIVERY_LOST), in_queue(FORGIVING), in_queue(NONE)
+HOPS = tuple(hop for hop in LastHop if hop is not LastHop.SKIPPED)
+"""Where a queue loses: what waits for nothing was removed, or else nobody knows where it is."""
 LENIENT = replace(QUEUE, id="lenient", dead_letters=True)
 """Dead letters are a part of its pipeline."""
 
@@ -40,7 +42,7 @@ LENIENT = replace(QUEUE, id="lenient", dead_letters=True)
 def lost() -> list[Case]:
     """Return losses at every hop that there is."""
     cases = []
-    for hop in LastHop:
+    for hop in HOPS:
         cases += [
             Case(Plant(lose=k, lose_at=hop), ALO, BROKEN, {"lost": k}, str(hop), QUEUE)
             for k in NUMBERS
@@ -194,6 +196,23 @@ def lies() -> list[Case]:
             Plant(stop_reading=True), ALO, STUCK, {"left_in_topic": 3}, "messages are ready", QUEUE
         ),
         Case(Plant(unhealthy=True), EOS, VOID, {}, "not healthy before", QUEUE),
+        Case(
+            Plant(lose=1, lose_at=LastHop.SKIPPED), AMO, VOID, {"lost": 1}, "for nothing", PERMITS
+        ),
+        Case(Plant(lie=Lie.NEITHER), ALO, VOID, {}, "that waits for nothing, but not", QUEUE),
+        Case(Plant(lie=Lie.UNSTORED), ALO, VOID, {}, "where no queue has had a copy", QUEUE),
+        *(
+            Case(Plant(lie=Lie.TWICE), semantic, VOID, {}, "the wire passed on 1 request", PERMITS)
+            for semantic in Semantic
+        ),
+        Case(
+            Plant(lie=Lie.TWICE, duplicate=1, delivered_twice=True),
+            EOS,
+            BROKEN,
+            {"duplicated": 1, "delivered_twice": 1},
+            "though not by this fault (the broker's authority has 2 copies of",
+            QUEUE,
+        ),
         Case(Plant(hide_sign=True), EOS, VOID, {}, "nothing shows", in_queue(ACK_LOST)),
     ]
 
@@ -219,7 +238,7 @@ def test_every_lie_is_found_out_and_counted_exactly(
     hold(case, results[case.name])
 
 
-@pytest.mark.parametrize("hop", LastHop)
+@pytest.mark.parametrize("hop", HOPS)
 def test_each_lost_record_is_lost_at_its_own_hop(
     results: dict[str, CellResult], hop: LastHop
 ) -> None:
@@ -260,7 +279,7 @@ FEW = st.integers(0, 3)
 PLANTS = st.builds(
     Plant,
     lose=FEW,
-    lose_at=st.sampled_from(LastHop),
+    lose_at=st.sampled_from(HOPS),
     duplicate=FEW,
     times=st.integers(2, 4),
     delivered_twice=st.booleans(),
