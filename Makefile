@@ -26,7 +26,7 @@ $(error $(NO_MUSL))
 endif
 endif
 
-.PHONY: help run test test-fast test-real test-all test-rest slice engines regressions images lint bench site picture lock clean set-up
+.PHONY: help run test test-fast test-real test-all test-rest slice engines regressions scoreboard images lint bench site picture lock clean set-up
 
 help:  ## show this
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 12
@@ -56,6 +56,9 @@ engines: $(READY)  ## the main cells of the engines beside Kafka and Spark whose
 
 regressions: $(READY)  ## try the corpus of published bugs: bad versions convicted, good ones acquitted
 	@$(BIN)/lostack regressions $(ARGS)
+
+scoreboard: $(READY)  ## which Kafka client keeps which promise: rows that reports/scoreboard has are not run again (ARGS="--shard 2/4")
+	@$(BIN)/lostack scoreboard $(ARGS)
 
 images: $(READY)  ## container images for --runtime docker: pulled, or stand-ins where no registry can be reached
 	@$(BIN)/lostack images

@@ -50,6 +50,9 @@ _BUGS = (
     "Exit codes: 0 every bad version convicted, every good one acquitted; 1 one was not; "
     f"{_LACKING}; {_ELSE}"
 )
+_BOARD = (
+    f"Exit codes: 0 every row of the board is there; {_LACKING}; 4 the board is partial; {_ELSE}"
+)
 _SIDES = (
     f"Exit codes: 0 the promise of --semantic kept, or none named; 1 it is broken; {_LACKING}, "
     "or a side cannot be reached; 4 it proves nothing: rows cannot be read, or not all could be "
@@ -85,6 +88,7 @@ COMMANDS = {
     "fetch": Command("machine", "fetch"),
     "list": Command("listing", "list_cells"),
     "points": Command("points", "points"),
+    "scoreboard": Command("scoreboard", "scoreboard", _BOARD),
     "regressions": Command("regressions", "regressions", _BUGS),
     "judge": Command("saved", "judge", EPILOG),
     "report": Command("saved", "report"),

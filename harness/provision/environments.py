@@ -112,9 +112,23 @@ def _python(target: Path) -> Path:
     return target / "bin" / "python"
 
 
+def make_locked(part: Path, lock: Path) -> None:
+    """Make an environment that holds what a lock lists, each checked by its sha256.
+
+    Raises:
+        EnvironmentFailure: something cannot be installed.
+    """
+    venv.create(part, symlinks=True, with_pip=False)
+    _install(part, ("--require-hashes", "--no-deps", "-r", str(lock)), lock.stem)
+
+
 def _make(part: Path, client: str) -> None:
     venv.create(part, symlinks=True, with_pip=False)
     next(part.glob("lib/python*/site-packages")).joinpath("lostack.pth").write_text(_BEHIND)
+    _install(part, (client,), client)
+
+
+def _install(part: Path, what: tuple[str, ...], named: str) -> None:
     tool = ("uv", "--system-certs", "pip") if importlib.util.find_spec("uv") else ("pip",)
     wheels = ("--only-binary", ":all:")  # what would have to be built depends on the machine
     into = (
@@ -122,18 +136,18 @@ def _make(part: Path, client: str) -> None:
         if tool[0] == "uv"
         else ("--python", str(_python(part)), "install")
     )
-    command = (sys.executable, "-m", *tool, *into, *wheels, client)
+    command = (sys.executable, "-m", *tool, *into, *wheels, *what)
     try:
         done = subprocess.run(
             command, capture_output=True, text=True, timeout=INSTALL_WITHIN_S, check=False
         )
     except subprocess.TimeoutExpired:
         raise EnvironmentFailure(
-            f"{client} was not installed within {INSTALL_WITHIN_S:g} s: check the network"
+            f"{named} was not installed within {INSTALL_WITHIN_S:g} s: check the network"
         ) from None
     if done.returncode:
         said = " ".join(done.stderr.split())
         raise EnvironmentFailure(
-            f"cannot install {client} (as a wheel, for Python {sys.version.split()[0]}): "
+            f"cannot install {named} (as a wheel, for Python {sys.version.split()[0]}): "
             f"{said[-300:]}"
         )

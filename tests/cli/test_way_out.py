@@ -64,6 +64,7 @@ ELSEWHERE = {
     "export",
     "fetch",
     "regressions",
+    "scoreboard",
     "images",
     "doctor",
     "account",
@@ -95,6 +96,7 @@ PRINTS = frozenset(
 MAY = {"cli/telling.py", "cli/streams.py", "matrix/progress.py"}
 """The files that print for a command. The progress is of rich, which styles what it prints."""
 OF_PROGRAMS = (
+    "scoreboard/programs/",
     "stages/",
     "runtimes/process/",
     "runtimes/docker/guardian.py",

@@ -18,6 +18,7 @@ ROOT: Final = Path(__file__).parents[2]
 PARTS: Final[Mapping[str, Callable[[], str]]] = {
     "verdict": published.annotated_cell,
     "clients": published.where_clients_differ,
+    "scoreboard": published.scoreboard,
     "suites": suites.sizes,
 }
 """What each part says, by its name. ``points`` is written by ``tests.points``."""

@@ -7,6 +7,10 @@ from pathlib import Path
 from typing import Any, Final
 
 from harness.report.summary import SIGNS, Outcome
+from harness.scoreboard.board import read_outcomes
+from harness.scoreboard.page import as_markdown
+from harness.scoreboard.predicting import read_predictions
+from harness.scoreboard.table import read_clients, rows_of
 from tests.docs.markdown import columns
 
 PUBLISHED: Final = Path(__file__).parents[2] / "reports" / "published"
@@ -51,6 +55,13 @@ def counted(summary: dict[str, Any]) -> str:
         for kind in ("kept", "convicted", "broken", "not_convicted", "stuck", "void")
         if summary[kind]
     )
+
+
+def scoreboard() -> str:
+    """Return the table of the committed scoreboard, with what broke."""
+    rows = tuple(rows_of(read_clients()))
+    text = as_markdown(read_outcomes(PUBLISHED / "scoreboard"), rows, read_predictions())
+    return text.partition("\n")[2].replace("\n## ", "\n### ")
 
 
 def where_clients_differ() -> str:

@@ -43,7 +43,7 @@ root = pathlib.Path(harness.__file__).parent
 for file in sorted(root.rglob("*.py")):
     parts = file.relative_to(root.parent).with_suffix("").parts
     name = ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
-    if parts[-1] == "__main__" or parts[1] == "demo":  # demo: programs for a user to run
+    if parts[-1] == "__main__" or parts[1] == "demo" or "programs" in parts:  # for a user to run
         continue
     try:
         importlib.import_module(name)

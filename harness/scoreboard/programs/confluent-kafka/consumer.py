@@ -1,0 +1,29 @@
+"""Print every record of a topic."""
+
+import os
+import sys
+
+from confluent_kafka import Consumer
+
+MODE = sys.argv[1]
+consumer = Consumer(
+    {
+        "bootstrap.servers": os.environ["BOOTSTRAP_SERVERS"],
+        "group.id": "billing",
+        "auto.offset.reset": "earliest",
+    }
+    | ({} if MODE == "as-it-comes" else {"enable.auto.commit": False})
+)
+consumer.subscribe(["orders"])
+while True:
+    message = consumer.poll(1.0)
+    if message is None:
+        continue
+    if message.error():
+        print(message.error(), file=sys.stderr, flush=True)
+        continue
+    if MODE == "at-most-once":
+        consumer.commit(message, asynchronous=False)
+    print(message.value().decode(), flush=True)
+    if MODE == "at-least-once":
+        consumer.commit(message, asynchronous=False)

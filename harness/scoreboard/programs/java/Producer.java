@@ -1,0 +1,50 @@
+import java.io.BufferedReader;
+import java.io.InputStreamReader;
+import java.nio.charset.StandardCharsets;
+import java.util.HashMap;
+import java.util.Map;
+import org.apache.kafka.clients.producer.KafkaProducer;
+import org.apache.kafka.clients.producer.ProducerRecord;
+import org.apache.kafka.common.serialization.StringSerializer;
+
+/** Sends each line of standard input to a topic. */
+public final class Producer {
+    private static Map<String, Object> settings(String mode) {
+        return switch (mode) {
+            case "at-most-once" -> Map.of("acks", "1", "retries", 0, "enable.idempotence", false);
+            case "at-least-once" -> Map.of("acks", "all", "enable.idempotence", false);
+            case "exactly-once" -> Map.of("transactional.id", "orders");
+            default -> Map.of();
+        };
+    }
+
+    public static void main(String[] arguments) throws Exception {
+        String mode = arguments[0];
+        var settings = new HashMap<>(settings(mode));
+        settings.put("bootstrap.servers", System.getenv("BOOTSTRAP_SERVERS"));
+        var serializer = new StringSerializer();
+        boolean transactions = mode.equals("exactly-once");
+        try (var producer = new KafkaProducer<>(settings, serializer, serializer);
+                var lines = new BufferedReader(new InputStreamReader(System.in, StandardCharsets.UTF_8))) {
+            if (transactions) {
+                producer.initTransactions();
+            }
+            for (String line = lines.readLine(); line != null; line = lines.readLine()) {
+                if (transactions) {
+                    producer.beginTransaction();
+                }
+                producer.send(new ProducerRecord<>("orders", line), (stored, error) -> {
+                    if (error != null) {
+                        System.err.println("not sent: " + error);
+                        if (!mode.equals("at-most-once")) {
+                            Runtime.getRuntime().halt(1);
+                        }
+                    }
+                });
+                if (transactions) {
+                    producer.commitTransaction();
+                }
+            }
+        }
+    }
+}

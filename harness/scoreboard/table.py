@@ -1,0 +1,143 @@
+"""The table of the scoreboard: clients, their versions, and the programs of each."""
+
+from __future__ import annotations
+
+import fnmatch
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+
+from harness.model import safe_files
+from harness.model.failures import UsageError
+from harness.model.scenario import Role
+from harness.model.semantics import Semantic
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+HERE: Final = Path(__file__).parent
+TABLE: Final = "clients.toml"
+PROGRAMS: Final = HERE / "programs"
+DEFAULT: Final = "as-it-comes"
+"""The mode in which a program sets nothing that it need not set."""
+MODES: Final[Mapping[Role, Sequence[str]]] = {
+    Role.PRODUCER: (DEFAULT, *map(str, Semantic)),
+    Role.CONSUMER: (DEFAULT, str(Semantic.AT_MOST_ONCE), str(Semantic.AT_LEAST_ONCE)),
+    Role.PROCESSOR: (str(Semantic.EXACTLY_ONCE),),
+}
+"""The modes of the programs, by role. What a consumer does exactly once is not its client's
+doing.
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Client:
+    """A client library. ``kind``: what its programs are built with; ``missing``: programs that
+    cannot exist, by role or ``role/mode``, with the reason; ``needs``: the least version of the
+    toolchain, and ``jars``: the set of jars, by version; ``programs``: main classes by role;
+    ``sets``: what the program of a ``role/mode`` sets.
+    """
+
+    name: str
+    language: str
+    kind: str
+    versions: tuple[str, ...]
+    missing: dict[str, str] = field(default_factory=dict)
+    needs: dict[str, str] = field(default_factory=dict)
+    jars: dict[str, str] = field(default_factory=dict)
+    programs: dict[str, str] = field(default_factory=dict)
+    sets: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def folder(self) -> Path:
+        """The folder of its programs."""
+        return PROGRAMS / self.name
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One program of one version of a client: the unit that is run, saved and resumed."""
+
+    client: Client
+    version: str
+    role: Role
+    mode: str
+
+    @property
+    def id(self) -> str:
+        """Its name, as ``kafka-python-3.0.12/consumer/at-least-once``."""
+        return f"{self.client.name}-{self.version}/{self.role}/{self.mode}"
+
+    @property
+    def slug(self) -> str:
+        """Its name in files."""
+        return self.id.replace("/", "_")
+
+    @property
+    def claims(self) -> Semantic:
+        """What it is judged by: who sets nothing expects that nothing is lost."""
+        return Semantic.AT_LEAST_ONCE if self.mode == DEFAULT else Semantic(self.mode)
+
+    @property
+    def missing(self) -> str | None:
+        """Why there is no such program; ``None`` where there is one."""
+        of = self.client.missing
+        return of.get(str(self.role)) or of.get(f"{self.role}/{self.mode}")
+
+
+def read_clients(file: Path = HERE / TABLE) -> tuple[Client, ...]:
+    """Return the clients of the table."""
+    data = safe_files.parse_toml(file.read_text(encoding="utf-8"))
+    return msgspec.convert(data["client"], tuple[Client, ...])
+
+
+def rows_of(clients: Iterable[Client]) -> Iterator[Row]:
+    """Yield the rows of the board, client by client."""
+    for client in clients:
+        for version in client.versions:
+            for role, modes in MODES.items():
+                for mode in modes:
+                    yield Row(client, version, role, mode)
+
+
+def chosen(rows: Sequence[Row], only: Sequence[str], shard: tuple[int, int]) -> tuple[Row, ...]:
+    """Return the rows that match a pattern of ``only`` (all, if there is none) and belong to a
+    shard.
+
+    Rows of one client, and those of one mode, go to different shards, so that each shard takes
+    about as long.
+
+    Raises:
+        UsageError: a pattern matches nothing.
+    """
+    for pattern in only:
+        if not any(_means(pattern, row) for row in rows):
+            raise UsageError(
+                f"no row of the scoreboard matches {pattern!r}; lostack scoreboard --list shows all"
+            )
+    meant = [row for row in rows if not only or any(_means(pattern, row) for pattern in only)]
+    number, of = shard
+    return tuple(row for place, row in enumerate(meant) if (place + place // of) % of == number - 1)
+
+
+def _means(pattern: str, row: Row) -> bool:
+    """Whether a glob means a row, by its beginning; the version may be left out."""
+    names = (row.id, f"{row.client.name}/{row.role}/{row.mode}")
+    return any(fnmatch.fnmatch(name, f"{pattern}*") for name in names)
+
+
+def read_shard(text: str) -> tuple[int, int]:
+    """Return the numbers of ``2/4``.
+
+    Raises:
+        UsageError: it is no such text.
+
+    >>> read_shard("2/4")
+    (2, 4)
+    """
+    number, slash, of = text.partition("/")
+    if not slash or not (number.isdecimal() and of.isdecimal()) or not 1 <= int(number) <= int(of):
+        raise UsageError(f"--shard {text}: give which of how many, as 2/4")
+    return int(number), int(of)

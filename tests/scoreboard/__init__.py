@@ -1,0 +1,1 @@
+"""Proves that a scoreboard runs each row once, and shows nothing as kept that was not."""
