@@ -12,7 +12,8 @@ import pytest
 from harness.model.identity import Identity
 from harness.model.record import ATTEMPT_HEADER
 from harness.protocols.core import reading
-from harness.protocols.core.session import Core, CoreFrame
+from harness.protocols.core.frame import CoreFrame
+from harness.protocols.core.session import Core
 from harness.protocols.core.steps import Kind, Packet
 from harness.wire.protocol import Between, Immovable, Need, Opaque, UnableError
 from tests.protocols import core_frames as core

@@ -4,13 +4,13 @@ unacknowledged deliveries.
 
 from __future__ import annotations
 
-import struct
 from collections import OrderedDict, defaultdict
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, TypeVar
 
 from harness.protocols.acts import Act
 from harness.protocols.core import reading
+from harness.protocols.core.frame import UNNUMBERED, CoreFrame, consumer_of, lines_of, refusal_of
 from harness.protocols.core.steps import (
     ANSWERED,
     ANSWERS,
@@ -30,20 +30,17 @@ from harness.protocols.queues import (
     subject_of,
     subject_of_all,
 )
-from harness.protocols.telling import About, attempt_in, line
+from harness.protocols.telling import attempt_in
 from harness.wire.protocol import (
-    PLAIN,
     Between,
-    Frame,
     Insight,
     Need,
     Opaque,
-    UnableError,
 )
-from harness.wire.rules import Direction, Subject
+from harness.wire.rules import Direction
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterable, Mapping
 
     from harness.wire.protocol import Data, Fed, Line
 
@@ -58,7 +55,6 @@ CORRELATED, BY_SENDER = 130, 134
 sender.
 """
 COMMITS_CORRELATED: Final = 132
-UNNUMBERED: Final = -1
 NAMES: Final = "jms-client-id"
 """By what a session of an older client is told how the client is called."""
 ENDS: Final = frozenset({Packet.COMMIT, Packet.ROLLBACK, Packet.XA_COMMIT, Packet.XA_ROLLBACK})
@@ -69,32 +65,6 @@ _OVER: Final = frozenset(
     {Kind.SESS_CONSUMER_CLOSE, Kind.DISCONNECT_CONSUMER, Kind.SESS_CREATECONSUMER}
 )
 """Behind these a consumer of this number has nothing that it was given before."""
-REFUSES: Final = 0
-"""The code of an error that says no more."""
-
-
-@dataclass(slots=True, eq=False)
-class CoreFrame(Frame):
-    """One packet. ``asked``: for an answer, the request. ``taken_off``: for an acknowledgement, the
-    acknowledged deliveries.
-    """
-
-    way: Direction = Direction.REQUEST
-    kind: int = 0
-    channel: int = 0
-    number: int = 0
-    consumer: int | None = None
-    message: int | None = None
-    topic: str | None = None
-    transaction: str | None = None
-    error: str | None = None
-    asked: CoreFrame | None = None
-    taken_off: tuple[CoreFrame, ...] = ()
-    subject: Subject = field(default_factory=Subject)
-    attempt: str | None = None
-    redelivered: bool = False
-    act: Act | None = None
-    """What it tells of its records."""
 
 
 @dataclass(slots=True)
@@ -316,13 +286,13 @@ class CoreSession(QueueSession[CoreFrame]):
         found = reading.message(whole)
         frame.message, frame.topic, frame.redelivered = found.number, found.address, deliveries > 1
         if open_ is None or not open_.asked.acknowledged_before:
-            frame.id = f"{_consumer(frame)}/{found.number}"
+            frame.id = f"{consumer_of(frame)}/{found.number}"
 
     def _about(self, frame: CoreFrame) -> tuple[CoreFrame, ...]:
         """Return the deliveries that an acknowledgement is about: one, or all up to it."""
-        given = self._given.get(_consumer(frame))
+        given = self._given.get(consumer_of(frame))
         if given is None or frame.message is None or frame.message not in given:
-            returned = self._returned[_consumer(frame)].get(frame.message or 0)
+            returned = self._returned[consumer_of(frame)].get(frame.message or 0)
             return () if returned is None else (returned,)
         if frame.kind == Kind.SESS_INDIVIDUAL_ACKNOWLEDGE:
             return (given[frame.message],)
@@ -356,16 +326,14 @@ class CoreSession(QueueSession[CoreFrame]):
         return Insight(frame.subject)
 
     def sending(self, frame: CoreFrame) -> None:
-        """Remember a frame that will be answered. If there are too many, the oldest is
-        forgotten.
-        """
+        """Remember a frame that will be answered; of too many, forget the oldest."""
         if frame.id is None:
             return
         if frame.way is Direction.REQUEST:
             remember(self._asked, str(frame.id), frame)
         elif frame.message is not None:
-            remember(self._given[_consumer(frame)], frame.message, frame)
-            self._returned[_consumer(frame)].pop(frame.message, None)
+            remember(self._given[consumer_of(frame)], frame.message, frame)
+            self._returned[consumer_of(frame)].pop(frame.message, None)
 
     def settled(self, frame: CoreFrame, ledger: Ledger | None, *, reached: bool) -> Iterable[Line]:
         """Return what the packet carried, now that its fate is known."""
@@ -374,16 +342,16 @@ class CoreSession(QueueSession[CoreFrame]):
         if frame.kind in _OVER and (
             reached or frame.way is Direction.RESPONSE
         ):  # what a broker has closed is, whoever hears of it
-            self._given.pop(_consumer(frame), None)
-            self._returned.pop(_consumer(frame), None)
+            self._given.pop(consumer_of(frame), None)
+            self._returned.pop(consumer_of(frame), None)
         if frame.asked is not None:
             self._asked.pop(str(frame.answers[0]), None)
-        return () if ledger is None else tuple(_lines(self._conn, frame, reached=reached))
+        return () if ledger is None else tuple(lines_of(self._conn, frame, reached=reached))
 
     def _passed_on(self, frame: CoreFrame) -> None:
         for each in frame.taken_off:
-            self._given[_consumer(each)].pop(each.message or 0, None)
-            self._returned[_consumer(each)].pop(each.message or 0, None)
+            self._given[consumer_of(each)].pop(each.message or 0, None)
+            self._returned[consumer_of(each)].pop(each.message or 0, None)
         open_ = self._channels.get(frame.channel)
         if open_ is None or frame.transaction is None:
             return
@@ -408,7 +376,7 @@ class CoreSession(QueueSession[CoreFrame]):
                     back += given.values()
                     given.clear()
         for each in back:
-            remember(self._returned[_consumer(each)], each.message or 0, each)
+            remember(self._returned[consumer_of(each)], each.message or 0, each)
 
     # -- what can be done to it --------------------------------------------------------------------
 
@@ -418,19 +386,7 @@ class CoreSession(QueueSession[CoreFrame]):
         Raises:
             UnableError: the packet requests no answer, or is never refused by this error.
         """
-        if (
-            error not in STEPS.get((frame.step, Direction.REQUEST), PLAIN).errors
-            or frame.id is None
-        ):
-            raise UnableError(
-                f"a {frame.step} that requests {'an' if frame.id else 'no'} answer cannot be "
-                f"refused by {error!r}"
-            )
-        correlation = int(str(frame.id).rpartition(":")[2])
-        text = struct.pack(">ib", REFUSES, 1) + _text(error)
-        body = struct.pack(">bq", Kind.EXCEPTION, frame.channel) + text
-        body += b"" if correlation == UNNUMBERED else struct.pack(">q", correlation)
-        return struct.pack(">i", len(body)) + body
+        return refusal_of(frame, error)
 
     def silence_s(self, way: Direction) -> float | None:
         """Return the time-out that the client requested for itself. The client's own time-out for
@@ -470,23 +426,6 @@ def _name(channel: int, correlation: int) -> str:
     return f"{channel}:{correlation}"
 
 
-def _consumer(frame: CoreFrame) -> str:
-    return f"{frame.channel}.{frame.consumer}"
-
-
-def _text(text: str) -> bytes:
-    """Write a text, short or not, as
-    :meth:`harness.protocols.core.reading.Reader.text` reads it.
-    """
-    size = len(text)
-    coded = (
-        text.encode("utf-16-be")
-        if size < reading.SHORT
-        else struct.pack(">H", len(text.encode())) + text.encode()
-    )
-    return struct.pack(">i", size) + coded
-
-
 _TOLD: Final[Mapping[str, Act]] = {
     Packet.SEND: Act.SEND,
     Packet.RECEIVE: Act.GIVE,
@@ -521,13 +460,3 @@ def _act(step: str, open_: _Channel | None) -> Act | None:
     ):
         return Act.ACK if step == Packet.COMMIT else None
     return _TOLD.get(step)
-
-
-def _lines(conn: int, frame: CoreFrame, *, reached: bool) -> Iterator[Line]:
-    """Yield what a packet, or the answer to one, says of each record."""
-    of = frame.asked or frame
-    if of.act is None:
-        return
-    about = About(of.act, conn, of.number, of.topic, of.transaction, of.attempt, of.redelivered)
-    for record in sorted(frame.subject.records):
-        yield line(about, record, reached=reached, answered=of is not frame, error=frame.error or 0)

@@ -4,22 +4,35 @@ transactions.
 
 from __future__ import annotations
 
-import re
 from collections import OrderedDict, defaultdict, deque
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, TypeVar
 
-from harness.model.record import ATTEMPT_HEADER, decode_id
+from harness.model.record import decode_id
 from harness.protocols.pulsar import frames, payload
 from harness.protocols.pulsar.frame import PulsarFrame
 from harness.protocols.pulsar.lines import lines_of
 from harness.protocols.pulsar.pieces import Pieces
 from harness.protocols.pulsar.protobuf import MalformedError, Message
+from harness.protocols.pulsar.said import (
+    CUMULATIVE,
+    KEEPALIVE,
+    NUMBERED,
+    REQUEST_FIELD,
+    TOPIC_FIELD,
+    Place,
+    attempt_of,
+    error_of,
+    facts_of,
+    left_of,
+    owner_of,
+    place_of,
+    refusal_of,
+    transaction_of,
+    written,
+)
 from harness.protocols.pulsar.steps import (
-    ANSWERED_BY,
     EITHER_WAY,
-    ERRORS,
-    NUMBERS,
     OF_NUMBER,
     STEPS,
     TO_CLIENT,
@@ -32,7 +45,7 @@ from harness.protocols.queues import (
     remember,
     subject_of,
 )
-from harness.wire.protocol import PLAIN, Insight, Need, Opaque, UnableError
+from harness.wire.protocol import Insight, Need, Opaque
 from harness.wire.rules import Direction, Subject
 
 if TYPE_CHECKING:
@@ -46,85 +59,12 @@ SILENCE_S: Final = 30.0
 have it by default.
 """
 CONNECTING: Final = "connecting"
-BASIC: Final = "basic"
-CUMULATIVE: Final = 1
-COMMITS: Final = 0
-_DESCRIBED: Final = re.compile(r"^Pulsar-[A-Za-z+]+-v[0-9][^-]*-(.+)$")
-"""A version of a client, behind which stands how its program describes itself."""
-_KEEPALIVE: Final = (Command.PING, Command.PONG)
-_REQUEST_FIELD: Final[Mapping[Command, int]] = {
-    Command.SUBSCRIBE: 5,
-    Command.PRODUCER: 3,
-    Command.ACK: 8,
-    Command.PARTITIONED_METADATA: 2,
-    Command.LOOKUP: 2,
-    Command.UNSUBSCRIBE: 2,
-    Command.CLOSE_PRODUCER: 2,
-    Command.CLOSE_CONSUMER: 2,
-    Command.SEEK: 2,
-    Command.GET_LAST_MESSAGE_ID: 2,
-    Command.PARTITIONED_METADATA_RESPONSE: 2,
-    Command.LOOKUP_RESPONSE: 4,
-    Command.GET_LAST_MESSAGE_ID_RESPONSE: 2,
-    Command.ACK_RESPONSE: 6,
-}
-"""Where a command has the number of the request, if not in its first field."""
-_NUMBERED: Final = frozenset(Command) - {
-    Command.CONNECT,
-    Command.CONNECTED,
-    Command.SEND,
-    Command.SEND_RECEIPT,
-    Command.SEND_ERROR,
-    Command.MESSAGE,
-    Command.FLOW,
-    Command.REDELIVER,
-    *_KEEPALIVE,
-    Command.REACHED_END_OF_TOPIC,
-    Command.ACTIVE_CONSUMER_CHANGE,
-    Command.AUTH_CHALLENGE,
-    Command.AUTH_RESPONSE,
-    Command.WATCH_TOPIC_UPDATE,
-    Command.TOPIC_MIGRATED,
-}
-_TOPIC_FIELD: Final = {
-    Command.SUBSCRIBE: 1,
-    Command.PRODUCER: 1,
-    Command.PARTITIONED_METADATA: 1,
-    Command.LOOKUP: 1,
-}
-_TRANSACTION_FIELDS: Final[Mapping[Command, tuple[int, int]]] = {
-    **{
-        command: (2, 3)
-        for command in Command
-        if "_TXN" in command and command is not Command.NEW_TXN
-    },
-    Command.SEND: (4, 5),
-    Command.ACK: (6, 7),
-    Command.ACK_RESPONSE: (2, 3),
-}
-"""Where a command has the two halves, least and most, of the id of a transaction."""
-_ERROR_FIELD: Final[Mapping[Command, int]] = {
-    Command.SEND_ERROR: 3,
-    Command.ERROR: 2,
-    Command.ACK_RESPONSE: 4,
-    Command.PARTITIONED_METADATA_RESPONSE: 4,
-    Command.LOOKUP_RESPONSE: 6,
-    Command.TC_CLIENT_CONNECT_RESPONSE: 2,
-    **dict.fromkeys(
-        (answer for answer in ANSWERED_BY.values() if answer is not Command.SEND_ERROR), 4
-    ),
-}
 _OVER: Final = frozenset({Command.CLOSE_CONSUMER, Command.SUBSCRIBE})
 """Behind these a consumer of this number has nothing that it was given before."""
 T = TypeVar("T")
 Name = TypeVar("Name")
-_NAMES: Final = {number: name for name, number in ERRORS.items()}
 Carried = tuple[tuple[str | None, str | None], ...]
 """Record and attempt of each message of a frame."""
-Place = tuple[int, int]
-"""Ledger and entry. The partition may be there or not: a consumer has one, and not every
-acknowledgement names it.
-"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,6 +96,22 @@ class Ledger:
             if self.identity is None
             else self.identity.find(None, single.value, single.properties)
         )
+
+    def known(self, name: str, carried: Carried) -> Carried:
+        """Return the content of a last part. If it comes alone, that is the content known from
+        another connection.
+        """
+        if any(record is not None for record, _ in carried):
+            remember(self.sent, name, carried)
+            return carried
+        return self.sent.get(name, carried)
+
+    def add(self, frame: PulsarFrame) -> None:
+        """Add what a frame is about to its transaction."""
+        if frame.transaction is not None:
+            found = self.transactions.get(frame.transaction, OpenTransaction[PulsarFrame]())
+            found.add(frame.subject)
+            remember(self.transactions, frame.transaction, found)
 
 
 class Pulsar:
@@ -232,22 +188,22 @@ class PulsarSession(QueueSession[PulsarFrame]):
             way=way,
             said=head.said,
             message=outlined,
-            keepalive=command in _KEEPALIVE,
+            keepalive=command in KEEPALIVE,
             last=outlined is None or payload.is_last(outlined.metadata),
-            transaction=_transaction(command, head.said),
+            transaction=transaction_of(command, head.said),
         )
         self._fill(frame, command)
-        if command in _NUMBERED:
+        if command in NUMBERED:
             self._number(frame, command)
-        if self._owner is None and command in _TOPIC_FIELD and way is Direction.REQUEST:
-            self._owner = head.said.text(_TOPIC_FIELD[command]).rpartition("/")[2]
+        if self._owner is None and command in TOPIC_FIELD and way is Direction.REQUEST:
+            self._owner = head.said.text(TOPIC_FIELD[command]).rpartition("/")[2]
         self._numbers[way] += 1
         corr = frame.number = (
             frame.asked.number
             if frame.asked
             else self._numbers[way] * (1 if way is Direction.REQUEST else -1)
         )
-        frame.facts = {"version": self._version, "corr": corr, **_facts(frame)}
+        frame.facts = {"version": self._version, "corr": corr, **facts_of(frame)}
         frame.head = 0 if frame.keepalive else frame.size
         return frame
 
@@ -260,7 +216,7 @@ class PulsarSession(QueueSession[PulsarFrame]):
             case Command.CONNECT:
                 frame.id = CONNECTING
                 self._version = said.number(4)
-                self._owner = self._owner or _name(said)
+                self._owner = self._owner or owner_of(said)
             case Command.CONNECTED:
                 frame.asked, frame.answers = self._asked.get(CONNECTING), (CONNECTING,)
             case Command.SEND:
@@ -288,11 +244,11 @@ class PulsarSession(QueueSession[PulsarFrame]):
         if not waiting:
             return None
         place = said.inner(3) if command is Command.SEND_RECEIPT and 3 in said else None  # noqa: PLR2004 - message_id
-        return waiting[-1 if place is not None and _written(_place(place)) is None else 0]
+        return waiting[-1 if place is not None and written(place_of(place)) is None else 0]
 
     def _number(self, frame: PulsarFrame, command: Command) -> None:
         """Say to which request it is the answer, or by which number it will be answered."""
-        number = _REQUEST_FIELD.get(command, 1)
+        number = REQUEST_FIELD.get(command, 1)
         if number not in frame.said:
             return
         name = f"request-{frame.said.number(number)}"
@@ -309,8 +265,8 @@ class PulsarSession(QueueSession[PulsarFrame]):
         places: dict[Place, frozenset[int]] = {}
         """By place: what of a batch is not acknowledged yet."""
         for each in named:
-            left = _left(each, 5)
-            places[_place(each)] = places.get(_place(each), left) & left
+            left = left_of(each, 5)
+            places[place_of(each)] = places.get(place_of(each), left) & left
         if command is Command.REDELIVER and not named:
             found = dict(given)
         elif command is Command.ACK and said.number(2) == CUMULATIVE and places:
@@ -331,7 +287,7 @@ class PulsarSession(QueueSession[PulsarFrame]):
         """Say which records a frame carries, acknowledges or commits."""
         if frame.message is not None:
             return self._read_message(frame, data, frame.message, ledger)
-        error = _error(frame)
+        error = error_of(frame)
         if frame.asked is not None:
             subject = frame.asked.subject
             ids = subject.transactional_ids | ({frame.transaction} if frame.transaction else set())
@@ -368,13 +324,13 @@ class PulsarSession(QueueSession[PulsarFrame]):
             and frame.way is Direction.RESPONSE
             and payload.IN_BATCH in outlined.metadata
         ):
-            frame.done = frozenset(range(len(found))) - _left(frame.said, 4)
+            frame.done = frozenset(range(len(found))) - left_of(frame.said, 4)
         frame.carried = tuple(
-            (None, None) if at in frame.done else (ledger.record(each), _attempt(each))
+            (None, None) if at in frame.done else (ledger.record(each), attempt_of(each))
             for at, each in enumerate(found)
         )
         if frame.last and payload.is_chunk(outlined.metadata) and frame.way is Direction.REQUEST:
-            frame.carried = self._known(outlined.metadata.text(payload.UUID), frame.carried, ledger)
+            frame.carried = ledger.known(outlined.metadata.text(payload.UUID), frame.carried)
         frame.subject = subject_of(
             frame.transaction, (r for r, _ in frame.carried if r is not None), (frame.topic,)
         )
@@ -407,26 +363,15 @@ class PulsarSession(QueueSession[PulsarFrame]):
             metadata.text(payload.UUID),
         )
 
-    def _known(self, name: str, carried: Carried, ledger: Ledger) -> Carried:
-        """Return the content of a last part. If it comes alone, that is the content known from
-        another connection.
-        """
-        if any(record is not None for record, _ in carried):
-            remember(ledger.sent, name, carried)
-            return carried
-        return ledger.sent.get(name, carried)
-
     def sending(self, frame: PulsarFrame) -> None:
-        """Remember a frame that will be answered. If there are too many, the oldest is
-        forgotten.
-        """
+        """Remember a frame that will be answered; of too many, forget the oldest."""
         said = frame.said
         if frame.step == Command.SEND:
             self._sends[said.number(1), said.number(2)].append(frame)
             if len(self._sends) > MAX_REMEMBERED:
                 self._sends.pop(next(iter(self._sends)))
         elif frame.step == Command.MESSAGE:
-            given, place = self._given[said.number(1)], _place(said.inner(2))
+            given, place = self._given[said.number(1)], place_of(said.inner(2))
             remember(given, place, frame)
         elif frame.way is Direction.REQUEST and frame.id is not None:
             remember(self._asked, str(frame.id), frame)
@@ -457,7 +402,7 @@ class PulsarSession(QueueSession[PulsarFrame]):
         return (
             ()
             if ledger is None
-            else tuple(lines_of(self._conn, frame, _error(frame), reached=reached))
+            else tuple(lines_of(self._conn, frame, error_of(frame), reached=reached))
         )
 
     def _passed_on(self, frame: PulsarFrame, ledger: Ledger | None) -> None:
@@ -466,20 +411,14 @@ class PulsarSession(QueueSession[PulsarFrame]):
             for at, each in enumerate(frame.taken_off):
                 each.done |= _all_of(each) - frame.kept.get(at, frozenset())
                 if at not in frame.kept:
-                    given.pop(_place(each.said.inner(2)), None)
+                    given.pop(place_of(each.said.inner(2)), None)
         if ledger is None:
             return
         if frame.message is not None and frame.part is not None:
             pieces, name = self._pieces_of(frame, frame.message.metadata, ledger)
             pieces.take(name, frame.message.metadata, frame.part)
-        if (
-            frame.transaction is not None
-            and frame.way is Direction.REQUEST
-            and frame.step != Command.END_TXN
-        ):
-            found = ledger.transactions.get(frame.transaction, OpenTransaction[PulsarFrame]())
-            found.add(frame.subject)
-            remember(ledger.transactions, frame.transaction, found)
+        if frame.way is Direction.REQUEST and frame.step != Command.END_TXN:
+            ledger.add(frame)
 
     def refuse(self, frame: PulsarFrame, data: bytes, error: str) -> bytes:  # noqa: ARG002 - what is answered is known
         """Return the answer that refuses a request.
@@ -487,102 +426,11 @@ class PulsarSession(QueueSession[PulsarFrame]):
         Raises:
             UnableError: the request gets no answer, or is never refused by this error.
         """
-        if (
-            error not in STEPS.get((frame.step, Direction.REQUEST), PLAIN).errors
-            or frame.id is None
-        ):
-            raise UnableError(f"a {frame.step} cannot be refused by {error!r}")
-        command = Command(frame.step)
-        answer, said, code = ANSWERED_BY[command], frame.said, ERRORS[error]
-        if command is Command.SEND:
-            return frames.command(
-                NUMBERS[answer], {1: said.number(1), 2: said.number(2), 3: code, 4: error}
-            )
-        request = said.number(_REQUEST_FIELD.get(command, 1))
-        halves = (
-            {}
-            if frame.transaction is None
-            else dict(zip((3, 2), map(int, frame.transaction.split(":")), strict=True))
-        )
-        own = {1: said.number(1), 6: request} if command is Command.ACK else {1: request}
-        return frames.command(NUMBERS[answer], own | halves | {4: code, 5: error})
+        return refusal_of(frame, error)
 
     def silence_s(self, way: Direction) -> float | None:  # noqa: ARG002 - both sides ask
         """Return the default time-out of both sides, which the protocol does not transmit."""
         return SILENCE_S
-
-
-def _facts(frame: PulsarFrame) -> dict[str, object]:
-    """Return what a command says of itself: what rules select by, and what its line in the history
-    has.
-    """
-    said, command = frame.said, frame.step
-    facts: dict[str, object] = {"topic": frame.topic, "transaction": frame.transaction}
-    if command in (Command.SEND, Command.SEND_RECEIPT, Command.SEND_ERROR):
-        facts |= {"producer": said.number(1), "sequence": said.number(2)}
-    if frame.message is not None and payload.is_chunk(frame.message.metadata):
-        metadata = frame.message.metadata
-        facts |= {"message": metadata.text(payload.UUID), "part": metadata.number(payload.CHUNK)}
-    if command == Command.SEND_RECEIPT and 3 in said:  # noqa: PLR2004 - message_id
-        facts["place"] = _written(_place(said.inner(3)))
-    if command == Command.MESSAGE:
-        facts |= {
-            "consumer": said.number(1),
-            "place": _written(_place(said.inner(2))),
-            "redelivered": said.number(3),
-        }
-    if command in (Command.ACK, Command.REDELIVER):
-        ids = said.inners(3 if command == Command.ACK else 2)
-        facts |= {"consumer": said.number(1), "places": [_written(_place(each)) for each in ids]}
-    if frame.discards:
-        facts["discards"] = True
-    if command == Command.SUBSCRIBE:
-        facts |= {"subscription": said.text(2), "shared": said.number(3)}
-    if command == Command.PRODUCER:
-        facts["producer"] = said.text(4)
-    if command == Command.END_TXN:
-        facts["commit"] = said.number(4) == COMMITS
-    return {name: value for name, value in facts.items() if value is not None}
-
-
-def _name(connect: Message) -> str | None:
-    """Return the user that a CONNECT names, or how the program describes itself."""
-    if connect.text(5) == BASIC:
-        return connect.text(3).partition(":")[0] or None
-    described = _DESCRIBED.match(connect.text(1))
-    return described[1] if described else None
-
-
-def _transaction(command: Command, said: Message) -> str | None:
-    fields = _TRANSACTION_FIELDS.get(command)
-    return None if fields is None else payload.transaction_of(said, fields)
-
-
-def _place(message_id: Message) -> Place:
-    return message_id.signed(1), message_id.signed(2)
-
-
-def _left(said: Message, field: int) -> frozenset[int]:
-    """Return the places of a batch that a set (``ack_set``) says are not acknowledged yet."""
-    words = said.numbers(field)
-    return frozenset(n for n in range(64 * len(words)) if words[n // 64] >> n % 64 & 1)
-
-
-def _written(place: Place) -> str | None:
-    """Return a place as a text; ``None`` where a broker names none, since it has stored nothing."""
-    ledger, entry = place
-    return None if ledger < 0 or entry < 0 else f"{ledger}:{entry}"
-
-
-def _attempt(single: payload.Single) -> str | None:
-    return next(
-        (
-            value.decode("utf-8", "replace")
-            for name, value in single.properties
-            if name == ATTEMPT_HEADER
-        ),
-        None,
-    )
 
 
 def _all_of(delivered: PulsarFrame) -> frozenset[int]:
@@ -592,16 +440,3 @@ def _all_of(delivered: PulsarFrame) -> frozenset[int]:
 def _done(delivered: PulsarFrame, kept: frozenset[int]) -> Iterable[tuple[str | None, str | None]]:
     """Return what of a delivery is acknowledged by what leaves ``kept``, and was not before."""
     return (delivered.carried[at] for at in sorted(_all_of(delivered) - delivered.done - kept))
-
-
-def _error(frame: PulsarFrame) -> int | str | None:
-    """Return the error of an answer; 0 if it does not refuse, ``None`` if the frame is not an
-    answer.
-    """
-    if frame.way is Direction.REQUEST or frame.step == Command.MESSAGE:
-        return None
-    number = _ERROR_FIELD.get(Command(frame.step))
-    if number is None or number not in frame.said:
-        return 0
-    code = frame.said.number(number)
-    return _NAMES.get(code, f"ServerError {code}")
