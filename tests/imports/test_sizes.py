@@ -35,7 +35,6 @@ LONGER_STILL = {
     "harness/sweep/sweeping.py:Sweep",
     "harness/systems/declared/brokers/attached.py",
     "harness/systems/declared/wire/view.py:WireView",
-    "harness/systems/flink/job.py:Job",
 }
 """What is longer than that; to be split, and none to be added."""
 

@@ -5,7 +5,7 @@ that runs it.
 from __future__ import annotations
 
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from harness.model import events as kinds
 from harness.model.failures import CellFailure
@@ -13,6 +13,7 @@ from harness.model.scenario import Role
 from harness.model.waiting import WaitTimeoutError, wait_until
 from harness.run.drain import StageEndedError
 from harness.systems.flink.abilities import RunningJob
+from harness.systems.flink.checkpoints import TAKEN_S, Checkpoints
 from harness.systems.flink.inputs import failpoint_of
 from harness.systems.flink.nodes import JobManager, TaskManager
 from harness.systems.flink.rest import RestError
@@ -21,8 +22,7 @@ from harness.systems.flink.settings import flinks
 from harness.systems.flink.words import CHECKPOINTS, Place, words_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-    from pathlib import Path
+    from collections.abc import Iterator
 
     from harness.systems.flink.cluster import Cluster
     from harness.systems.kafka.scene import Scene
@@ -30,7 +30,6 @@ if TYPE_CHECKING:
 NAME: Final = "job"
 """The prefix of its writer's name in the history; the numbers of submission and attempt follow."""
 RUNNING_S: Final = 60.0
-TAKEN_S: Final = 30.0
 GIVEN_S: Final = 30.0
 ENDED_S: Final = 15.0
 OVER: Final = frozenset({"FAILED", "CANCELED", "FINISHED", "SUSPENDED"})
@@ -46,6 +45,7 @@ class Job(RunningJob):
         self._scene = scene
         self._cluster = cluster
         self._settings = flinks(scene.cell.settings)
+        self._checkpoints = Checkpoints(scene, cluster)
         self.id = ""
         self.submissions = 0
         self._slots = 0
@@ -83,8 +83,8 @@ class Job(RunningJob):
         self.submissions += 1
         self._restarts = 0
         self._restored = restored_from is not None
-        folder = None if restored_from is None else str(self.checkpoint_folder(restored_from))
-        self.id = self._cluster.submit(self._words(), folder)
+        folder = None if restored_from is None else str(self._checkpoints.folder(restored_from))
+        self.id = self._checkpoints.job = self._cluster.submit(self._words(), folder)
         self.await_ready()
 
     def await_ready(self) -> None:
@@ -115,9 +115,9 @@ class Job(RunningJob):
         """Return the last complete checkpoint; 0: none. Flink 2 takes the first by itself at a
         start; Flink 1 must be asked.
         """
-        if self._cluster.install.version.startswith("1.") and not self._under_way():
+        if self._cluster.install.version.startswith("1.") and not self._checkpoints.under_way():
             self._cluster.rest.trigger(self.id)
-        return self._last_complete()
+        return self._checkpoints.last_complete()
 
     @property
     def writer(self) -> str:
@@ -210,13 +210,9 @@ class Job(RunningJob):
 
     # --- its checkpoints --------------------------------------------------------------------------
 
-    def checkpoint_folder(self, number: int) -> Path:
-        """Return the folder of a completed checkpoint."""
-        return next((self._scene.directory / CHECKPOINTS).absolute().glob(f"*/chk-{number}"))
-
     def checkpoint(self) -> int:
         """Take a checkpoint, wait until it is complete, and return its number."""
-        number = self._ask()
+        number = self._checkpoints.ask()
         self.tell_checkpoint(number, completed=True)
         return number
 
@@ -228,10 +224,10 @@ class Job(RunningJob):
         stands still. The state after the sources writes its snapshot line earlier, so that counts,
         too.
         """
-        number = self._ask()
+        number = self._checkpoints.ask()
 
         def begun() -> bool:
-            told, parts = self._seen(number), self._scene.so_far.of(kinds.Batch)
+            told, parts = self._checkpoints.seen(number), self._scene.so_far.of(kinds.Batch)
             return (
                 told["num_acknowledged_subtasks"] > 0
                 or told["status"] == "COMPLETED"
@@ -250,23 +246,7 @@ class Job(RunningJob):
         """Write down the status of a checkpoint as the JobManager reports it; with ``completed``,
         wait until it is over.
         """
-        if completed:
-            wait_until(
-                lambda: self._seen(number)["status"] != "IN_PROGRESS",
-                within_s=TAKEN_S,
-                poll_s=POLL_S,
-                because=f"checkpoint {number} to be over",
-            )
-        told = self._seen(number)
-        self._scene.history.write(
-            kinds.FAULT,
-            phase="checkpoint",
-            fault=self._scene.cell.scenario.fault.id,
-            number=number,
-            status=told["status"],
-            acknowledged=told["num_acknowledged_subtasks"],
-            of=told["num_subtasks"],
-        )
+        self._checkpoints.tell(number, completed=completed)
 
     def await_given(self, position: int) -> None:
         """Wait for the job's lines of all records up to a position, of this attempt or of the
@@ -288,7 +268,7 @@ class Job(RunningJob):
 
     def positions(self) -> dict[int, int]:
         """Return the position of the last completed checkpoint in each partition."""
-        last = self._last_complete()
+        last = self._checkpoints.last_complete()
         mine = f"{NAME}-{self.submissions}-"
         lines = [
             e
@@ -302,43 +282,16 @@ class Job(RunningJob):
         ``None`` if it covers all.
         """
         trouble = self._scene.position_trouble(self.positions)
-        if trouble and not self._under_way():
+        if trouble and not self._checkpoints.under_way():
             self._cluster.rest.trigger(self.id)
         return trouble
-
-    def _under_way(self) -> bool:
-        """Whether a checkpoint is in progress."""
-        return any(each["status"] == "IN_PROGRESS" for each in self._history())
-
-    def _ask(self) -> int:
-        before = max((each["id"] for each in self._history()), default=0)
-        self._cluster.rest.trigger(self.id)
-        found = wait_until(
-            lambda: [e["id"] for e in self._history() if e["id"] > before],
-            within_s=TAKEN_S,
-            poll_s=POLL_S,
-            because="a checkpoint to begin",
-        )
-        return int(min(found))
-
-    def _last_complete(self) -> int:
-        return max(
-            (int(each["id"]) for each in self._history() if each["status"] == "COMPLETED"),
-            default=0,
-        )
-
-    def _seen(self, number: int) -> Mapping[str, Any]:
-        return next(each for each in self._history() if each["id"] == number)
-
-    def _history(self) -> list[dict[str, Any]]:
-        return self._cluster.rest.checkpoints(self.id)
 
     # --- what becomes of it -----------------------------------------------------------------------
 
     def await_running(self) -> None:
         """Wait until the next attempt works on another TaskManager."""
         self._restarts += 1
-        self._restored = self._last_complete() > 0
+        self._restored = self._checkpoints.last_complete() > 0
         with self._refilled():
             self.await_ready()
 
@@ -354,30 +307,13 @@ class Job(RunningJob):
 
     def arm_store(self, name: str, *, refuses: bool = False) -> None:
         """Write the file that arms the failpoint in the JobManager's store."""
-        folder = self._cluster.failpoints
-        told = {
-            "name": name,
-            "action": "fail" if refuses else "hold",
-            "cell": self._scene.cell.id,
-            "record": self._scene.load.target.id,
-            "history": str((self._scene.history_folder / "job-manager.jsonl").absolute()),
-        }
-        part = folder / f"{self.id}.part"
-        part.write_text("".join(f"{key}={value}\n" for key, value in told.items()))
-        part.replace(folder / f"{self.id}.armed")
+        self._checkpoints.arm_store(self._cluster.failpoints, name, refuses=refuses)
 
     def await_store(self) -> int:
         """Wait for the JobManager's line that a checkpoint is held at the store; return the
         checkpoint's number.
         """
-        hits = self._scene.so_far.finder(kinds.Failpoint, lambda e: e.by == "job-manager")
-        found = wait_until(
-            lambda: [hit.batch for hit in hits() if hit.batch is not None],
-            within_s=TAKEN_S,
-            because="a checkpoint to come to the store",
-            poll_s=POLL_S,
-        )
-        return found[-1]
+        return self._checkpoints.await_stored()
 
     def trigger(self) -> None:
         """Request a checkpoint, without waiting."""
