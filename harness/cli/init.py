@@ -30,8 +30,9 @@ from harness.model.failures import UsageError
 from harness.model.scenario import Role
 from harness.model.secrets import with_variables
 from harness.model.semantics import Semantic
-from harness.pipelines.declaration import DEFAULT_LINE, InputKind, OutputKind
+from harness.pipelines.declaration import OutputKind
 from harness.pipelines.dialects import SPOKEN
+from harness.pipelines.inputs import DEFAULT_LINE, DRAFTED, InputKind
 from harness.pipelines.reading import read_pipeline, schema
 from harness.pipelines.refusing import DeclarationError, choice
 
@@ -84,7 +85,7 @@ def init(
     ] = None,
     source: Annotated[
         str | None,
-        typer.Option("--input", help=f"How the pipeline gets records: {', '.join(InputKind)}."),
+        typer.Option("--input", help=f"How the pipeline gets records: {', '.join(DRAFTED)}."),
     ] = None,
     line: Annotated[
         str | None,
@@ -438,8 +439,8 @@ def _kind(
         if seen.stdin
         else ""
     )
-    question = f"How does it get records? ({', '.join(InputKind)})"
-    return asker.answer(kind, "--input", question, str(guess), InputKind)
+    question = f"How does it get records? ({', '.join(DRAFTED)})"
+    return asker.answer(kind, "--input", question, str(guess), DRAFTED)
 
 
 def _like(header: str | None, shown: dict[str, Shown]) -> str:

@@ -11,8 +11,8 @@ from harness.model.history import HISTORY, HistoryError, read_history
 from harness.model.rhythm import UNSEEN, Rhythm
 from harness.model.scenario import Role
 from harness.pipelines.at_services import STEPS, Said, said_in
-from harness.pipelines.declaration import InputKind
 from harness.pipelines.dialects import Moment
+from harness.pipelines.inputs import InputKind
 from harness.pipelines.moments import TOLD, moments_in
 from harness.pipelines.overtaking import rhythms_in
 from harness.pipelines.shares import Share

@@ -5,7 +5,8 @@ broker, judged by their results.
 from __future__ import annotations
 
 from harness.pipelines.cells import DeclaredCell, failure_points
-from harness.pipelines.declaration import Input, Output, Pipeline, Stage
+from harness.pipelines.declaration import Output, Pipeline, Stage
+from harness.pipelines.inputs import Input
 from harness.pipelines.reading import read_pipeline
 from harness.pipelines.refusing import DeclarationError
 

@@ -8,7 +8,8 @@ import re
 from typing import TYPE_CHECKING
 
 from harness.pipelines.braces import OF_A_SERVICE, places
-from harness.pipelines.declaration import InputKind, OutputKind
+from harness.pipelines.declaration import OutputKind
+from harness.pipelines.inputs import InputKind
 from harness.pipelines.programs import ONCE
 
 if TYPE_CHECKING:
@@ -54,6 +55,8 @@ def _shared(pipeline: Pipeline) -> Iterator[str]:
     for known, word in words:
         if match := ADDRESS.search(word):
             yield f"the {known} is given a fixed port ({match[0]})"
+    if match := ADDRESS.search(pipeline.input.database):
+        yield f"the rows of all cells are inserted at a fixed port ({match[0]})"
     output = pipeline.output
     where = (
         output.command if output.kind is OutputKind.COMMAND else tuple(filter(None, (output.file,)))

@@ -22,9 +22,10 @@ from harness.model.states import Hop
 from harness.pipelines.aggregates import Of, amounts, spread
 from harness.pipelines.at_services import is_spare, service_points
 from harness.pipelines.braces import fill
-from harness.pipelines.declaration import InputKind, OutputKind, RepeatedIdError
+from harness.pipelines.declaration import OutputKind, RepeatedIdError
 from harness.pipelines.dialects import LINES, Moment
 from harness.pipelines.firsts import FIRSTS, of_readers
+from harness.pipelines.inputs import InputKind
 from harness.pipelines.overtaking import learnt_of, overtaking_points
 from harness.pipelines.pairs import Paired
 from harness.pipelines.points import INPUT_ENDS, POINTS, WRITING, Point

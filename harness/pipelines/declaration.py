@@ -19,7 +19,6 @@ from harness.model.secrets import bring
 from harness.model.semantics import Anomaly, Semantic, forbids
 from harness.pipelines.aggregates import Aggregate  # noqa: TC001 - likewise
 from harness.pipelines.braces import (
-    LINES,
     PLACES,
     SECRETS,
     SECURED,
@@ -32,6 +31,7 @@ from harness.pipelines.broker import Broker, TopicSettings
 from harness.pipelines.dead_letters import check_dead_letters
 from harness.pipelines.dialects import SPOKEN
 from harness.pipelines.guarantees import check_guarantees
+from harness.pipelines.inputs import Input, InputKind, Resend
 from harness.pipelines.invariants import Invariant  # noqa: TC001 - likewise
 from harness.pipelines.programs import (
     PROCESS,
@@ -49,8 +49,6 @@ if TYPE_CHECKING:
     from harness.pipelines.dialects import Dialect
     from harness.pipelines.security import DeclaredSecurity
 
-DEFAULT_LINE = '{"id": "{id}", "key": "{key}", "position": {position}}'
-"""The line that offers a record if the declaration has no ``line``."""
 ROLES = (Role.PRODUCER, Role.CONSUMER, Role.PROCESSOR)
 CONSUMING = (Role.CONSUMER, Role.PROCESSOR)
 POSITIONS = ("group", "elsewhere")
@@ -84,29 +82,10 @@ PYTHON = re.compile(r"\{python:([A-Za-z0-9_.-]+==[0-9][A-Za-z0-9.]*)\}")
 """A name that stands for a Python interpreter with a package at a version. lostack makes its
 environment if needed.
 """
-URL = re.compile(r"http://(127\.0\.0\.1|localhost|\[::1\]):(\{port\}|[0-9]{1,5})([/?].*)?")
-"""The form of an input's url: on this machine, with a port."""
 
 
 class RepeatedIdError(DeclarationError):
     """Several records of the input have the same id, so no run with this input proves anything."""
-
-
-class InputKind(StrEnum):
-    """How the records are offered."""
-
-    STDIN = "stdin"
-    """Lines, one a record, to the producer's standard input, at a steady rate."""
-    FILE = "file"
-    """A file of lines, whole from the start, whose path is ``{input}``."""
-    HTTP = "http"
-    """One POST a record to the producer's ``url``. An answer of 2xx means that the producer has
-    taken the record over.
-    """
-    TOPIC = "topic"
-    """lostack produces them into a topic: for a pipeline that begins with a consumer."""
-    OWN = "own"
-    """The producer makes the ``records`` itself. ``line`` says what the id of each looks like."""
 
 
 class OutputKind(StrEnum):
@@ -126,19 +105,6 @@ class OutputKind(StrEnum):
     """What the last stage prints; every line that has an id is a result."""
     COMMAND = "command"
     """What a ``command`` prints (psql, mongoexport, …); every line that has an id is a result."""
-
-
-class Resend(StrEnum):
-    """What a restarted producer is offered again, by standard input or HTTP."""
-
-    UNACKNOWLEDGED = "unacknowledged"
-    """Every line that the producer was given and that is not acknowledged (by the broker; for HTTP,
-    by itself), then the rest.
-    """
-    NONE = "none"
-    """Only the lines that the producer was not given yet. Lines that it had when it
-    died are gone.
-    """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -262,70 +228,6 @@ class Stage(Program):
         if len(names) > len(set(names)):
             raise DeclarationError(
                 f"refusals: the {self.role} names a refusal twice: name each once"
-            )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Input:
-    """How the records are offered."""
-
-    kind: InputKind = InputKind.STDIN
-    """How the records reach the producer."""
-    line: str = DEFAULT_LINE
-    """One record as text, with ``{id}``, ``{key}``, ``{position}``, and ``{amount}``: what an
-    ``[aggregate]`` sums up.
-    """
-    rate: float | None = None
-    """Records a second, of kinds stdin, http and topic. By default 50, or more where there are many
-    records.
-    """
-    resend: Resend | None = None
-    """Which records a restarted producer is given again. By default ``unacknowledged``, but
-    ``none`` for at-most-once.
-    """
-    topic: str = ""
-    """For kind topic: the topic into which lostack produces the records."""
-    url: str = ""
-    """For kind http: where the producer listens, on this machine. ``{port}``, here and in its
-    command, is a free port.
-    """
-    header: str = ""
-    """A first line that is not a record, as in a CSV file. A restarted producer gets it again on
-    standard input.
-    """
-
-    def __post_init__(self) -> None:
-        if self.header and self.kind not in {InputKind.FILE, InputKind.STDIN}:
-            raise DeclarationError(
-                f"input: header has no meaning for kind {self.kind}: leave it out (it is the "
-                "first line of kinds file and stdin)"
-            )
-        if "\n" in self.header:
-            raise DeclarationError("input: header must be one line, without a line break")
-        check_places("input: line", self.line, LINES)
-        check_places("input: url", self.url, PLACES)
-        if self.rate is not None and self.rate <= 0:
-            raise DeclarationError("input: rate must be above 0 (records a second)")
-        if self.rate is not None and self.kind in {InputKind.FILE, InputKind.OWN}:
-            raise DeclarationError(
-                f"input: rate has no meaning for kind {self.kind}, which has no pace: leave it out"
-            )
-        if bool(self.url) != (self.kind is InputKind.HTTP):
-            raise DeclarationError("input: kind http needs url, and other kinds must not have it")
-        if self.url and not URL.fullmatch(self.url):
-            raise DeclarationError(
-                f"input: url {self.url!r} is not on this machine: write "
-                f"http://127.0.0.1:{{port}}/..."
-            )
-        if self.kind is InputKind.OWN and self.line == DEFAULT_LINE:
-            raise DeclarationError(
-                "input: kind own needs line: what the id of a record looks like, e.g. "
-                "order-{position}"
-            )
-        if "\n" in self.line or not {"id", "position"} & set(places(self.line)):
-            raise DeclarationError(
-                "input: line must hold {id} or {position}, so that records can be told apart, "
-                "and no line break"
             )
 
 
@@ -580,6 +482,7 @@ class Pipeline:
         for text in (
             *(word for program in self.programs for word in program.words),
             *self.output.command,
+            self.input.database,
             *asked,
         ):
             check_services(text, names)
@@ -790,6 +693,11 @@ def _why_no_order(pipeline: Pipeline) -> str | None:
         return (
             "lostack does not know the key of a record: put {key} into the input's line, and "
             "use another kind than own"
+        )
+    if pipeline.input.at_once > 1:
+        return (
+            f"{pipeline.input.at_once} records are under way at once, in no order: set writers = 1 "
+            "in [input]"
         )
     if pipeline.output.kind is OutputKind.SQLITE and "order by" not in " ".join(
         pipeline.output.query.lower().split()

@@ -17,8 +17,9 @@ from harness.model.events import DrainPhase
 from harness.model.rhythm import SESSION_S, TWICE, UNSEEN, Rhythm
 from harness.model.scenario import Role
 from harness.model.writes import CALLS, FirstWrites
-from harness.pipelines.declaration import InputKind, OutputKind
+from harness.pipelines.declaration import OutputKind
 from harness.pipelines.dialects import Moment
+from harness.pipelines.inputs import InputKind
 from harness.pipelines.writes import UNWATCHED
 from harness.protocols.kafka.steps import Api
 from harness.protocols.tcp.steps import Exchange

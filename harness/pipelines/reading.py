@@ -19,12 +19,9 @@ from harness.pipelines.declaration import (
     PER_KEY,
     POSITIONS,
     ROLES,
-    Input,
-    InputKind,
     Output,
     OutputKind,
     Pipeline,
-    Resend,
     Stage,
 )
 from harness.pipelines.dialects import PROTOCOLS as SPEAKABLE
@@ -46,6 +43,7 @@ from harness.pipelines.fields import (
     one,
     some,
 )
+from harness.pipelines.inputs import Input, InputKind, Resend
 from harness.pipelines.invariants import Invariant
 from harness.pipelines.programs import CELL, ONCE, PROCESS, STAGE, Service
 from harness.pipelines.refusing import DeclarationError
@@ -129,6 +127,11 @@ INPUT: Final = Table(
         "resend": among(Resend, Resend).means("which records a restarted producer is given again"),
         "topic": TEXT.means("kind topic: the topic that lostack produces into"),
         "header": TEXT.means("a first line that is not a record, as in a CSV file"),
+        "writers": WHOLE.means(
+            "kinds http and table: how many records are under way at once (1; table: 4)"
+        ),
+        "database": TEXT.means("kind table: the database, postgresql://user@host:port/name"),
+        "table": TEXT.means("kind table: the table that lostack inserts rows into"),
         "url": TEXT.means("kind http: where the producer listens, http://127.0.0.1:{port}/..."),
     },
     "how lostack offers the records",

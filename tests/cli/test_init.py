@@ -26,7 +26,8 @@ from harness.cli.drafts.sources import look_at
 from harness.model.failures import UsageError
 from harness.model.scenario import Role
 from harness.pipelines import read_pipeline
-from harness.pipelines.declaration import InputKind, OutputKind
+from harness.pipelines.declaration import OutputKind
+from harness.pipelines.inputs import DRAFTED, InputKind
 from harness.pipelines.reading import ALIASES, PIPELINE, schema
 from harness.pipelines.refusing import DeclarationError
 
@@ -264,7 +265,7 @@ def programs(folder: Path) -> Path:
     return folder
 
 
-@pytest.mark.parametrize("kind", InputKind)
+@pytest.mark.parametrize("kind", DRAFTED)
 def test_every_kind_of_input_can_be_written(tmp_path: Path, kind: InputKind) -> None:
     """By options alone; a producer that names no port for its url is given one."""
     more = INPUTS[kind]

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
 ROOT = Path(__file__).parents[2]
+TABLE = 'kind = "table"\ndatabase = "postgresql://u@127.0.0.1:1/d"'
 GOOD = """
 name = "mine"
 claims = "at-least-once"
@@ -197,6 +198,29 @@ def test_ten_lines_are_enough(tmp_path: Path) -> None:
         (
             ("[output]", '[input]\nurl = "http://127.0.0.1:80/"\n[output]'),
             "other kinds must not have it",
+        ),
+        *(
+            (("[output]", f"[input]\n{told}\n[output]"), said)
+            for told, said in (
+                ("writers = 2", "writers has no meaning for kind stdin"),
+                (
+                    'kind = "http"\nurl = "http://127.0.0.1:80/"\nwriters = 17',
+                    "writers: 17; write a number from 1 to 16",
+                ),
+                ('table = "t"', "database and table have no meaning for kind stdin"),
+                ('kind = "table"', "kind table needs database, as postgresql://"),
+                (f"{TABLE}\ntable = 'a b'", "needs table, a name or schema.name, not 'a b'"),
+                (f"{TABLE}\ntable = 't'\nline = '{{id}}'", "line must be a JSON object"),
+                (f"{TABLE}\ntable = 't'\nline = '[{{position}}]'", "line must be a JSON object"),
+                (
+                    TABLE.replace("u@", "u:secret@") + "\ntable = 't'",
+                    "database has a password: put it into PGPASSWORD",
+                ),
+                (
+                    TABLE.replace("127.0.0.1:1", "127.0.0.1:{db.port}") + "\ntable = 't'",
+                    "{db.port}: there is no service db",
+                ),
+            )
         ),
         (("[output]", '[input]\nkind = "own"\n[output]'), "kind own needs line"),
         (("[output]", '[input]\nkind = "own"\nline = "r-{position}"\n[output]'), "and [id]"),
@@ -1097,3 +1121,17 @@ def test_members_come_and_go_where_there_are_several(
     assert said is None if why is None else said is not None and said.startswith(why)
     shown = [name for name, each in found.items() if not left_over(pipeline, each)]
     assert len(shown) == (1 if change == ("", "") else len(REBALANCES))
+
+
+def test_rows_that_are_inserted_at_once_have_no_order(tmp_path: Path) -> None:
+    """Four transactions by default; one, if that is declared."""
+    told = f"[input]\n{TABLE}\ntable = 't'"
+    text = GOOD.replace("[output]", f"{told}\n[output]").replace("*.jsonl", "r.jsonl")
+    pipeline = read_pipeline(declared(tmp_path, text))
+    assert pipeline.input.at_once == 4
+    assert pipeline.input.columns == ("id", "key", "position")
+    ordered = f'order = "per key"\n{text}'
+    with pytest.raises(DeclarationError, match="set writers = 1"):
+        read_pipeline(declared(tmp_path, ordered))
+    one = read_pipeline(declared(tmp_path, ordered.replace(told, f"{told}\nwriters = 1")))
+    assert one.input.at_once == 1

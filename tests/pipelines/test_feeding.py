@@ -11,7 +11,7 @@ import pytest
 
 from harness.model import events as kinds
 from harness.model.history import HistoryWriter, read_history
-from harness.pipelines.declaration import Resend
+from harness.pipelines.inputs import Resend
 from harness.runtimes.interface import NodeStateError
 from harness.systems.declared.feed.feeders import FileFeeder, StdinFeeder
 from harness.systems.declared.feed.waves import Waves

@@ -20,7 +20,8 @@ from harness.model import events as kinds
 from harness.model.places import Waiting
 from harness.model.scenario import Deployment, NotApplicable, Role
 from harness.pipelines import DeclarationError, failure_points, read_pipeline
-from harness.pipelines.declaration import Input, InputKind, Output, OutputKind, Stage
+from harness.pipelines.declaration import Output, OutputKind, Stage
+from harness.pipelines.inputs import Input, InputKind
 from harness.run.queue_broker import Count, Message
 from harness.systems.declared.brokers.leftovers import Leftovers
 from harness.systems.declared.programs.errors import StageError

@@ -11,10 +11,11 @@ import pytest
 
 from harness.model.cell import make_load
 from harness.model.waiting import wait_until
-from harness.pipelines.declaration import Resend
+from harness.pipelines.inputs import Resend
 from harness.systems.declared.feed import feeders as feeding
 from harness.systems.declared.feed import waves
-from harness.systems.declared.feed.feeders import HttpFeeder, StdinFeeder
+from harness.systems.declared.feed.feeders import StdinFeeder
+from harness.systems.declared.feed.http import HttpFeeder
 from harness.systems.declared.feed.waves import Waves
 
 if TYPE_CHECKING:

@@ -17,7 +17,7 @@ from harness.model.record import Record
 from harness.model.scenario import Role
 from harness.model.tail import SoFar
 from harness.model.waiting import wait_until
-from harness.pipelines.declaration import InputKind
+from harness.pipelines.inputs import InputKind
 from harness.protocols.kafka.steps import Api
 from harness.systems.declared.feed import holding
 from harness.systems.declared.feed.holding import Holding, is_held_back

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from harness.model.semantics import Semantic
-from harness.pipelines.declaration import DEFAULT_LINE
+from harness.pipelines.inputs import DEFAULT_LINE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

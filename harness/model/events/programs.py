@@ -67,6 +67,10 @@ class Taken(Event, frozen=True, kw_only=True):
     """The program has taken the record from the source."""
 
     record: str
+    passed: tuple[str, ...] = ()
+    """Of a row that lostack has put into a table: the records whose transactions began later, and
+    were committed before this one.
+    """
 
 
 class Acked(Event, frozen=True, kw_only=True):

@@ -377,6 +377,9 @@ def _rule(event: kinds.Rule) -> Text:
 def _taken(event: kinds.Taken) -> Text:
     """The program says that it has a record; or lostack that it gave the record to the program."""
     given = event.by == RUNNER
+    if event.passed:
+        later = f"transactions that began later: {', '.join(event.passed)}"
+        return "lostack", f"committed to the table, behind {later}", False
     return ("lostack", "given to the program", False) if given else ("", "in hand", False)
 
 

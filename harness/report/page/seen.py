@@ -239,6 +239,9 @@ def _error(event: kinds.OfAttempt | kinds.Transaction) -> str:
 
 
 def _taken(event: kinds.Taken, who: str) -> Said:
+    if event.passed:
+        later = f"the transactions of {', '.join(event.passed)} began later"
+        return "lostack", f"committed it to the table last of several: {later}"
     return ("lostack", "offered it") if event.by == "runner" else (who, "took it from the source")
 
 

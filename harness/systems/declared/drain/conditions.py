@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from harness.model.scenario import Role
 from harness.model.waiting import WaitTimeoutError
-from harness.pipelines.declaration import InputKind
 from harness.pipelines.dialects import Moment
+from harness.pipelines.inputs import InputKind
 from harness.systems.declared.programs.errors import StageError
 from harness.systems.declared.programs.workers import REPLACED_S
 
@@ -106,10 +106,11 @@ class DrainConditions:
         missing = len(offered - view.tried())
         if (
             not missing
-            or self.scene.pipeline.input.kind is InputKind.HTTP
+            or self.scene.pipeline.input.kind in {InputKind.HTTP, InputKind.TABLE}
             or view.tried(since=producer.since)
         ):
-            # a producer that has sent once and stopped, or has accepted records by HTTP, is at rest
+            # a producer is at rest that has sent once and stopped, or was given records by HTTP or
+            # in a table
             return None
         return (
             f"the producer has sent nothing since its start; {missing} of {len(offered)} records "

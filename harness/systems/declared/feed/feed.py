@@ -11,16 +11,16 @@ from typing import TYPE_CHECKING
 from harness.faults import CommitOvertakesWork
 from harness.model.scenario import Edge, Role
 from harness.pipelines.braces import fill
-from harness.pipelines.declaration import InputKind
 from harness.pipelines.dialects import Moment
+from harness.pipelines.inputs import InputKind
 from harness.systems.declared.feed.feeders import (
     FileFeeder,
-    HttpFeeder,
     OwnFeeder,
     StdinFeeder,
     TopicFeeder,
 )
 from harness.systems.declared.feed.holding import Holding, is_held_back
+from harness.systems.declared.feed.http import HttpFeeder
 from harness.systems.declared.feed.waves import STILL_S, Waves
 from harness.systems.declared.programs.errors import StageError
 
@@ -190,6 +190,21 @@ class DeclaredFeed:
                     resend=pipeline.resend,
                     history=scene.history,
                     waves=self._waves,
+                    writers=given.at_once,
+                )
+            case InputKind.TABLE:
+                from harness.systems.declared.feed.table import TableFeeder  # noqa: PLC0415 - its client loads slowly
+
+                return TableFeeder(
+                    fill(given.database, scene.values_at_rest()),
+                    given.table,
+                    given.columns,
+                    lines,
+                    rate=pipeline.pace,
+                    history=scene.history,
+                    waves=self._waves,
+                    writers=given.at_once,
+                    sent=scene.view.tried,
                 )
             case InputKind.OWN:
                 return OwnFeeder()

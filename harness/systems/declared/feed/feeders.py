@@ -1,23 +1,21 @@
-"""Offer the records to a pipeline: by standard input, as a file, by HTTP, or into a topic; or let
-the producer make them.
+"""Offer the records to a pipeline: by standard input, as a file, or into a topic; or let the
+producer make them. By HTTP, and into a table: modules of their own.
 
 The history says which records were offered.
 """
 
 from __future__ import annotations
 
-import http.client
 import threading
 import time
 from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Protocol
-from urllib.parse import urlsplit
 
 from kafka import KafkaProducer
 
 from harness.model import events as kinds
 from harness.model.waiting import wait_until
-from harness.pipelines.declaration import Resend
+from harness.pipelines.inputs import Resend
 from harness.runtimes.interface import NodeStateError
 
 if TYPE_CHECKING:
@@ -38,8 +36,6 @@ that it collects more.
 """
 STARTS_S = 15.0
 """How long (seconds) the next line waits if the program has sent nothing yet."""
-ANSWER_S = 90.0
-"""How long an answer to a POST may take: longer than a client tries to deliver a record."""
 COLLECTS_S = 0.5
 """How long (seconds) the next line waits if the program has sent something."""
 
@@ -325,74 +321,6 @@ class PacedFeeder(ABC):
         :attr:`_stop` is set.
         """
         return not self._stop.wait(self._pause_s) and self._waves.lets(position)
-
-
-class HttpFeeder(PacedFeeder):
-    """Sends one POST for each record, in order.
-
-    After an answer of 2xx the producer has the record. After any other answer, or none, the record
-    is offered again if ``resend`` says so. While nobody listens at the port the record waits and
-    does not count as offered. An answer of 4xx is trouble: the producer refuses the record.
-    """
-
-    def __init__(
-        self,
-        url: str,
-        lines: Mapping[str, str],
-        *,
-        rate: float,
-        resend: Resend,
-        history: HistoryWriter,
-        waves: Waves,
-    ) -> None:
-        super().__init__(rate=rate, history=history, waves=waves)
-        at = urlsplit(url)
-        self._host, self._port = at.hostname or "127.0.0.1", at.port
-        self._path = (at.path or "/") + (f"?{at.query}" if at.query else "")
-        self._lines = lines
-        self._resend = resend
-        self.taken_over: set[str] = set()
-        """The records whose POST was answered by 2xx."""
-
-    def _run(self) -> None:
-        for position, (record, line) in enumerate(self._lines.items(), start=1):
-            while not self._stop.is_set():
-                if not self._may_offer(position):
-                    continue
-                status = self._post(record, line)
-                if status is not None and status // 100 == 4:  # noqa: PLR2004 - the client's own fault, in HTTP's words
-                    self._trouble = f"the producer answered {status} to a POST of {line[:120]!r}"
-                    return
-                if status is not None and status // 100 == 2:  # noqa: PLR2004
-                    self.taken_over.add(record)
-                if record in self.taken_over or (
-                    status is not None and self._resend is Resend.NONE
-                ):
-                    break
-            if self._stop.is_set():
-                return
-            self.offered += (
-                1  # counted once answered: a record that is refused again and again is no progress
-            )
-        self._done.set()
-
-    def _post(self, record: str, line: str) -> int | None:
-        """Return the HTTP status of the answer; 0 if no answer came, ``None`` if nobody listens."""
-        connection = http.client.HTTPConnection(self._host, self._port, timeout=ANSWER_S)
-        try:
-            connection.connect()
-        except OSError:
-            return None
-        try:
-            self._history.write(kinds.TAKEN, record=record)
-            connection.request(
-                "POST", self._path, line.encode(), {"Content-Type": "application/json"}
-            )
-            return connection.getresponse().status
-        except (OSError, http.client.HTTPException):
-            return 0
-        finally:
-            connection.close()
 
 
 class TopicFeeder(PacedFeeder):

@@ -40,7 +40,7 @@ from harness.model import events as kinds
 from harness.model.cell import middle_of
 from harness.model.events import RulePhase
 from harness.model.scenario import Role
-from harness.pipelines.declaration import InputKind
+from harness.pipelines.inputs import InputKind
 from harness.protocols.kafka.steps import Api
 from harness.systems.declared.learnt.silence import place_of
 from harness.wire.messages import WireError

@@ -12,7 +12,8 @@ from harness.model import events as kinds
 from harness.model.events import ConnPhase
 from harness.model.scenario import Role
 from harness.model.waiting import WaitTimeoutError, wait_until
-from harness.pipelines.declaration import InputKind, OutputKind
+from harness.pipelines.declaration import OutputKind
+from harness.pipelines.inputs import InputKind
 from harness.protocols.kafka.steps import Api
 from harness.systems.declared.programs.command import StageCommand
 from harness.systems.declared.programs.hints import Hints
