@@ -211,3 +211,50 @@ def test_who_refuses_a_record_again_and_again_makes_no_progress() -> None:
         finally:
             feeder.close()
             server.shutdown()
+
+
+def test_several_writers_have_as_many_requests_under_way() -> None:
+    """None of four is answered before all of them have come; who has one writer sends them one
+    after the other.
+    """
+    together = threading.Barrier(4)
+    most: list[int] = []
+    under_way: list[str] = []
+
+    class Meeting(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            body = self.rfile.read(int(self.headers["Content-Length"])).decode()
+            under_way.append(body)
+            most.append(len(under_way))
+            if self.path == "/together":
+                together.wait(timeout=SOON_S)
+            under_way.remove(body)
+            self.send_response(200)
+            self.send_header("Content-Length", "0")
+            self.end_headers()
+
+        def log_message(self, *_: object) -> None:
+            """Say nothing."""
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Meeting) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        for path, writers in (("together", 4), ("alone", 1)):
+            most.clear()
+            gate = Waves(8, seen=lambda: True, moves=lambda: 0, fired=lambda: False)
+            gate.release()
+            feeder = HttpFeeder(
+                f"http://127.0.0.1:{server.server_port}/{path}",
+                {f"r-{number}": f"{number}" for number in range(8)},
+                rate=1000.0,
+                resend=Resend.UNACKNOWLEDGED,
+                waves=gate,
+                history=SimpleNamespace(write=lambda *_, **__: None),  # type: ignore[arg-type]
+                writers=writers,
+            )
+            feeder.start()
+            try:
+                wait_until(feeder.exhausted, within_s=SOON_S, because="the end of the input")
+            finally:
+                feeder.close()
+            assert (feeder.offered, max(most)) == (8, writers)
+        server.shutdown()
