@@ -22,7 +22,7 @@ from harness.provision.jars import ensure_jars, read_jar_set
 from harness.provision.java import find_java
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
 
 ECJ: Final = "ecj-3.38.0"
@@ -35,20 +35,26 @@ ERROR: Final = re.compile(r"^(?P<file>[^\n]*?):(?P<line>\d+): error: (?P<what>.*
 
 
 def compiled(
-    name: str, sources: Sequence[Path], class_path: Sequence[Path], say: Callable[[str], None]
+    name: str,
+    sources: Sequence[Path],
+    class_path: Sequence[Path],
+    say: Callable[[str], None],
+    services: Mapping[str, str] | None = None,
 ) -> Path:
     """Return the jar of ``sources``, and compile it if it is not in the cache (1 to 3 s).
 
+    ``services``: interface → the class of the jar that implements it, for Java's ServiceLoader.
+
     It is a jar and not a folder because class-data archives cannot hold classes from folders.
 
-    Its folder in the cache is named by ``name`` and a digest of the sources (their names and texts)
-    and of ``class_path`` (names and sizes).
+    Its folder in the cache is named by ``name`` and a digest of the sources (names and texts),
+    of ``class_path`` (names and sizes), and of the services.
 
     Raises:
         EnvironmentFailure: the sources do not compile (the compiler's first error), or no compiler
             or Java can be fetched.
     """
-    folder = cache_root() / "compiled" / f"{name}-{_digest(sources, class_path)}"
+    folder = cache_root() / "compiled" / f"{name}-{_digest(sources, class_path, services)}"
     jar = folder / f"{name}.jar"
     if jar.exists():
         return original(folder) / jar.name
@@ -71,7 +77,7 @@ def compiled(
         )
         if why := _failure(command):
             raise EnvironmentFailure(f"{name} does not compile: {why}")
-        pack(classes, part / jar.name)
+        pack(classes, part / jar.name, services=services)
 
     with locked(folder, say):
         if not jar.exists():
@@ -79,9 +85,11 @@ def compiled(
     return original(folder) / jar.name
 
 
-def pack(classes: Path, jar: Path, *, agent: bool = False) -> None:
+def pack(
+    classes: Path, jar: Path, *, agent: bool = False, services: Mapping[str, str] | None = None
+) -> None:
     """Write the class files below ``classes`` into a jar. ``agent``: its only class is the agent of
-    a JVM.
+    a JVM; ``services``: interface → the class that implements it.
     """
     with zipfile.ZipFile(jar, "w") as archive:
         for file in sorted(classes.rglob("*.class")):
@@ -90,12 +98,17 @@ def pack(classes: Path, jar: Path, *, agent: bool = False) -> None:
                 main = ".".join(name.with_suffix("").parts)
                 archive.writestr("META-INF/MANIFEST.MF", f"Premain-Class: {main}\n")
             archive.write(file, name.as_posix())
+        for interface, implementation in (services or {}).items():
+            archive.writestr(f"META-INF/services/{interface}", f"{implementation}\n")
 
 
-def _digest(sources: Sequence[Path], class_path: Sequence[Path]) -> str:
+def _digest(
+    sources: Sequence[Path], class_path: Sequence[Path], services: Mapping[str, str] | None
+) -> str:
     texts = [(source.name, source.read_text()) for source in sources]
     jars = [(jar.name, jar.stat().st_size) for jar in class_path]
-    return hashlib.sha256(json.dumps([ECJ, OPTIONS, texts, jars]).encode()).hexdigest()[:16]
+    parts = [ECJ, OPTIONS, texts, jars, *([services] if services else [])]
+    return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:16]
 
 
 def _failure(command: Sequence[str]) -> str:
