@@ -1,0 +1,1 @@
+"""Kafka Connect as a system under test, on Kafka as its transport."""

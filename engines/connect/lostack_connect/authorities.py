@@ -1,0 +1,30 @@
+"""Ask the topic in which workers keep source offsets how far a source connector is."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+from harness.model import events as kinds
+from lostack_connect.words import topic_of
+
+if TYPE_CHECKING:
+    from harness.systems.kafka.scene import Scene
+
+
+def saved_positions(scene: Scene) -> tuple[int, ...]:
+    """Return the source offsets that were saved, each the number of a next record. A restarted task
+    is given the last one; 1: none is saved.
+    """
+    saved = (
+        json.loads(copy.value)["position"]
+        for copy in scene.observer.copies(topic_of(scene.cell.key, "offset"))
+        if copy.visible and copy.value is not None
+    )
+    return (1, *map(int, saved))
+
+
+def observe_source(scene: Scene) -> None:
+    """Write the offered records, and the saved source offset."""
+    scene.observe_offered()
+    scene.history.write(kinds.CURSOR, position=saved_positions(scene)[-1], where="topic")

@@ -1,0 +1,75 @@
+"""A fault of a connector: its task fails, and somebody restarts the task by the worker's REST
+interface.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar, Protocol
+
+from harness.controls import InProgram, Stop
+from harness.faults.triggers import await_fault
+from harness.model import events as kinds
+from harness.model.scenario import Evidence
+
+if TYPE_CHECKING:
+    from harness.controls import Controls
+    from harness.judge.proof import Course
+
+
+class TaskRestart(Protocol):
+    """The task of a connector, which can fail while its worker lives on."""
+
+    def restart_task(self) -> None:
+        """Wait until the task has failed, restart it, and wait until it works."""
+
+
+@dataclass(frozen=True, slots=True)
+class StartedAgain:
+    """After the failpoint was hit, the same worker, which lived on, started the task again."""
+
+    name: ClassVar[str] = "task-started-again"
+
+    def trouble(self, course: Course) -> str | None:
+        """Say why this is not proved, or return ``None``."""
+        since = course.fired_at or 0
+        failed = {e.pid for e in course.history.of(kinds.Failpoint)}
+        workers = {e.node: e for e in course.history.of(kinds.Node) if e.pid in failed}
+        again = [
+            e
+            for e in course.history.of(kinds.Ready)
+            if e.t > since and any(e.by == f"{n}-{w.incarnation}" for n, w in workers.items())
+        ]
+        return None if again else "the worker did not start its task again"
+
+
+@dataclass(frozen=True, slots=True)
+class TaskFails:
+    """At ``at`` the work on the target fails, and the task with it. When the worker says so, the
+    task is restarted.
+    """
+
+    id: ClassVar[str] = "task-fails"
+
+    at: InProgram
+
+    def evidence(self) -> Evidence:
+        """Return what the history must show: the failpoint was hit at the target, nobody died, and
+        the task was started again.
+        """
+        return Evidence("failpoint", proofs=(StartedAgain(),))
+
+    def needs(self) -> tuple[type, ...]:
+        """Return the abilities that it needs: a task that can be restarted."""
+        return (TaskRestart,)
+
+    def arm(self, controls: Controls) -> None:
+        """Arm the failpoint."""
+        controls.arm(self.at, Stop.FAIL)
+        controls.say("armed")
+
+    def inject(self, controls: Controls) -> None:
+        """Wait until the task has failed, and restart it."""
+        await_fault(controls, self.at)
+        controls.ability(TaskRestart).restart_task()
+        controls.say("healed")

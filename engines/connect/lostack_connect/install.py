@@ -1,0 +1,84 @@
+"""Install Kafka Connect: a worker's jars, and lostack's two connectors, compiled."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from packaging.version import Version
+
+from harness.provision.archive import JVM
+from harness.provision.cache import cache_root
+from harness.provision.compiled import compiled
+from harness.provision.jars import ensure_jars, read_jar_set
+from harness.provision.java import find_java
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+VERSION: Final = "4.3.0"
+HERE: Final = Path(__file__).parent
+MAIN: Final = "org.apache.kafka.connect.cli.ConnectDistributed"
+SERVICES: Final = {
+    "org.apache.kafka.connect.source.SourceConnector": "lostack.connect.OutboxSource",
+    "org.apache.kafka.connect.sink.SinkConnector": "lostack.connect.RowSink",
+}
+"""With these a worker need not look for connectors in all jars, which takes it two seconds."""
+DATABASE: Final = "sqlite-jdbc-3.50.3.0"
+LOGGING: Final = """rootLogger.level=WARN
+rootLogger.appenderRef.out.ref=out
+logger.connect.name=org.apache.kafka.connect.runtime
+logger.connect.level=INFO
+logger.plugins.name=org.apache.kafka.connect.runtime.isolation
+logger.plugins.level=WARN
+appender.out.name=out
+appender.out.type=CONSOLE
+appender.out.layout.type=PatternLayout
+appender.out.layout.pattern=%d{HH:mm:ss,SSS} %-5p %c{1} %m%n
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class ConnectInstall:
+    """An installed Kafka Connect; :meth:`command` runs a worker."""
+
+    version: str
+    java: Path
+    jars: tuple[Path, ...]
+
+    def command(self, scratch: Path, properties: Path) -> tuple[str, ...]:
+        """Return the command of a worker. ``scratch``: a folder for its temporary files, in which
+        its logging is configured.
+        """
+        told = scratch / "log4j2.properties"
+        told.write_text(LOGGING)
+        flags = (f"-Djava.io.tmpdir={scratch}", f"-Dlog4j2.configurationFile={told}")
+        return (
+            *(str(self.java), *JVM, *flags),
+            *("-cp", ":".join(map(str, self.jars)), MAIN, str(properties)),
+        )
+
+
+def versions() -> tuple[str, ...]:
+    """Return the versions whose checksums are known."""
+    found = (file.stem.removeprefix("connect-") for file in HERE.glob("connect-*.sha256"))
+    return tuple(sorted(found, key=Version))
+
+
+def ensure_connect(say: Callable[[str], None], version: str = VERSION) -> ConnectInstall:
+    """Return Kafka Connect; fetch and compile it at the first call.
+
+    Raises:
+        EnvironmentFailure: something can be neither fetched nor compiled.
+    """
+    cache = cache_root()
+    java = find_java(cache, say)
+    sets = (read_jar_set(f"connect-{version}", HERE), read_jar_set(DATABASE))
+    fetched = tuple(
+        ensure_jars(each, cache=cache, java=java, say=say) / name
+        for each in sets
+        for name in sorted(each.sums)
+    )
+    ours = compiled("connect", sorted((HERE / "jvm").glob("*.java")), fetched, say, SERVICES)
+    return ConnectInstall(version, java.path, (*fetched, ours))

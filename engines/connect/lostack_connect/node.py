@@ -1,0 +1,97 @@
+"""A worker as a node: a JVM, over all its incarnations."""
+
+from __future__ import annotations
+
+import shutil
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from harness import failpoint
+from harness.run.nodes import StageNode
+from harness.runtimes.interface import NodeSpec
+from lostack_connect.rest import Rest
+from lostack_connect.settings import connects
+from lostack_connect.words import CLIENT, worker_words
+
+if TYPE_CHECKING:
+    from lostack_connect.install import ConnectInstall
+
+READY_S: Final = 90.0
+"""How long a worker may take to start the task: also until a dead one's transaction times out."""
+
+
+@dataclass
+class WorkerNode(StageNode):
+    """One worker, over all its incarnations. Implements :class:`harness.controls.Target`."""
+
+    install: ConnectInstall | None = field(default=None, kw_only=True)
+    port: int = field(default=0, kw_only=True)
+    """Of its REST interface."""
+
+    def is_ready(self) -> bool:
+        """Say whether this incarnation has started the task; one of several need only answer."""
+        return super().is_ready() if self._alone else self.rest.up()
+
+    @property
+    def rest(self) -> Rest:
+        """The client of its REST interface."""
+        return Rest(self.port)
+
+    def start(self) -> None:
+        """Start the next incarnation; do not wait."""
+        if self.install is None:
+            raise RuntimeError("a worker needs a Kafka Connect")
+        self.stage = replace(self.stage, incarnation=self.stage.incarnation + 1)
+        self._scratch.mkdir(parents=True, exist_ok=True)
+        self.failpoints.mkdir(parents=True, exist_ok=True)
+        properties = self._scratch / "worker.properties"
+        properties.write_text("".join(f"{k}={v}\n" for k, v in self.properties().items()))
+        self.node = self.runtime.start(
+            NodeSpec(
+                name=f"{self.stage.key}-{self.stage.writer}",
+                role=self.role,
+                argv=self.install.command(self._scratch, properties),
+                env={
+                    "LOSTACK_CELL": self.stage.cell,
+                    "LOSTACK_BY": self.stage.writer,
+                    "LOSTACK_HISTORY": str(Path(self.stage.history).absolute()),
+                    CLIENT: self.stage.client_id,
+                    failpoint.VARIABLE: str(self.failpoints.absolute()),
+                },
+                log=self.logs / f"{self.name}.log",
+                cwd=self._scratch,
+            )
+        )
+        self._told = self._asked = False
+        self._say("started", pid=self.node.pid, supervised=self.by_supervisor)
+
+    def properties(self) -> dict[str, str]:
+        """Return the properties of this incarnation."""
+        number = self.name.rpartition("-")[2]
+        return worker_words(
+            connects(self.stage.settings),
+            self.stage.key,
+            client=f"{number}.{self.stage.incarnation}",
+            bootstrap=self.stage.bootstrap,
+            port=self.port,
+        )
+
+    def resume(self) -> None:
+        """Let the worker go on, and release the failpoint that holds its task."""
+        for fired in self.failpoints.glob("*.fired"):
+            failpoint.release(self.failpoints, fired.stem)
+        super().resume()
+
+    def dismiss(self) -> None:
+        """Remove its temporary files."""
+        shutil.rmtree(self._scratch, ignore_errors=True)
+
+    @property
+    def _alone(self) -> bool:
+        """Whether it is the only worker, and so has the task."""
+        return connects(self.stage.settings).connect.workers == 1
+
+    @property
+    def _scratch(self) -> Path:
+        return self.failpoints.parent.absolute() / "scratch" / self.name

@@ -1,0 +1,77 @@
+"""Put together the parts of a cell on Kafka Connect: Kafka's parts, lostack's stage on one side of
+the topic, and the workers on the other.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING
+
+from harness.abilities import Membership
+from harness.model.scenario import Role
+from harness.run.drain import Check
+from harness.run.stages import Producing, Reading, supervise
+from harness.systems.kafka.one_broker import OneBroker
+from harness.systems.kafka.parts import CellOnKafka
+from harness.systems.kafka.scene import Scene
+from harness.systems.kafka.stages import StageMaker
+from lostack_connect.abilities import TakenOverByWorker
+from lostack_connect.authorities import observe_source
+from lostack_connect.faults import TaskRestart
+from lostack_connect.settings import SOURCE
+from lostack_connect.workers import Sourcing, WorkerNodes, Workers
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from harness.model.cell import Cell
+    from harness.model.history import HistoryWriter
+    from harness.run.parts import Parts
+    from harness.systems.kafka.services import Services
+    from harness.systems.kafka.transport import KafkaTransport
+    from lostack_connect.install import ConnectInstall
+
+
+def parts_of(
+    cell: Cell,
+    directory: Path,
+    history: HistoryWriter,
+    *,
+    transport: KafkaTransport,
+    services: Services,
+    install: ConnectInstall,
+) -> Parts:
+    """Return the parts of one cell."""
+    scene = Scene(cell, directory, history, transport)
+    on_kafka = CellOnKafka.of(scene, services)
+    maker = StageMaker(scene, on_kafka.database.there)
+    role = Role.PRODUCER if cell.scenario.pipeline == SOURCE else Role.CONSUMER
+    workers = Workers(scene, install, role, maker)
+    stages: Reading | Workers
+    if role is Role.PRODUCER:
+        producing: Producing = Sourcing(scene, workers)
+        stages = Reading(maker.make, Role.CONSUMER)
+        ours = stages.nodes
+    else:
+        producing, stages = Producing(history, maker.make(Role.PRODUCER, "producer")), workers
+        ours = (producing.node,)
+    nodes = WorkerNodes(scene, lambda: (*workers.nodes, *ours), OneBroker(scene).servers())
+    nodes.held = role
+    position_trouble = partial(scene.position_trouble, on_kafka.saved_positions)
+    parts = on_kafka.parts(
+        stages,
+        producing,
+        nodes,
+        on_kafka.watching(position_trouble, producing.has_ended, supervise=lambda: supervise(ours)),
+        checks=(
+            Check("consumer", stages.trouble),
+            Check("topic", scene.log_trouble, costly=True),
+            Check("position", position_trouble, costly=True),
+        ),
+        positions=on_kafka.saved_positions,
+        abilities={Membership: TakenOverByWorker(scene, workers), TaskRestart: workers},
+    )
+    if role is Role.PRODUCER:
+        return replace(parts, authorities=(partial(observe_source, scene), parts.authorities[1]))
+    return parts
