@@ -166,11 +166,11 @@ class Checkpoint(Protocol):
 
 
 class Retention(Protocol):
-    """Delete records that a streaming query is about to read."""
+    """Delete records that a reader is about to read."""
 
     def expire(self) -> None:
-        """Delete the records that the query has planned to read, and all before them, as the
-        topic's retention does.
+        """Delete the records that a query has planned to read, or that a consumer was given, and
+        all before them, as the topic's retention does.
         """
 
 
@@ -458,7 +458,7 @@ ABILITIES: dict[type, str] = {
     Leadership: "can be told which replica leads",
     RestartInTurn: "has brokers that are restarted in turn",
     Checkpoint: "keeps a checkpoint that can be lost",
-    Retention: "deletes what a query is about to read",
+    Retention: "deletes what a reader is about to read",
     RecordLocks: "lends records to readers for a limited time",
     SavedPositions: "saves the positions of a group",
     Membership: "has consumer groups that remove silent members",

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any, Final
 from harness.controls import InProgram, OnWire
 from harness.faults import Damaged, Drop, Forget, Kill, NoFault
 from harness.model.harms import Damage
-from harness.model.scenario import Deployment, Role, Scenario
+from harness.model.prediction import Exactly, Select
+from harness.model.scenario import Deployment, Predicted, Role, Scenario
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -79,6 +80,8 @@ AT_REST: Final = ("restarted", *Damage)
 """What becomes of a broker's files while it is down: nothing, or a damage."""
 BEHIND: Final = 4
 """So many acknowledged records stand behind the damaged one."""
+ALL_ANSWERED: Final = Predicted(lost=Exactly(Select.THROUGH_TARGET), control=True)
+"""A control of ``power-loss``: nothing was flushed, and all that was answered is gone."""
 POINTS: Final[Mapping[str, Callable[[Frames], Fault]]] = {
     "none": lambda _: NoFault(),
     "producer-crash-before-send": lambda _: Kill(InProgram(Role.PRODUCER, "before-send"), PRODUCER),

@@ -39,8 +39,8 @@ class Forget(StrEnum):
     CHECKPOINT = "checkpoint"
     """The checkpoint folder of a streaming query, whole."""
     RETENTION = "retention"
-    """The records that retention deletes while the query is down: those of the current batch, and
-    all before it.
+    """The records that retention deletes while their reader is down: those of a query's current
+    batch, or those that a consumer was given, and all before them.
     """
     POSITIONS = "positions"
     """The positions that the victim's groups have saved, as if the broker kept them no longer."""
@@ -93,7 +93,8 @@ class Kill:
                 f"late: the {self.late} is not among the victims, so it cannot come back late"
             )
         stateful = self.forget in {Forget.CHECKPOINT, Forget.RETENTION}
-        owners = (Role.DRIVER,) if stateful else (Role.BROKER, Role.LEADER, Role.FOLLOWER)
+        readers = (Role.DRIVER, Role.CONSUMER)[: 1 + (self.forget is Forget.RETENTION)]
+        owners = readers if stateful else (Role.BROKER, Role.LEADER, Role.FOLLOWER)
         if self.forget not in {None, Forget.POSITIONS} and not set(owners) & set(self.victims):
             raise ValueError(f"forget needs a dead {owners[0]}: add it to the victims")
 

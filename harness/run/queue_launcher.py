@@ -73,7 +73,7 @@ class QueueLauncher(ABC):
     def own_versions(self) -> Mapping[str, str]:
         """Return the versions of what :meth:`prepare` has fetched; empty before that."""
 
-    def abilities(self, broker: QueueServed, queue: str) -> Mapping[type, object]:  # noqa: ARG002 - for those that have some
+    def abilities(self, broker: QueueServed, queue: Queue) -> Mapping[type, object]:  # noqa: ARG002 - for those that have some
         """Return what faults can ask of a running broker about a queue: nothing."""
         return {}
 
@@ -147,7 +147,7 @@ class QueueDeployment:
             self.broker.become(cell.scenario.broker_settings)
 
         def abilities(queue: Queue) -> Mapping[type, object]:
-            return self._launcher.abilities(self.broker, queue.name)
+            return self._launcher.abilities(self.broker, queue)
 
         parts = parts_of(
             cell,

@@ -28,12 +28,12 @@ from harness.judge.signs import (
     TAKEN_AGAIN,
 )
 from harness.model.pipeline import Pipeline
-from harness.model.prediction import AtLeast, AtMost, Exactly, Select
+from harness.model.prediction import AtLeast, AtMost, Exactly
 from harness.model.scenario import Deployment, NotApplicable, Predicted, Role, Scenario, Suite
 from harness.model.semantics import Semantic
 from harness.proofs.damage import FROM_DAMAGED
 from harness.proofs.power import TOLD_TO_FLUSH
-from harness.scenarios.common import BROKER, Frames
+from harness.scenarios.common import ALL_ANSWERED, BROKER, Frames
 from harness.scenarios.plain import ALO, AMO, DUPLICATES, EOS, LOSES, REQUEST, RESPONSE, holds
 from harness.stages.pushing import PushSettings
 from harness.stages.settings import (
@@ -315,9 +315,7 @@ _POWER: Final = (
         STREAM,
         because="Control: by default the server flushes every two minutes and answers before. A "
         "loss of power takes all that was answered, and the stream itself.",
-        expect=dict.fromkeys(
-            (ALO, EOS), Predicted(lost=Exactly(Select.THROUGH_TARGET), control=True)
-        ),
+        expect=dict.fromkeys((ALO, EOS), ALL_ANSWERED),
         suite=Suite.NIGHT,
         group="power",
         broker_settings={"sync_interval": "2m"},
@@ -352,7 +350,6 @@ _AT_REST: Final = (
         **AT_REST,
     ),
 )
-EMPTIED: Final = {ALO: Predicted(lost=Exactly(Select.THROUGH_TARGET), control=True)}
 BY_STREAM: Final = replace(EXACTLY, consumer=answered(QUEUE_AT_LEAST_ONCE).consumer)
 """Exactly-once by the stream alone: the sink absorbs nothing."""
 ACKNOWLEDGED: Final = Kill(PUBACK, BROKER, settle=True)
@@ -366,7 +363,7 @@ _PUBLISHED: Final = (
         "(nats-server PR #6753).",
         fault=Kill(replace(PUBLISH, offset=1), BROKER),
         expect={ALO: holds(OUTLIVED)},
-        by_system={"nats<2.11.11": EMPTIED},
+        by_system={"nats<2.11.11": {ALO: ALL_ANSWERED}},
         consumer_starts_after_fault=True,
         broker_settings={"stream.first_seq": "10"},
         suite=Suite.NIGHT,

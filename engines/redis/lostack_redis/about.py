@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from harness.abilities import FilesAtRest, TracedWrites
+from harness.abilities import FilesAtRest, Retention, TracedWrites
 from harness.interfaces import PointsLine, System
 
 if TYPE_CHECKING:
@@ -23,9 +23,10 @@ SYSTEM = System(
     launcher="lostack_redis.system:RedisSystem",
     clients=("redis",),
     extra="redis",
-    abilities=lambda _: frozenset({FilesAtRest, TracedWrites}),
+    abilities=lambda _: frozenset({FilesAtRest, Retention, TracedWrites}),
     versions=versions,
     scenarios="lostack_redis.scenarios:SCENARIOS",
+    corpus="lostack_redis.published:CORPUS",
     knowledge="lostack_redis.knowledge:KNOWLEDGE",
     points=(
         PointsLine(

@@ -222,7 +222,8 @@ class RedisConsumer:
                 self._stream, GROUP, self._name, self._idle_ms, start_id="0-0", count=self._unit
             )
             self._link.uncertain = bool(said[1])
-            yield from (self._given(*each, again=True) for each in said[1])
+            # Redis before 7 tells of a deleted entry nothing but that there is one
+            yield from (self._given(*each, again=True) for each in said[1] if each[0] is not None)
             return
         found: Any = broker.xreadgroup(
             GROUP,

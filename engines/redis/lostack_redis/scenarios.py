@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from harness.controls import OnWire
-from harness.faults import Drop, Kill, NoFault
+from harness.faults import Drop, Forget, Kill, NoFault
 from harness.judge.queue_selections import OUTLIVED
 from harness.judge.signs import (
     ABSORBED,
@@ -29,7 +29,7 @@ from harness.model.semantics import Anomaly
 from harness.proofs.damage import DAMAGED, FROM_DAMAGED
 from harness.proofs.power import TOLD_TO_FLUSH
 from harness.protocols.acts import Act
-from harness.scenarios.common import Frames
+from harness.scenarios.common import ALL_ANSWERED, Frames
 from harness.scenarios.plain import ALO, AMO, DUPLICATES, EOS, LOSES, REQUEST, RESPONSE, holds
 from harness.stages.settings import (
     QUEUE_AT_LEAST_ONCE,
@@ -238,7 +238,7 @@ _POWER = (
         STREAMS,
         because="Control: the server leaves it to the kernel when the append-only file is written. "
         "A loss of power takes all that was answered.",
-        expect={ALO: Predicted(lost=Exactly(Select.THROUGH_TARGET), control=True)},
+        expect={ALO: ALL_ANSWERED},
         broker_settings={"appendfsync": "no"},
         suite=Suite.NIGHT,
         group="power",
@@ -269,6 +269,27 @@ _AT_REST = (
         "says so in its log, and serves (aof-load-truncated).",
         expect={ALO: Predicted(lost=Exactly(FROM_DAMAGED), control=True)},
         **AT_REST,
+    ),
+)
+_PUBLISHED = (
+    FRAMES.scenario(
+        "commit-lost+trimmed",
+        STREAMS,
+        because="The XACK never arrives, the consumer dies, and the stream is trimmed before "
+        "another one claims what is pending: the entry is gone, which at-most-once allows. The "
+        "server takes it out of what is pending. Before 7.0 it did not, and gave out nil for it "
+        "for ever (redis #10227): a program that claims until nothing is pending never goes on.",
+        fault=Kill(FRAMES.ack, (Role.CONSUMER,), forget=Forget.RETENTION),
+        expect={AMO: Predicted(lost=Exactly(), settings=ANSWERED)},
+        by_system={
+            "redis<7": {
+                AMO: Predicted(
+                    lost=Exactly(), left=AtLeast(Select.NEXT), control=True, settings=ANSWERED
+                )
+            }
+        },
+        suite=Suite.NIGHT,
+        group="published",
     ),
 )
 ONE_TRANSACTION = replace(
@@ -378,4 +399,4 @@ _ONE_REDIS = (
         deployment=Deployment.OWN,
     ),
 )
-SCENARIOS = (*_POINTS, *_POWER, *_AT_REST, *_ONE_REDIS)
+SCENARIOS = (*_POINTS, *_POWER, *_AT_REST, *_PUBLISHED, *_ONE_REDIS)

@@ -3,8 +3,13 @@
 from __future__ import annotations
 
 import socket
-from typing import TYPE_CHECKING, ClassVar, Final
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar, Final, cast
 
+from harness.abilities import Retention
+from harness.model import events as kinds
+from harness.model.events import FaultPhase
+from harness.model.failures import CellFailure
 from harness.model.scenario import Role
 from harness.model.waiting import wait_until
 from harness.run.queue_broker import Count
@@ -24,6 +29,7 @@ if TYPE_CHECKING:
     from harness.model.cell import Cell
     from harness.protocols.acts import Act
     from harness.run.queue_broker import Message, Results
+    from harness.run.queues import Queue
     from harness.run.scene import CellScene
     from harness.wire.rules import StepName
     from lostack_redis.resp import Value
@@ -141,6 +147,29 @@ def _fields(value: Value) -> dict[bytes, bytes]:
     return {k: v for k, v in pairs if isinstance(k, bytes) and isinstance(v, bytes)}
 
 
+@dataclass
+class Trimmed(Retention):
+    """Trims the stream of a cell."""
+
+    broker: RedisServer
+    queue: Queue
+
+    def expire(self) -> None:
+        """Remove every entry that a group was given.
+
+        Raises:
+            CellFailure: none was there.
+        """
+        name = self.queue.name
+        [group] = [_fields(each) for each in _all(self.broker.ask("XINFO", "GROUPS", name))]
+        ms, _, number = group[b"last-delivered-id"].partition(b"-")
+        gone = self.broker.ask("XTRIM", name, "MINID", b"%s-%d" % (ms, int(number) + 1))
+        if not gone:
+            raise CellFailure(f"{name} had no entry that its group was given")
+        said = {"phase": FaultPhase.FORGOT, "fault": self.queue.scene.cell.scenario.fault.id}
+        self.queue.scene.history.write(kinds.FAULT, **said, file=name, records=gone)
+
+
 class RedisSystem(QueueLauncher):
     """Redis or Valkey, as it is prepared and deployed."""
 
@@ -162,6 +191,10 @@ class RedisSystem(QueueLauncher):
     def words_of(self, cell: Cell) -> Mapping[Act, StepName]:
         """Return the steps of a cell: its producer may send by a script."""
         return BY_SCRIPT if ours(cell.settings).producer.names_records else ACTS
+
+    def abilities(self, broker: QueueServed, queue: Queue) -> Mapping[type, object]:
+        """Return what faults can do to a stream: trim it."""
+        return {Retention: Trimmed(cast("RedisServer", broker), queue)}
 
     def to_queue(self, cell: Cell, broker: QueueServed) -> Callable[[CellScene], Results] | None:
         """Return what makes the stream of results, if a processor adds them to one."""
