@@ -234,6 +234,17 @@ _POWER = (
         group="power",
     ),
     FRAMES.scenario(
+        "power-loss+everysec",
+        STREAMS,
+        because="By default the server flushes once a second, and answers before. What was "
+        "answered since the last flush is gone with the power: none of it, some, or all, as the "
+        "flush falls; and the record on its way. At-most-once allows that.",
+        expect={AMO: Predicted(lost=AtLeast(Select.NEXT), settings=ANSWERED)},
+        broker_settings={"appendfsync": "everysec"},
+        suite=Suite.NIGHT,
+        group="power",
+    ),
+    FRAMES.scenario(
         "power-loss+no",
         STREAMS,
         because="Control: the server leaves it to the kernel when the append-only file is written. "
