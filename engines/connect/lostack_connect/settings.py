@@ -114,6 +114,10 @@ POINTS: Final = (
         "connect-source",
         "connect",
         (_NOT, "as by default", "`exactly.once.source.support`, a transaction for each poll"),
+        {
+            "commit-lost": "connect-crash-before-offset-flush",
+            "commit-ack-lost": "connect-crash-after-offset-flush",
+        },
     ),
     PointsLine(
         "Kafka Connect 4.3.0, a sink connector",
