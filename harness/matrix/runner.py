@@ -357,13 +357,7 @@ class _Run:
                 and self._belongs(cell, system)
                 and cell.id not in self._lacking
             ):
-                # seeds are repetitions: one must not depend on another
-                alike = (
-                    (cell.scenario.id, cell.pipeline, cell.client, cell.seed)
-                    if cell.scenario.together
-                    else cell.id
-                )
-                groups.setdefault(alike, []).append(cell)
+                groups.setdefault(cell.dies_with or cell.id, []).append(cell)
         waiting, at_once = queue.SimpleQueue[_Group](), max(1, self.plan.jobs)
         for cells in groups.values():
             for at in range(0, len(cells), at_once):

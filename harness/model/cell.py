@@ -33,6 +33,10 @@ only a few dozen records.
 """
 
 
+STANDS_S = 10.0
+"""How long (seconds) a cell at its failure point waits for those that share its broker's death.
+After that its clients would time out.
+"""
 MOST_BYTES = 255
 """The most bytes of a file's name, on Linux."""
 
@@ -102,6 +106,20 @@ class Cell:
     def settings(self) -> Settings:
         """The settings that implement the semantic in this cell."""
         return self.scenario.settings(self.semantic, self.client, self.system)
+
+    @property
+    def dies_with(self) -> tuple[object, ...] | None:
+        """What cells have in common that may share one death of their broker; ``None``: it dies for
+        this cell alone. Seeds are repetitions: one must not depend on another.
+        """
+        if not self.scenario.together:
+            return None
+        return self.scenario.id, self.pipeline, self.client, self.seed
+
+    @property
+    def stands_s(self) -> float:
+        """How long, in seconds, it stands at its failure point for others that share the death."""
+        return STANDS_S
 
     @property
     def ordered(self) -> bool:

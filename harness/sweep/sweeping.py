@@ -23,6 +23,7 @@ import dataclasses
 import itertools
 import statistics
 import time
+from collections import Counter
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import PurePath
@@ -43,7 +44,13 @@ from harness.pipelines.cells import DeclaredCell
 from harness.saved import ASIDE, RUN_FILE, load_run
 from harness.stages.settings import ours
 from harness.sweep.acts import LONG
-from harness.sweep.cells import DeclaredSweepCell, SweepCell, with_fault
+from harness.sweep.cells import (
+    DeclaredSweepCell,
+    SweepCell,
+    shares_death,
+    sharing,
+    with_fault,
+)
 from harness.sweep.classes import Earlier, ProtocolState, Why, chosen, class_of, grouped
 from harness.sweep.lessons import Lessons
 from harness.sweep.outcomes import Outcomes, outcome_of
@@ -374,7 +381,11 @@ class Sweep:
             left = self._left(planned)
             if not left:
                 return
-            cells = tuple(self.cell(point) for point, _ in left)
+            ran = self._times_run()
+            cells = tuple(
+                self.cell(point) if ran[point.id] else sharing(self.cell(point))
+                for point, _ in left
+            )
             saved = run(self._run_plan(cells, POINTS, enough), Listening(progress, ended))
             self.interrupted = saved.info.interrupted
             if self.found_first and not self.interrupted:
@@ -520,9 +531,19 @@ class Sweep:
 
     def _left(self, planned: Planned) -> list[tuple[Point, Why]]:
         outcomes = self.outcomes(planned)
-        done = {one.point.id for one in outcomes.all}
+        done = {one.point.id for one in outcomes.all if not self._runs_alone(one)}
         left = [(point, why) for point, why in planned.chosen if point.id not in done]
         return left or [(point, Why.SPLIT) for point, _ in outcomes.splits()]
+
+    def _runs_alone(self, one: Outcome) -> bool:
+        """Whether a point runs once more, on a broker of its own: it shared a broker's death, and
+        nothing proves its fault. Perhaps it came too late, or the broker did not come back.
+        """
+        shared = self.settings.jobs > 1 and not one.proved and shares_death(self.cell(one.point))
+        return shared and self._times_run()[one.point.id] == 1
+
+    def _times_run(self) -> Counter[str]:
+        return Counter(result.plan.scenario for result in self.results(POINTS) if result.ended)
 
     # --- runs -------------------------------------------------------------------------------------
 

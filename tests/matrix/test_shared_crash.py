@@ -107,10 +107,9 @@ def test_who_leaves_is_not_waited_for(at_once: Callable[..., Future[str]]) -> No
     assert held.result(WITHIN_S) == "exit 1"
 
 
-def test_who_comes_too_late_is_told_and_proves_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_who_comes_too_late_is_told_and_proves_nothing() -> None:
     """Those who are held wait a bounded time; whose broker died before its fault fired, is void."""
-    monkeypatch.setattr(volleys, "PATIENCE_S", 0.1)
-    volley, kill = SharedCrash("ab"), Counted()
+    volley, kill = SharedCrash("ab", 0.1), Counted()
     assert volley.die("a", kill) == "exit 1"
     with pytest.raises(CellFailure, match="the broker's death did not wait for this cell"):
         volley.die("b", kill)
@@ -118,13 +117,12 @@ def test_who_comes_too_late_is_told_and_proves_nothing(monkeypatch: pytest.Monke
 
 
 def test_the_return_waits_for_all_that_were_held_and_for_nobody_else(
-    at_once: Callable[..., Future[str]], monkeypatch: pytest.MonkeyPatch
+    at_once: Callable[..., Future[str]],
 ) -> None:
     """Whom the death left behind never comes to the return; who was held may still change the dead
     broker's files.
     """
-    monkeypatch.setattr(volleys, "PATIENCE_S", 1.0)
-    volley, kill, restart = SharedCrash("abc"), Counted(), Counted()
+    volley, kill, restart = SharedCrash("abc", 1.0), Counted(), Counted()
     held = at_once(volley.die, "a", kill)
     assert (volley.die("b", kill), held.result(WITHIN_S)) == ("exit 1", "exit 1")
     back = at_once(volley.come_back, "a", restart)

@@ -8,6 +8,7 @@ import threading
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from harness.model.cell import STANDS_S
 from harness.model.failures import CellFailure
 from harness.model.waiting import WaitTimeoutError, wait_until
 
@@ -19,10 +20,6 @@ T = TypeVar("T")
 BEGIN_S = 30.0
 """How long (seconds) cells that are prepared wait for the others before their records flow. Nothing
 is held then.
-"""
-PATIENCE_S = 10.0
-"""How long (seconds) cells at their failure point wait for the others. After that their clients
-would time out.
 """
 RETURN_S = 60.0
 """How long (seconds) cells wait for others that still work on the dead broker's files."""
@@ -36,8 +33,10 @@ class SharedCrash:
     not at its failure point in time; it proves nothing, and the others do not wait for it.
     """
 
-    def __init__(self, members: Iterable[str]) -> None:
+    def __init__(self, members: Iterable[str], patience_s: float = STANDS_S) -> None:
+        """``patience_s``: how long (seconds) cells at their failure point wait for the others."""
         self._awaited = set(members)
+        self._patience_s = patience_s
         self._there: dict[str, set[str]] = {}
         self._results: dict[str, Any] = {}
         self._lock = threading.Lock()
@@ -66,7 +65,7 @@ class SharedCrash:
             Exception: whatever ``kill`` raises, for each cell.
         """
         with suppress(WaitTimeoutError):
-            self._wait(DEATH, member, PATIENCE_S)
+            self._wait(DEATH, member, self._patience_s)
         with self._lock:
             if DEATH not in self._results:
                 self._awaited &= self._there[DEATH]
@@ -90,7 +89,7 @@ class SharedCrash:
             if step in self._results:
                 raise CellFailure(
                     f"{step} did not wait for this cell, which did not come within "
-                    f"{PATIENCE_S:g} s; use --jobs 1"
+                    f"{self._patience_s:g} s; use --jobs 1"
                 )
             there = self._there.setdefault(step, set())
             there.add(member)

@@ -260,7 +260,7 @@ class KafkaDeployed(DeployedOnKafka):
 
     def together(self, cells: Sequence[Cell]) -> None:
         """Let these cells share one death and one restart of the broker."""
-        self._crash = SharedCrash(cell.id for cell in cells)
+        self._crash = SharedCrash((cell.id for cell in cells), min(cell.stands_s for cell in cells))
 
     def parts(self, cell: Cell, directory: Path, history: HistoryWriter) -> Parts:
         """Return the parts of one cell."""

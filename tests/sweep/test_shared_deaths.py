@@ -1,0 +1,162 @@
+"""Points that kill their broker share its death, and none of them is judged by what another did."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from harness.controls import OnWire
+from harness.faults import Drop, Kill, Twice
+from harness.judge.verdict import Kind
+from harness.model.cell import STANDS_S
+from harness.model.failures import CellFailure
+from harness.model.scenario import Deployment, Role
+from harness.protocols.kafka.steps import Api
+from harness.sweep.acts import KILL_BROKER
+from harness.sweep.cells import shares_death, sharing, with_fault
+from harness.sweep.pipelines import swept
+from harness.sweep.shrinking import shrink_all
+from harness.wire.rules import Direction
+from tests.memory.plants import Plant
+from tests.sweep import stepping
+from tests.sweep.stepping import RIGHT, Quiet, asked, sweep
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from harness.model.cell import Cell
+
+Groups = list[tuple[str, ...]]
+SENT = OnWire(Role.PRODUCER, Api.PRODUCE, Direction.REQUEST)
+KILLED: Any = Kill(SENT, (Role.BROKER,))
+
+
+@pytest.fixture
+def groups(monkeypatch: pytest.MonkeyPatch) -> Groups:
+    """Return the points, by their names, that were announced together to a broker of their own."""
+    found: Groups = []
+
+    def together(_: object, cells: Sequence[Cell]) -> None:
+        found.append(tuple(cell.scenario.id for cell in cells))
+
+    monkeypatch.setattr(stepping._Deployed, "together", together)
+    return found
+
+
+def shared(groups: Groups) -> set[str]:
+    """Return the points that have shared a death."""
+    return {point for group in groups if len(group) > 1 for point in group}
+
+
+def test_points_share_a_death_and_repetitions_do_not(tmp_path: Path, groups: Groups) -> None:
+    """As many as run at once. What shows whether a finding comes back dies alone each time."""
+
+    def wrong(cell: Cell) -> Plant:
+        return Plant(lose=1) if isinstance(cell.scenario.fault, Kill) else RIGHT
+
+    one, progress = sweep(tmp_path / "one", wrong, acts=(KILL_BROKER,), jobs=3), Quiet()
+    one.dry_run(progress)
+    planned = one.plan()
+    one.run(planned, progress)
+    outcomes = one.outcomes(planned)
+    points = {each.point.id for each in outcomes.all}
+    assert sorted(point for group in groups for point in group) == sorted(points)
+    assert max(map(len, groups)) == 3
+    assert len(groups) <= -(-len(points) // 3) + 1, "but for those that split a class"
+    groups.clear()
+    shrink_all(one, outcomes, planned.usual, progress, until=None)
+    assert groups
+    assert not shared(groups)
+
+
+def test_one_job_is_one_death_for_each(tmp_path: Path, groups: Groups) -> None:
+    """Nothing is shared where cells run one at a time."""
+    one = sweep(tmp_path / "one", acts=(KILL_BROKER,), jobs=1)
+    one.dry_run(Quiet())
+    one.run(one.plan(), Quiet())
+    assert groups
+    assert not shared(groups)
+
+
+def test_what_proves_nothing_in_a_shared_death_dies_again_alone(
+    tmp_path: Path, groups: Groups
+) -> None:
+    """It came too late, or its broker did not come back; the others of its death keep their
+    verdicts, and are not run again.
+    """
+    late: list[str] = []
+
+    def wrong(cell: Cell) -> Plant:
+        if cell.scenario.together and not late:
+            late.append(cell.scenario.id)
+            raise CellFailure("the broker's death did not wait for this cell")
+        return RIGHT
+
+    one, progress = sweep(tmp_path / "one", wrong, acts=(KILL_BROKER,), jobs=3), Quiet()
+    one.dry_run(progress)
+    planned = one.plan()
+    one.run(planned, progress)
+    [voided] = late
+    assert groups.count((voided,)) == 1
+    assert progress.ran.count(voided) == 2
+    assert all(progress.ran.count(point) == 1 for point in shared(groups) - {voided})
+    found = {each.point.id: each.signature.verdict for each in one.outcomes(planned).all}
+    assert set(found.values()) == {Kind.KEPT}, "what it was alone counts"
+
+
+def test_what_proves_nothing_alone_either_is_void(tmp_path: Path, groups: Groups) -> None:
+    """It is run twice, not again and again, and never counts as run."""
+    never: list[str] = []
+
+    def wrong(cell: Cell) -> Plant:
+        if cell.scenario.together and not never:
+            never.append(cell.scenario.id)
+        if never and cell.scenario.id == never[0]:
+            raise CellFailure("the fault did not fire")
+        return RIGHT
+
+    one, progress = sweep(tmp_path / "one", wrong, acts=(KILL_BROKER,), jobs=3), Quiet()
+    one.dry_run(progress)
+    planned = one.plan()
+    one.run(planned, progress)
+    assert progress.ran.count(never[0]) == 2
+    assert [each.point.id for each in one.outcomes(planned).unproved] == never
+    rest = sweep(tmp_path / "one", wrong, acts=(KILL_BROKER,), jobs=3)
+    progress.ran.clear()
+    rest.run(rest.plan(), progress)
+    assert progress.ran == [], "nor when the sweep is continued"
+    assert groups
+
+
+@pytest.mark.parametrize(
+    ("fault", "shares"),
+    [
+        (KILLED, True),
+        (Kill(SENT, (Role.PRODUCER,)), False),
+        (Kill(replace(SENT, role=Role.BROKER), (Role.BROKER,)), False),
+        (Kill(SENT, (Role.BROKER, Role.CONSUMER)), False),
+        (Twice(KILLED, Drop(SENT)), False),
+    ],
+    ids=["a-broker", "another", "between-brokers", "two-nodes", "two-faults"],
+)
+def test_which_points_share(tmp_path: Path, fault: Kill | Twice, shares: bool) -> None:
+    """A frame between brokers names no cell; a second fault strikes a recovery of its own."""
+    one = sweep(tmp_path / "one")
+    cell = with_fault(one.base, "point", fault, "Because.", 3)
+    assert shares_death(cell) is shares
+    found = sharing(cell)
+    assert found.scenario.together is shares
+    assert (found.dies_with is not None) is shares
+    assert found.stands_s < STANDS_S, "less than a cell that cannot run again"
+    if shares:
+        assert found.scenario.deployment is Deployment.OWN
+        for like in ("plain/exactly-once", "shared/at-least-once"):
+            [base] = swept([like], asked(system=""))
+            other = with_fault(base, "point", fault, "Because.", 3)
+            assert not shares_death(other), "brokers ask each other something"
+        pipeline = replace(cell.scenario.pipeline, shares_death=False)
+        alone = replace(cell, scenario=replace(cell.scenario, pipeline=pipeline))
+        assert not shares_death(alone)
