@@ -9,6 +9,7 @@ import re
 import shutil
 import subprocess
 from functools import cache
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import pytest
@@ -18,15 +19,14 @@ from harness.provision.cache import cache_root
 from harness.provision.jars import ensure_jars
 from harness.provision.java import find_java
 from harness.provision.toxiproxy import go_candidates
-from tests.docs.pages import ROOT
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from pathlib import Path
 
     from harness.provision.jars import JarSet
     from harness.provision.java import Java
 
+ROOT: Final = Path(__file__).parents[2]
 WITHIN_S: Final = 300.0
 NODE: Final = (20, 0)
 """The oldest version of Node whose runner fails a test by what it throws, in hooks, too."""
