@@ -179,6 +179,10 @@ def _nothing(_cell: Cell) -> str | None:
     return None
 
 
+def _here() -> str | None:
+    return None
+
+
 @dataclass(frozen=True, slots=True)
 class PointsLine:
     """A line of the table that compares all systems at the same failure points
@@ -259,6 +263,10 @@ class System:
     """
     extra: str = ""
     """The extra of lostack whose libraries the system needs; empty: none."""
+    missing: Callable[[], str | None] = _here
+    """Why the system cannot be started on this machine, in one line, if lostack does not fetch it;
+    ``None``: it can. Asking is quick.
+    """
 
     def can_run(self, scenario: Scenario) -> bool:
         """Return whether the system can run a scenario's pipeline in the deployment that the

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import HealthCheck, settings
+from lostack_rabbitmq.install import why_not as why_no_rabbitmq
 
 from harness.cli.signals import hear
 from harness.model.failures import EnvironmentFailure
@@ -64,6 +65,7 @@ _NEEDS: Mapping[str, Callable[[], str | None]] = {
     "go": why_no_go,
     "node": why_no_node,
     "postgres": why_no_postgres,
+    "rabbitmq": why_no_rabbitmq,
     "strace": why_no_tracing,
 }
 """What tests with a marker need: why it is missing, or ``None``."""

@@ -36,7 +36,7 @@ SEEDS = 10
 REST = "rest"
 QUICK = ("-p", "no:hypothesispytest")
 """For sessions of pytest within tests: that plugin alone takes two seconds to import."""
-_REAL = ("kafka", "spark", "postgres", "browser", "server")
+_REAL = ("kafka", "spark", "postgres", "browser", "server", "rabbitmq")
 _CELL = "lostack_cell"
 
 

@@ -21,6 +21,7 @@ EXTRAS: Final[Mapping[str, tuple[str, ...]]] = {
     "queues": ("stomp",),
     "redis": ("redis", "celery"),
     "nats": ("nats",),
+    "rabbitmq": ("pika",),
     "audit": ("pyarrow",),
     "values": ("fastavro", "grpc_tools", "google.protobuf"),
 }

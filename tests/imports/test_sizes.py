@@ -47,6 +47,7 @@ MOST_OF = {"lostack_connect": 600}
 CODECS = {
     "lostack_connect": {"settings", "words"},
     "lostack_nats": {"blocks", "frames", "session", "steps"},
+    "lostack_rabbitmq": {"frames", "raft", "session", "steps", "terms"},
     "lostack_redis": {"aof", "content", "held", "reading", "resp", "session", "steps"},
 }
 """What is not among them, besides the scenarios: what bytes mean, on the wire and in files, and

@@ -128,7 +128,10 @@ def test_what_needs_no_extra_runs_without(python: Path, command: str) -> None:
     assert ended.returncode in ({0, 3} if command == "doctor" else {0}), ended.stderr
     assert ended.stderr == ""
     if command == "doctor":
-        assert "not installed: spark, docker, queues, redis, nats, audit, values" in ended.stdout
+        assert (
+            "not installed: spark, docker, queues, redis, nats, rabbitmq, audit, values"
+            in ended.stdout
+        )
 
 
 def test_each_module_can_be_imported_or_says_what_it_needs(python: Path) -> None:

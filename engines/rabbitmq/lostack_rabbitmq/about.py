@@ -1,0 +1,31 @@
+"""The declaration of the system RabbitMQ."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from harness.interfaces import PointsLine, System
+
+
+def missing() -> str | None:
+    """Say why RabbitMQ cannot be started here; ``None``: it can."""
+    from lostack_rabbitmq import install  # noqa: PLC0415 - what looks is imported when it is asked
+
+    return install.why_not()
+
+
+SEMANTICS: Final = (
+    "publish without confirm, automatic acknowledgement; ¹ confirm, no resend",
+    "persistent, confirm, mandatory, resend; `basic.ack` after the work",
+    "the same; the sink absorbs what comes twice",
+)
+SYSTEM = System(
+    name="rabbitmq",
+    launcher="lostack_rabbitmq.system:RabbitSystem",
+    clients=("pika",),
+    abilities=lambda _: frozenset(),
+    scenarios="lostack_rabbitmq.scenarios:SCENARIOS",
+    points=(PointsLine("RabbitMQ 3.10.8, quorum queue", "quorum", "pika", SEMANTICS),),
+    extra="rabbitmq",
+    missing=missing,
+)

@@ -1,0 +1,238 @@
+"""A running node of RabbitMQ: how it is started, and what its quorum queues hold."""
+
+from __future__ import annotations
+
+import socket
+from typing import TYPE_CHECKING, Any, ClassVar, Final
+
+import pika
+from pika.exceptions import AMQPError
+
+from harness.model.failures import EnvironmentFailure
+from harness.model.places import Removal, Waiting
+from harness.run.queue_broker import Count, Message
+from harness.run.queue_served import QueueServed
+from lostack_rabbitmq.raft import Log, logs_in
+from lostack_rabbitmq.terms import NotATermError, term
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from pathlib import Path
+
+    from lostack_rabbitmq.install import Found
+
+ANSWER_S: Final = 10.0
+NODE: Final = "lostack@localhost"
+DEAD: Final = ".dead-letters"
+"""The end of the name of the queue for what another one refuses or has given too often."""
+DELIVERIES: Final = 3
+"""After how many deliveries a message of such a queue goes to the dead letters."""
+SETTINGS: Final = {"log.console.level": "warning"}
+"""lostack's, which a user may change."""
+TELLS: Final = """
+spawn(fun() ->
+  {ok, L} = gen_tcp:listen(%(port)d, [binary, {packet, line}, {active, false}, {reuseaddr, true},
+                                      {ip, {127, 0, 0, 1}}]),
+  Place = fun([I | _]) -> I end,
+  Holds = fun(S) ->
+    {[Place(M) || E <- [5, 3], M <- lqueue:to_list(element(E, S))],
+     [Place(M) || C <- maps:values(element(10, S)), M <- maps:values(element(5, C))]}
+  end,
+  Told = fun
+    (<<>>) ->
+      Others = [element(1, T) || T <- ets:tab2list(ra_state), element(2, T) =/= leader],
+      [ra:trigger_election({N, node()}) || N <- Others],
+      {ready, rabbit:is_running(), length(Others)};
+    (Name) ->
+      case rabbit_amqqueue:lookup(rabbit_misc:r(<<"/">>, queue, Name)) of
+        {error, not_found} -> none;
+        {ok, Q} ->
+          case amqqueue:get_type(Q) of
+            rabbit_quorum_queue ->
+              {ok, {_, Found}, _} = ra:local_query(amqqueue:get_pid(Q), Holds),
+              {queue, Found};
+            Other -> {other, Other}
+          end
+      end
+  end,
+  Serve = fun Next() ->
+    {ok, S} = gen_tcp:accept(L),
+    Answer = try
+      {ok, Line} = gen_tcp:recv(S, 0, 5000),
+      Told(string:trim(Line))
+    catch _:Why -> {failed, iolist_to_binary(io_lib:format("~0p", [Why]))} end,
+    gen_tcp:send(S, term_to_binary(Answer)),
+    gen_tcp:close(S),
+    Next()
+  end,
+  Serve()
+end).
+"""
+"""What the node itself runs, beside the broker: it tells, on a port of its own, whether it serves,
+and the indexes of the messages that wait in a queue, ready or with a consumer. A queue that a kill
+has left without a leader may elect none for a minute: then it is told to.
+"""
+
+
+class RabbitServer(QueueServed):
+    """A running node behind its wire. It needs no epmd, and listens for no other node."""
+
+    protocol: ClassVar[str] = "amqp-0-9-1"
+    start_s: ClassVar[float] = 90.0
+
+    def __init__(self, found: Found, directory: Path, settings: Mapping[str, str]) -> None:
+        """``settings``: a user's, by their names in ``rabbitmq.conf``."""
+        super().__init__(directory, ports=1)
+        self._found = found
+        self._settings = SETTINGS | dict(settings)
+        self._kept: dict[str, Log] = {}
+        """What the logs held when the node was started again: it may forget it."""
+
+    def argv(self) -> Sequence[str]:
+        """Return the node's command; write its settings. ``erl`` becomes the server."""
+        lines = [f"{name} = {value}\n" for name, value in self._settings.items()]
+        (self.data / "rabbitmq.conf").write_text("".join(lines), encoding="utf-8")
+        (self.data / "enabled_plugins").write_text("[].\n", encoding="utf-8")
+        code = self._plugins / f"rabbit-{self._found.version}" / "ebin"
+        return (
+            *(self._found.erl, "-pa", str(code), "-noinput", "-s", "rabbit", "boot"),
+            *("-boot", "start_sasl", "+W", "w", "+S", "2:2", "+sbwt", "none"),
+            *(
+                "-sname",
+                NODE,
+                "-start_epmd",
+                "false",
+                "-dist_listen",
+                "false",
+                "-erl_epmd_port",
+                "1",
+            ),
+            *("-setcookie", "lostack", "-syslog", "logger", "[]"),
+            *("-syslog", "syslog_error_logger", "false"),
+            *("-kernel", "prevent_overlapping_partitions", "false"),
+            *("-eval", TELLS % {"port": self.further[0]}),
+        )
+
+    @property
+    def _plugins(self) -> Path:
+        return self._found.folder / "plugins"
+
+    def environment(self) -> Mapping[str, str]:
+        """Return what the node's scripts would set: all of its files are in its folder."""
+        data = self.data
+        return {
+            "HOME": str(data),
+            "ERL_LIBS": str(self._plugins),
+            "RABBITMQ_HOME": str(self._found.folder),
+            "RABBITMQ_NODENAME": NODE,
+            "RABBITMQ_NODE_IP_ADDRESS": "127.0.0.1",
+            "RABBITMQ_NODE_PORT": str(self.port),
+            "RABBITMQ_MNESIA_BASE": str(data),
+            "RABBITMQ_MNESIA_DIR": str(data / "node"),
+            "RABBITMQ_LOG_BASE": str(data / "log"),
+            "RABBITMQ_LOGS": "-",
+            "RABBITMQ_PLUGINS_DIR": str(self._plugins),
+            "RABBITMQ_PLUGINS_EXPAND_DIR": str(data / "plugins"),
+            "RABBITMQ_ENABLED_PLUGINS_FILE": str(data / "enabled_plugins"),
+            "RABBITMQ_CONFIG_FILE": str(data / "rabbitmq.conf"),
+            "RABBITMQ_ADVANCED_CONFIG_FILE": str(data / "advanced.config"),
+            "RABBITMQ_CONF_ENV_FILE": str(data / "no-such-file"),
+            "RABBITMQ_FEATURE_FLAGS_FILE": str(data / "feature_flags"),
+            "RABBITMQ_GENERATED_CONFIG_DIR": str(data / "config"),
+            "RABBITMQ_SCHEMA_DIR": str(data / "schema"),
+            "RABBITMQ_PID_FILE": str(data / "pid"),
+        }
+
+    def answers(self) -> bool:
+        """Say whether the node serves clients, and each queue has a leader.
+
+        Raises:
+            OSError: it does not answer.
+        """
+        socket.create_connection(("127.0.0.1", self.port), ANSWER_S).close()
+        return bool(self.ask("") == ("ready", "true", 0))
+
+    def restart(self) -> None:
+        """Start the node again. What its queues' logs hold is read before."""
+        self._kept = self._logs()
+        super().restart()
+
+    def create(self, queue: str, pipeline: str) -> None:
+        """Make the durable quorum queue of a cell; a declared pipeline's programs make theirs."""
+        if not pipeline:
+            return
+        there = pika.ConnectionParameters("127.0.0.1", self.port, socket_timeout=ANSWER_S)
+        kind = {"x-queue-type": "quorum"}
+        try:
+            with pika.BlockingConnection(there) as connection:
+                channel = connection.channel()
+                channel.queue_declare(queue, durable=True, arguments=kind)
+        except AMQPError as error:
+            raise OSError(f"{queue}: {type(error).__name__}: {error}") from error
+
+    def counted(self, queue: str) -> Count:
+        """Return how many messages wait in a queue, as the queue's own state says."""
+        ready, given = self._holds(queue)
+        return Count(len(ready), len(given))
+
+    def messages(self, queue: str) -> Sequence[Message]:
+        """Return every message that a queue was given, from its log; what of it waits, from the
+        queue's state.
+        """
+        log = self._logs().get(queue)
+        if log is None:
+            return ()
+        entries, (ready, given) = log.entries(), self._holds(queue)
+        waits = {log.first(index) for index in (*ready, *given)}
+        told = []
+        for each in entries:
+            waiting = Waiting.READY if each.index in waits else None
+            removed = Removal.DUPLICATE if each.again else None if waiting else Removal.ACK
+            place = f"{queue}:{each.index}"
+            told.append(
+                Message(place, place, each.body, each.attempt, waiting=waiting, removed=removed)
+            )
+        return told
+
+    def called(self, name: str) -> None:
+        """Return ``None``: a delivery tag is a channel's, and names no copy."""
+
+    def ask(self, queue: str) -> Any:
+        """Return what the node tells of a queue; of none, whether it serves.
+
+        Raises:
+            OSError: it does not answer.
+        """
+        with socket.create_connection(("127.0.0.1", self.further[0]), ANSWER_S) as node:
+            node.settimeout(ANSWER_S)
+            node.sendall(f"{queue}\n".encode())
+            said = b""
+            while more := node.recv(1 << 16):
+                said += more
+        try:
+            return term(said)
+        except NotATermError as error:
+            raise OSError(f"the node said {said[:20]!r}: {error}") from error
+
+    def _holds(self, queue: str) -> tuple[list[int], list[int]]:
+        """Return the indexes of the messages that are ready, and with a consumer."""
+        said = self.ask(queue)
+        if said == "none":
+            return [], []
+        if said[0] == "other":
+            raise EnvironmentFailure(
+                f"{queue} is a {said[1]}: lostack reads what quorum queues keep; declare it with "
+                "x-queue-type: quorum"
+            )
+        if said[0] != "queue":
+            raise OSError(f"{queue}: the node says {said}")
+        ready, given = said[1]
+        return ready, given
+
+    def _logs(self) -> dict[str, Log]:
+        found = logs_in(self.data / "node" / "quorum" / NODE)
+        for name, kept in self._kept.items():
+            log = found.setdefault(name, Log())
+            for index, (of_term, data) in kept.raw.items():
+                log.add(index, of_term, data)
+        return found

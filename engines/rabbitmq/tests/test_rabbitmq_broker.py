@@ -1,0 +1,126 @@
+"""What is found on a machine, and what a node's word about a queue means, without a node."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import shutil
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from lostack_rabbitmq import install
+from lostack_rabbitmq.broker import RabbitServer
+from lostack_rabbitmq.install import Found, look, why_not
+from lostack_rabbitmq.raft import Log
+
+from harness.model.failures import EnvironmentFailure
+from harness.model.places import Removal, Waiting
+from harness.run.queue_broker import Count
+from tests.rabbitmq_logs import enqueue
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with a server of the right version, and an Erlang of the right release."""
+    (tmp_path / "server" / "plugins" / "rabbit-3.10.25" / "ebin").mkdir(parents=True)
+    (tmp_path / "bin").mkdir()
+    erlang(tmp_path, "25")
+    monkeypatch.setenv("RABBITMQ_HOME", str(tmp_path / "server"))
+    monkeypatch.setenv("PATH", str(tmp_path / "bin"))
+    return tmp_path
+
+
+def erlang(folder: Path, release: str) -> None:
+    """Make a program that says that it is an Erlang of this release."""
+    program = folder / "bin" / "erl"
+    program.write_text(f"#!/bin/sh\necho {release}\n")
+    program.chmod(0o755)
+    install._look.cache_clear()
+
+
+def test_a_server_of_this_machine_is_found(home: Path) -> None:
+    """By its folder, with its Erlang."""
+    assert look() == Found(home / "server", "3.10.25", str(home / "bin" / "erl"), "25")
+    assert why_not() is None
+
+
+@pytest.mark.parametrize(
+    ("harm", "said"),
+    [
+        (lambda home: shutil.rmtree(home / "server"), "RabbitMQ is not installed here"),
+        (lambda home: (home / "bin" / "erl").unlink(), "erl, which starts it, is not on the PATH"),
+        (lambda home: erlang(home, "26"), "needs Erlang/OTP 23 to 25, and"),
+        (lambda home: erlang(home, "no release"), "needs Erlang/OTP 23 to 25, and"),
+        (
+            lambda home: (home / "server" / "plugins" / "rabbit-3.10.25").rename(
+                home / "server" / "plugins" / "rabbit-4.1.0"
+            ),
+            "reads the files of RabbitMQ 3.10, and here is 4.1.0",
+        ),
+    ],
+)
+def test_what_is_missing_is_said(home: Path, harm: Any, said: str) -> None:
+    """In one line, before anything is started."""
+    harm(home)
+    found = look()
+    assert isinstance(found, str)
+    assert said in found
+    assert "\n" not in found
+
+
+@pytest.fixture
+def server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[RabbitServer]:
+    """A node that is not started, whose log has three messages."""
+    made = RabbitServer(Found(tmp_path, "3.10.8", "erl", "25"), tmp_path, {"heartbeat": "5"})
+    log = Log()
+    for index, number in ((2, 1), (3, 2), (4, 2), (7, 3)):
+        log.add(index, 1, enqueue(number, b"one"))
+    monkeypatch.setattr(made, "_logs", lambda: {"q": log})
+    yield made
+    made.close()
+
+
+def test_what_waits_is_the_queue_s_own_word(
+    server: RabbitServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The rest was removed, or was never a message of its own."""
+    monkeypatch.setattr(server, "ask", lambda _: ("queue", ([7], [3])))
+    assert server.count("q") == Count(1, 1)
+    told = [(each.place, each.waiting, each.removed) for each in server.messages("q")]
+    assert told == [
+        ("q:2", None, Removal.ACK),
+        ("q:3", Waiting.READY, None),
+        ("q:4", None, Removal.DUPLICATE),
+        ("q:7", Waiting.READY, None),
+    ]
+    assert server.messages("other") == ()
+
+
+def test_a_classic_queue_is_not_taken_for_an_empty_one(
+    server: RabbitServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its messages could not be read."""
+    monkeypatch.setattr(server, "ask", lambda _: ("other", "rabbit_classic_queue"))
+    with pytest.raises(EnvironmentFailure, match="declare it with x-queue-type: quorum"):
+        server.count("q")
+    monkeypatch.setattr(server, "ask", lambda _: ("failed", b"{timeout}"))
+    with pytest.raises(OSError, match="the node says"):
+        server.count("q")
+    monkeypatch.setattr(server, "ask", lambda _: "none")
+    assert server.count("q") == Count()
+
+
+def test_the_node_has_all_of_its_files_in_its_folder(server: RabbitServer) -> None:
+    """No setting of this machine's own RabbitMQ is used, and no epmd."""
+    server.data.mkdir()
+    command = server.argv()
+    assert ("-start_epmd", "false") in itertools.pairwise(command)
+    assert "heartbeat = 5\n" in (server.data / "rabbitmq.conf").read_text()
+    own = {"ERL_LIBS", "RABBITMQ_HOME", "RABBITMQ_PLUGINS_DIR"}
+    paths = {k: v for k, v in server.environment().items() if os.sep in v and k not in own}
+    assert len(paths) > 10
+    assert all(path.startswith(str(server.data)) for path in paths.values())
