@@ -71,7 +71,7 @@ def without_folders(run: SavedRun, copy: Path) -> Path:
     """Copy the files from which the reports are made, with names in place of folders; return the
     copy.
     """
-    folders = sorted(_folders(run), key=lambda pair: -len(pair[0]))
+    folders = sorted(folders_of(run), key=lambda pair: -len(pair[0]))
     names = [(json.dumps(folder)[1:-1], name) for folder, name in folders]
 
     def take(source: str, words: Iterable[tuple[str, str]]) -> Path:
@@ -111,7 +111,7 @@ def _sealed_anew(cell: Path, copy: Path) -> tuple[tuple[str, str], ...]:
     return ((seal, str(Plan.load(copy.parent).seal)),)
 
 
-def _folders(run: SavedRun) -> Iterator[tuple[str, str]]:
+def folders_of(run: SavedRun) -> Iterator[tuple[str, str]]:
     """Yield the folders that a text of this run may speak of, each with its name."""
     places = {
         "run": run.directory,

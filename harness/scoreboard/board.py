@@ -33,13 +33,14 @@ from harness.model.logs import log_text
 from harness.model.secrets import masked
 from harness.pipelines import read_pipeline
 from harness.pipelines.cells import NO_FAULT
+from harness.report.publishing import folders_of
 from harness.report.record import advice
 from harness.report.renderers import write_reports
 from harness.scoreboard.building import LackingError, built
 from harness.scoreboard.declaring import declaration
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
     from pathlib import Path
 
     from harness.matrix.listener import Progress
@@ -96,6 +97,7 @@ class Outcome:
     because: str = ""
     kafka: str = ""
     lostack: str = ""
+    sources: str = ""
     run: str = ""
     seconds: float = 0.0
     cells: tuple[Cell, ...] = ()
@@ -113,17 +115,22 @@ def read_outcomes(directory: Path) -> tuple[Outcome, ...]:
     Raises:
         UsageError: a file is no row of a scoreboard.
     """
-    found = []
-    for file in sorted((directory / ROWS).glob("*.json")):
-        try:
-            found.append(
-                msgspec.json.decode(
-                    safe_files.read_bytes(directory, f"{ROWS}/{file.name}"), type=Outcome
-                )
-            )
-        except (OSError, msgspec.MsgspecError) as error:
-            raise UsageError(f"{file} is no row of a scoreboard ({error}): remove it") from error
-    return tuple(found)
+    files = sorted((directory / ROWS).glob("*.json"))
+    return tuple(read_outcome(directory, f"{ROWS}/{file.name}") for file in files)
+
+
+def read_outcome(directory: Path, name: str) -> Outcome:
+    """Return the outcome of a row.
+
+    Raises:
+        UsageError: the file is no row of a scoreboard.
+    """
+    try:
+        return msgspec.json.decode(safe_files.read_bytes(directory, name), type=Outcome)
+    except (OSError, msgspec.MsgspecError) as error:
+        raise UsageError(
+            f"{directory / name} is no row of a scoreboard ({error}): remove it"
+        ) from error
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,8 +144,10 @@ class Board:
     jobs: int = 1
 
     def has(self, row: Row) -> bool:
-        """Whether the row has been run at this seed."""
-        return (self.directory / self._name(row)).exists()
+        """Whether the row has been run at this seed, with the programs that there are now."""
+        if not (self.directory / self._name(row)).exists():
+            return False
+        return read_outcome(self.directory, self._name(row)).sources == row.sources
 
     def run(self, row: Row, progress: Progress) -> Outcome:
         """Run a row and save its outcome.
@@ -195,6 +204,7 @@ class Board:
             date=dt.datetime.now(dt.UTC).date().isoformat(),
             state=LACKING,
             lostack=_lostack(),
+            sources=row.sources,
         )
 
 
@@ -210,13 +220,14 @@ def with_run(
     if control is None or control.verdict.kind is not Kind.KEPT:
         because = control.verdict.reason if control else "it has no cell without a fault"
         return replace(outcome, state=NO_CONTROL, because=because, run=named)
+    folders = sorted(folders_of(saved), key=lambda pair: -len(pair[0]))
     return replace(
         outcome,
         state=RAN,
         kafka=saved.info.versions.get("kafka", ""),
         run=named,
         seconds=round(saved.info.seconds, 1),
-        cells=tuple(_cell(result, outcome.role) for result in saved.results),
+        cells=tuple(_cell(result, outcome.role, folders) for result in saved.results),
         apart=(*_apart(saved), *left),
     )
 
@@ -235,26 +246,35 @@ def _lostack() -> str:
         return ""
 
 
-def _cell(result: CellResult, role: str) -> Cell:
+def _cell(result: CellResult, role: str, folders: Sequence[tuple[str, str]]) -> Cell:
+    """Return a cell of a row. ``folders``: folders of this machine, each with the name that stands
+    for it.
+    """
     counts = result.judgement.account.counts
+
+    def told(text: str) -> str:
+        for folder, name in folders:
+            text = text.replace(folder, name)
+        return masked(text)
+
     return Cell(
         point=result.plan.scenario,
         outcome=str(result.verdict.kind),
         lost=counts["lost"],
         duplicated=counts["duplicated"],
-        reason=masked(result.verdict.reason),
+        reason=told(result.verdict.reason),
         seconds=round(result.seconds, 1),
-        way=tuple(masked(line) for line in islice(advice(result), MOST_WAY)),
-        told=_told(result, role),
+        way=tuple(told(line) for line in islice(advice(result), MOST_WAY)),
+        told=told(_last_error(result, role)),
         effect=result.verdict.effect,
     )
 
 
-def _told(result: CellResult, role: str) -> str:
+def _last_error(result: CellResult, role: str) -> str:
     """Return the last line that the program has printed on its way to an error."""
     lines = [
         line.strip()
         for line in log_text(result.directory, role).splitlines()
         if any(word in line.lower() for word in ("not sent", "error", "exception", "failed"))
     ]
-    return masked(lines[-1])[:MOST_WORDS] if lines else ""
+    return lines[-1][:MOST_WORDS] if lines else ""

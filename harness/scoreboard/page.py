@@ -159,7 +159,11 @@ def _summed(one: Outcome | None) -> Spot:
         return Spot("void", f"no control: {one.because}", anchor(one))
     counts = Counter(cell.outcome for cell in one.cells)
     word = worst(counts)
-    return Spot(word, f"{SIGNS[word]} {word} {counts[word]} of {len(one.cells)}", anchor(one))
+    void = counts["void"]
+    unproved = f", {void} void" if void and word != "void" else ""
+    return Spot(
+        word, f"{SIGNS[word]} {word} {counts[word]} of {len(one.cells)}{unproved}", anchor(one)
+    )
 
 
 def settings(client: Client, outcomes: Sequence[Outcome]) -> Iterator[tuple[str, str, str]]:

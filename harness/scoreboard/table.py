@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fnmatch
+import hashlib
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -79,6 +80,18 @@ class Row:
     def claims(self) -> Semantic:
         """What it is judged by: who sets nothing expects that nothing is lost."""
         return Semantic.AT_LEAST_ONCE if self.mode == DEFAULT else Semantic(self.mode)
+
+    @property
+    def sources(self) -> str:
+        """A digest of the client's programs and locks: a row of other programs is not this one."""
+        files = sorted(file for file in self.client.folder.rglob("*") if file.is_file())
+        own = [file for file in files if file.suffix != ".pyc"]
+        texts = [
+            (str(file.relative_to(self.client.folder)), file.read_bytes())
+            for file in own
+            if file.parent == self.client.folder or self.version in str(file)
+        ]
+        return hashlib.sha256(repr(texts).encode()).hexdigest()[:12]
 
     @property
     def missing(self) -> str | None:

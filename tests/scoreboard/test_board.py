@@ -19,7 +19,7 @@ from harness.scoreboard import building
 from harness.scoreboard.board import LACKING, NO_CONTROL, RAN, ROWS, read_outcomes, with_run
 from harness.scoreboard.building import Built, LackingError, built
 from harness.scoreboard.declaring import declaration
-from harness.scoreboard.table import Client, read_clients, rows_of
+from harness.scoreboard.table import Client, Row, read_clients, rows_of
 from tests.gate.saved import HERE, unpack
 from tests.scoreboard.rows import cell, outcome
 
@@ -28,7 +28,6 @@ if TYPE_CHECKING:
 
     from harness.matrix.listener import Progress
     from harness.scoreboard.board import Board, Outcome
-    from harness.scoreboard.table import Row
 
 ALL = tuple(rows_of(read_clients()))
 ONLY = ["scoreboard", "--only", "kafkajs/consumer", "--board", "board"]
@@ -48,7 +47,8 @@ def played(monkeypatch: pytest.MonkeyPatch, act: Callable[[Row], None]) -> list[
     def play(_: Board, row: Row, __: Progress) -> Outcome:
         act(row)
         ran.append(row.id)
-        return outcome(row.client.name, f"{row.role}/{row.mode}", cell("none"))
+        found = outcome(row.client.name, f"{row.role}/{row.mode}", cell("none"))
+        return replace(found, sources=row.sources)
 
     monkeypatch.setattr(boards.Board, "_run", play)
     return ran
@@ -72,6 +72,16 @@ def test_a_board_that_was_killed_goes_on(monkeypatch: pytest.MonkeyPatch) -> Non
     assert third == []
     cli.main([*ONLY, "--again"])
     assert len(third) == 3
+
+
+def test_a_row_of_other_programs_is_run_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What was found of a program is not true of the program that it has become."""
+    played(monkeypatch, lambda _: None)
+    cli.main(ONLY)
+    monkeypatch.setattr(Row, "sources", "changed")
+    again = played(monkeypatch, lambda _: None)
+    cli.main(ONLY)
+    assert len(again) == 3
 
 
 def test_a_row_that_could_not_be_run_is_not_there(monkeypatch: pytest.MonkeyPatch) -> None:

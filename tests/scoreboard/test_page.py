@@ -44,6 +44,15 @@ def test_the_worst_client_comes_first() -> None:
     }
 
 
+def test_what_proves_nothing_is_counted() -> None:
+    """Beside what broke: a void cell is no acquittal."""
+    mixed = outcome("mixed", "consumer/as-it-comes", cell("a", "broken"), cell("b", "void"))
+    assert texts(mixed) == {"mixed 1.0": "✘ broken 1 of 2, 1 void"}
+    assert texts(outcome("idle", "consumer/as-it-comes", cell("a"), cell("b", "void"))) == {
+        "idle 1.0": "○ void 1 of 2"
+    }
+
+
 def test_what_did_not_run_is_not_kept() -> None:
     """A program that does not exist, one that fails without a fault, and one that nobody ran."""
     absent = outcome("a", "consumer/as-it-comes", state=LACKING, because="there is no Go")

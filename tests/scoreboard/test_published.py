@@ -27,8 +27,10 @@ def test_the_pages_are_those_of_the_rows(tmp_path: Path) -> None:
 
 
 def test_each_row_is_of_the_table() -> None:
-    """A row of a client that was renamed, or of a version that was dropped, would stay for ever."""
-    assert {one.row for one in read_outcomes(BOARD)} <= {row.id for row in rows_of(read_clients())}
+    """And of the programs that are there: what was found of others is not true of them."""
+    known = {row.id: row.sources for row in rows_of(read_clients())}
+    found = {one.row: one.sources for one in read_outcomes(BOARD)}
+    assert found == {name: known.get(name) for name in found}
 
 
 def test_no_row_names_a_folder_of_a_machine() -> None:
