@@ -34,7 +34,7 @@ from harness.model.scenario import Deployment, NotApplicable, Predicted, Role, S
 from harness.proofs.power import TOLD_TO_FLUSH
 from harness.protocols.acts import Act
 from harness.scenarios import jms
-from harness.scenarios.common import Frames
+from harness.scenarios.common import ALL_ANSWERED, Frames
 from harness.scenarios.plain import ALO, AMO, DUPLICATES, EOS, LOSES, REQUEST, RESPONSE, holds
 from harness.stages.pushing import Acknowledge, JmsSettings
 from harness.stages.settings import (
@@ -367,4 +367,19 @@ REBUILT = Scenario(
         }
     },
 )
-SCENARIOS = (*POINTS, REJECTED, REBUILT, *jms.scenarios(QUEUE, ("stomp.py", "openwire", "amqp")))
+UNFLUSHED = FRAMES.scenario(
+    "power-loss+unflushed",
+    QUEUE,
+    because="Control: the journal is never flushed (kahadb.enableJournalDiskSyncs=false). A loss "
+    "of power takes all that had a receipt.",
+    expect={ALO: ALL_ANSWERED},
+    broker_settings={"kahadb.enableJournalDiskSyncs": "false"},
+    suite=Suite.NIGHT,
+)
+SCENARIOS = (
+    *POINTS,
+    UNFLUSHED,
+    REJECTED,
+    REBUILT,
+    *jms.scenarios(QUEUE, ("stomp.py", "openwire", "amqp")),
+)

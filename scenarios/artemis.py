@@ -116,6 +116,16 @@ def _here(scenario: Scenario) -> Scenario:
 _ALIKE = {scenario.id: _here(scenario) for scenario in activemq.POINTS}
 _VARIANTS = (
     replace(
+        activemq.UNFLUSHED,
+        pipeline=QUEUE,
+        because="Control: the journal is not flushed (journalSyncNonTransactional=false). A loss "
+        "of power takes all that had a receipt.",
+        broker_settings={
+            "journalSyncNonTransactional": "false",
+            "journalSyncTransactional": "false",
+        },
+    ),
+    replace(
         _ALIKE["ack-lost"],
         id="ack-lost+by-id",
         suite=Suite.DAY,

@@ -22,7 +22,7 @@ from harness.model.prediction import AtLeast, AtMost, Exactly
 from harness.model.scenario import NotApplicable, Predicted, Role, Scenario, Suite
 from harness.proofs.power import TOLD_TO_FLUSH
 from harness.protocols.pulsar.steps import Command
-from harness.scenarios.common import Frames
+from harness.scenarios.common import ALL_ANSWERED, Frames
 from harness.scenarios.plain import ALO, AMO, DUPLICATES, EOS, LOSES, REQUEST, RESPONSE, holds
 from harness.stages.pushing import Cursor
 from harness.systems.pulsar.selections import UNWRITTEN
@@ -71,6 +71,15 @@ PLAIN = (
             "default), so whatever has a receipt is on the disk."
         ),
         expect={ALO: holds(TOLD_TO_FLUSH), EOS: holds(TOLD_TO_FLUSH)},
+        suite=Suite.NIGHT,
+    ),
+    FRAMES.scenario(
+        "power-loss+unflushed",
+        SUBSCRIPTION,
+        because="Control: the bookie does not flush its journal (journalSyncData=false). A loss of "
+        "power takes all that had a receipt.",
+        expect={ALO: ALL_ANSWERED},
+        broker_settings={"journalSyncData": "false"},
         suite=Suite.NIGHT,
     ),
     FRAMES.scenario(

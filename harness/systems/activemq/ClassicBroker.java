@@ -58,6 +58,8 @@ public final class ClassicBroker implements Queues {
     private static final int AUTO_ACKNOWLEDGE = 1;
     /** The beginning of the names of settings that queues have, not the broker. */
     private static final String POLICY = "policy.";
+    /** Of those that its store has. */
+    private static final String STORE = "kahadb.";
     /** A message that came by AMQP is kept as it came. */
     private static final String NATIVE = "JMS_AMQP_NATIVE";
     private static final String ATTEMPT = "lostack-attempt";
@@ -108,9 +110,9 @@ public final class ClassicBroker implements Queues {
         service.getSystemUsage().getMemoryUsage().setLimit(1L << 26);
         for (Map.Entry<String, String> each : Queues.settings().entrySet()) {
             String name = each.getKey();
-            boolean ofQueues = name.startsWith(POLICY);
-            String bare = ofQueues ? name.substring(POLICY.length()) : name;
-            if (!IntrospectionSupport.setProperty(ofQueues ? policy : service, bare, each.getValue())) {
+            Object of = name.startsWith(POLICY) ? policy : name.startsWith(STORE) ? store : service;
+            String bare = of == service ? name : name.substring(name.indexOf('.') + 1);
+            if (!IntrospectionSupport.setProperty(of, bare, each.getValue())) {
                 throw new IllegalArgumentException("ActiveMQ has no setting " + name);
             }
         }
