@@ -60,7 +60,7 @@ class WorkerNode(StageNode):
                     failpoint.VARIABLE: str(self.failpoints.absolute()),
                 },
                 log=self.logs / f"{self.name}.log",
-                cwd=self._scratch,
+                cwd=Path.cwd(),  # where the names in a failpoint's order begin
             )
         )
         self._told = self._asked = False

@@ -53,8 +53,8 @@ final class Ledger {
 
     /** Stand still here, or fail, if the harness has armed this name for this record. */
     static void pass(String name, String record) {
+        var order = new HashMap<String, String>();
         try {
-            var order = new HashMap<String, String>();
             var armed = FAILPOINTS.resolve(name + ".json");
             var found = FIELD.matcher(Files.readString(armed));
             while (found.find()) {
@@ -64,20 +64,26 @@ final class Ledger {
                 return;
             }
             Files.move(armed, FAILPOINTS.resolve(name + ".fired"), StandardCopyOption.ATOMIC_MOVE);
-            try (var history = opened(Path.of(order.get("history")))) {
-                append(history, 1, "failpoint", "failpoint", "\"name\":\"" + name + "\",\"record\":\"" + record
-                    + "\",\"hit\":1,\"action\":\"" + order.get("action") + "\",\"pid\":" + ProcessHandle.current().pid());
-            }
-            if ("fail".equals(order.get("action"))) {
-                throw new ConnectException("the work on " + record + " failed, as lostack said");
-            }
-            while (!Files.exists(FAILPOINTS.resolve(name + ".go"))) {
-                Thread.sleep(5);
-            }
         } catch (NoSuchFileException none) {
             return;
-        } catch (IOException | InterruptedException error) {
+        } catch (IOException error) {
             throw new IllegalStateException(error);
+        }
+        try (var history = opened(Path.of(order.get("history")))) {
+            append(history, 1, "failpoint", "failpoint", "\"name\":\"" + name + "\",\"record\":\"" + record
+                + "\",\"hit\":1,\"action\":\"" + order.get("action") + "\",\"pid\":" + ProcessHandle.current().pid());
+        } catch (IOException error) {
+            throw new IllegalStateException("cannot write the history: " + error, error);
+        }
+        if ("fail".equals(order.get("action"))) {
+            throw new ConnectException("the work on " + record + " failed, as lostack said");
+        }
+        while (!Files.exists(FAILPOINTS.resolve(name + ".go"))) {
+            try {
+                Thread.sleep(5);
+            } catch (InterruptedException error) {
+                throw new IllegalStateException(error);
+            }
         }
     }
 
