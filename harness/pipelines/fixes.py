@@ -13,6 +13,7 @@ from harness.model.states import LastHop, State
 from harness.pipelines.at_services import ANSWER_LOST, AT_SERVICE
 from harness.pipelines.cells import NO_FAULT
 from harness.pipelines.declaration import OutputKind
+from harness.pipelines.firsts import FILLED, STARTS_LATE
 from harness.pipelines.points import INPUT_ENDS
 from harness.pipelines.practice import UNSEEN
 from harness.pipelines.writes import AT_WRITE
@@ -30,6 +31,8 @@ class Advice(Enum):
 
     COMMIT_BEHIND_WORK = auto()
     """The reading side lost a record that the broker had."""
+    BEGIN_AT_START = auto()
+    """A reader skipped records where its group had no position."""
     ONE_TRANSACTION_OR_REPEATABLE = auto()
     """A stage died between two durable writes, or between two steps at a service."""
     ACKNOWLEDGE_BEHIND_WORK = auto()
@@ -98,6 +101,8 @@ ENDS: Final = frozenset(
 """Failure points at which a producer is asked to end, and loses only records whose delivery it did
 not wait for.
 """
+WITHOUT_POSITION: Final = frozenset({STARTS_LATE, FILLED, "positions-expired"})
+"""Failure points at which a reader has no position."""
 OWN_POINTS: Final = {
     "transaction-crash-before-commit": "producer-crash-before-commit",
     "transaction-crash-before-commit-ack": "producer-crash-before-commit-ack",
@@ -125,6 +130,10 @@ WORDS: Final = {
     Advice.COMMIT_BEHIND_WORK: (
         "commit the position only when the result is recorded, and nowhere else (so with "
         "enable.auto.commit=false, if it is not set yet)"
+    ),
+    Advice.BEGIN_AT_START: (
+        "let a reader begin with the oldest record where its group has no position "
+        "(auto.offset.reset=earliest; several libraries have latest by default)"
     ),
     Advice.ONE_TRANSACTION_OR_REPEATABLE: (
         "write the result and its position in one transaction, or make the write idempotent and "
@@ -271,6 +280,8 @@ def _against_loss(judgement: Judgement, *, at_write: bool) -> Iterator[Advice]:
                 continue
             if at_write and hop in (LastHop.SKIPPED, LastHop.DELIVERED):
                 yield Advice.ONE_TRANSACTION_OR_REPEATABLE
+            elif hop is LastHop.SKIPPED and plan.failure_point in WITHOUT_POSITION:
+                yield Advice.BEGIN_AT_START
             elif advice is Advice.ACKNOWLEDGED_SENDS and plan.failure_point in ENDS:
                 yield Advice.FLUSH_AT_THE_END
             else:

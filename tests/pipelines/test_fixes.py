@@ -17,7 +17,7 @@ from harness.model.scenario import Role
 from harness.model.semantics import Semantic
 from harness.model.states import LastHop, State
 from harness.pipelines.declaration import OutputKind
-from harness.pipelines.fixes import fix_of
+from harness.pipelines.fixes import WITHOUT_POSITION, WORDS, Advice, fix_of
 from harness.pipelines.practice import UNSEEN, Practice, practice_of
 from tests.events import events_of
 
@@ -326,3 +326,16 @@ def test_the_same_words_are_said_once() -> None:
     told = fix_of(judgement, ())
     assert told is not None
     assert told.count("acknowledge a message") == 1
+
+
+@pytest.mark.parametrize("point", sorted(WITHOUT_POSITION))
+def test_a_reader_without_a_position_is_to_begin_at_the_start(point: str) -> None:
+    """What it skipped there is no fault of its commits; what it was given and lost is."""
+    begins, commits = WORDS[Advice.BEGIN_AT_START], WORDS[Advice.COMMIT_BEHIND_WORK]
+    skipped = advised(point=point, last_hop=LastHop.SKIPPED)
+    assert begins in skipped
+    assert commits not in skipped
+    given = advised(point=point, last_hop=LastHop.DELIVERED)
+    assert commits in given
+    assert begins not in given
+    assert commits in advised(point="commit-ack-lost", last_hop=LastHop.SKIPPED)
