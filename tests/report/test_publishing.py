@@ -144,7 +144,7 @@ def test_a_copywithout_folders_is_sealed_anew(
     """
     directory = tmp_path / "20261121-120000"
     monkeypatch.setattr(
-        harness.report.publishing, "_folders", lambda _: [(str(tmp_path), "[reports]")]
+        harness.report.publishing, "folders_of", lambda _: [(str(tmp_path), "[reports]")]
     )
     for seed in (1, 2):
         lively(

@@ -73,7 +73,7 @@ def test_each_row_is_in_one_shard() -> None:
     assert Counter(row.id for shard in shards for row in shard) == Counter(row.id for row in ROWS)
     assert len({row.id for row in ROWS}) == len(ROWS)
     for shard in shards:
-        assert len({(row.role, row.mode) for row in shard}) > len(ROWS) // len(ROWS)
+        assert len({(row.role, row.mode) for row in shard}) > 1
 
 
 def test_a_choice_is_by_name_or_glob() -> None:
