@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from harness.controls import Target
+from harness.model.takeovers import Takeover
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -457,6 +458,7 @@ ABILITIES: dict[type, str] = {
     Replication: "has followers that can be kept from copying",
     Leadership: "can be told which replica leads",
     RestartInTurn: "has brokers that are restarted in turn",
+    Takeover: "has several brokers that take over from each other",
     Checkpoint: "keeps a checkpoint that can be lost",
     Retention: "deletes what a reader is about to read",
     RecordLocks: "lends records to readers for a limited time",

@@ -29,6 +29,7 @@ from harness.proofs.refusal import Refused
 from harness.proofs.second import InSuccessor
 from harness.proofs.silence import FellSilent, silence_signs
 from harness.proofs.start import StartedLate, start_signs
+from harness.proofs.takeover import OtherLeads
 from harness.services.postgres.signs import database_signs
 from harness.stages.settings import PIPELINES
 from harness.systems import GROUP
@@ -59,6 +60,7 @@ PROOFS: Final = (
     LockOutlasted,
     Moved,
     NetworkBad,
+    OtherLeads,
     Overtaken,
     PartHad,
     PowerWent,

@@ -21,6 +21,7 @@ from harness.faults.refuse import Refuse
 from harness.faults.silent import Silent
 from harness.faults.stall import Stall
 from harness.faults.start_late import StartLate
+from harness.faults.takeover import TakenOver
 from harness.faults.terminate import Terminate
 from harness.faults.twice import Twice
 from harness.faults.unanswered import Unanswered
@@ -54,6 +55,7 @@ _ALL = (
     Rebalanced,
     PutOutWhileJoining,
     Damaged,
+    TakenOver,
 )
 FAULTS = {fault.id: fault for fault in _ALL}
 """The registry: each class of faults by its id."""
@@ -82,6 +84,7 @@ __all__ = [
     "Silent",
     "Stall",
     "StartLate",
+    "TakenOver",
     "Terminate",
     "Twice",
     "Unanswered",

@@ -146,9 +146,7 @@ class Check:
         return tuple(cell for cell in cells if cell not in rest), rest
 
     def left_out(self, seen: Mapping[str, Seen], only: Sequence[str] = ()) -> Iterator[str]:
-        """Yield a line about the points that apply and are not run, because they wait long for a
-        client's time-out.
-        """
+        """Yield lines about the points that apply and are not run, because they take long."""
         if not self.long and not only:
             claims = self.pipeline.claims
             yield from left_out(

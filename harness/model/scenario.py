@@ -301,7 +301,9 @@ class Scenario:
     edge: Edge | None = None
     """Whether the first or the last record is the target; null: one of the middle third."""
     waits_s: float = 0.0
-    """How long, in seconds, its fault usually waits for a time-out of a client's; 0: for none."""
+    """How long, in seconds, its fault usually waits for a client's time-out, or for brokers that
+    come back; 0: for none.
+    """
     only_in_containers: str | None = None
     """Why the scenario does not apply to processes; null: it does."""
     by_client: Mapping[str, Mapping[Semantic, Expectation]] = field(default_factory=dict)

@@ -34,6 +34,8 @@ def why_alone(pipeline: Pipeline) -> str | None:
 
 
 def _shared(pipeline: Pipeline) -> Iterator[str]:
+    if pipeline.brokers > 1:
+        yield f"each would have {pipeline.brokers} brokers of its own"
     for service in pipeline.services:
         if service.anew == ONCE:
             yield f'the service {service.name} is started once (anew = "once")'

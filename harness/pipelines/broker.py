@@ -67,6 +67,9 @@ OWN: Final[Mapping[str, tuple[str, ...]]] = {
 }
 """The settings that lostack itself makes on each system, and counts on, as patterns."""
 
+CLUSTER: Final = 3
+"""How many brokers lostack starts if there are several: one may be away, and two agree."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Broker:
@@ -82,11 +85,20 @@ class Broker:
     """
     settings: Mapping[str, str] = field(default_factory=dict)
     """Its settings, by the names that the broker has for them."""
+    replicas: int = 0
+    """How many of several brokers have a copy of each topic. By default all of them.
+    ``min.insync.replicas`` is 2 then, or what ``topic_settings`` says.
+    """
 
-    def check(self, system: str) -> None:
+    def copies(self, brokers: int) -> int:
+        """Return how many brokers have a copy of each topic. ``brokers``: how many there are."""
+        return self.replicas or brokers
+
+    def check(self, system: str, brokers: int = 1, *, secured: bool = False) -> None:
         """Raise DeclarationError if the system does not speak the protocol, or lostack itself
         makes a setting.
         """
+        self._check_size(system, brokers, secured=secured)
         spoken = SPOKEN[system]
         if self.protocol and self.protocol not in spoken:
             raise DeclarationError(
@@ -99,6 +111,22 @@ class Broker:
                 raise DeclarationError(
                     f"broker: settings: {name} is set by lostack, which counts on it: leave it out"
                 )
+
+    def _check_size(self, system: str, brokers: int, *, secured: bool) -> None:
+        if brokers not in {1, CLUSTER}:
+            raise DeclarationError(f"brokers: {brokers}; write 1 or {CLUSTER}")
+        if brokers > 1 and system != "kafka":
+            raise DeclarationError(f"brokers: on {system} lostack starts one: take it away")
+        if brokers > 1 and secured:
+            raise DeclarationError(
+                f"brokers: with [security] lostack starts one, not {brokers}: take one of the two "
+                "away"
+            )
+        if not 0 <= self.replicas <= brokers:
+            raise DeclarationError(
+                f"broker: replicas: {self.replicas}; write a number from 1 to {brokers}, which is "
+                "how many brokers there are (brokers)"
+            )
 
     def dialect(self, system: str) -> Dialect:
         """Return the names of the steps on the wire."""

@@ -22,6 +22,7 @@ from harness.model.states import Hop
 from harness.pipelines.aggregates import Of, amounts, spread
 from harness.pipelines.at_services import is_spare, service_points
 from harness.pipelines.braces import fill
+from harness.pipelines.clusters import CLUSTERS, OTHER_CLUSTERS, needs_all, on_cluster
 from harness.pipelines.declaration import OutputKind, RepeatedIdError
 from harness.pipelines.dialects import LINES, Moment
 from harness.pipelines.firsts import FIRSTS, of_readers
@@ -263,7 +264,7 @@ def failure_points(
     of faults are among them.
     """
     found, dialect = [_without_fault(pipeline)], pipeline.dialect
-    points = (*POINTS, *FIRSTS, *REBALANCES, *SILENCES, *paired.points(dialect))
+    points = (*POINTS, *FIRSTS, *REBALANCES, *CLUSTERS, *SILENCES, *paired.points(dialect))
     for point in (each for each in points if _has(dialect, each)):
         present = [
             stage.known for role in point.roles for stage in pipeline.stages if stage.role is role
@@ -276,12 +277,14 @@ def failure_points(
         for role in (*(present or point.roles[:1]), *beside):
             seen = None if moments is None or dialect.logs else moments.get(role, {})
             fault = point.fault(role, dialect, (seen or {}).get(point.moment))
+            if pipeline.brokers > 1:
+                fault = on_cluster(fault)
             reason = (
                 _reason(point, role, pipeline, requests, seen)
                 or _alone(fault, role, pipeline, processes)
                 or paired.reason(point, role, pipeline)
             )
-            if attached and Role.BROKER in fault.evidence().killed:
+            if attached and needs_all(fault):
                 reason = (
                     "the broker was not started by lostack, which kills only what it has started"
                 )
@@ -360,12 +363,13 @@ def _of_reader(
 
 def left_over(pipeline: Pipeline, point: Scenario) -> bool:
     """Return whether a point is a spare name, for durable writes or for what is said to services,
-    that the dry run did not need, or for the rebalances of stages with one member. A stage's first
-    is no spare.
+    that the dry run did not need, or for the rebalances of stages with one member, or for what one
+    broker has not. A stage's first is no spare.
     """
     spare = point.failure_point == AT_WRITE and not point.id.endswith("-1")
     lone = all(stage.scale == 1 for stage in pipeline.stages)
     spare |= lone and point.failure_point in OTHER_REBALANCES
+    spare |= pipeline.brokers == 1 and point.failure_point in OTHER_CLUSTERS
     return isinstance(point.expect[pipeline.claims], NotApplicable) and (
         spare or is_spare(point.failure_point, point.id)
     )
@@ -636,7 +640,7 @@ def _scenario(
     pipeline: Pipeline, name: str, fault: Fault, because: str, reason: str | None
 ) -> Scenario:
     anything = Predicted(lost=Permitted(), duplicated=Permitted())
-    broker = Role.BROKER in fault.evidence().killed
+    broker = needs_all(fault)
     return Scenario(
         id=name,
         failure_point=name,

@@ -334,9 +334,9 @@ class Pipeline:
     partitions: int = 3
     """The number of partitions of each topic."""
     topic_settings: TopicSettings = field(default_factory=TopicSettings)
-    """The settings of its topics, by the names that Kafka has for them; a table in it is of one
-    topic.
-    """
+    """The settings of its topics, by Kafka's names for them; a table in it is of one topic."""
+    brokers: int = 1
+    """How many Kafka brokers lostack starts for it: 1 or 3."""
     drain_s: float = 90.0
     """For how many seconds the load may come no further while records are on their way."""
     patience_s: float = 30.0
@@ -443,7 +443,7 @@ class Pipeline:
         has.
         """
         choice("system", self.system, SPOKEN)
-        self.broker.check(self.system)
+        self.broker.check(self.system, self.brokers, secured=bool(self.security))
         self.topic_settings.check(self.system, self.topics, logs=self.dialect.logs)
         if self.dialect.logs:
             return

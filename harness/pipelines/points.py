@@ -39,7 +39,9 @@ class Point:
     edge: Edge | None = None
     """Whether it strikes the first or the last record of the run."""
     waits_s: float = 0.0
-    """How long its fault usually waits for a time-out of a client's, in seconds."""
+    """How long its fault usually waits for a time-out of a client's, or for brokers that come back,
+    in seconds.
+    """
     logs: bool = False
     """Whether only a log has it, and no queue."""
     why_not: Callable[[Pipeline, Role], str | None] = lambda _pipeline, _role: None

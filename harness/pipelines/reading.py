@@ -165,6 +165,7 @@ BROKER: Final = Table(
             )
         ),
         "version": TEXT.means("its version (the newest that lostack knows)"),
+        "replicas": WHOLE.means("how many of several brokers have a copy of each topic (all)"),
         "settings": SETTINGS.means('its settings, as { "message.max.bytes" = 5000 }'),
     },
     "the broker that lostack starts for the pipeline",
@@ -269,6 +270,7 @@ PIPELINE: Final = Table(
             'the settings of all its topics, as { "max.message.bytes" = 5000 }; those of one as '
             '{ orders = { "retention.ms" = 60000 } } (Kafka)'
         ),
+        "brokers": WHOLE.means("how many Kafka brokers lostack starts: 1 or 3 (1)"),
         "drain_s": NUMBER.means(
             "for how many seconds records that are on their way may come no further (90)"
         ),

@@ -1,6 +1,7 @@
 """The failure points at which a peer falls silent on a connection that lives.
 
-Each waits for a time-out of the client's, so they are long: ``check --all`` runs them.
+Each waits for a time-out of the client's, so they are long: ``check --all`` runs them, as it does
+all that take long.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 from harness.controls import OnWire
-from harness.faults import Kill, Silent, Twice
+from harness.faults import Kill, Silent, TakenOver, Twice
 from harness.pipelines.declaration import CONSUMING
 from harness.pipelines.dialects import Moment
 from harness.pipelines.points import WRITING, Point
@@ -92,7 +93,7 @@ SILENCES: Final = (
 
 
 def is_long(point: Scenario) -> bool:
-    """Say whether a failure point waits long for a time-out of a client's."""
+    """Say whether a failure point takes long, because a client's time-out or a broker does."""
     return point.waits_s > LONG_S
 
 
@@ -100,17 +101,30 @@ def priced(point: Scenario) -> str:
     """Say how long a point takes.
 
     >>> from types import SimpleNamespace
-    >>> priced(SimpleNamespace(waits_s=35.0))
+    >>> priced(SimpleNamespace(waits_s=35.0, fault=None))
     'about 35 s, at most 75 s'
     """
+    if isinstance(point.fault, TakenOver):
+        return f"about {point.waits_s:g} s longer"
     return f"about {point.waits_s:g} s, at most {SILENCE_S:g} s"
 
 
 def left_out(points: Sequence[Scenario]) -> Iterator[str]:
     """Yield a line for points that are not run because they are long, with their price."""
-    if points:
-        names = ", ".join(point.id for point in points)
+    stopped = [point for point in points if isinstance(point.fault, TakenOver)]
+    silent = [point for point in points if point not in stopped]
+    if silent:
         yield (
-            f"not run without --all: {names}; each waits for its client's request time-out "
-            f"({priced(points[0])})"
+            f"not run without --all: {_names(silent)}; each waits for its client's request "
+            f"time-out ({priced(silent[0])})"
         )
+    if stopped:
+        seconds = sum(point.waits_s for point in stopped)
+        yield (
+            f"not run without --all: {_names(stopped)}; in each, brokers end and come back "
+            f"(about {seconds:g} s longer in all)"
+        )
+
+
+def _names(points: Sequence[Scenario]) -> str:
+    return ", ".join(point.id for point in points)

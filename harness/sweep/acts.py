@@ -15,11 +15,13 @@ from harness.faults import (
     Late,
     Pause,
     Silent,
+    TakenOver,
     Terminate,
     Withheld,
 )
 from harness.faults.network import Until
 from harness.model.scenario import Role
+from harness.model.takeovers import Turn
 from harness.sweep.names import known_of, step_named
 from harness.wire.rules import Direction, How
 
@@ -43,10 +45,15 @@ SILENT = "silent"
 LONG = (SILENT,)
 """Acts that wait for a time-out of a client's: they are tried only if they are named."""
 HOLD, PAUSE, REFUSE, REFUSE_DONE = "hold", "pause", "refuse", "refuse-done"
+HAND_OVER = "hand-over"
+"""Of several brokers another leads what the frame is about. It is the broker that it was for that
+loses it, and nobody dies.
+"""
 TERMINATE, TERMINATE_KILL, WITHHOLD_KILL = "terminate", "terminate-kill", "withhold-kill"
 ACTS = (
     KILL,
     KILL_BROKER,
+    HAND_OVER,
     LOSE,
     LATE,
     LATE_NEXT,
@@ -143,6 +150,7 @@ class Happening:
             PAUSE: Pause,
             TERMINATE: Terminate,
             SILENT: Silent,
+            HAND_OVER: lambda at: TakenOver(at, Turn.HANDS_OVER),
         }
         if self.act not in plain:
             raise ValueError(f"the act {self.act} is not possible at this frame")

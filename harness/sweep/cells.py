@@ -12,6 +12,7 @@ from harness.model.prediction import Permitted
 from harness.model.scenario import Deployment, Predicted, Role, Scenario
 from harness.model.semantics import Semantic
 from harness.pipelines.cells import DeclaredCell
+from harness.pipelines.clusters import needs_all, on_cluster
 from harness.report.summary import SWEEP
 from harness.stages.settings import GroupProtocol, Settings, ours
 from harness.sweep.silence import Silence
@@ -143,7 +144,8 @@ def with_fault(
 
     ``base``: a :class:`SweepCell` or a :class:`DeclaredSweepCell` of the same pipeline and seed.
     """
-    broker = Role.BROKER in fault.evidence().killed
+    if isinstance(base, DeclaredCell) and base.declared.brokers > 1:
+        fault = on_cluster(fault)
     settings = base.settings
     scenario = Scenario(
         id=name,
@@ -155,7 +157,7 @@ def with_fault(
         expect={
             base.semantic: Predicted(lost=Permitted(), duplicated=Permitted(), settings=settings)
         },
-        deployment=Deployment.OWN if broker else Deployment.SHARED,
+        deployment=Deployment.OWN if needs_all(fault) else Deployment.SHARED,
         dead_letters=base.scenario.dead_letters,
     )
     return replace(base, scenario=scenario, position=position)  # type: ignore[call-arg]  # both kinds have one

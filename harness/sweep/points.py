@@ -11,8 +11,10 @@ from harness.faults import (
 )
 from harness.model.scenario import Role
 from harness.model.writes import WRITES, chosen
+from harness.proofs.takeover import COORDINATED
 from harness.protocols.kafka.steps import DENIED, Api
 from harness.sweep.acts import (
+    HAND_OVER,
     HOLD,
     KILL,
     KILL_BROKER,
@@ -104,6 +106,8 @@ class Capabilities:
 
     kill_broker: bool = True
     terminate: bool = False
+    hand_over: bool = False
+    """Whether there are several brokers, one of which can hand over what it leads."""
     members: frozenset[str] = frozenset()
     failpoints: tuple[tuple[str, str], ...] = ()
     resends: bool = True
@@ -136,6 +140,13 @@ def points(steps: Steps, load: Load, can: Capabilities) -> Iterator[Point]:
             *after.happenings(step),
         ):
             yield Point(step, happens, place, because, illegal=_illegal(step, happens, frame))
+
+
+def is_led(step: Step) -> bool:
+    """Return whether a step is about something that one broker of several leads: a partition with
+    a record, or a coordinator's log.
+    """
+    return step.role != Role.BROKER and (step.record is not None or step.api in COORDINATED)
 
 
 def _illegal(step: Step, happens: Happening, passed: Passed) -> str | None:
@@ -229,6 +240,9 @@ def happenings(
     if can.kill_broker and (known.durable or (not asks and asked_of(step).durable)):
         done = "before it has seen" if asks else "when it has done what was asked, and not given"
         yield Happening(KILL_BROKER, at), f"The broker is killed {done} {frame}."
+    if can.hand_over and is_led(step):
+        told = f"Another broker leads in place of the one that {frame} is for, or comes from."
+        yield Happening(HAND_OVER, at), told
     yield Happening(LOSE, at), f"{begin(frame)} is lost, and its connection is cut."
     if step.role != Role.BROKER and passed.line.answered is not False:
         yield (

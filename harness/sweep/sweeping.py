@@ -311,9 +311,10 @@ class Sweep:
         return Capabilities(
             self.kills_brokers,
             declared,
-            members,
-            self.failpoints,
-            resends,
+            members=members,
+            failpoints=self.failpoints,
+            resends=resends,
+            hand_over=isinstance(self.base, DeclaredCell) and self.base.declared.brokers > 1,
             reconnects=not declared,
             writes=self._writes(),
         )

@@ -11,6 +11,7 @@ from harness.abilities import RestartInTurn, Server, Stage, Termination, needs_o
 from harness.controls import Fired, InProgram, NotFiredError, OnWire, Stop
 from harness.faults import Kill
 from harness.model.cell import make_load
+from harness.model.takeovers import OneOfSeveral, Takeover
 from harness.protocols.kafka.steps import Api
 
 if TYPE_CHECKING:
@@ -21,7 +22,12 @@ if TYPE_CHECKING:
     from harness.wire.rules import How, Rule
 
 NODE = "node"
-GIVES_NODE: dict[type, str] = {RestartInTurn: "next_broker", Termination: "stage"}
+GIVES_NODE = {
+    (RestartInTurn, "next_broker"),
+    (Takeover, "struck"),
+    (Takeover, "follower"),
+    (Termination, "stage"),
+}
 """What of an ability returns a node."""
 STEPS = {"joins": Api.JOIN_GROUP}
 """What of an ability is a step of a protocol."""
@@ -50,7 +56,7 @@ class Calls:
             return STEPS[name]
 
         def call(*given: Any, **_: Any) -> Any:
-            if name in {GIVES_NODE.get(kind) for kind in self._kinds}:
+            if any((kind, name) in GIVES_NODE for kind in self._kinds):
                 return self._controls.node
             self._controls.done.append(words(self._what + name, given))
             self._controls.calls.append((self._what + name, given))
@@ -83,7 +89,7 @@ class Recording:
         """What was asked of nodes and of abilities, with what it was given."""
         self.asked: set[type] = set()
         """The abilities that were asked for."""
-        self.node = Calls(self, Server, Stage)
+        self.node = Calls(self, Server, Stage, OneOfSeveral)
 
     def arm(self, trigger: Trigger, act: Rule | Stop) -> None:
         """Write it down."""

@@ -37,6 +37,7 @@ from harness.faults import (
     Silent,
     Stall,
     StartLate,
+    TakenOver,
     Terminate,
     Twice,
     Unanswered,
@@ -47,6 +48,7 @@ from harness.faults import (
 from harness.faults.triggers import stop_at
 from harness.model.harms import Damage, Harm
 from harness.model.rebalances import Change
+from harness.model.takeovers import Turn
 from harness.model.writes import Point, Side
 from harness.proofs.network import Effect
 from harness.protocols.kafka.steps import Api
@@ -165,6 +167,7 @@ VARIANTS: list[Any] = [
     *(Rebalanced(ANSWER, change) for change in Change),
     Rebalanced(ANSWER, Change.JOINS, dies=True),
     PutOutWhileJoining(ANSWER),
+    *(TakenOver(SENDS, turn) for turn in Turn),
     Zombie(SENDS),
     Zombie(STANDS),
 ]

@@ -109,7 +109,7 @@ class Refusing:
         self.error = error
         self.made: dict[str, Any] = {}
 
-    def create_topics(self, topics: dict[str, Any], replicas: int) -> None:
+    def create_topics(self, topics: dict[str, Any], replicas: int = 1) -> None:
         """Note what is asked for, or refuse it."""
         if self.error is not None:
             raise self.error

@@ -20,6 +20,7 @@ from harness.model.plan import plan_of
 from harness.model.scenario import NotApplicable, Predicted, Role
 from harness.pipelines import DeclarationError, failure_points, read_pipeline
 from harness.pipelines.cells import aim, cells_of
+from harness.pipelines.clusters import OTHER_CLUSTERS
 from harness.pipelines.dead_letters import QUEUES
 from harness.pipelines.rebalances import OTHER_REBALANCES
 from harness.pipelines.shares import Share
@@ -402,6 +403,7 @@ def test_a_consumer_that_sends_is_tried_where_it_sends(tmp_path: Path) -> None:
     assert quiet == {point.id for point in failure_points(pipeline)} - {
         *(f"booking-crash-at-write-{number}" for number in range(2, 9)),
         *(point.id for point in failure_points(pipeline) if is_long(point)),
+        *OTHER_CLUSTERS,
         *OTHER_REBALANCES,
     }
     assert {"booking-crash-before-send", "booking-request-lost", "request-lost"} <= sends - {""}

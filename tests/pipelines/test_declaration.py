@@ -13,12 +13,12 @@ import pytest
 
 from harness.cli import main
 from harness.controls import OnWire
-from harness.faults import Answer
+from harness.faults import Answer, Kill, TakenOver
 from harness.matrix.explaining import untried
 from harness.model.exits import ExitCode
 from harness.model.plan import plan_of
 from harness.model.prediction import Permitted, Zero
-from harness.model.scenario import NotApplicable, Predicted, Role, Scenario
+from harness.model.scenario import Deployment, NotApplicable, Predicted, Role, Scenario
 from harness.model.semantics import Anomaly, Guarantee, forbids
 from harness.pipelines import DeclarationError, failure_points, read_pipeline
 from harness.pipelines.braces import fill
@@ -280,6 +280,19 @@ def test_ten_lines_are_enough(tmp_path: Path) -> None:
         (
             ("[output]", 'crash = "proces"\n[output]'),
             "crash: 'proces' is not known; did you mean process?",
+        ),
+        (("claims", "brokers = 2\nclaims"), "brokers: 2; write 1 or 3"),
+        (
+            ("claims", "brokers = 3\nbroker = { replicas = 4 }\nclaims"),
+            "replicas: 4; write a number from 1 to 3, which is how many brokers there are",
+        ),
+        (
+            ("claims", "broker = { replicas = 2 }\nclaims"),
+            "replicas: 2; write a number",
+        ),
+        (
+            ("claims", "broker = { replicas = -1 }\nclaims"),
+            "replicas: -1; write a number",
         ),
         (
             ("[output]", "scale = 5\n[output]"),
@@ -1067,7 +1080,59 @@ def test_no_two_failure_points_have_one_name() -> None:
         assert len(names) == len(set(names)), file
         for point in points:
             if Role.BROKER in point.fault.evidence().killed:
-                assert "broker-crash" in point.id
+                assert re.search("(broker|leader|coordinator)-crash", point.id)
+
+
+CLUSTERS = (
+    "coordinator-moved-before-position",
+    "lagging-follower-leads",
+    "leader-crash-before-replication",
+    "leader-moved-while-reading",
+    "leader-moved-while-sending",
+)
+
+
+@pytest.mark.parametrize(
+    ("brokers", "why"),
+    [
+        ("", "lostack starts one broker; to try it with several, say brokers = 3"),
+        (
+            "brokers = 3\nbroker = { replicas = 1 }\n",
+            "one broker has each topic (replicas = 1)",
+        ),
+        ("brokers = 3\n", None),
+    ],
+)
+def test_another_broker_leads_where_there_are_several(
+    tmp_path: Path, brokers: str, why: str | None
+) -> None:
+    """With a copy of the topic. Of one broker the reason stands once."""
+    text = (ROOT / "examples" / "orders" / "pipeline.toml").read_text(encoding="utf-8")
+    pipeline = read_pipeline(declared(tmp_path, brokers + text))
+    found = {
+        each.id: each
+        for each in failure_points(pipeline)
+        if isinstance(each.fault, TakenOver) and "broker-crash" not in each.id
+    }
+    assert tuple(sorted(found)) == CLUSTERS
+    for each in found.values():
+        said = each.expect[pipeline.claims]
+        assert isinstance(said, NotApplicable) is (why is not None)
+        assert why is None or str(getattr(said, "because", "")).startswith(why)
+    shown = {name for name, each in found.items() if not left_over(pipeline, each)}
+    assert shown == ({"leader-crash-before-replication"} if not brokers else set(CLUSTERS))
+    stops = {name for name, each in found.items() if each.deployment is Deployment.OWN}
+    assert stops == {"leader-crash-before-replication"}
+
+
+def test_a_killed_broker_of_several_is_the_one_that_the_frame_is_for(tmp_path: Path) -> None:
+    """And another takes over before it comes back. One alone is only killed."""
+    text = (ROOT / "examples" / "orders" / "pipeline.toml").read_text(encoding="utf-8")
+    for brokers, kind in (("", Kill), ("brokers = 3\n", TakenOver)):
+        points = failure_points(read_pipeline(declared(tmp_path, brokers + text)))
+        found = [each.fault for each in points if each.id.startswith("broker-crash")]
+        assert found
+        assert {type(fault) for fault in found} == {kind}
 
 
 REBALANCES = (

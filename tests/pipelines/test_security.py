@@ -288,9 +288,10 @@ class Kept:
         directory: Path,
         security: DeclaredSecurity | None,
         roles: tuple[str, ...] = (),
+        size: int = 1,
     ) -> Kept:
         """Take note."""
-        del need, directory, roles
+        del need, directory, roles, size
         self.asked.append(security)
         return self
 

@@ -22,11 +22,14 @@ from harness.abilities import (
     SavedPositions,
     Termination,
 )
+from harness.faults import TakenOver
 from harness.model.scenario import Deployment
 from harness.model.secrets import mask_files
+from harness.model.takeovers import Takeover
 from harness.run.controls import FIRE_S, FaultState, Watching, WireControls
 from harness.run.giving_up import WatchedClient
 from harness.run.parts import Opened, Parts
+from harness.run.who import LastHit
 from harness.systems.declared.abilities import (
     AddedPartitions,
     ForeignMembership,
@@ -35,6 +38,7 @@ from harness.systems.declared.abilities import (
     StandardInput,
     TracedWrites,
 )
+from harness.systems.declared.brokers.cluster import OwnCluster
 from harness.systems.declared.drain.conditions import DrainConditions
 from harness.systems.declared.drain.drain import PatientDrain
 from harness.systems.declared.drain.progress import Progress
@@ -49,6 +53,7 @@ from harness.systems.declared.programs.workers import Victim, Workers
 from harness.systems.declared.regrouping import GroupChange
 from harness.systems.declared.results.matcher import RecordMatcher
 from harness.systems.declared.scene import Scene
+from harness.systems.declared.takeover import BrokerTakenOver
 from harness.systems.declared.transport.authorities import Authorities
 from harness.systems.declared.transport.log import Log, expel, expel_one
 from harness.systems.declared.transport.positions import Positions
@@ -100,7 +105,7 @@ def parts_of(
         for stage in scene.pipeline.stages
     }
     own = cell.scenario.deployment is Deployment.OWN
-    victim, fault = Victim(), FaultState()
+    victim, fault, last_hit = Victim(), FaultState(), LastHit()
     workers = Workers(stages, victim)
     owners = Owners(scene, stages, workers)
     matcher = RecordMatcher(scene)
@@ -111,7 +116,13 @@ def parts_of(
     )
     servers = {**(brokers.servers(history) if own else {}), **services.targets()}
     nodes = FaultTargets(
-        scene, stages, servers, owners=owners, members=transport.members, victim=victim
+        scene,
+        stages,
+        servers,
+        owners=owners,
+        members=transport.members,
+        victim=victim,
+        last_hit=last_hit,
     )
     feed = DeclaredFeed(scene, stages, owners, fault)
     progress = Progress(scene, matcher, transport.unanswered)
@@ -155,6 +166,9 @@ def parts_of(
         Regrouping: lambda controls: GroupChange(scene, controls, nodes, victim, owners.attribute),
         HeldWork: lambda controls: WorkOnItsWay(scene, controls, nodes, feed, owners.attribute),
     }
+    if isinstance(brokers, OwnCluster):
+        several = brokers.brokers
+        through[Takeover] = lambda controls: BrokerTakenOver(scene, controls, several, last_hit)
     controls = WireControls(
         scene,
         brokers.wire,
@@ -175,6 +189,7 @@ def parts_of(
                 lambda: brokers.create(
                     dict.fromkeys(scene.pipeline.topics, scene.pipeline.partitions),
                     scene.pipeline.topic_settings,
+                    scene.pipeline.broker.copies(scene.pipeline.brokers),
                 )
             ),
             CellOnWire(scene),
@@ -213,7 +228,10 @@ class CellOnWire:
     def open(self) -> None:
         """Open the cell on the wire."""
         scene, cell = self._scene, self._scene.cell
-        routes = (*scene.brokers.routes(*map(str, scene.roles)), *scene.service_routes.names)
+        fault, brokers = cell.scenario.fault, scene.brokers
+        routes = (*brokers.routes(*map(str, scene.roles)), *scene.service_routes.names)
+        if isinstance(brokers, OwnCluster) and isinstance(fault, TakenOver):
+            routes += brokers.between if fault.turn.ahead else ()
         scene.brokers.wire.open_cell(
             cell.id,
             cell.key,

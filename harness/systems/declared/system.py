@@ -22,6 +22,7 @@ from harness.provision.environments import ensure_client
 from harness.provision.jars import ensure_jars, read_jar_set
 from harness.provision.java import find_java
 from harness.run.cell import CellRun
+from harness.systems.declared.brokers.cluster import OwnCluster
 from harness.systems.declared.brokers.kafka import OBSERVER, OBSERVERS_CLIENT, OwnBrokers
 from harness.systems.declared.brokers.queues import OwnQueues
 from harness.systems.declared.fetchable import check_broker
@@ -65,11 +66,12 @@ class Source(Protocol):
         directory: Path,
         security: DeclaredSecurity | None,
         roles: tuple[str, ...] = (),
+        size: int = 1,
     ) -> Brokers:
         """Return brokers that are not started yet.
 
         ``security``: how programs log in; ``roles``: the names of stages that share a role, each
-        with its own listener.
+        with its own listener; ``size``: how many brokers.
         """
 
     def versions(self) -> Mapping[str, str]:
@@ -98,13 +100,14 @@ class OwnKafka:
         directory: Path,
         security: DeclaredSecurity | None,
         roles: tuple[str, ...] = (),
+        size: int = 1,
     ) -> Brokers:
-        """Return a broker that is not started yet."""
-        return OwnBrokers(
-            self._prepared.transport(
-                need, directory, security.security if security else None, roles, self._settings
-            )
+        """Return brokers that are not started yet."""
+        how = security.security if security else None
+        transport = self._prepared.transport(
+            need, directory, how, roles, self._settings, brokers=size
         )
+        return OwnBrokers(transport) if size == 1 else OwnCluster(transport)
 
     def versions(self) -> Mapping[str, str]:
         """Return the versions of Kafka, Java, Python and the observer's client, which is not one of
@@ -150,6 +153,8 @@ class DeclaredSystem:
         """How the programs of the next pipeline log in to the brokers."""
         self._roles: tuple[str, ...] = ()
         """The names of the next pipeline's stages that share a role."""
+        self._size = 1
+        """How many brokers the next pipeline has."""
 
     @property
     def attached(self) -> bool:
@@ -173,6 +178,7 @@ class DeclaredSystem:
         self._come_by(
             next((each.security for each in declared), None),
             next((each.named for each in declared), ()),
+            next((each.brokers for each in declared), 1),
         )
         self._run_on(*next(((each.system, each.broker) for each in declared), (KAFKA, Broker())))
         self._source.prepare(say)
@@ -205,13 +211,15 @@ class DeclaredSystem:
             **{f"image {name}": str(image) for name, image in self._fetched.images.items()},
         }
 
-    def _come_by(self, security: DeclaredSecurity | None, roles: tuple[str, ...]) -> None:
-        """Use this security and these listeners for the next brokers; stop kept brokers that
+    def _come_by(
+        self, security: DeclaredSecurity | None, roles: tuple[str, ...], size: int = 1
+    ) -> None:
+        """Use this security, these listeners and so many brokers next; stop kept brokers that
         differ.
         """
-        if (security, roles) != (self._security, self._roles):
+        if (security, roles, size) != (self._security, self._roles, self._size):
             self.close()
-        self._security, self._roles = security, roles
+        self._security, self._roles, self._size = security, roles, size
 
     def _run_on(self, system: str, broker: Broker) -> None:
         """Use such brokers next; stop kept brokers of another system, version, or settings."""
@@ -221,8 +229,10 @@ class DeclaredSystem:
         self._runs_on = system, broker
 
     def deploy(self, need: Deployment, directory: Path) -> DeclaredDeployed | KeptDeployment:
-        """Start a deployment, or reuse a kept one."""
-        if not self._keep or need is not Deployment.SHARED:
+        """Start a deployment, or reuse a kept one: also for cells that kill one of several
+        brokers, because each cell begins with all of them.
+        """
+        if not self._keep or (need is not Deployment.SHARED and self._size == 1):
             return self._start(need, directory)
         with self._lock:
             kept = self._free.pop() if self._free else None
@@ -262,7 +272,7 @@ class DeclaredSystem:
     def _start(self, need: Deployment, directory: Path) -> DeclaredDeployed:
         return started(
             DeclaredDeployed(
-                self._source.brokers(need, directory, self._security, self._roles),
+                self._source.brokers(need, directory, self._security, self._roles, self._size),
                 self._fetched,
                 self._learnt,
             ),

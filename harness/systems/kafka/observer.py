@@ -11,6 +11,7 @@ import contextlib
 from typing import TYPE_CHECKING
 
 from kafka import KafkaProducer, TopicPartition
+from kafka.admin import ConfigResource, ConfigResourceType
 from kafka.errors import (
     InvalidPartitionsError,
     KafkaError,
@@ -122,6 +123,13 @@ class Observer(GroupObserver):
         with self._lock:
             wanted = {TopicPartition(topic, p): list(order) for p, order in replicas.items()}
             self._admin_client().alter_partition_reassignments(wanted)
+
+    def tell_topic(self, topic: str, config: Mapping[str, str]) -> None:
+        """Change a topic's configuration, as an administrator does."""
+        with self._lock:
+            self._admin_client().alter_configs(
+                [ConfigResource(ConfigResourceType.TOPIC, topic, dict(config))]
+            )
 
     def prefer_leaders(self, topics: Iterable[str]) -> None:
         """Elect the preferred leader of each partition, if it is in sync."""

@@ -110,14 +110,18 @@ class Prepared:
         security: Security | None = None,
         roles: tuple[str, ...] = (),
         settings: Mapping[str, str] | None = None,
+        *,
+        brokers: int | None = None,
     ) -> KafkaTransport:
         """Return brokers that are not started yet.
 
         ``security``: how clients log in, if the deployment does not say it; ``roles``: further
-        roles with a listener; ``settings``: of the brokers, in place of lostack's.
+        roles with a listener; ``settings``: of the brokers, in place of lostack's; ``brokers``: how
+        many, in place of the deployment's.
         """
         shape = replace(
             SHAPES[need],
+            brokers=brokers or SHAPES[need].brokers,
             security=security or SHAPES[need].security,
             roles=roles,
             settings=settings or {},

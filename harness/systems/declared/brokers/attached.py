@@ -365,9 +365,10 @@ class AttachedKafka:
         directory: Path,
         security: DeclaredSecurity | None,
         roles: tuple[str, ...] = (),
+        size: int = 1,
     ) -> AttachedBrokers:
         """Return the cluster's brokers; no connection is made yet."""
-        del need, security, roles  # the attachment's own pipeline says them
+        del need, security, roles, size  # the attachment's own pipeline says them
         return AttachedBrokers(self._attachment, directory)
 
     def versions(self) -> Mapping[str, str]:
@@ -513,10 +514,11 @@ class AttachedBrokers:
         """Return those of these groups that did not exist before the run."""
         return tuple(group for group in self.groups(seen) if group not in self._groups_before)
 
-    def create(self, topics: Mapping[str, int], settings: TopicSettings) -> None:
+    def create(self, topics: Mapping[str, int], settings: TopicSettings, copies: int) -> None:
         """Create the pipeline's topics (name → partitions), with the cluster's default replication
         factor.
         """
+        del copies
         self._created |= set(topics)
         create(self.observer, topics, settings, replicas=-1)
 

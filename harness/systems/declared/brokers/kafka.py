@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Final, Protocol, TypedDict, Unpack
 
 from kafka.errors import InvalidConfigurationError, PolicyViolationError
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from harness.model.history import HistoryWriter
     from harness.pipelines.broker import TopicSettings
     from harness.runtimes.interface import Runtime
-    from harness.systems.kafka.observer import Observer
+    from harness.systems.kafka.observer import Observer, Placement
     from harness.systems.kafka.transport import KafkaTransport
     from harness.wire.control import WireControl
 
@@ -80,8 +80,9 @@ class Brokers(Protocol):
     def servers(self, history: HistoryWriter) -> Mapping[Role, Callable[[], Target]]:
         """Return the servers that a cell may kill if it does not share them, by their roles."""
 
-    def create(self, topics: Mapping[str, int], settings: TopicSettings) -> None:
-        """Create topics (name → partitions) with their settings.
+    def create(self, topics: Mapping[str, int], settings: TopicSettings, copies: int) -> None:
+        """Create topics (name → partitions) with their settings. ``copies``: how many brokers have
+        each.
 
         Raises:
             CellFailure: the broker refuses a setting.
@@ -171,8 +172,9 @@ class OwnBrokers:
         """Return all groups of the broker: no other pipeline runs on it."""
         return self.groups(seen)
 
-    def create(self, topics: Mapping[str, int], settings: TopicSettings) -> None:
+    def create(self, topics: Mapping[str, int], settings: TopicSettings, copies: int) -> None:
         """Create topics: name → partitions."""
+        del copies
         create(self.observer, topics, settings)
 
     def clean(self, topics: Iterable[str]) -> None:
@@ -188,17 +190,27 @@ class OwnBrokers:
         self._transport.close()
 
 
+class Where(TypedDict, total=False):
+    """On which brokers a topic is, as for the observer."""
+
+    replicas: int
+    placement: Placement
+
+
 def create(
-    observer: Observer, topics: Mapping[str, int], settings: TopicSettings, replicas: int = 1
+    observer: Observer,
+    topics: Mapping[str, int],
+    settings: TopicSettings,
+    **where: Unpack[Where],
 ) -> None:
-    """Create topics (name → partitions) with their settings. ``replicas``: as for the observer.
+    """Create topics (name → partitions) with their settings.
 
     Raises:
         CellFailure: the broker refuses a setting.
     """
     wanted = {name: (partitions, settings.to(name)) for name, partitions in topics.items()}
     try:
-        observer.create_topics(wanted, replicas=replicas)
+        observer.create_topics(wanted, **where)
     except (InvalidConfigurationError, PolicyViolationError) as error:
         text = " ".join(str(error).split())  # the client shows the whole answer
         said = REFUSAL.search(text)

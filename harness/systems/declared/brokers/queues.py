@@ -61,9 +61,10 @@ class OwnQueues:
         directory: Path,
         security: DeclaredSecurity | None,
         roles: tuple[str, ...] = (),
+        size: int = 1,
     ) -> QueueBrokers:
         """Return a broker that is not started yet. It serves one cell at a time."""
-        del need, security, roles
+        del need, security, roles, size
         return QueueBrokers(self._launcher, directory, self._protocol)
 
     def versions(self) -> Mapping[str, str]:
@@ -130,9 +131,9 @@ class QueueBrokers:
         node = server_of(self.broker, history)
         return {Role.BROKER: lambda: node}
 
-    def create(self, topics: Mapping[str, int], settings: TopicSettings) -> None:
+    def create(self, topics: Mapping[str, int], settings: TopicSettings, copies: int) -> None:
         """Make the queues that do not exist as soon as a client names them."""
-        del settings
+        del settings, copies
         if isinstance(broker := self.broker, Creates):
             for topic in topics:
                 broker.create(broker.queue(topic), "")

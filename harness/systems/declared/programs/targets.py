@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from harness.controls import AtWrite, Fired
 from harness.faults import PutOutWhileJoining, Rebalanced
 from harness.model import events as kinds
-from harness.run.who import SERVERS
+from harness.run.who import SERVERS, LastHit
 from harness.runtimes.process.processes import command_of
 from harness.systems.declared.programs.errors import StageError
 from harness.wire.rules import FreezeScope
@@ -42,9 +42,10 @@ class FaultTargets:
         owners: Owners,
         members: Callable[[], int],
         victim: Victim,
+        last_hit: LastHit | None = None,
     ) -> None:
         """``members``: returns how many members the readers' groups have now; ``victim``: becomes
-        the process that the fault strikes.
+        the process that the fault strikes, ``last_hit`` the frame at which it does.
         """
         self._scene = scene
         self._stages = stages
@@ -52,6 +53,7 @@ class FaultTargets:
         self._owners = owners
         self._members = members
         self._victim = victim
+        self._last_hit = last_hit or LastHit()
         self.members = 0
         """How many members the groups had when the fault fired."""
 
@@ -109,8 +111,9 @@ class FaultTargets:
 
     def hit(self, trigger: OnWire, hit: kinds.Rule) -> str:
         """Return the name of the stage that hit the rule; if the fault strikes one process,
-        remember which one.
+        remember which one. The hit is kept.
         """
+        self._last_hit.event = hit
         if self._crashes_one(trigger.role):
             self.members = self.membership()
             conn = hit.conn

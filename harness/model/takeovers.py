@@ -1,0 +1,101 @@
+"""What happens to one of several brokers while a record of a pipeline is with it."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Protocol
+
+
+class Turn(StrEnum):
+    """What happens to the broker that the record's frame is for."""
+
+    DIES = "dies"
+    """It is killed with the frame. It comes back when others lead what it led."""
+    DIES_AHEAD = "dies-ahead"
+    """It has stored the record, and is killed before any follower has it."""
+    HANDS_OVER = "hands-over"
+    """Another replica leads, as after a reassignment or an election of preferred leaders. Nobody
+    dies. The frame goes on to the old leader.
+    """
+    OVERTAKEN = "overtaken"
+    """It has stored the record, and a follower that lags, but is in sync by the clock, leads."""
+    SHORT = "short"
+    """A follower is killed, and no replica can be spared."""
+    ROLLS = "rolls"
+    """It is shut down (SIGTERM) and started again, and then all others in turn."""
+
+    @property
+    def stops(self) -> bool:
+        """Whether a broker ends."""
+        return self not in {Turn.HANDS_OVER, Turn.OVERTAKEN}
+
+    @property
+    def kills(self) -> bool:
+        """Whether the broker that the frame is for is killed."""
+        return self in {Turn.DIES, Turn.DIES_AHEAD}
+
+    @property
+    def ahead(self) -> bool:
+        """Whether the broker must have the record, and no follower."""
+        return self in {Turn.DIES_AHEAD, Turn.OVERTAKEN}
+
+
+class OneOfSeveral(Protocol):
+    """A broker of several."""
+
+    @property
+    def name(self) -> str:
+        """The broker's name in the cell."""
+
+    def kill(self) -> None:
+        """Send SIGKILL, and wait until the broker is reaped."""
+
+    def end(self) -> None:
+        """Send SIGTERM, and wait until the broker has handed over its partitions and has ended."""
+
+    def restart(self) -> None:
+        """Start the broker again, and wait until it listens."""
+
+
+class Takeover(Protocol):
+    """Take from the broker that the target's frame is for what it leads."""
+
+    def begin(self) -> None:
+        """Find that broker, and write down what it leads."""
+
+    def struck(self) -> OneOfSeveral:
+        """Return that broker."""
+
+    def restart_others(self) -> None:
+        """Shut each other broker down in order and start it again, one after the other."""
+
+    def follower(self) -> OneOfSeveral:
+        """Return a broker that follows that one, and coordinates nothing."""
+
+    def hold_copies(self) -> None:
+        """Keep the broker's followers from fetching what has the target, until the controls are
+        disarmed.
+        """
+
+    def await_ahead(self) -> None:
+        """Wait until the broker has stored the target, and has acknowledged it if that does not
+        wait for followers.
+        """
+
+    def await_short(self) -> None:
+        """Let the topics need all replicas, and wait until one is out of sync."""
+
+    def await_refused(self) -> None:
+        """Wait until the broker has refused the target, because too few replicas are in sync."""
+
+    def elect(self) -> None:
+        """Make other replicas the leaders of what the broker leads, and wait until they lead."""
+
+    def await_taken_over(self) -> None:
+        """Wait until other replicas lead what the broker led."""
+
+    def await_in_sync(self) -> None:
+        """Wait until all replicas are in sync again, and write down who leads."""
+
+
+__all__ = ["OneOfSeveral", "Takeover", "Turn"]

@@ -1,0 +1,120 @@
+"""The failure points that only several brokers have: leaders and coordinators die, hand over, or
+have no follower in sync, with a record on its way.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, cast
+
+from harness.controls import OnWire
+from harness.faults import Kill, TakenOver, Twice
+from harness.model.scenario import Role
+from harness.model.takeovers import Turn
+from harness.pipelines.broker import CLUSTER
+from harness.pipelines.declaration import CONSUMING
+from harness.pipelines.dialects import Moment
+from harness.pipelines.points import WRITING, Point
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from harness.controls import InjectableOnWire
+    from harness.model.scenario import Fault
+    from harness.pipelines.declaration import Pipeline
+    from harness.pipelines.dialects import Dialect
+
+
+def on_cluster(fault: Fault) -> Fault:
+    """Return the fault as it is on several brokers: where one is killed, the one that the frame is
+    for, and it comes back when others lead.
+    """
+    if isinstance(fault, Twice):
+        first, second = on_cluster(fault.first), on_cluster(fault.second)
+        return Twice(cast("InjectableOnWire", first), cast("InjectableOnWire", second))
+    if isinstance(fault, Kill) and fault.victims == (Role.BROKER,) and isinstance(fault.at, OnWire):
+        return TakenOver(fault.at, Turn.DIES)
+    return fault
+
+
+def needs_all(fault: Fault) -> bool:
+    """Whether a fault ends a broker, so that no other cell may use it at that time."""
+    if isinstance(fault, TakenOver):
+        return fault.turn.stops
+    return Role.BROKER in fault.evidence().killed
+
+
+def _turn(turn: Turn) -> Callable[[OnWire, Dialect], Fault]:
+    return lambda at, _: TakenOver(at, turn)
+
+
+def _why_not(pipeline: Pipeline, role: Role) -> str | None:
+    """Say why no broker takes over from another."""
+    del role
+    if pipeline.brokers == 1:
+        return f"lostack starts one broker; to try it with several, say brokers = {CLUSTER}"
+    if pipeline.broker.copies(pipeline.brokers) == 1:
+        return "one broker has each topic (replicas = 1), so no other can lead it"
+    return None
+
+
+def _point(
+    name: str,
+    roles: tuple[Role, ...],
+    moment: Moment,
+    turn: Turn,
+    because: str,
+    *,
+    waits_s: float = 0.0,
+) -> Point:
+    return Point(
+        name, roles, moment, _turn(turn), because, waits_s=waits_s, logs=True, why_not=_why_not
+    )
+
+
+CLUSTERS: Final = (
+    _point(
+        "leader-crash-before-replication",
+        WRITING,
+        Moment.SEND,
+        Turn.DIES_AHEAD,
+        "The leader has stored the {role}'s record and is killed before any follower has it. "
+        "Another leads without it; the old one comes back and throws its copy away.",
+    ),
+    _point(
+        "leader-moved-while-sending",
+        WRITING,
+        Moment.SEND,
+        Turn.HANDS_OVER,
+        "While the {role}'s record is on its way, another replica is elected leader, as when "
+        "leaders are balanced; the record reaches a broker that leads no more.",
+    ),
+    _point(
+        "leader-moved-while-reading",
+        CONSUMING,
+        Moment.DELIVERY,
+        Turn.HANDS_OVER,
+        "While the record is on its way to the {role}, another replica is elected leader; the "
+        "{role} is told so at its next request.",
+    ),
+    _point(
+        "coordinator-moved-before-position",
+        CONSUMING,
+        Moment.POSITION,
+        Turn.HANDS_OVER,
+        "While the {role} asks to save its position after the record, another broker becomes the "
+        "coordinator of its group; the request reaches the old one.",
+    ),
+    _point(
+        "lagging-follower-leads",
+        WRITING,
+        Moment.SEND,
+        Turn.OVERTAKEN,
+        "The leader has stored the {role}'s record, and no follower has it yet. One of them, in "
+        "sync by the clock, is elected leader; nobody dies.",
+    ),
+)
+OTHER_CLUSTERS: Final = frozenset(point.id for point in CLUSTERS[1:])
+"""All but the first, which says for all why a pipeline has none."""
+
+
+__all__ = ["CLUSTERS", "OTHER_CLUSTERS", "needs_all", "on_cluster"]
