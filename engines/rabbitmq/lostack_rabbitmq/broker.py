@@ -43,14 +43,18 @@ spawn(fun() ->
       Others = [element(1, T) || T <- ets:tab2list(ra_state), element(2, T) =/= leader],
       [ra:trigger_election({N, node()}) || N <- Others],
       {ready, rabbit:is_running(), length(Others)};
+    (<<"!written">>) ->
+      #{names := #{directory_rev := Names}} = ra_system:fetch(quorum_queues),
+      dets:sync(Names);
     (Name) ->
       case rabbit_amqqueue:lookup(rabbit_misc:r(<<"/">>, queue, Name)) of
         {error, not_found} -> none;
         {ok, Q} ->
           case amqqueue:get_type(Q) of
             rabbit_quorum_queue ->
-              {ok, {_, Found}, _} = ra:local_query(amqqueue:get_pid(Q), Holds),
-              {queue, Found};
+              {Server, _} = Id = amqqueue:get_pid(Q),
+              {ok, {_, Found}, _} = ra:local_query(Id, Holds),
+              {queue, ra_directory:uid_of(quorum_queues, Server), Found};
             Other -> {other, Other}
           end
       end
@@ -69,8 +73,13 @@ spawn(fun() ->
 end).
 """
 """What the node itself runs, beside the broker: it tells, on a port of its own, whether it serves,
-and the indexes of the messages that wait in a queue, ready or with a consumer. A queue that a kill
-has left without a leader may elect none for a minute: then it is told to.
+and of a queue the name of its log, and the indexes of the messages that wait, ready or with a
+consumer. A queue that a kill has left without a leader may elect none for a minute: then it is told
+to.
+"""
+WRITTEN: Final = "!written"
+"""Asks the node to write the names of its logs. By itself it does so half a second after a queue
+was declared; killed before, it begins the queue anew when it starts, without its messages.
 """
 
 
@@ -158,7 +167,9 @@ class RabbitServer(QueueServed):
         super().restart()
 
     def create(self, queue: str, pipeline: str) -> None:
-        """Make the durable quorum queue of a cell; a declared pipeline's programs make theirs."""
+        """Make the durable quorum queue of a cell, as one that has been there for a while. The
+        programs of a declared pipeline make theirs.
+        """
         if not pipeline:
             return
         there = pika.ConnectionParameters("127.0.0.1", self.port, socket_timeout=ANSWER_S)
@@ -169,29 +180,32 @@ class RabbitServer(QueueServed):
                 channel.queue_declare(queue, durable=True, arguments=kind)
         except AMQPError as error:
             raise OSError(f"{queue}: {type(error).__name__}: {error}") from error
+        if (said := self.ask(WRITTEN)) != "ok":
+            raise OSError(f"{queue}: the node says {said}")
 
     def counted(self, queue: str) -> Count:
         """Return how many messages wait in a queue, as the queue's own state says."""
-        ready, given = self._holds(queue)
+        _, ready, given = self._holds(queue)
         return Count(len(ready), len(given))
 
     def messages(self, queue: str) -> Sequence[Message]:
         """Return every message that a queue was given, from its log; what of it waits, from the
-        queue's state.
+        queue's state. What is in the log of a queue that the node has begun anew is gone.
         """
-        log = self._logs().get(queue)
-        if log is None:
-            return ()
-        entries, (ready, given) = log.entries(), self._holds(queue)
-        waits = {log.first(index) for index in (*ready, *given)}
+        logs = {name: log for name, log in self._logs().items() if log.queue == queue}
+        current, ready, given = self._holds(queue) if logs else ("", [], [])
         told = []
-        for each in entries:
-            waiting = Waiting.READY if each.index in waits else None
-            removed = Removal.DUPLICATE if each.again else None if waiting else Removal.ACK
-            place = f"{queue}:{each.index}"
-            told.append(
-                Message(place, place, each.body, each.attempt, waiting=waiting, removed=removed)
-            )
+        for name, log in sorted(logs.items(), key=lambda each: each[0] == current):
+            entries = log.entries()
+            waits = {log.first(index) for index in (*ready, *given)} if name == current else ()
+            gone = Removal.ACK if name == current else Removal.PURGE
+            for each in entries:
+                place = f"{name}:{each.index}"
+                waiting = Waiting.READY if each.index in waits else None
+                removed = Removal.DUPLICATE if each.again else None if waiting else gone
+                told.append(
+                    Message(place, place, each.body, each.attempt, waiting=waiting, removed=removed)
+                )
         return told
 
     def called(self, name: str) -> None:
@@ -214,11 +228,13 @@ class RabbitServer(QueueServed):
         except NotATermError as error:
             raise OSError(f"the node said {said[:20]!r}: {error}") from error
 
-    def _holds(self, queue: str) -> tuple[list[int], list[int]]:
-        """Return the indexes of the messages that are ready, and with a consumer."""
+    def _holds(self, queue: str) -> tuple[str, list[int], list[int]]:
+        """Return the name of a queue's log, and the indexes of the messages that are ready, and
+        with a consumer.
+        """
         said = self.ask(queue)
         if said == "none":
-            return [], []
+            return "", [], []
         if said[0] == "other":
             raise EnvironmentFailure(
                 f"{queue} is a {said[1]}: lostack reads what quorum queues keep; declare it with "
@@ -226,13 +242,13 @@ class RabbitServer(QueueServed):
             )
         if said[0] != "queue":
             raise OSError(f"{queue}: the node says {said}")
-        ready, given = said[1]
-        return ready, given
+        _, name, (ready, given) = said
+        return name.decode(), ready, given
 
     def _logs(self) -> dict[str, Log]:
         found = logs_in(self.data / "node" / "quorum" / NODE)
         for name, kept in self._kept.items():
-            log = found.setdefault(name, Log())
+            log = found.setdefault(name, Log(kept.queue))
             for index, (of_term, data) in kept.raw.items():
                 log.add(index, of_term, data)
         return found

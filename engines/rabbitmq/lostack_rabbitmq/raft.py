@@ -27,7 +27,6 @@ _INDEX: Final = {1: struct.Struct(">QQIII"), 2: struct.Struct(">QQQII")}
 """By a segment's version, an entry of its index: index, term, offset, size, checksum."""
 _BEGINS: Final = 8
 """How many bytes stand before a segment's index."""
-VHOST: Final = "%2F_"
 
 
 class StrangeFileError(OSError):
@@ -59,6 +58,8 @@ class Log:
     When an empty queue starts again, its node forgets the log: what was read before is kept.
     """
 
+    queue: str = ""
+    """The name of the queue; empty: it is not known."""
     raw: dict[int, tuple[int, bytes]] = field(default_factory=dict)
     """By index: the term, and the entry."""
     _first: dict[int, int] = field(default_factory=dict)
@@ -130,7 +131,8 @@ def _headers(said: Any) -> dict[str, Any]:
 
 
 def logs_in(folder: Path) -> dict[str, Log]:
-    """Return the log of each queue, by its name, from the files of a node.
+    """Return the logs in the files of a node, by the names that these have for their writers. A
+    queue has more than one if the node began it anew.
 
     Write-ahead logs are read first: one that goes meanwhile is in segments by then.
 
@@ -141,17 +143,14 @@ def logs_in(folder: Path) -> dict[str, Log]:
     for file in sorted(folder.glob("*.wal")):
         for name, index, of_term, data in _wal(file, _read(file)):
             found.setdefault(name, Log()).add(index, of_term, data)
-    named = {}
     for config in folder.glob("*/config"):
-        text = re.search(r"'(%2F_[^']+)'", _read(config).decode("utf-8", "replace"))
-        if text is None:
-            continue
         log = found.setdefault(config.parent.name, Log())
-        named[text[1].removeprefix(VHOST)] = log
+        text = re.search(r"'%2F_([^']+)'", _read(config).decode("utf-8", "replace"))
+        log.queue = text[1] if text else ""
         for file in sorted(config.parent.glob("*.segment")):
             for index, of_term, data in _segment(file, _read(file)):
                 log.add(index, of_term, data)
-    return named
+    return found
 
 
 def _read(file: Path) -> bytes:

@@ -116,6 +116,27 @@ _ALL = (
         pace_ms=3 * PACE_MS,
     ),
     FRAMES.scenario(
+        "broker-crash-before-ack",
+        QUORUM,
+        because="The message is in the queue's log, flushed, and the broker dies before the "
+        "confirm is out. It is there after the restart; published again it is there twice. The "
+        "consumer starts after that: what it had in hand would come again, which nobody who "
+        "acknowledges first, or automatically, can know.",
+        expect={
+            AMO: Predicted(sign=NOT_RESENT, settings=CONFIRMED),
+            ALO: DUPLICATES,
+            EOS: holds(ABSORBED),
+        },
+        consumer_starts_after_fault=True,
+    ),
+    FRAMES.scenario(
+        "broker-crash-before-position",
+        QUORUM,
+        because="The ack is on its way, and broker and consumer die: the message is in the "
+        "queue's log, and its settlement is not. It is delivered again.",
+        expect={AMO: UNANSWERED, ALO: DUPLICATES, EOS: holds(ABSORBED)},
+    ),
+    FRAMES.scenario(
         "delivery-lost",
         QUORUM,
         because="The message never reaches the consumer, and the connection is cut. With automatic "

@@ -76,10 +76,11 @@ def test_what_is_missing_is_said(home: Path, harm: Any, said: str) -> None:
 def server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[RabbitServer]:
     """A node that is not started, whose log has three messages."""
     made = RabbitServer(Found(tmp_path, "3.10.8", "erl", "25"), tmp_path, {"heartbeat": "5"})
-    log = Log()
+    log, old = Log("q"), Log("q")
+    old.add(2, 1, enqueue(1, b"one"))
     for index, number in ((2, 1), (3, 2), (4, 2), (7, 3)):
         log.add(index, 1, enqueue(number, b"one"))
-    monkeypatch.setattr(made, "_logs", lambda: {"q": log})
+    monkeypatch.setattr(made, "_logs", lambda: {"NEW": log, "OLD": old, "X": Log("x")})
     yield made
     made.close()
 
@@ -87,17 +88,20 @@ def server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[RabbitSe
 def test_what_waits_is_the_queue_s_own_word(
     server: RabbitServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The rest was removed, or was never a message of its own."""
-    monkeypatch.setattr(server, "ask", lambda _: ("queue", ([7], [3])))
+    """The rest was removed, or was never a message of its own. What a queue had before the node
+    began it anew is gone.
+    """
+    monkeypatch.setattr(server, "ask", lambda _: ("queue", b"NEW", ([7], [3])))
     assert server.count("q") == Count(1, 1)
     told = [(each.place, each.waiting, each.removed) for each in server.messages("q")]
     assert told == [
-        ("q:2", None, Removal.ACK),
-        ("q:3", Waiting.READY, None),
-        ("q:4", None, Removal.DUPLICATE),
-        ("q:7", Waiting.READY, None),
+        ("OLD:2", None, Removal.PURGE),
+        ("NEW:2", None, Removal.ACK),
+        ("NEW:3", Waiting.READY, None),
+        ("NEW:4", None, Removal.DUPLICATE),
+        ("NEW:7", Waiting.READY, None),
     ]
-    assert server.messages("other") == ()
+    assert not server.messages("other")
 
 
 def test_a_classic_queue_is_not_taken_for_an_empty_one(

@@ -49,16 +49,19 @@ def test_messages_of_a_write_ahead_log(tmp_path: Path) -> None:
     """
     data = record(b"UID", 2, 1, enqueue(1, b"one")) + record(None, 3, 1, command("purge"))
     data += record(None, 4, 1, enqueue(2, b"tw", b"o")) + record(None, 5, 1, enqueue(3, b"x"))[:-4]
-    [(name, log)] = logs_in(node(tmp_path, data)).items()
+    [log] = logs_in(node(tmp_path, data)).values()
     found = [(each.index, each.body, each.attempt, each.again) for each in log.entries()]
-    assert (name, found) == ("k.in", [(2, b"one", "p-1.2", False), (4, b"two", "p-1.2", False)])
+    assert (log.queue, found) == (
+        "k.in",
+        [(2, b"one", "p-1.2", False), (4, b"two", "p-1.2", False)],
+    )
 
 
 def test_a_segment_and_a_later_term(tmp_path: Path) -> None:
     """Of two entries at one index the one of the later term is the queue's."""
     wal = record(b"UID", 3, 2, enqueue(2, b"new"))
     files = segment((2, 1, enqueue(1, b"one")), (3, 1, enqueue(2, b"old")))
-    log = logs_in(node(tmp_path, wal, files))["k.in"]
+    log = logs_in(node(tmp_path, wal, files))["UID"]
     assert [each.body for each in log.entries()] == [b"one", b"new"]
 
 
