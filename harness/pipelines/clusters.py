@@ -23,6 +23,11 @@ if TYPE_CHECKING:
     from harness.pipelines.declaration import Pipeline
     from harness.pipelines.dialects import Dialect
 
+BACK_S: Final = 12.0
+"""How much longer a point takes, in seconds, in which a broker must come back."""
+ROLLED_S: Final = 40.0
+"""How much longer, if all of them must."""
+
 
 def on_cluster(fault: Fault) -> Fault:
     """Return the fault as it is on several brokers: where one is killed, the one that the frame is
@@ -111,6 +116,33 @@ CLUSTERS: Final = (
         Turn.OVERTAKEN,
         "The leader has stored the {role}'s record, and no follower has it yet. One of them, in "
         "sync by the clock, is elected leader; nobody dies.",
+    ),
+    _point(
+        "leader-crash-while-reading",
+        CONSUMING,
+        Moment.DELIVERY,
+        Turn.DIES,
+        "The leader is killed with the record on its way to the {role}; another one leads, and "
+        "the old one comes back.",
+        waits_s=BACK_S,
+    ),
+    _point(
+        "coordinator-crash-after-position",
+        CONSUMING,
+        Moment.POSITION_ANSWER,
+        Turn.DIES,
+        "The coordinator has saved the {role}'s position after the record, and is killed before "
+        "it answers; another one takes its group over, and the old one comes back.",
+        waits_s=BACK_S,
+    ),
+    _point(
+        "rolling-restart-while-sending",
+        WRITING,
+        Moment.SEND,
+        Turn.ROLLS,
+        "Each broker is shut down (SIGTERM) and started again, one after the other, the leader of "
+        "the record first, while the {role}'s record is on its way to it.",
+        waits_s=ROLLED_S,
     ),
 )
 OTHER_CLUSTERS: Final = frozenset(point.id for point in CLUSTERS[1:])

@@ -26,6 +26,7 @@ from harness.pipelines.cells import cells_of, left_over
 from harness.pipelines.invariants import Invariant
 from harness.pipelines.reading import schema
 from harness.pipelines.refusals import Refusal
+from harness.pipelines.silences import is_long
 from harness.pipelines.writes import Written
 from harness.protocols.kafka.steps import Api
 from harness.systems.declared.feed.feeders import acknowledged
@@ -1084,12 +1085,16 @@ def test_no_two_failure_points_have_one_name() -> None:
 
 
 CLUSTERS = (
+    "coordinator-crash-after-position",
     "coordinator-moved-before-position",
     "lagging-follower-leads",
     "leader-crash-before-replication",
+    "leader-crash-while-reading",
     "leader-moved-while-reading",
     "leader-moved-while-sending",
+    "rolling-restart-while-sending",
 )
+LONG = {CLUSTERS[0], CLUSTERS[4], CLUSTERS[7]}
 
 
 @pytest.mark.parametrize(
@@ -1122,7 +1127,8 @@ def test_another_broker_leads_where_there_are_several(
     shown = {name for name, each in found.items() if not left_over(pipeline, each)}
     assert shown == ({"leader-crash-before-replication"} if not brokers else set(CLUSTERS))
     stops = {name for name, each in found.items() if each.deployment is Deployment.OWN}
-    assert stops == {"leader-crash-before-replication"}
+    assert stops == LONG | {"leader-crash-before-replication"}
+    assert {name for name, each in found.items() if is_long(each)} == LONG
 
 
 def test_a_killed_broker_of_several_is_the_one_that_the_frame_is_for(tmp_path: Path) -> None:
