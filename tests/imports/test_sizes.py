@@ -42,7 +42,7 @@ LONGER_STILL = {
 ENGINES = ROOT / "engines"
 MOST_OF_AN_ENGINE = 500
 """Lines of code of a package of engines/, which is small because lostack does the rest."""
-MOST_OF = {"lostack_connect": 600}
+MOST_OF = {"lostack_connect": 620}
 """No broker of queues: its cells are put together on Kafka, as those of Kafka Streams are."""
 CODECS = {
     "lostack_connect": {"settings", "words"},

@@ -8,8 +8,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from harness import failpoint
-from harness.run.nodes import StageNode
+from harness.model.failures import CellFailure
+from harness.model.waiting import WaitTimeoutError, wait_until
+from harness.run.nodes import CLOSED_S, StageNode
 from harness.runtimes.interface import NodeSpec
+from harness.runtimes.process.peers import listening_at
 from lostack_connect.rest import Rest
 from lostack_connect.settings import connects
 from lostack_connect.words import CLIENT, worker_words
@@ -76,6 +79,22 @@ class WorkerNode(StageNode):
             bootstrap=self.stage.bootstrap,
             port=self.port,
         )
+
+    def kill(self) -> None:
+        """Kill the worker with SIGKILL.
+
+        Raises:
+            CellFailure: by the kernel's word it serves still.
+        """
+        super().kill()
+        try:
+            wait_until(
+                lambda: not listening_at({self.port}),
+                within_s=CLOSED_S,
+                because="its port to close",
+            )
+        except WaitTimeoutError:
+            raise CellFailure(f"{self.name} was killed, but still listens at {self.port}") from None
 
     def resume(self) -> None:
         """Let the worker go on, and release the failpoint that holds its task."""

@@ -20,14 +20,14 @@ WRONG = """
 import sys
 if "harness.cli" in sys.orig_argv:
     from harness.runtimes.interface import NodeSpec
-    from lostack_connect.node import WorkerNode
+    from harness.run.nodes import StageNode
 
     def kill(self):
         spec = NodeSpec("helper", self.role, ("sleep", "600"))
         end = self.runtime.start(spec).kill()
         self._say("exited", pid=end.pid, status=end.status, signal=end.signal)
 
-    WorkerNode.kill = kill
+    StageNode.kill = kill
 """
 
 
