@@ -26,6 +26,7 @@ from harness.proofs.network import NetworkBad
 from harness.proofs.overtaken import Overtaken, overtaking_signs
 from harness.proofs.power import PowerWent, power_signs
 from harness.proofs.refusal import Refused
+from harness.proofs.retention import Passed, retention_signs
 from harness.proofs.second import InSuccessor
 from harness.proofs.silence import FellSilent, silence_signs
 from harness.proofs.start import StartedLate, start_signs
@@ -63,6 +64,7 @@ PROOFS: Final = (
     OtherLeads,
     Overtaken,
     PartHad,
+    Passed,
     PowerWent,
     PreferredElected,
     Refused,
@@ -78,6 +80,7 @@ COMMON: Final = Knowledge(
         moving_signs,
         overtaking_signs,
         power_signs,
+        retention_signs,
         silence_signs,
         start_signs,
     ),

@@ -18,6 +18,7 @@ from harness.faults.partition_filled import PartitionFilled
 from harness.faults.pause import Pause
 from harness.faults.rebalance import PutOutWhileJoining, Rebalanced
 from harness.faults.refuse import Refuse
+from harness.faults.retention import RetentionPasses
 from harness.faults.silent import Silent
 from harness.faults.stall import Stall
 from harness.faults.start_late import StartLate
@@ -51,6 +52,7 @@ _ALL = (
     Silent,
     StartLate,
     PartitionFilled,
+    RetentionPasses,
     Withheld,
     Rebalanced,
     PutOutWhileJoining,
@@ -81,6 +83,7 @@ __all__ = [
     "PutOutWhileJoining",
     "Rebalanced",
     "Refuse",
+    "RetentionPasses",
     "Silent",
     "Stall",
     "StartLate",

@@ -10,7 +10,16 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from harness.controls import InProgram, OnWire
-from harness.faults import Kill, NoFault, PartitionFilled, Pause, Stall, StartLate, Twice
+from harness.faults import (
+    Kill,
+    NoFault,
+    PartitionFilled,
+    Pause,
+    RetentionPasses,
+    Stall,
+    StartLate,
+    Twice,
+)
 from harness.model import pipeline as core
 from harness.model.cell import Cell, Load, make_load
 from harness.model.identity import Identity
@@ -284,6 +293,8 @@ def failure_points(
                 or _alone(fault, role, pipeline, processes)
                 or paired.reason(point, role, pipeline)
             )
+            if attached and isinstance(fault, RetentionPasses):
+                reason = reason or "lostack deletes no records of an attached cluster"
             if attached and needs_all(fault):
                 reason = (
                     "the broker was not started by lostack, which kills only what it has started"

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from harness.controls import OnWire
-from harness.faults import Drop, Forget, Kill, PartitionFilled, StartLate
+from harness.faults import Drop, Forget, Kill, PartitionFilled, RetentionPasses, StartLate
 from harness.model.scenario import Edge, Role
-from harness.model.semantics import Anomaly, forbids
+from harness.model.semantics import Anomaly, Semantic, forbids
 from harness.pipelines.declaration import AT_END, CONSUMING
 from harness.pipelines.dialects import Moment
 from harness.pipelines.points import WRITING, Point
@@ -37,6 +37,17 @@ def _drop(at: OnWire, _: Dialect) -> Fault:
 
 def _expire(at: OnWire, _: Dialect) -> Fault:
     return Kill(at, (at.role,), held=How.DISCARD, forget=Forget.POSITIONS)
+
+
+def _pass_by(at: OnWire, _: Dialect) -> Fault:
+    return RetentionPasses(at)
+
+
+def _no_retention(pipeline: Pipeline, role: Role) -> str | None:
+    """Say why retention does not pass a reader."""
+    if pipeline.claims is Semantic.AT_MOST_ONCE:
+        return "its position is saved before the work, and is never behind what is done"
+    return _begins_at_end(pipeline, role)
 
 
 def _no_expiry(pipeline: Pipeline, role: Role) -> str | None:
@@ -103,6 +114,17 @@ FIRSTS: Final = (
         "The {role} is killed when it asks to save its position after the record, and stays away "
         "for so long that the broker has deleted all positions of its group.",
         why_not=_no_expiry,
+        logs=True,
+    ),
+    Point(
+        "retention-passes-position",
+        CONSUMING,
+        Moment.POSITION,
+        _pass_by,
+        "The {role} is killed when it asks to save its position after the record, and stays away "
+        "for so long that retention has deleted that record; newer ones are there when it comes "
+        "back.",
+        why_not=_no_retention,
         logs=True,
     ),
 )

@@ -32,7 +32,7 @@ class Advice(Enum):
     COMMIT_BEHIND_WORK = auto()
     """The reading side lost a record that the broker had."""
     BEGIN_AT_START = auto()
-    """A reader skipped records where its group had no position."""
+    """A reader skipped records where its group had no position, or one out of range."""
     ONE_TRANSACTION_OR_REPEATABLE = auto()
     """A stage died between two durable writes, or between two steps at a service."""
     ACKNOWLEDGE_BEHIND_WORK = auto()
@@ -101,8 +101,10 @@ ENDS: Final = frozenset(
 """Failure points at which a producer is asked to end, and loses only records whose delivery it did
 not wait for.
 """
-WITHOUT_POSITION: Final = frozenset({STARTS_LATE, FILLED, "positions-expired"})
-"""Failure points at which a reader has no position."""
+WITHOUT_POSITION: Final = frozenset(
+    {STARTS_LATE, FILLED, "positions-expired", "retention-passes-position"}
+)
+"""Failure points at which a reader has no position, or one out of range."""
 OWN_POINTS: Final = {
     "transaction-crash-before-commit": "producer-crash-before-commit",
     "transaction-crash-before-commit-ack": "producer-crash-before-commit-ack",
@@ -132,8 +134,8 @@ WORDS: Final = {
         "enable.auto.commit=false, if it is not set yet)"
     ),
     Advice.BEGIN_AT_START: (
-        "let a reader begin with the oldest record where its group has no position "
-        "(auto.offset.reset=earliest; several libraries have latest by default)"
+        "let a reader begin with the oldest record where its group has no position, or one that is "
+        "out of range (auto.offset.reset=earliest; several libraries have latest by default)"
     ),
     Advice.ONE_TRANSACTION_OR_REPEATABLE: (
         "write the result and its position in one transaction, or make the write idempotent and "

@@ -298,6 +298,23 @@ class Added(Event, frozen=True, kw_only=True):
     before: int
 
 
+class Overrun(Event, frozen=True, kw_only=True):
+    """Retention has deleted what a dead reader had worked on: the broker's answers right before the
+    reader came back.
+    """
+
+    record: str
+    """The last one that was deleted."""
+    topic: str
+    partition: int
+    saved: int | None
+    """The position that the reader's group had saved; ``None``: none."""
+    start: int
+    """Where the log began."""
+    end: int
+    """Its end."""
+
+
 class Leadership(Event, frozen=True, kw_only=True):
     """The cluster's own metadata, with node names. The harness asks the cluster before it crashes a
     broker, and after the broker is back.

@@ -18,6 +18,7 @@ from harness.abilities import (
     Membership,
     NewPartitions,
     Regrouping,
+    Retention,
     SavedMarks,
     SavedPositions,
     Termination,
@@ -52,6 +53,7 @@ from harness.systems.declared.programs.targets import FaultTargets
 from harness.systems.declared.programs.workers import Victim, Workers
 from harness.systems.declared.regrouping import GroupChange
 from harness.systems.declared.results.matcher import RecordMatcher
+from harness.systems.declared.retention import DeletedRecords
 from harness.systems.declared.scene import Scene
 from harness.systems.declared.takeover import BrokerTakenOver
 from harness.systems.declared.transport.authorities import Authorities
@@ -158,6 +160,7 @@ def parts_of(
         GivingUp: WatchedClient(scene.so_far, conditions.supervise),
         SavedPositions: GroupPositions(scene),
         NewPartitions: AddedPartitions(scene, feed),
+        Retention: DeletedRecords(scene, feed),
         Beginning: reading,
     }
     through: dict[type, Callable[[WireControls], object]] = {

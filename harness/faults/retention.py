@@ -1,0 +1,60 @@
+"""RetentionPasses: while a reader is down, the topic loses the records behind its saved position
+that it has worked on, and gets new ones.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+from harness.abilities import Retention
+from harness.faults.triggers import await_fault, rule_at
+from harness.model.scenario import Evidence
+from harness.proofs.retention import Passed
+from harness.wire.rules import Action, FreezeScope, How
+
+if TYPE_CHECKING:
+    from harness.controls import Controls, OnWire
+
+
+@dataclass(frozen=True, slots=True)
+class RetentionPasses:
+    """At ``at``, where the reader asks to save its position behind the target, it is killed, and
+    the position is not saved. The records up to the target are deleted from its partition.
+
+    The reader starts again when the partition has newer records. Its position is behind the start
+    of the log then, and what it does follows from its own settings.
+    """
+
+    id: ClassVar[str] = "retention-passes"
+
+    at: OnWire
+
+    def evidence(self) -> Evidence:
+        """Return what the history must show: the rule was hit at the target, the reader died by
+        SIGKILL, and the log began behind its position, and had newer records, when it came back.
+        """
+        proof = Passed(str(self.at.role))
+        return Evidence(
+            "rule", killed=(self.at.role,), at_target=not self.at.offset, proofs=(proof,)
+        )
+
+    def needs(self) -> tuple[type, ...]:
+        """Return the ability that it needs: to delete what the reader's position is behind."""
+        return (Retention,)
+
+    def arm(self, controls: Controls) -> None:
+        """Arm the rule."""
+        controls.arm(self.at, rule_at(self.at, Action.HOLD, freeze=FreezeScope.CLIENT))
+        controls.say("armed")
+
+    def inject(self, controls: Controls) -> None:
+        """Kill the reader, delete records, wait for newer ones, start the reader again."""
+        fired = await_fault(controls, self.at)
+        reader = controls.target(self.at.role, fired.node)
+        reader.kill()
+        controls.say("applied", node=reader.name)
+        controls.resolve(fired.hold, How.DISCARD)
+        controls.ability(Retention).expire()
+        reader.restart()
+        controls.say("healed")
