@@ -11,7 +11,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 from harness.model.scenario import NotApplicable, Predicted, Suite
-from harness.stages.settings import GroupProtocol, Members, ours
+from harness.stages.consumer_settings import GroupProtocol, Members
+from harness.stages.settings import ours
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

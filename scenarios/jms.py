@@ -26,14 +26,13 @@ from harness.model.prediction import AtLeast, Exactly
 from harness.model.scenario import Deployment, NotApplicable, Predicted, Role, Scenario
 from harness.protocols.acts import Act
 from harness.scenarios.plain import ALO, AMO, DUPLICATES, EOS, LOSES, REQUEST, RESPONSE, holds
+from harness.stages.consumer_settings import SavePosition
+from harness.stages.producer_settings import ProducerSettings, SaveCursor
 from harness.stages.pushing import Acknowledge, JmsSettings
 from harness.stages.settings import (
     QUEUE_AT_LEAST_ONCE,
     QUEUE_AT_MOST_ONCE,
     QUEUE_EXACTLY_ONCE,
-    ProducerSettings,
-    SaveCursor,
-    SavePosition,
     Settings,
 )
 

@@ -28,12 +28,12 @@ from harness.proofs.network import Effect
 from harness.protocols.kafka.steps import Api
 from harness.scenarios.plain import ALO, AMO, EOS, REQUEST
 from harness.services.toxiproxy import Bandwidth, Latency, ResetPeer, Slicer, Stream, Timeout
+from harness.stages.consumer_settings import Members
 from harness.stages.settings import (
     AT_LEAST_ONCE,
     AT_MOST_ONCE,
     EXACTLY_ONCE,
     PLAIN,
-    Members,
     Settings,
 )
 

@@ -24,7 +24,8 @@ from harness.model.scenario import NotApplicable, Predicted, Role, Scenario
 from harness.model.semantics import Semantic
 from harness.protocols.kafka.steps import Api
 from harness.scenarios.common import Frames
-from harness.stages.settings import EXACTLY_ONCE, EXACTLY_ONCE_WITH_RESULT, PLAIN, SaveCursor
+from harness.stages.producer_settings import SaveCursor
+from harness.stages.settings import EXACTLY_ONCE, EXACTLY_ONCE_WITH_RESULT, PLAIN
 from harness.wire.rules import Direction
 
 if TYPE_CHECKING:

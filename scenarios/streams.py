@@ -34,7 +34,8 @@ from harness.scenarios.streams_points import (
     dies,
     of,
 )
-from harness.stages.settings import GroupProtocol, Members, TopicSettings
+from harness.stages.consumer_settings import GroupProtocol, Members
+from harness.stages.settings import TopicSettings
 from harness.systems.kafka.faults import TransactionTimeout
 from harness.systems.streams.faults import StateLost, TakenOver
 from harness.systems.streams.selections import NEW_KEY

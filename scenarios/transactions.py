@@ -13,13 +13,13 @@ from harness.model.scenario import Deployment, NotApplicable, Predicted, Role, S
 from harness.model.semantics import Anomaly
 from harness.protocols.kafka.steps import Api
 from harness.scenarios.plain import ALO, AMO, DUPLICATES, EOS, REQUEST, RESPONSE
+from harness.stages.producer_settings import SaveCursor
 from harness.stages.settings import (
     EXACTLY_ONCE,
     EXACTLY_ONCE_IN_TRANSACTION,
     EXACTLY_ONCE_WITH_RESULT,
     PLAIN,
     TOPIC_TO_TOPIC,
-    SaveCursor,
     Settings,
     TopicSettings,
 )

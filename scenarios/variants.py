@@ -28,7 +28,8 @@ from harness.scenarios.plain import (
     PRODUCER_CRASH_BEFORE_ACK,
     REQUEST_LOST,
 )
-from harness.stages.settings import AT_LEAST_ONCE, AT_MOST_ONCE, SavePosition, TopicSettings
+from harness.stages.consumer_settings import SavePosition
+from harness.stages.settings import AT_LEAST_ONCE, AT_MOST_ONCE, TopicSettings
 
 IDEMPOTENT = replace(AT_LEAST_ONCE, producer=replace(AT_LEAST_ONCE.producer, idempotence=True))
 NO_ACKS = replace(AT_MOST_ONCE, producer=replace(AT_MOST_ONCE.producer, acks=0))

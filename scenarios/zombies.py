@@ -15,6 +15,7 @@ from harness.model.scenario import Deployment, Predicted, Role, Scenario, Suite
 from harness.protocols.kafka.steps import Api
 from harness.scenarios.heartbeats import by_heartbeats
 from harness.scenarios.plain import ALO, AMO, EOS, REQUEST, RESPONSE
+from harness.stages.consumer_settings import GroupMetadata, Members
 from harness.stages.settings import (
     AT_LEAST_ONCE,
     AT_MOST_ONCE,
@@ -22,8 +23,6 @@ from harness.stages.settings import (
     EXACTLY_ONCE_IN_TRANSACTION,
     PLAIN,
     TOPIC_TO_TOPIC,
-    GroupMetadata,
-    Members,
     Settings,
     TopicSettings,
 )

@@ -10,9 +10,9 @@ from harness.failpoint import failpoint
 from harness.model import kinds
 from harness.model.record import decode_id
 from harness.stages.clients import client_of
+from harness.stages.consumer_settings import GroupProtocol, SavePosition
 from harness.stages.consuming import Unsaved, batches, save_until_confirmed, subscribe
 from harness.stages.recording import work
-from harness.stages.settings import GroupProtocol, SavePosition
 from harness.stages.sharing import share
 from harness.stages.sinks.interface import Copy, SinkLostError
 from harness.stages.sinks.opening import open_sink

@@ -10,8 +10,8 @@ from harness.failpoint import failpoint
 from harness.model.record import ORIGIN_HEADER, decode_id
 from harness.stages import consuming
 from harness.stages.clients import client_of
+from harness.stages.consumer_settings import GroupMetadata, SavePosition
 from harness.stages.sending import Message, Sender
-from harness.stages.settings import GroupMetadata, SavePosition
 from harness.stages.stage import Stage, run_stage
 
 if TYPE_CHECKING:

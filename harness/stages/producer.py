@@ -15,8 +15,8 @@ from harness.model import kinds
 from harness.stages.clients import client_of
 from harness.stages.clients.interface import ClientError
 from harness.stages.outbox import Outbox
+from harness.stages.producer_settings import SaveCursor
 from harness.stages.sending import Message, Sender
-from harness.stages.settings import SaveCursor
 from harness.stages.stage import Stage, run_stage
 
 if TYPE_CHECKING:

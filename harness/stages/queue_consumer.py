@@ -11,8 +11,8 @@ from harness.model import kinds
 from harness.model.record import decode, decode_id
 from harness.stages.clients import queue_client_of
 from harness.stages.clients.interface import ClientError
+from harness.stages.consumer_settings import SavePosition
 from harness.stages.recording import work
-from harness.stages.settings import SavePosition
 from harness.stages.sinks.interface import Copy
 from harness.stages.sinks.opening import open_sink
 from harness.stages.stage import Stage, run_stage

@@ -10,9 +10,9 @@ from harness.failpoint import failpoint
 from harness.model import kinds
 from harness.model.record import ORIGIN_HEADER, decode_id
 from harness.stages.clients import client_of, queue_client_of
+from harness.stages.consumer_settings import SavePosition
 from harness.stages.queue_consumer import RECEIVE_S, acknowledged
 from harness.stages.sending import Message, Sender
-from harness.stages.settings import SavePosition
 from harness.stages.stage import Stage, run_stage
 
 if TYPE_CHECKING:

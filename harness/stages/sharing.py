@@ -12,9 +12,9 @@ from harness.model.places import in_log
 from harness.model.record import decode_id
 from harness.stages.clients import client_of
 from harness.stages.clients.interface import Answer, ClientError
+from harness.stages.consumer_settings import SavePosition
 from harness.stages.consuming import COMMIT_S
 from harness.stages.recording import work
-from harness.stages.settings import SavePosition
 from harness.stages.sinks.interface import Copy
 
 if TYPE_CHECKING:

@@ -15,6 +15,15 @@ from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from harness.model import kinds
 from harness.model.writing import HistoryWriter
+from harness.stages.consumer_settings import (
+    ConsumerSettings,
+    GroupMetadata,
+    GroupProtocol,
+    Members,
+    SavePosition,
+    ShareSettings,
+)
+from harness.stages.producer_settings import ProducerSettings, SaveCursor
 from harness.stages.pushing import (
     Acknowledge,
     Cursor,
@@ -23,19 +32,7 @@ from harness.stages.pushing import (
     Subscription,
 )
 from harness.stages.querying import QuerySettings
-from harness.stages.settings import (
-    PLAIN,
-    ConsumerSettings,
-    GroupMetadata,
-    GroupProtocol,
-    Members,
-    ProducerSettings,
-    SaveCursor,
-    SavePosition,
-    Settings,
-    ShareSettings,
-    TopicSettings,
-)
+from harness.stages.settings import PLAIN, Settings, TopicSettings
 
 if TYPE_CHECKING:
     from collections.abc import Callable

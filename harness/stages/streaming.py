@@ -19,6 +19,7 @@ from harness.model import kinds
 from harness.model.record import ATTEMPT_HEADER, ORIGIN_HEADER, decode_id
 from harness.model.waiting import wait_until
 from harness.model.writing import SUFFIX
+from harness.stages.consumer_settings import SavePosition
 from harness.stages.settings import (
     BY_FOREACH_BATCH,
     PIPELINES,
@@ -26,7 +27,6 @@ from harness.stages.settings import (
     STREAM_TO_FILES,
     STREAM_TO_POSTGRES,
     STREAM_TO_STATE,
-    SavePosition,
 )
 from harness.stages.sinks.checkpoint import Checkpoint
 from harness.stages.sinks.interface import Copy

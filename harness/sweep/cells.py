@@ -14,7 +14,8 @@ from harness.model.semantics import Semantic
 from harness.pipelines.cells import DeclaredCell
 from harness.pipelines.clusters import needs_all, on_cluster
 from harness.report.summary import SWEEP
-from harness.stages.settings import GroupProtocol, Settings, ours
+from harness.stages.consumer_settings import GroupProtocol
+from harness.stages.settings import Settings, ours
 from harness.sweep.silence import Silence
 
 if TYPE_CHECKING:

@@ -15,11 +15,10 @@ from harness.model.failures import EnvironmentFailure
 from harness.model.semantics import Semantic
 from harness.model.waiting import wait_until
 from harness.provision.clients import java_versions, prepare_client
+from harness.stages.producer_settings import ProducerSettings, SaveCursor
 from harness.stages.settings import (
     AT_LEAST_ONCE,
     PLAIN,
-    ProducerSettings,
-    SaveCursor,
     Settings,
     recipe,
 )

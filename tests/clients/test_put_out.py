@@ -12,7 +12,7 @@ import pytest
 
 from harness.model.waiting import wait_until
 from harness.protocols.kafka import messages
-from harness.stages.settings import GroupProtocol
+from harness.stages.consumer_settings import GroupProtocol
 from harness.systems.kafka.new_groups import _ask
 
 if TYPE_CHECKING:

@@ -30,7 +30,6 @@ LONGER_STILL = {
     "harness/pipelines/cells.py",
     "harness/pipelines/declaration.py",
     "harness/pipelines/declaration.py:Pipeline",
-    "harness/stages/settings.py",
     "harness/sweep/sweeping.py",
     "harness/sweep/sweeping.py:Sweep",
     "harness/systems/declared/brokers/attached.py",

@@ -12,7 +12,8 @@ from kafka import TopicPartition
 
 from harness.model.record import Record
 from harness.model.semantics import Semantic
-from harness.stages.settings import SaveCursor, Settings
+from harness.stages.producer_settings import SaveCursor
+from harness.stages.settings import Settings
 from harness.systems.kafka.authorities import observe_reading, observe_source
 from harness.systems.kafka.log_copies import LogCopy, LogEnds, WholeLog
 from harness.systems.kafka.observer import Observer

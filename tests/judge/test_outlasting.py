@@ -8,7 +8,8 @@ from harness.controls import OnWire
 from harness.faults import Kill
 from harness.model.scenario import Role
 from harness.protocols.kafka.steps import Api
-from harness.stages.settings import AT_LEAST_ONCE, OUTLIVES_MS, SESSION_MS, Members
+from harness.stages.consumer_settings import OUTLIVES_MS, SESSION_MS, Members
+from harness.stages.settings import AT_LEAST_ONCE
 from harness.wire.rules import Direction
 from tests.judge.recording import steps
 

@@ -10,6 +10,8 @@ import pytest
 from harness.model.pipeline import Pipeline, SettingsError
 from harness.model.scenario import Evidence, NotApplicable, Predicted, RefusedByClient, Scenario
 from harness.model.semantics import PROMISES, Anomaly, Semantic, forbids
+from harness.stages.consumer_settings import SavePosition
+from harness.stages.producer_settings import SaveCursor
 from harness.stages.settings import (
     AT_LEAST_ONCE,
     AT_MOST_ONCE,
@@ -23,8 +25,6 @@ from harness.stages.settings import (
     STREAM_TO_TOPIC,
     STREAMING,
     TOPIC_TO_TOPIC,
-    SaveCursor,
-    SavePosition,
     Settings,
     recipe,
 )

@@ -19,15 +19,10 @@ from harness.stages.clients import AMQP, OPENWIRE, jms
 from harness.stages.clients.bridge import COMMAND, coded
 from harness.stages.clients.interface import ClientError
 from harness.stages.clients.queues import DUPLICATE_ID
+from harness.stages.consumer_settings import ConsumerSettings, SavePosition
 from harness.stages.outbox import Outbox
 from harness.stages.pushing import Acknowledge, JmsSettings
-from harness.stages.settings import (
-    QUEUE_AT_LEAST_ONCE,
-    QUEUE_AT_MOST_ONCE,
-    ConsumerSettings,
-    SavePosition,
-    Settings,
-)
+from harness.stages.settings import QUEUE_AT_LEAST_ONCE, QUEUE_AT_MOST_ONCE, Settings
 from harness.stages.stage import Stage
 
 if TYPE_CHECKING:

@@ -13,9 +13,10 @@ from harness.model.history import HistoryWriter
 from harness.model.record import decode_id, make_records
 from harness.stages.clients.interface import ClientError
 from harness.stages.clients.queues import Given
+from harness.stages.consumer_settings import SavePosition
 from harness.stages.pushing import PushSettings
 from harness.stages.queue_consumer import Work
-from harness.stages.settings import QUEUE_AT_LEAST_ONCE, SavePosition
+from harness.stages.settings import QUEUE_AT_LEAST_ONCE
 from harness.stages.sinks.opening import create_sink, open_sink
 
 if TYPE_CHECKING:

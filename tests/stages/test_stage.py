@@ -6,17 +6,15 @@ from dataclasses import replace
 
 import pytest
 
-from harness.stages.pushing import Acknowledge, Cursor, JmsSettings, PushSettings, Subscription
-from harness.stages.querying import QuerySettings
-from harness.stages.settings import (
-    PIPELINES,
-    QUEUE_RECIPES,
+from harness.stages.consumer_settings import (
     ConsumerSettings,
     GroupProtocol,
     SavePosition,
-    Settings,
     ShareSettings,
 )
+from harness.stages.pushing import Acknowledge, Cursor, JmsSettings, PushSettings, Subscription
+from harness.stages.querying import QuerySettings
+from harness.stages.settings import PIPELINES, QUEUE_RECIPES, Settings
 from harness.stages.stage import VARIABLE, Stage
 
 RECIPES = [

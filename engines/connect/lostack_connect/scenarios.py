@@ -21,7 +21,7 @@ from harness.model.prediction import AtLeast, Exactly, Permitted, Select
 from harness.model.scenario import NotApplicable, Predicted, Role, Scenario, Suite
 from harness.protocols.kafka.steps import Api
 from harness.scenarios.plain import ALO, AMO, DUPLICATES, EOS, FRAMES, REQUEST, RESPONSE, holds
-from harness.stages.settings import Members
+from harness.stages.consumer_settings import Members
 from harness.systems.streams.faults import TakenOver
 from lostack_connect.faults import TaskFails
 from lostack_connect.knowledge import OFFSET_SENT_AGAIN, TASK_TOOK_AGAIN

@@ -9,7 +9,8 @@ from typing import Final
 from harness.interfaces import PointsLine
 from harness.model.pipeline import Pipeline, SettingsError
 from harness.model.semantics import Semantic
-from harness.stages.settings import AT_LEAST_ONCE, SESSION_MS, Settings
+from harness.stages.consumer_settings import SESSION_MS
+from harness.stages.settings import AT_LEAST_ONCE, Settings
 
 NAME: Final = "connect"
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from harness.stages.settings import Members
+from harness.stages.consumer_settings import Members
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -17,7 +17,7 @@ from pika.exceptions import AMQPError, NackError, UnroutableError
 from harness.model.waiting import WaitTimeoutError, wait_until
 from harness.stages.clients.interface import ClientError, Meaning
 from harness.stages.clients.queues import Given
-from harness.stages.settings import SavePosition
+from harness.stages.consumer_settings import SavePosition
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence

@@ -20,7 +20,7 @@ from harness.model.record import decode_id
 from harness.model.waiting import WaitTimeoutError, wait_until
 from harness.stages.clients.interface import ClientError, Meaning
 from harness.stages.clients.queues import Given
-from harness.stages.settings import SavePosition
+from harness.stages.consumer_settings import SavePosition
 from lostack_redis.content import VALUE
 
 if TYPE_CHECKING:

@@ -31,13 +31,12 @@ from harness.proofs.power import TOLD_TO_FLUSH
 from harness.protocols.acts import Act
 from harness.scenarios.common import ALL_ANSWERED, Frames
 from harness.scenarios.plain import ALO, AMO, DUPLICATES, EOS, LOSES, REQUEST, RESPONSE, holds
+from harness.stages.consumer_settings import ConsumerSettings, SavePosition
 from harness.stages.settings import (
     QUEUE_AT_LEAST_ONCE,
     QUEUE_AT_MOST_ONCE,
     QUEUE_AT_MOST_ONCE_ANSWERED,
     QUEUE_EXACTLY_ONCE_BY_ID,
-    ConsumerSettings,
-    SavePosition,
     Settings,
 )
 from lostack_redis.knowledge import IN_HAND, ONCE

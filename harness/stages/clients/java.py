@@ -17,7 +17,7 @@ from harness.stages.clients.interface import (
     Position,
     Stored,
 )
-from harness.stages.settings import GroupProtocol, Members, SavePosition
+from harness.stages.consumer_settings import GroupProtocol, Members, SavePosition
 from harness.stages.stage import SettingsRefusedError
 
 if TYPE_CHECKING:

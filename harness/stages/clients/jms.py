@@ -21,8 +21,8 @@ from harness.stages.clients.interface import ClientError
 from harness.stages.clients.jms_libraries import CONNECT_S, LIBRARIES, listens
 from harness.stages.clients.queues import DUPLICATE_ID, Given
 from harness.stages.outbox import Outbox
+from harness.stages.producer_settings import SaveCursor
 from harness.stages.pushing import BY_LIBRARY, Acknowledge
-from harness.stages.settings import SaveCursor
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -14,7 +14,7 @@ from harness.stages.pushing import Acknowledge
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from harness.stages.settings import ProducerSettings
+    from harness.stages.producer_settings import ProducerSettings
     from harness.stages.stage import Stage
 
 CONNECT_S: Final = 30.0

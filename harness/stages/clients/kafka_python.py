@@ -22,7 +22,7 @@ from harness.stages.clients.interface import (
     Position,
     Stored,
 )
-from harness.stages.settings import Members, SavePosition
+from harness.stages.consumer_settings import Members, SavePosition
 from harness.stages.stage import SettingsRefusedError
 
 if TYPE_CHECKING:

@@ -16,8 +16,8 @@ from harness.model.waiting import WaitTimeoutError, wait_until
 from harness.stages.clients.bridge import Bridge, coded, decoded, milliseconds
 from harness.stages.clients.interface import ClientError, Meaning
 from harness.stages.clients.queues import Given
+from harness.stages.consumer_settings import SavePosition
 from harness.stages.pushing import SUBSCRIPTION_NAME, Subscription
-from harness.stages.settings import SavePosition
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from harness.model import events as kinds
 from harness.model.record import decode
 from harness.model.states import Hop
-from harness.stages.settings import SaveCursor
+from harness.stages.producer_settings import SaveCursor
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

@@ -22,7 +22,7 @@ from harness.systems.kafka.observing import READY_S, Clients, patiently
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
-    from harness.stages.settings import GroupProtocol
+    from harness.stages.consumer_settings import GroupProtocol
 
 
 class GroupObserver(Clients):

@@ -11,7 +11,7 @@ from kafka.admin import MemberToRemove
 from kafka.errors import GroupIdNotFoundError, UnknownMemberIdError, for_code
 
 from harness.protocols.kafka import messages
-from harness.stages.settings import GroupProtocol
+from harness.stages.consumer_settings import GroupProtocol
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping

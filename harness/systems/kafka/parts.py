@@ -38,7 +38,7 @@ from harness.run.sinks import Database
 from harness.run.stages import Producing, Reading, supervise
 from harness.run.who import CellNodes, LastHit, by_client
 from harness.services.postgres.program import NODE as DATABASE
-from harness.stages.settings import SavePosition
+from harness.stages.consumer_settings import SavePosition
 from harness.systems.kafka import cluster
 from harness.systems.kafka.abilities import (
     Coordinator,

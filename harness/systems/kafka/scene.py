@@ -6,7 +6,9 @@ from typing import TYPE_CHECKING
 
 from harness.model import events as kinds
 from harness.run.scene import CellScene
-from harness.stages.settings import GroupProtocol, SaveCursor, ShareSettings, ours
+from harness.stages.consumer_settings import GroupProtocol, ShareSettings
+from harness.stages.producer_settings import SaveCursor
+from harness.stages.settings import ours
 from harness.systems.kafka.rewound import rewound
 
 if TYPE_CHECKING:

@@ -9,13 +9,12 @@ from typing import Any, Final
 
 from harness.model.pipeline import Pipeline
 from harness.model.semantics import Semantic
+from harness.stages.consumer_settings import ConsumerSettings, SavePosition
 from harness.stages.pushing import Cursor, PushSettings
 from harness.stages.settings import (
     AT_MOST_ONCE,
     QUEUE_AT_LEAST_ONCE,
     QUEUE_EXACTLY_ONCE,
-    ConsumerSettings,
-    SavePosition,
     Settings,
     TopicSettings,
 )

@@ -14,7 +14,8 @@ from harness.model.scenario import Role
 from harness.model.waiting import wait_until
 from harness.proofs.network import NetworkBad
 from harness.run.drain import StageEndedError
-from harness.stages.settings import SavePosition, ours
+from harness.stages.consumer_settings import SavePosition
+from harness.stages.settings import ours
 from harness.stages.sinks.checkpoint import Checkpoint
 from harness.systems.spark.cluster import Cluster
 from harness.systems.spark.driver import DriverNode

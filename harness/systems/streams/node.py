@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from harness import failpoint
 from harness.run.nodes import StageNode
 from harness.runtimes.interface import JAVA_IMAGE, ContainerSpec, NodeSpec
-from harness.stages.settings import GroupProtocol, Members
+from harness.stages.consumer_settings import GroupProtocol, Members
 from harness.systems.streams.install import StreamsInstall, told_all
 from harness.systems.streams.settings import TOPOLOGIES, Guarantee, streams_of
 

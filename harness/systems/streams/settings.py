@@ -8,13 +8,8 @@ from typing import TYPE_CHECKING, Final
 
 from harness.model.pipeline import Pipeline, SettingsError
 from harness.model.semantics import Semantic
-from harness.stages.settings import (
-    AT_LEAST_ONCE,
-    EXACTLY_ONCE_IN_TRANSACTION,
-    GroupProtocol,
-    Members,
-    Settings,
-)
+from harness.stages.consumer_settings import GroupProtocol, Members
+from harness.stages.settings import AT_LEAST_ONCE, EXACTLY_ONCE_IN_TRANSACTION, Settings
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

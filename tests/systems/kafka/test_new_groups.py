@@ -11,7 +11,7 @@ import pytest
 from kafka.errors import GroupAuthorizationFailedError
 
 from harness.protocols.kafka import messages
-from harness.stages.settings import GroupProtocol
+from harness.stages.consumer_settings import GroupProtocol
 from harness.systems.kafka.new_groups import left_to, members_of
 from harness.systems.kafka.observer import Observer
 

@@ -21,7 +21,8 @@ from harness.model.semantics import Semantic
 from harness.protocols.kafka.steps import Api
 from harness.provision import jars
 from harness.provision.jars import read_jar_set
-from harness.stages.settings import TOPIC_TO_TOPIC, Members
+from harness.stages.consumer_settings import Members
+from harness.stages.settings import TOPIC_TO_TOPIC
 from harness.stages.stage import Stage
 from harness.systems.kafka.log_copies import LogCopy, LogEnds, WholeLog
 from harness.systems.kafka.sinks import FoldedSink
