@@ -1,0 +1,107 @@
+"""Proves on three real brokers that a pipeline keeps its promise when leaders die or hand
+over; and that wrong programs, each beside its right twin, are convicted.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import shutil
+from typing import TYPE_CHECKING
+
+import pytest
+
+from harness.judge.verdict import Kind
+from harness.matrix.checking import Check
+from harness.matrix.progress import make_progress
+from harness.matrix.seen import Seen
+from harness.model import events as kinds
+from harness.model.history import HISTORY, read_history
+from harness.pipelines import read_pipeline
+from harness.systems.declared.system import DeclaredSystem
+from tests.pipelines.test_check import PROGRAMS, Silent
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from harness.saved import CellResult
+
+pytestmark = [pytest.mark.kafka, pytest.mark.rest(together=True), pytest.mark.timeout(300)]
+AHEAD, MOVED = "leader-crash-before-replication", "leader-moved-while-reading"
+
+SEEN = {
+    role: Seen((role,), 1, requests := dict.fromkeys(names, 36), requests)
+    for role, names in {
+        "producer": ("Produce",),
+        "consumer": ("Fetch", "OffsetCommit"),
+    }.items()
+}
+"""What a dry run would show, which all of these programs pass."""
+
+
+@pytest.fixture(scope="module")
+def system() -> Iterator[DeclaredSystem]:
+    """One cluster for all of them."""
+    found = DeclaredSystem(keep=True)
+    yield found
+    found.close()
+
+
+def checked(
+    system: DeclaredSystem, folder: Path, sends: str, books: str, *points: str
+) -> dict[str, CellResult]:
+    """Check programs that send and book in these ways. What does not apply would be no cell."""
+    shutil.copytree(PROGRAMS / "replicated", folder / "replicated")
+    file = folder / "replicated" / "pipeline.toml"
+    text = file.read_text(encoding="utf-8").replace("SENDS", sends).replace("BOOKS", books)
+    file.write_text(text, encoding="utf-8")
+    pipeline = dataclasses.replace(read_pipeline(file), patience_s=6.0)
+    asked = Check(pipeline, system, folder / "reports", "pytest")
+    cells, rest = asked.plan(SEEN, points)
+    assert not rest
+    with make_progress(Silent()) as progress:
+        saved = asked.faults(cells, rest, progress)
+    return {result.plan.scenario: result for result in saved.results}
+
+
+def test_a_right_pipeline_is_kept_whoever_leads(system: DeclaredSystem, tmp_path: Path) -> None:
+    """All replicas in sync have what was acknowledged, and clients ask who leads."""
+    found = checked(system, tmp_path, "all", "waits", AHEAD, MOVED)
+    for point in (AHEAD, MOVED):
+        assert found[point].verdict.kind is Kind.KEPT, found[point].verdict.reason
+    history = read_history(found[AHEAD].directory / HISTORY)
+    led = {e.leader for e in history.of(kinds.Leadership) if e.topic == "orders"}
+    assert led >= {"broker-2", "broker-3"}
+    [made] = {e.replicas for e in history.of(kinds.Leadership) if e.partition == 1}
+    assert len(made) == 3
+
+
+def test_a_record_that_the_leader_alone_had_dies_with_it(
+    system: DeclaredSystem, tmp_path: Path
+) -> None:
+    """``acks=1``, sold as at-least-once: nobody else had the record, and nobody sends it again. So
+    it is with all that the leader has acknowledged and no follower had.
+    """
+    broken = checked(system, tmp_path, "one", "waits", AHEAD)[AHEAD]
+    assert broken.verdict.kind is Kind.BROKEN, broken.verdict.reason
+    assert broken.verdict.by_fault
+    history = read_history(broken.directory / HISTORY)
+    conn_of = {
+        e.record: e.request.partition(":")[0]
+        for e in history.of(kinds.ProduceAnswer)
+        if e.reached and not e.error
+    }
+    target = broken.plan.target
+    of_leader = {record for record, conn in conn_of.items() if conn == conn_of[target]}
+    copied = {e.record for e in history.of(kinds.Replicated) if e.reached}
+    assert target in broken.judgement.account.lost
+    assert broken.judgement.account.lost == of_leader - copied
+
+
+def test_a_consumer_may_not_skip_when_leaders_change(
+    system: DeclaredSystem, tmp_path: Path
+) -> None:
+    """It goes on with what comes from now on, so the new leader's records are never booked."""
+    broken = checked(system, tmp_path, "all", "anew", MOVED)[MOVED]
+    assert broken.verdict.kind is Kind.BROKEN, broken.verdict.reason
+    assert broken.verdict.by_fault
