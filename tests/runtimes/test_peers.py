@@ -79,6 +79,16 @@ def test_a_process_is_connected_to_what_the_kernel_knows(servers: Servers) -> No
     assert peers_of([client.pid]) == Peers()
 
 
+def test_a_connection_to_itself_leads_nowhere() -> None:
+    """A program wakes itself by one; what it listened at for that is closed at once."""
+    before = peers_of([os.getpid()]).others()
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        near = socket.create_connection(server.getsockname())
+        far, _ = server.accept()
+    with near, far:
+        assert peers_of([os.getpid()]).others() == before
+
+
 LOG = """\
 7 1795796109.804262 write(3</tmp/f>, ""..., 4) = 4
 8 1795796109.828262 accept4(3<UNIX-STREAM:[32,"/tmp/own.sock"]>,  <unfinished ...>

@@ -1,7 +1,8 @@
 """The servers that processes are connected to, from the kernel's tables and from a tracer's log.
 
 A TCP server is named by its address, ``127.0.0.1:5432``, and one at a Unix socket by ``unix:`` and
-the path. Servers that are among the processes themselves do not count, nor does name resolution.
+the path. Servers that are among the processes themselves do not count, nor does name resolution. A
+connection of which they have both ends (a program wakes itself by one, as pika does) leads nowhere.
 """
 
 from __future__ import annotations
@@ -95,10 +96,11 @@ def peers_of(pids: Iterable[int]) -> Peers:
     mine = [row for row in _tcp() if int(row[_INODE]) in inodes]
     listening = {_address(row[1]).rpartition(":")[2] for row in mine if row[_STATE] == _LISTENING}
     found.own |= {f"127.0.0.1:{port}" for port in listening}
+    ends = {(_address(row[1]), _address(row[2])) for row in mine if row[_STATE] == _ESTABLISHED}
     found.connected |= {
-        _address(row[2])
-        for row in mine
-        if row[_STATE] == _ESTABLISHED and _address(row[1]).rpartition(":")[2] not in listening
+        there
+        for here, there in ends
+        if (there, here) not in ends and here.rpartition(":")[2] not in listening
     }
     names = dict(_unix())
     found.own |= {UNIX + name for inode, (name, _) in names.items() if inode in inodes and name}

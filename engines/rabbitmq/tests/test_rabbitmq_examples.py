@@ -1,0 +1,63 @@
+"""What the package says of its examples, by lostack check.
+
+Proves that the right one keeps its records, also where the node is killed, and that automatic
+acknowledgement loses what is on its way and is told as the cause.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+EXAMPLES = Path(__file__).parents[1] / "examples"
+WITHIN_S = 300.0
+ON_ITS_WAY = "consumer-crash-at-last-delivery"
+
+pytestmark = [
+    pytest.mark.rabbitmq,
+    pytest.mark.rest(together=True),
+    pytest.mark.timeout(WITHIN_S + 60),
+]
+
+
+def check(example: str, folder: Path, *points: str) -> tuple[int, dict[str, dict[str, Any]], str]:
+    """Check an example; return the exit status, what the report says of each cell, and what was
+    printed.
+    """
+    only = [word for name in points for word in ("--only", name)]
+    file = EXAMPLES / example / "pipeline.toml"
+    done = subprocess.run(
+        [sys.executable, "-m", "harness.cli", "check", str(file), *only],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=WITHIN_S,
+    )
+    report = folder / "reports" / "latest" / "report.json"
+    assert report.exists(), done.stdout + done.stderr
+    cells = json.loads(report.read_text(encoding="utf-8"))["cells"]
+    return done.returncode, {cell["scenario"]: cell for cell in cells}, done.stdout
+
+
+def test_who_acknowledges_after_the_work_keeps_everything(tmp_path: Path) -> None:
+    """And nothing that it says is left untried: pika's connection to itself is no server."""
+    points = ON_ITS_WAY, "broker-crash-before-ack"
+    status, cells, said = check("orders", tmp_path, *points)
+    assert {name: cell["outcome"] for name, cell in cells.items()} == dict.fromkeys(points, "kept")
+    assert "is not tried" not in said
+    assert status == 0, said
+
+
+def test_automatic_acknowledgement_loses_what_is_on_its_way(tmp_path: Path) -> None:
+    """The broker is done with it."""
+    status, cells, said = check("hasty", tmp_path, ON_ITS_WAY)
+    assert {name: cell["outcome"] for name, cell in cells.items()} == {ON_ITS_WAY: "broken"}
+    assert len(cells[ON_ITS_WAY]["lost_ids"]) == 1
+    assert "acknowledged before delivery, never delivered" in said
+    assert status == 1, said
