@@ -18,6 +18,7 @@ from harness.faults import (
     RetentionPasses,
     Stall,
     StartLate,
+    TakenOver,
     Twice,
 )
 from harness.model import pipeline as core
@@ -299,6 +300,8 @@ def failure_points(
                 reason = (
                     "the broker was not started by lostack, which kills only what it has started"
                 )
+            elif attached and isinstance(fault, TakenOver):
+                reason = "lostack moves no leaders of an attached cluster"
             scenario = _scenario(
                 pipeline,
                 _name(point, role, alone=len(present) < 2 and role not in beside),  # noqa: PLR2004

@@ -85,15 +85,15 @@ def base_of(act: str) -> str:
 
 _HARM = (
     (HOLD, LATE, LATE_NEXT),
-    (LOSE, SILENT, REFUSE, PAUSE),
+    (LOSE, SILENT, REFUSE, PAUSE, HAND_OVER),
     (TERMINATE,),
     (KILL, KILL_BROKER, LATE_NEXT_KILL, TERMINATE_KILL, WITHHOLD_KILL),
 )
 
 
 def harm(act: str) -> int:
-    """Return how much an act does: 0 delays a frame, 1 takes it away or stops a program for a
-    while, 2 tells a program to end, 3 kills.
+    """Return how much an act does: 0 delays a frame, 1 takes it away, stops a program for a
+    while or lets another broker lead, 2 tells a program to end, 3 kills.
 
     >>> harm("late"), harm("refuse-NOT_COORDINATOR"), harm("kill-broker")
     (0, 1, 3)

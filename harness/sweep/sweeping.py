@@ -303,6 +303,14 @@ class Sweep:
             if has_load(history, frame.line, step.at, first=first)
         }
 
+    @property
+    def hands_over(self) -> bool:
+        """Whether one of its brokers can hand over what it leads: there are several of lostack's
+        own.
+        """
+        base = self.base
+        return self.kills_brokers and isinstance(base, DeclaredCell) and base.declared.brokers > 1
+
     def _can(self, history: History, key: str) -> Capabilities:
         """Return what can be done to the pipeline that a run without a fault shows."""
         members = shared_roles(history, key)
@@ -314,7 +322,7 @@ class Sweep:
             members=members,
             failpoints=self.failpoints,
             resends=resends,
-            hand_over=isinstance(self.base, DeclaredCell) and self.base.declared.brokers > 1,
+            hand_over=self.hands_over,
             reconnects=not declared,
             writes=self._writes(),
         )

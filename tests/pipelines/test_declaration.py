@@ -4,6 +4,7 @@ meant.
 
 from __future__ import annotations
 
+import dataclasses
 import os
 import re
 from pathlib import Path
@@ -1129,6 +1130,24 @@ def test_another_broker_leads_where_there_are_several(
     stops = {name for name, each in found.items() if each.deployment is Deployment.OWN}
     assert stops == LONG | {"leader-crash-before-replication"}
     assert {name for name, each in found.items() if is_long(each)} == LONG
+
+
+@pytest.mark.parametrize("brokers", [1, 3])
+def test_no_leader_of_an_attached_cluster_is_touched(brokers: int) -> None:
+    """Whatever the declaration says: those brokers are not lostack's. Each point says so."""
+    text = ROOT / "examples" / "orders" / "pipeline.toml"
+    pipeline = dataclasses.replace(read_pipeline(text), brokers=brokers)
+    found = {
+        each.id: each.expect[pipeline.claims]
+        for each in failure_points(pipeline, attached=True)
+        if isinstance(each.fault, TakenOver)
+    }
+    assert set(CLUSTERS) <= set(found)
+    for name, said in found.items():
+        killed = name in {*LONG, "leader-crash-before-replication"} or "broker-crash" in name
+        assert isinstance(said, NotApplicable), name
+        because = "not started by lostack" if killed else "moves no leaders of an attached cluster"
+        assert because in said.because, name
 
 
 def test_a_killed_broker_of_several_is_the_one_that_the_frame_is_for(tmp_path: Path) -> None:

@@ -17,17 +17,21 @@ from harness.faults.network import Until
 from harness.model import events as kinds
 from harness.model.failures import UsageError
 from harness.model.history import History, parse_history
+from harness.pipelines import read_pipeline
 from harness.protocols.pulsar.steps import Command as Pulsar
 from harness.protocols.stomp.steps import Command as Stomp
-from harness.sweep.acts import HOLD, LATE_NEXT, LATE_NEXT_KILL, trigger
+from harness.sweep.acts import HAND_OVER, HOLD, LATE_NEXT, LATE_NEXT_KILL, trigger
 from harness.sweep.found import FoundScenario
 from harness.sweep.phases import CALM, name_of, phases
-from harness.sweep.pipelines import failpoints_of, swept
+from harness.sweep.pipelines import declared_sweep, failpoints_of, swept
 from harness.sweep.points import Capabilities, at_writes, in_programs, points, tried
 from harness.sweep.steps import Step, Steps, intersected, process_of, shared_roles, trace
+from harness.systems.declared.brokers.attached import AttachedKafka, Attachment
+from harness.systems.declared.system import DeclaredSystem
 from harness.wire.rules import Direction
 from tests.events import a_history
 from tests.narrow import narrow
+from tests.pipelines.scenes import EXAMPLES
 from tests.sweep.stepping import asked
 
 if TYPE_CHECKING:
@@ -142,6 +146,28 @@ def test_the_failpoints_of_a_program_are_points_at_every_record() -> None:
     assert {point.fault.evidence().trigger for point in found} == {"failpoint"}
     with pytest.raises(ValueError, match="is not possible at a failpoint"):
         replace(found[0].happens, act="lose").fault()
+
+
+def test_another_broker_leads_where_one_can_hand_over() -> None:
+    """At what one of several leads: partitions, and the logs of coordinators."""
+    [base] = swept(["plain/exactly-once"], asked(system="", records=24))
+    steps, load = steps_of(saved("exactly-once")), base.load()
+
+    def handed(can: Capabilities) -> set[str]:
+        return {one.step.api for one in points(steps, load, can) if one.act == HAND_OVER}
+
+    assert handed(Capabilities()) == set()
+    assert handed(Capabilities(hand_over=True)) >= {"Produce", "Fetch", "EndTxn"}
+
+
+@pytest.mark.parametrize(("own", "brokers"), [(True, 3), (True, 1), (False, 3)])
+def test_only_brokers_of_lostack_hand_over(own: bool, brokers: int, tmp_path: Path) -> None:
+    """And only where there are several."""
+    pipeline = replace(read_pipeline(EXAMPLES / "orders" / "pipeline.toml"), brokers=brokers)
+    attached = AttachedKafka(Attachment("127.0.0.1:9", pipeline))
+    system = DeclaredSystem() if own else DeclaredSystem(source=attached)
+    sweep = declared_sweep(asked(system=""), tmp_path, pipeline, system)
+    assert sweep.hands_over is (own and brokers > 1)
 
 
 @pytest.mark.parametrize("semantic", ["at-least-once", "exactly-once"])
