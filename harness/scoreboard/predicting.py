@@ -7,9 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-import msgspec
-
 from harness.model import safe_files
+from harness.model.conversion import convert
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -34,7 +33,7 @@ class Predicted:
 def read_predictions(file: Path = FILE) -> tuple[Predicted, ...]:
     """Return the predictions in a file."""
     data = safe_files.parse_toml(file.read_text(encoding="utf-8"))
-    return msgspec.convert(data["predicted"], tuple[Predicted, ...])
+    return convert(data["predicted"], tuple[Predicted, ...])
 
 
 def predicted(predictions: Sequence[Predicted], row: str, point: str) -> str:

@@ -8,9 +8,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-import msgspec
-
 from harness.model import safe_files
+from harness.model.conversion import convert
 from harness.model.failures import UsageError
 from harness.model.scenario import Role
 from harness.model.semantics import Semantic
@@ -103,7 +102,7 @@ class Row:
 def read_clients(file: Path = HERE / TABLE) -> tuple[Client, ...]:
     """Return the clients of the table."""
     data = safe_files.parse_toml(file.read_text(encoding="utf-8"))
-    return msgspec.convert(data["client"], tuple[Client, ...])
+    return convert(data["client"], tuple[Client, ...])
 
 
 def rows_of(clients: Iterable[Client]) -> Iterator[Row]:

@@ -109,6 +109,11 @@ def _aimed(load: Load, position: int | None) -> Load:
     return load if position is None else replace(load, target=load.records[position - 1])
 
 
+def brokers_of(cell: Cell) -> int:
+    """Return how many brokers a cell has."""
+    return cell.declared.brokers if isinstance(cell, DeclaredCell) else 1
+
+
 def shares_death(point: Cell) -> bool:
     """Say whether the broker's death in a point's cell can be that of other points, too.
 
@@ -145,7 +150,7 @@ def with_fault(
 
     ``base``: a :class:`SweepCell` or a :class:`DeclaredSweepCell` of the same pipeline and seed.
     """
-    if isinstance(base, DeclaredCell) and base.declared.brokers > 1:
+    if brokers_of(base) > 1:
         fault = on_cluster(fault)
     settings = base.settings
     scenario = Scenario(

@@ -47,6 +47,7 @@ from harness.sweep.acts import LONG
 from harness.sweep.cells import (
     DeclaredSweepCell,
     SweepCell,
+    brokers_of,
     shares_death,
     sharing,
     with_fault,
@@ -308,8 +309,7 @@ class Sweep:
         """Whether one of its brokers can hand over what it leads: there are several of lostack's
         own.
         """
-        base = self.base
-        return self.kills_brokers and isinstance(base, DeclaredCell) and base.declared.brokers > 1
+        return self.kills_brokers and brokers_of(self.base) > 1
 
     def _can(self, history: History, key: str) -> Capabilities:
         """Return what can be done to the pipeline that a run without a fault shows."""

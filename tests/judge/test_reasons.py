@@ -50,6 +50,21 @@ def moved(story: QueueStory, why: str | None) -> None:
     story.moved(TARGET, place(TARGET), place_of)["why"] = why
 
 
+def unexplained(story: QueueStory) -> None:
+    """The broker says that it has moved it there, and not why."""
+    moved(story, None)
+
+
+def moved_and(*changes: Callable[[QueueStory], object]) -> Callable[[QueueStory], None]:
+    """The broker does not say why, and the wire has seen something."""
+
+    def change(story: QueueStory) -> None:
+        for each in (unexplained, *changes):
+            each(story)
+
+    return change
+
+
 def refuses(story: QueueStory, how: str = "nack") -> None:
     """A reader refuses the target."""
     row = story.tell("acknowledged", "wire", record=TARGET, request="1:9", how=how, outcome=None)
@@ -78,16 +93,16 @@ ASIDE: dict[str, tuple[Callable[[QueueStory], object], str | None]] = {
     "moved at a limit": (lambda s: moved(s, "limit"), "at a limit"),
     "removed, expired": (lambda s: removed_aside(s, "expiry"), "expired"),
     "removed, rejected": (lambda s: removed_aside(s, "reject"), "rejected"),
-    "refused on the wire": (refuses, "rejected"),
+    "refused on the wire": (moved_and(refuses), "rejected"),
     "refused after several deliveries": (
-        refused_in_the_end,
+        moved_and(refused_in_the_end),
         "rejected after 2 deliveries",
     ),
-    "given again": (given_again, "set aside after 2 deliveries"),
-    "moved, nobody says why": (lambda s: moved(s, None), None),
+    "given again": (moved_and(given_again), "set aside after 2 deliveries"),
+    "moved, nobody says why": (unexplained, None),
     "moved as poison": (lambda s: moved(s, "dead-letter"), None),
-    "acknowledged": (lambda s: refuses(s, "ack"), None),
-    "never arrived again": (lambda s: given_again(s, reached=False), None),
+    "acknowledged": (moved_and(lambda s: refuses(s, "ack")), None),
+    "never arrived again": (moved_and(lambda s: given_again(s, reached=False)), None),
 }
 
 
