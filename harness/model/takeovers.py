@@ -83,10 +83,12 @@ class Takeover(Protocol):
         """
 
     def await_short(self) -> None:
-        """Let the topics need all replicas, and wait until one is out of sync."""
+        """Wait until a replica is out of sync, and let the topics need all of them."""
 
     def await_refused(self) -> None:
-        """Wait until the broker has refused the target, because too few replicas are in sync."""
+        """Wait until the broker has refused the target, because too few replicas are in sync, and
+        let the topics need as many as before.
+        """
 
     def elect(self) -> None:
         """Make other replicas the leaders of what the broker leads, and wait until they lead."""

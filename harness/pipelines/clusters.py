@@ -118,6 +118,16 @@ CLUSTERS: Final = (
         "sync by the clock, is elected leader; nobody dies.",
     ),
     _point(
+        "insync-not-met",
+        WRITING,
+        Moment.SEND,
+        Turn.SHORT,
+        "A follower is killed, and the topics need all replicas then (min.insync.replicas): the "
+        "leader refuses the {role}'s record (NOT_ENOUGH_REPLICAS), until they need fewer again "
+        "and the follower is back.",
+        waits_s=BACK_S,
+    ),
+    _point(
         "leader-crash-while-reading",
         CONSUMING,
         Moment.DELIVERY,

@@ -1088,6 +1088,7 @@ def test_no_two_failure_points_have_one_name() -> None:
 CLUSTERS = (
     "coordinator-crash-after-position",
     "coordinator-moved-before-position",
+    "insync-not-met",
     "lagging-follower-leads",
     "leader-crash-before-replication",
     "leader-crash-while-reading",
@@ -1095,7 +1096,7 @@ CLUSTERS = (
     "leader-moved-while-sending",
     "rolling-restart-while-sending",
 )
-LONG = {CLUSTERS[0], CLUSTERS[4], CLUSTERS[7]}
+LONG = {CLUSTERS[0], CLUSTERS[2], CLUSTERS[5], CLUSTERS[8]}
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,5 @@
-"""Proves on three real brokers that a pipeline keeps its promise when leaders die or hand
-over; and that wrong programs, each beside its right twin, are convicted.
+"""Proves on three real brokers that a pipeline keeps its promise when leaders die, hand over,
+or have too few followers; and that wrong programs, each beside its right twin, are convicted.
 """
 
 from __future__ import annotations
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
 pytestmark = [pytest.mark.kafka, pytest.mark.rest(together=True), pytest.mark.timeout(300)]
 AHEAD, MOVED = "leader-crash-before-replication", "leader-moved-while-reading"
+SHORT = "insync-not-met"
 
 SEEN = {
     role: Seen((role,), 1, requests := dict.fromkeys(names, 36), requests)
@@ -66,8 +67,8 @@ def checked(
 
 def test_a_right_pipeline_is_kept_whoever_leads(system: DeclaredSystem, tmp_path: Path) -> None:
     """All replicas in sync have what was acknowledged, and clients ask who leads."""
-    found = checked(system, tmp_path, "all", "waits", AHEAD, MOVED)
-    for point in (AHEAD, MOVED):
+    found = checked(system, tmp_path, "all", "waits", AHEAD, MOVED, SHORT)
+    for point in (AHEAD, MOVED, SHORT):
         assert found[point].verdict.kind is Kind.KEPT, found[point].verdict.reason
     history = read_history(found[AHEAD].directory / HISTORY)
     led = {e.leader for e in history.of(kinds.Leadership) if e.topic == "orders"}
@@ -105,3 +106,10 @@ def test_a_consumer_may_not_skip_when_leaders_change(
     broken = checked(system, tmp_path, "all", "anew", MOVED)[MOVED]
     assert broken.verdict.kind is Kind.BROKEN, broken.verdict.reason
     assert broken.verdict.by_fault
+
+
+def test_what_the_leader_refuses_is_not_sent(system: DeclaredSystem, tmp_path: Path) -> None:
+    """The program takes NOT_ENOUGH_REPLICAS for sent."""
+    broken = checked(system, tmp_path, "once", "waits", SHORT)[SHORT]
+    assert broken.verdict.kind is Kind.BROKEN, broken.verdict.reason
+    assert broken.plan.target in broken.judgement.account.lost

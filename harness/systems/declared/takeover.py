@@ -128,17 +128,17 @@ class BrokerTakenOver(Takeover):
             self._await(self._taken, STORED_S, "the leader alone to acknowledge the record")
 
     def await_short(self) -> None:
-        """Let the topics need all replicas, and wait until one is out of sync of what the frame is
-        about.
+        """Wait until a replica of what the frame is about is out of sync, and let the topics need
+        all of them.
         """
         pipeline = self._scene.pipeline
-        self._need(lambda _: str(pipeline.broker.copies(pipeline.brokers)))
 
         def short() -> bool:
             now = dict(self._now())
             return all(len(now[each].isr) < len(now[each].replicas) for each in self._about)
 
         self._await(short, SYNC_S, "a follower to be out of sync")
+        self._need(lambda _: str(pipeline.broker.copies(pipeline.brokers)))
         self._say()
 
     def await_refused(self) -> None:
@@ -259,9 +259,19 @@ class BrokerTakenOver(Takeover):
         )
 
     def _need(self, least: Callable[[str], str]) -> None:
-        """Set how many replicas of a topic must be in sync, by its name."""
+        """Set how many replicas of a topic must be in sync, by its name, and wait until the broker
+        knows.
+        """
+        observer = self._scene.kafka.observer
         for topic in {topic for topic, _ in self._about}:
-            self._scene.kafka.observer.tell_topic(topic, {LEAST: least(topic)})
+            told = least(topic)
+            answered(partial(observer.tell_topic, topic, {LEAST: told}))
+            asked = partial(observer.told_to, self._number, topic, LEAST)
+            self._await(
+                lambda asked=asked, told=told: answered(asked) == told,  # type: ignore[misc]  # called at once
+                SYNC_S,
+                f"{name_of(self._number)} to know {LEAST}={told}",
+            )
 
     def _node(self, number: int, role: Role = Role.BROKER) -> ServerNode:
         broker = next(each for each in self._brokers if each.number == number)

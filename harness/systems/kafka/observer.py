@@ -19,6 +19,7 @@ from kafka.errors import (
     NotEnoughReplicasError,
     TopicAlreadyExistsError,
 )
+from kafka.protocol.admin import DescribeConfigsRequest
 
 from harness.model.waiting import wait_until
 from harness.systems.kafka.group_observer import GroupObserver
@@ -130,6 +131,18 @@ class Observer(GroupObserver):
             self._admin_client().alter_configs(
                 [ConfigResource(ConfigResourceType.TOPIC, topic, dict(config))]
             )
+
+    def told_to(self, number: int, topic: str, name: str) -> str | None:
+        """Return a setting of a topic as one broker knows it: brokers learn of a change one after
+        the other.
+        """
+        request = DescribeConfigsRequest(
+            resources=[(ConfigResourceType.TOPIC, topic, [name])], min_version=0
+        )
+        with self._lock:
+            manager = self._admin_client()._manager  # noqa: SLF001 - there is no other way to ask one broker
+            [told] = manager.run(manager.send, request, number).results
+        return next((each.value for each in told.configs), None)
 
     def prefer_leaders(self, topics: Iterable[str]) -> None:
         """Elect the preferred leader of each partition, if it is in sync."""
