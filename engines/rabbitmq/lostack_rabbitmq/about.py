@@ -25,6 +25,7 @@ SYSTEM = System(
     clients=("pika",),
     abilities=lambda _: frozenset(),
     scenarios="lostack_rabbitmq.scenarios:SCENARIOS",
+    knowledge="lostack_rabbitmq.knowledge:KNOWLEDGE",
     points=(PointsLine("RabbitMQ 3.10.8, quorum queue", "quorum", "pika", SEMANTICS),),
     extra="rabbitmq",
     missing=missing,

@@ -12,6 +12,7 @@ from harness.model.failures import EnvironmentFailure
 from harness.model.places import Removal, Waiting
 from harness.run.queue_broker import Count, Message
 from harness.run.queue_served import QueueServed
+from lostack_rabbitmq.client import QUORUM
 from lostack_rabbitmq.raft import Log, logs_in
 from lostack_rabbitmq.terms import NotATermError, term
 
@@ -27,6 +28,8 @@ DEAD: Final = ".dead-letters"
 """The end of the name of the queue for what another one refuses or has given too often."""
 DELIVERIES: Final = 3
 """After how many deliveries a message of such a queue goes to the dead letters."""
+YOUNG: Final = "young-queue"
+"""The pipeline whose queue is not there before its first message."""
 SETTINGS: Final = {"log.console.level": "warning"}
 """lostack's, which a user may change."""
 TELLS: Final = """
@@ -167,17 +170,16 @@ class RabbitServer(QueueServed):
         super().restart()
 
     def create(self, queue: str, pipeline: str) -> None:
-        """Make the durable quorum queue of a cell, as one that has been there for a while. The
-        programs of a declared pipeline make theirs.
+        """Make the durable quorum queue of a cell, as one that has been there for a while. A young
+        queue is declared by the producer; the programs of a declared pipeline make theirs.
         """
-        if not pipeline:
+        if pipeline in {"", YOUNG}:
             return
         there = pika.ConnectionParameters("127.0.0.1", self.port, socket_timeout=ANSWER_S)
-        kind = {"x-queue-type": "quorum"}
         try:
             with pika.BlockingConnection(there) as connection:
                 channel = connection.channel()
-                channel.queue_declare(queue, durable=True, arguments=kind)
+                channel.queue_declare(queue, durable=True, arguments=QUORUM)
         except AMQPError as error:
             raise OSError(f"{queue}: {type(error).__name__}: {error}") from error
         if (said := self.ask(WRITTEN)) != "ok":

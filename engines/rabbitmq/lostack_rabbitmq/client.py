@@ -29,6 +29,8 @@ CONNECT_S: Final = 30.0
 """How many seconds to wait for a broker that is down: longer than any restart in a cell."""
 ANSWER_S: Final = 10.0
 PERSISTENT: Final = 2
+QUORUM: Final = {"x-queue-type": "quorum"}
+"""The arguments of every queue's declaration."""
 logging.getLogger("pika").setLevel(logging.CRITICAL)  # whatever it complains of is raised, too
 
 
@@ -137,9 +139,11 @@ class PikaProducer:
 
     def __init__(self, stage: Stage) -> None:
         self._confirms = stage.settings.producer.acks != 0
+        self._queue = ""
         self._connected = Connected(stage, self._select)
 
     def _select(self, channel: Any) -> None:
+        channel.queue_declare(self._queue, durable=True, arguments=QUORUM)
         if self._confirms:
             channel.confirm_delivery()
 
@@ -147,12 +151,13 @@ class PikaProducer:
         self, topic: str, value: bytes, key: bytes | None, headers: Sequence[tuple[str, bytes]]
     ) -> Sent:
         """Publish a message that outlives the broker; wait for its confirm, unless none is
-        requested.
+        requested. A new connection declares the queue first.
 
         Raises:
             ClientError: the message was refused, or its outcome is unknown.
         """
         del key
+        self._queue = topic
         said = pika.BasicProperties(
             delivery_mode=PERSISTENT, headers={name: text.decode() for name, text in headers}
         )

@@ -17,21 +17,23 @@ from typing import Final
 
 from harness.controls import OnWire
 from harness.faults import Drop
-from harness.judge.queue_selections import IN_HAND, ON_THE_WAY
+from harness.judge.queue_selections import IN_HAND, ON_THE_WAY, OUTLIVED
 from harness.judge.signs import ABSORBED, DELIVERED_AGAIN, NOT_RESENT, SENT_ANEW, TAKEN_AGAIN
 from harness.model.pipeline import Pipeline
 from harness.model.prediction import AtLeast, AtMost, Exactly
 from harness.model.scenario import NotApplicable, Predicted, Role, Suite
-from harness.scenarios.common import Frames
+from harness.scenarios.common import ALL_ANSWERED, Frames
 from harness.scenarios.plain import ALO, AMO, DUPLICATES, EOS, LOSES, REQUEST, RESPONSE, holds
 from harness.stages.settings import (
     QUEUE_AT_MOST_ONCE,
     QUEUE_AT_MOST_ONCE_ANSWERED,
     QUEUE_RECIPES,
 )
+from lostack_rabbitmq.broker import YOUNG as YOUNG_NAME
 from lostack_rabbitmq.steps import Op
 
 QUORUM: Final = Pipeline("quorum", "rabbitmq", QUEUE_RECIPES)
+YOUNG: Final = Pipeline(YOUNG_NAME, "rabbitmq", QUEUE_RECIPES)
 PUBLISH = OnWire(Role.PRODUCER, Op.PUBLISH, REQUEST)
 CONFIRM = OnWire(Role.PRODUCER, Op.ACK, RESPONSE)
 DELIVER = OnWire(Role.CONSUMER, Op.DELIVER, RESPONSE)
@@ -200,4 +202,24 @@ POINTS: Final = tuple(
     for each in _ALL
 )
 """Those that other systems have, too."""
-SCENARIOS: Final = POINTS
+_OWN = (
+    FRAMES.scenario(
+        "restarted+young-queue",
+        YOUNG,
+        because="The producer declares the queue, and its messages are confirmed: written to "
+        "the queue's log, and flushed. Killed at once, the node has not written that the log is "
+        "this queue's, which it does half a second later: it begins the queue anew, and the "
+        "confirmed messages are gone. Nobody publishes them again.",
+        expect=dict.fromkeys((ALO, EOS), ALL_ANSWERED),
+        suite=Suite.NIGHT,
+    ),
+    FRAMES.scenario(
+        "restarted",
+        QUORUM,
+        because="Twin of restarted+young-queue: the queue's name was written before the first "
+        "message. The same kill takes nothing.",
+        expect={each: holds(OUTLIVED) for each in (ALO, EOS)},
+        suite=Suite.NIGHT,
+    ),
+)
+SCENARIOS: Final = POINTS + _OWN

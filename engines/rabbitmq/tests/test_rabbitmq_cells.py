@@ -39,13 +39,15 @@ def run(folder: Path, *only: str, first: str = "") -> tuple[int, dict[str, Any],
 
 
 def test_cells_find_what_is_lost_and_doubled(tmp_path: Path) -> None:
-    """A killed node keeps what it has confirmed; nothing of it is left behind."""
+    """A killed node keeps what it has confirmed, except in a queue that was just declared."""
     status, cells, said = run(
         tmp_path,
         "quorum/none/at-least-once",
         "quorum/request-lost/at-most-once",
         "quorum/commit-lost+cut/at-most-once",
         "quorum/broker-crash-before-ack/at-least-once",
+        "quorum/restarted/at-least-once",
+        "young-queue/restarted+young-queue/at-least-once",
     )
     assert status == 0, said
     counted = {
@@ -57,6 +59,8 @@ def test_cells_find_what_is_lost_and_doubled(tmp_path: Path) -> None:
         "request-lost": (True, 0),
         "commit-lost+cut": (False, 1),
         "broker-crash-before-ack": (False, 1),
+        "restarted": (False, 0),
+        "restarted+young-queue": (True, 0),
     }
 
 
