@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import io
 import tokenize
+import tomllib
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -43,15 +44,14 @@ MOST_OF_AN_ENGINE = 500
 """Lines of code of a package of engines/, which is small because lostack does the rest."""
 MOST_OF = {"lostack_connect": 620}
 """No broker of queues: its cells are put together on Kafka, as those of Kafka Streams are."""
-CODECS = {
-    "lostack_connect": {"settings", "words"},
-    "lostack_nats": {"blocks", "frames", "session", "steps"},
-    "lostack_rabbitmq": {"frames", "raft", "session", "steps", "terms"},
-    "lostack_redis": {"aof", "content", "held", "reading", "resp", "session", "steps"},
-}
-"""What is not among them, besides the scenarios: what bytes mean, on the wire and in files, and
-what the settings of others do.
-"""
+
+
+def codec_of(package: Path) -> set[str]:
+    """Return what is not among them, besides the scenarios, as the package itself declares it: what
+    bytes mean, on the wire and in files, and what the settings of others do.
+    """
+    told = tomllib.loads((package.parent / "pyproject.toml").read_text(encoding="utf-8"))
+    return set(told["tool"]["lostack"]["codec"])
 
 
 def code_of(file: Path) -> int:
@@ -84,7 +84,9 @@ BLANK = (
 def test_an_engine_s_package_is_small(package: Path) -> None:
     """What its protocol and its files mean, and its scenarios and trials, come besides."""
     assert package.is_dir()
-    besides = CODECS[package.name] | {"published", "scenarios"}
+    codec = codec_of(package)
+    assert codec <= {file.stem for file in package.rglob("*.py")}, "a module that it has not"
+    besides = codec | {"published", "scenarios"}
     files = [file for file in package.rglob("*.py") if file.stem not in besides]
     assert sum(map(code_of, files)) <= MOST_OF.get(package.name, MOST_OF_AN_ENGINE)
     assert not list(too_long(package))
