@@ -127,25 +127,7 @@ def _node(client: Client, version: str, say: Callable[[str], None]) -> Built:
     return Built({role: (*words, role) for role in ("producer", "consumer", "processor")})
 
 
-def _rust(client: Client, version: str, say: Callable[[str], None]) -> Built:
-    lock = client.folder / LOCKS / version
-    sources = (*sorted(client.folder.glob("*.rs")), lock / "Cargo.toml", lock / "Cargo.lock")
-    cargo = shutil.which("cargo")
-    if cargo is None:
-        raise LackingError("there is no cargo")
-
-    def make(part: Path) -> None:
-        for source in sources:
-            shutil.copy(source, part)
-        _run((str(cargo), "build", "--locked", "--release", "--quiet"), part)
-        shutil.copy(part / "target" / "release" / "program", part / "program")
-        shutil.rmtree(part / "target")
-
-    program = str(_made(client, version, sources, say, make) / "program")
-    return Built({role: (program, role) for role in ("producer", "consumer", "processor")})
-
-
-_KINDS: Final = {"python": _python, "java": _java, "go": _go, "node": _node, "rust": _rust}
+_KINDS: Final = {"python": _python, "java": _java, "go": _go, "node": _node}
 
 
 def _roles(client: Client, ending: str) -> list[str]:
