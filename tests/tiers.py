@@ -63,15 +63,6 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     )
 
 
-def pytest_configure(config: pytest.Config) -> None:
-    """Register the marker."""
-    config.addinivalue_line(
-        "markers",
-        "rest(together=False): not run by `make test`; with together, the module, or its tests of "
-        "this word, are one unit",
-    )
-
-
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Keep the tests that are meant."""

@@ -63,7 +63,8 @@ def project(tmp_path: Path) -> Path:
     """A project with tests of each tier."""
     (tmp_path / "conftest.py").write_text(CONFTEST, encoding="utf-8")
     (tmp_path / "pytest.ini").write_text(
-        "[pytest]\nmarkers =\n  kafka: x\n  docker: x\naddopts = --strict-markers\n", "utf-8"
+        "[pytest]\nmarkers =\n  kafka: x\n  docker: x\n  rest: x\naddopts = --strict-markers\n",
+        "utf-8",
     )
     (tmp_path / "test_each.py").write_text(TESTS, encoding="utf-8")
     (tmp_path / "test_together.py").write_text(TOGETHER, encoding="utf-8")
