@@ -10,6 +10,9 @@ Options: ``--lostack-system NAME``, ``--lostack-runtime NAME``, ``--lostack-clie
 ``--lostack-reports DIR``, ``--lostack-suite NAME``, ``--lostack-baseline FILE``. A case is skipped
 only if its cell does not apply. A break that the baseline names is an expected failure
 (``xfailed``). The summary at the end lists these breaks, and those that have become green.
+
+``--lostack-contract PACKAGE`` runs none of the project's tests, but the suites of
+:mod:`harness.contract` against an installed package of an engine.
 """
 
 from __future__ import annotations
@@ -40,6 +43,7 @@ if TYPE_CHECKING:
     from harness.saved import CellResult
 
 __all__ = ["lostack_deliveries", "lostack_delivery", "lostack_kafka", "lostack_proxy"]
+pytest.register_assert_rewrite("harness.contract")
 RESULT = pytest.StashKey["CellResult"]()
 _CELL = "lostack_cell"
 _DIST = "lostack_dist"
@@ -88,6 +92,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         help="known breaks: expected failures",
     )
     group.addoption(
+        "--lostack-contract",
+        default=None,
+        metavar="PACKAGE",
+        help="run the suites that an engine package keeps, against this installed package",
+    )
+    group.addoption(
         "--lostack-reports",
         type=Path,
         default=Path("reports"),
@@ -111,6 +121,10 @@ def pytest_configure(config: pytest.Config) -> None:
         f"{MARK}(file): the declared pipeline of a test that takes lostack_delivery",
     ):
         config.addinivalue_line("markers", line)
+    if package := config.getoption("--lostack-contract"):
+        from harness.pytest_contract import run_contract  # noqa: PLC0415 - only for those who use it
+
+        run_contract(config, package)
 
 
 @pytest.hookimpl(optionalhook=True)

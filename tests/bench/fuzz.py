@@ -10,9 +10,9 @@ import time
 from itertools import cycle
 from typing import TYPE_CHECKING
 
+from harness.contract.suite_protocols import damaged, everything, follows
 from harness.wire.protocol import Frame, UnableError
 from tests.contract.protocols import LIMIT, PROTOCOLS, TO
-from tests.contract.test_protocols import damaged, everything, follows
 
 if TYPE_CHECKING:
     from tests.contract.protocols import Speaker

@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from harness.contract.systems import Ground, Subject
 from tests.contract import wrong_protocols
 from tests.contract.protocols import LIMIT, protocol_params
 from tests.contract.runtimes import Place, runtime_params
 from tests.contract.sinks import sink_params
-from tests.contract.systems import Ground, Subject, system_params
+from tests.contract.systems import system_params
 from tests.postgres.conftest import server
 from tests.wire.conftest import WireProcess, registered
 

@@ -4,24 +4,29 @@ how each is spoken.
 
 from __future__ import annotations
 
-import importlib
 import itertools
 import struct
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from harness.model.record import Record
+from harness.contract.speaker import (
+    FROM,
+    LIMIT,
+    RECORD,
+    TO,
+    Ear,
+    Said,
+    Speaker,
+    value,
+    with_the_wrong,
+)
 from harness.protocols.kafka.steps import Api
 from harness.protocols.pulsar import frames as pulsar
 from harness.protocols.pulsar.protobuf import made as pulsar_made
 from harness.protocols.pulsar.steps import NUMBERS, Command
 from harness.protocols.stomp.frames import made
 from harness.protocols.zookeeper.steps import Op
-from harness.wire.protocol import Between, Frame, Need
-from harness.wire.rules import Action, Direction, Rule
-from harness.wire.spoken import load
 from tests.protocols import amqp_frames as af
 from tests.protocols import core_frames as core
 from tests.protocols import openwire_frames as ow
@@ -32,82 +37,22 @@ from tests.wire import test_postgres as pg
 from tests.wire.broker import request
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
 
-    from harness.wire.protocol import Protocol, Session
-
-TO, FROM = Direction.REQUEST, Direction.RESPONSE
-LIMIT = 1 << 20
-RECORD = "k0-1"
-Said = tuple[Direction, bytes]
-
-
-@dataclass(frozen=True)
-class Speaker:
-    """How the suite speaks a protocol. What is said is made for a cell of a key, whose clients are
-    called after it.
-    """
-
-    name: str
-    """The protocol's in the registry."""
-    opening: Callable[[str], list[Said]]
-    """Everything up to where a client may begin to work; each part is one frame, or what stands
-    between two.
-    """
-    question: Callable[[str], list[Said]]
-    """What comes to a question about the record, which is the last of it, and changes something
-    durable.
-    """
-    answer: bytes
-    """The answer to that question, behind which nothing is left to say."""
-    step: str
-    """Of the question."""
-    answered_by: str
-    """The step of the answer."""
-    large: Callable[[str, int], bytes]
-    """The beginning of a client's message of so many bytes."""
-    beat: bytes = b""
-    """A heart-beat, where there are any."""
-    anonymous: bool = False
-    """A request comes from nobody in particular: nothing must be said before it."""
-    refused: Callable[[str], tuple[bytes, ...]] = lambda _: ()
-    """Questions, in every version that there is, that can be refused."""
-    reads: bool = True
-    """It knows who its client is, what a frame is about, and where it ends. Else a frame is the
-    bytes that are there.
-    """
-    takes_anything: bool = False
-    """No bytes are unreadable to it."""
-
-    def make(self) -> Protocol:
-        """Make the protocol, as the wire does; a wrong one by its place."""
-        module, _, wrong = self.name.partition(":")
-        if wrong:
-            made: Protocol = getattr(importlib.import_module(module), wrong)()
-            return made
-        return load(self.name)
-
-    def rule(self, action: Action, direction: Direction = TO, **more: Any) -> Rule:
-        """Make a rule for the question, or for its answer."""
-        step = self.step if direction is TO else self.answered_by
-        before = 0 if self.reads else sum(way is direction for way, _ in self.opening(""))
-        more = {"record": self.record, "occurrence": 1 + before, **more}
-        return Rule("r", action, step, direction, **more)
-
-    @property
-    def record(self) -> str | None:
-        """What the question and its answer are about, as far as it can tell."""
-        return RECORD if self.reads else None
-
-    def client(self, key: str) -> str:
-        """Return the name of a client of a cell."""
-        return f"{key}.consumer.1" if self.reads else ""
-
-
-def value(key: str) -> bytes:
-    """Return the payload of the record."""
-    return Record(RECORD, "k0", 1, "x").encode(key)
-
+__all__ = [
+    "FROM",
+    "KEYS",
+    "LIMIT",
+    "PROTOCOLS",
+    "RECORD",
+    "TO",
+    "Ear",
+    "Said",
+    "Speaker",
+    "protocol_params",
+    "value",
+    "with_the_wrong",
+]
 
 # --- Kafka ----------------------------------------------------------------------------------------
 
@@ -484,43 +429,6 @@ PROTOCOLS = {
 def protocol_params() -> list[Any]:
     """Return the protocols as parameters of a fixture."""
     return [pytest.param(speaker, id=name) for name, speaker in PROTOCOLS.items()]
-
-
-def with_the_wrong(speaker: Speaker, wrong: type) -> Speaker:
-    """Return how a protocol is spoken, with another one in its place."""
-    return replace(speaker, name=f"{wrong.__module__}:{wrong.__name__}")
-
-
-class Ear:
-    """Takes bytes of one direction as they come, and gives them to a session; ``heard`` is what
-    they are.
-    """
-
-    def __init__(self, session: Session, way: Direction) -> None:
-        self._session = session
-        self._way = way
-        self._buffer = b""
-        self.heard: list[tuple[Frame | Between, bytes]] = []
-
-    def take(self, data: bytes) -> None:
-        """Go on as far as the bytes go."""
-        self._buffer += data
-        while self._buffer:
-            fed = self._session.feed(self._way, self._buffer)
-            if isinstance(fed, Need):
-                assert fed.bytes > len(self._buffer), (
-                    f"needs {fed.bytes} bytes and has {len(self._buffer)}"
-                )
-                return
-            assert isinstance(fed, Between | Frame), fed
-            assert fed.size > 0
-            if len(self._buffer) < fed.size:
-                return
-            if isinstance(fed, Frame):
-                self._session.sending(fed)
-            whole, self._buffer = self._buffer[: fed.size], self._buffer[fed.size :]
-            self._session.taken(self._way, fed.size)
-            self.heard.append((fed, whole))
 
 
 KEYS = (f"cp{number:06x}" for number in itertools.count(1))

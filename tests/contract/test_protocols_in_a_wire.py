@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, TypeVar
 import psutil
 import pytest
 
+from harness.contract.suite_protocols import MEGABYTE, Heard, everything
 from harness.model import events as kinds
 from harness.model.history import read_history
 from harness.model.waiting import wait_until
@@ -22,7 +23,6 @@ from harness.wire.messages import Route, Tls, WireError
 from harness.wire.protocol import UNKNOWN, Frame, Need, UnableError
 from harness.wire.rules import Action, Direction, How, Rule
 from tests.contract.protocols import FROM, KEYS, LIMIT, RECORD, TO, Ear
-from tests.contract.test_protocols import MEGABYTE, Heard, everything
 from tests.wire.broker import read_exactly
 from tests.wire.conftest import hit_in, hold_of
 from tests.wire.tls import NAME, TlsSocket, serving, trusting

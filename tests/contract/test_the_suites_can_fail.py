@@ -12,22 +12,22 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from harness.contract import suite_plans as of_plans
+from harness.contract import suite_protocols as of_protocols
+from harness.contract import suite_systems as of_systems
+from harness.contract import systems
 from harness.model.semantics import Semantic
 from harness.wire.rules import Direction
+from tests.contract import test_protocols_in_a_wire as in_a_wire
+from tests.contract import test_runtimes as of_runtimes
+from tests.contract import test_sinks as of_sinks
 from tests.contract import (
-    systems,
     wrong_plans,
     wrong_protocols,
     wrong_runtimes,
     wrong_sinks,
     wrong_systems,
 )
-from tests.contract import test_plans as of_plans
-from tests.contract import test_protocols as of_protocols
-from tests.contract import test_protocols_in_a_wire as in_a_wire
-from tests.contract import test_runtimes as of_runtimes
-from tests.contract import test_sinks as of_sinks
-from tests.contract import test_systems as of_systems
 from tests.contract.protocols import PROTOCOLS, with_the_wrong
 from tests.contract.runtimes import Place
 from tests.contract.sinks import files_below

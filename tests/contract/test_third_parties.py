@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from tests.memory import python_path
+from tests.tiers import QUICK
 
 ROOT = Path(__file__).parents[2]
 TOY = Path(__file__).parent / "toy"
@@ -326,3 +327,129 @@ def _packaged(folder: Path, code: str) -> Path:
     (told / "METADATA").write_text("Metadata-Version: 2.1\nName: lostack-bad\nVersion: 1\n")
     (told / "entry_points.txt").write_text("[lostack.systems]\nbad = lostack_bad:SYSTEM\n")
     return folder
+
+
+def contract(package: str, folder: Path, packages: Path | None, *more: str) -> tuple[int, str]:
+    """Run the suites against a package, with more options; return the exit status, and what was
+    printed.
+    """
+    done = subprocess.run(
+        [
+            *(sys.executable, "-m", "pytest", "-q", *QUICK, "-p", "no:cacheprovider"),
+            *("--tb=short", "--lostack-contract", package, *more),
+        ],
+        cwd=folder,
+        env=python_path(*filter(None, (packages,))),
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=WITHIN_S,
+    )
+    return done.returncode, done.stdout + done.stderr
+
+
+def test_it_keeps_the_contract(installed: Path, tmp_path: Path) -> None:
+    """Its author asks so; nothing of the suites is skipped."""
+    status, said = contract("lostack_toy", tmp_path, installed)
+    assert status == 0, said
+    assert " passed" in said
+    assert "skipped" not in said
+    assert (
+        "lostack-toy brings systems: toy; protocols: toy; no clients, dialects: their clauses do "
+        "not apply"
+    ) in said
+
+
+def test_it_is_tried_in_one_process(installed: Path, tmp_path: Path) -> None:
+    """Clauses count threads and processes: a worker beside it would be one of them."""
+    status, said = contract("lostack-toy", tmp_path, installed, "-n", "2")
+    assert status == pytest.ExitCode.USAGE_ERROR
+    assert "ERROR: lostack: --lostack-contract runs in one process" in said
+    assert "Traceback" not in said
+
+
+WRONG = {
+    "a-codec-that-raises": (
+        "protocol.py",
+        '"".join(words[1:2])',
+        "words[1]",
+        "test_garbage",
+        "IndexError: list index out of range",
+    ),
+    "a-system-that-is-called-otherwise": (
+        "system.py",
+        'name = "toy"',
+        'name = "joy"',
+        "test_a_system_is_called",
+        "'joy'",
+    ),
+    "a-broker-that-loses": (
+        "server.py",
+        "            self.last += 1\n",
+        (  # the records before are those of the first cell, which is not judged
+            "            self.last += 1\n            if self.last == 30:\n"
+            "                return self.last\n"
+        ),
+        "test_a_cell_without_a_fault and most",
+        "'lost': 1",
+    ),
+    "a-cell-that-closes-what-is-not-open": (
+        "system.py",
+        "if opened else None",
+        "",
+        "test_a_cell_that_is_closed and made",
+        "there is no open cell",
+    ),
+    "nobody-says-how-it-is-spoken": (
+        "entry_points.txt",
+        "[lostack.speakers]\ntoy",
+        "[lostack.speakers]\njoy",
+        "test_it_says",
+        "nobody says how toy is spoken: register a harness.contract.speaker.Speaker as toy in",
+    ),
+    "a-client-that-starts-threads": (
+        "entry_points.txt",
+        "[lostack.speakers]",
+        "[lostack.clients]\ntoy = lostack_toy.eager\n\n[lostack.speakers]",
+        "test_a_client_makes",
+        "starts 1 threads: start them in make_producer",
+    ),
+    "a-dialect-of-other-steps": (
+        "entry_points.txt",
+        "[lostack.speakers]",
+        "[lostack.dialects]\ntoy.toy = lostack_toy.eager:STOMP\n\n[lostack.speakers]",
+        "test_a_dialect_names",
+        "names steps that the package's protocols do not have",
+    ),
+}
+EAGER = """
+import threading, time
+from harness.pipelines.dialects import dialect_of
+threading.Thread(target=time.sleep, args=(5,), daemon=True).start()
+STOMP = dialect_of("activemq", "stomp")
+"""
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_a_wrong_package_is_told_what_to_do(installed: Path, tmp_path: Path, name: str) -> None:
+    """By the clause that it breaks."""
+    file, right, wrong, clause, said = WRONG[name]
+    broken = tmp_path / "installed"
+    shutil.copytree(installed, broken)
+    code = next(broken.rglob(file))
+    assert right in code.read_text()
+    code.write_text(code.read_text().replace(right, wrong))
+    (broken / "lostack_toy" / "eager.py").write_text(EAGER)
+    status, told = contract("lostack-toy", tmp_path, broken, "-k", clause)
+    assert status == 1, told
+    assert said in told
+
+
+def test_a_package_that_is_not_there_is_told_in_one_line(tmp_path: Path) -> None:
+    """And which there are."""
+    status, said = contract("lostack-nowhere", tmp_path, None)
+    assert status == pytest.ExitCode.USAGE_ERROR
+    assert said.strip().startswith(
+        "ERROR: lostack: no installed package lostack-nowhere registers anything with lostack"
+    )
+    assert len(said.strip().splitlines()) == 1

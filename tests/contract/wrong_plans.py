@@ -8,10 +8,10 @@ import itertools
 from dataclasses import fields, replace
 from typing import TYPE_CHECKING, Any
 
+from harness.contract.systems import Subject, of_registry
 from harness.model.cell import Cell
 from harness.model.scenario import NotApplicable
 from harness.model.semantics import Semantic
-from tests.contract.systems import Subject, of_registry
 from tests.contract.wrong_systems import HasVersionsLater
 
 if TYPE_CHECKING:

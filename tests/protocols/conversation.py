@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING, Any
 
-from harness.model.history import event_of
+from harness.contract.speaker import read_back
 from harness.model.record import Record
-from harness.wire.cells import in_json
 from harness.wire.protocol import Between, Need, Opaque, Secure
 from harness.wire.rules import Direction
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from harness.model.events import Event
     from harness.model.identity import Identity
     from harness.wire.protocol import Protocol
 
@@ -71,12 +68,3 @@ def check_lines(lines: Iterable[tuple[str, Mapping[str, Any]]]) -> None:
     for kind, fields in lines:
         event = read_back(kind, fields)
         assert event.facts is None, f"no fields of {kind}: {event.facts}"
-
-
-def read_back(kind: str, fields: Mapping[str, Any]) -> Event:
-    """Return the event that a reader makes of a line of the wire.
-
-    Raises:
-        ValueError: the line would be damage.
-    """
-    return event_of(json.loads(in_json({"t": 0, "event": kind, **fields})))

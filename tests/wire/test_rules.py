@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from harness.contract.speaker import read_back
 from harness.model import events as kinds
 from harness.protocols.kafka import frames
 from harness.protocols.kafka.steps import Api
@@ -25,7 +26,6 @@ from harness.wire.rules import (
     RuleError,
     is_prefix,
 )
-from tests.protocols.conversation import read_back
 from tests.wire import kafka_frames as kf
 from tests.wire.broker import request
 

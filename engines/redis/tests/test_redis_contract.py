@@ -1,30 +1,19 @@
-"""RESP keeps what the wire relies on of every protocol: the suite of ``tests/contract``."""
+"""RESP keeps what the wire relies on of every protocol."""
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import pytest
-from lostack_redis.resp import command
+from lostack_redis.speaker import SPEAKER
 
-from tests.contract.protocols import FROM, TO, Said, Speaker, value
-from tests.contract.test_protocols import *  # noqa: F403 - the suite itself
+from harness.contract.suite_protocols import *  # noqa: F403 - the suite itself
 
-
-def _opening(key: str) -> list[Said]:
-    hello = command("HELLO", "3", "SETNAME", f"{key}.consumer.1")
-    return [(TO, hello), (FROM, b"%1\r\n+proto\r\n:3\r\n"), (FROM, b">1\r\n+invalidate\r\n")]
-
-
-def _question(key: str) -> list[Said]:
-    return [(TO, command("XADD", "q", "*", "value", value(key)))]
-
-
-def _large(_key: str, size: int) -> bytes:
-    words = command("XADD", "q", "*", "value", "").removesuffix(b"$0\r\n\r\n")
-    left = size - len(words) - len(b"$000000000\r\n\r\n")
-    return words + b"$%09d\r\n" % left
+if TYPE_CHECKING:
+    from harness.contract.speaker import Speaker
 
 
 @pytest.fixture
 def speaker() -> Speaker:
-    """How RESP is spoken."""
-    return Speaker("resp", _opening, _question, b"$3\r\n1-0\r\n", "XADD", "XADD", _large)
+    """How it is spoken."""
+    return SPEAKER

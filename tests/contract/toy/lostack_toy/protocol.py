@@ -119,7 +119,7 @@ class ToySession:
                 asked=asked,
             )
             if words[0] == Verb.HELLO and way is Direction.REQUEST:
-                self._owner = words[1]
+                self._owner = "".join(words[1:2])
         return self._fed[way]
 
     def taken(self, way: Direction, size: int) -> None:

@@ -225,6 +225,13 @@ def parts_of(cell: Cell, directory: Path, history: HistoryWriter, toy: ToyDeploy
             kinds.COUNTED, hop=Hop.TOPIC, queue=queue, ready=ready, in_flight=held, scheduled=0
         )
 
+    opened: list[str] = []
+
+    def open_on_wire() -> None:
+        file = scene.history_folder / "wire.jsonl"
+        toy.wire.open_cell(cell.id, cell.key, file, routes=[])
+        opened.append(cell.id)
+
     nodes = CellNodes(scene, lambda: (producing.node, *reading.nodes), servers)
     watching = Watching(scene.progress, lambda: trouble() is None, producing.has_ended, (OSError,))
     checks = [
@@ -235,12 +242,7 @@ def parts_of(cell: Cell, directory: Path, history: HistoryWriter, toy: ToyDeploy
     return Parts(
         ground=(
             Opened(scene.make_folders),
-            Opened(
-                lambda: toy.wire.open_cell(
-                    cell.id, cell.key, scene.history_folder / "wire.jsonl", routes=[]
-                ),
-                lambda: toy.wire.close_cell(cell.id),
-            ),
+            Opened(open_on_wire, lambda: toy.wire.close_cell(cell.id) if opened else None),
             Opened(scene.make_outbox),
             database,
             reading,
