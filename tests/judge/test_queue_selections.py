@@ -8,7 +8,14 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from harness.judge.queue_selections import IN_HAND, ON_THE_WAY, UNREAD_NS, given_selections
+from harness.judge.queue_selections import (
+    IN_HAND,
+    ON_THE_WAY,
+    OUTLIVED,
+    UNREAD_NS,
+    given_selections,
+    outlived,
+)
 from harness.judge.verdict import Kind
 from harness.model import events as kinds
 from harness.model.prediction import AtLeast, AtMost, Permitted, Some
@@ -278,3 +285,17 @@ def test_every_prediction_has_an_upper_bound(scenario: Scenario) -> None:
     for prediction in (each for theory in found for each in (theory.lost, theory.duplicated)):
         assert not isinstance(prediction, Permitted)
         assert not isinstance(prediction, AtLeast | Some) or prediction.most is not None
+
+
+def test_what_a_broker_still_has_when_it_is_back() -> None:
+    """It was answered before the death, and delivered after it."""
+    answer = {"event": kinds.PRODUCE_ANSWER, "record": TARGET, "request": "1:1", "error": 0, "t": 1}
+    death, before, after = {**DIED, "signal": 9, "t": 3}, {"t": 2}, {"t": 4}
+    for lines, seen in (
+        ([answer, death, given(TARGET) | after], {TARGET}),
+        ([answer, given(TARGET) | before, death], set()),
+        ([death, answer | {"t": 4}, given(TARGET) | {"t": 5}], set()),
+        ([answer, death, given(TARGET, reached=False) | after], set()),
+        ([answer | {"error": "refused"}, death, given(TARGET) | after], set()),
+    ):
+        assert outlived(a_history(lines)) == {OUTLIVED: seen}

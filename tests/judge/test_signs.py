@@ -40,6 +40,7 @@ from tests.judge.histories import RESULTS, Story
 from tests.judge.of_engines import knowers, signs_of_engines
 from tests.judge.runs import RECORDS, TARGET, about, judged, place, run, without
 
+JUDGE = Path(__file__).parent
 SYSTEMS = Path(__file__).parents[1] / "systems"
 ENGINES = Path(__file__).parents[2] / "engines"
 
@@ -343,17 +344,18 @@ def test_every_sign_is_tried() -> None:
 
 
 def test_every_sign_of_an_engine_is_tried_with_it() -> None:
-    """By whom it is known, in the folder of its tests."""
+    """By whom it is known, in the folder of its tests; what several share, in the judge's."""
     assert signs_of_engines()
     for name, known in knowers().items():
-        folders = (SYSTEMS / name, ENGINES / name / "tests")
-        tests = "".join(
-            file.read_text(encoding="utf-8")
-            for folder in folders
-            for file in folder.glob("test_*.py")
-        )
         for each in known:
-            assert each.__name__ in tests, f"nothing in tests/systems/{name} tries {each.__name__}"
+            ours = each.__module__.startswith("harness.judge.")
+            folders = [JUDGE] if ours else [SYSTEMS / name, ENGINES / name / "tests"]
+            tests = "".join(
+                file.read_text(encoding="utf-8")
+                for folder in folders
+                for file in folder.glob("test_*.py")
+            )
+            assert each.__name__ in tests, f"no test in {folders[0]} tries {each.__name__}"
 
 
 def test_a_quiet_run_shows_no_sign() -> None:

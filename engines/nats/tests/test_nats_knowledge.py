@@ -6,7 +6,6 @@ from typing import Any
 
 from lostack_nats.knowledge import DEDUPLICATED, ENDED, UNWRITTEN, nats_signs, unwritten
 
-from harness.judge.queue_selections import OUTLIVED, outlived
 from harness.model import kinds
 from tests.events import a_history
 
@@ -31,7 +30,7 @@ def at(second: float, line: dict[str, Any], **more: Any) -> dict[str, Any]:
 
 def shown(*lines: dict[str, Any]) -> set[str]:
     """Return the names of the signs that the record shows."""
-    told = {**nats_signs(a_history(lines)), **outlived(a_history(lines))}
+    told = nats_signs(a_history(lines))
     return {str(sign) for sign, records in told.items() if records}
 
 
@@ -48,15 +47,6 @@ def test_what_a_dead_server_does_not_deliver_again() -> None:
     assert shown(at(1, GIVEN), at(2, TAKEN)) == set()
     assert shown(at(1, GIVEN), at(3, DEATH), at(4, TAKEN)) == set()
     assert shown(at(1, GIVEN), at(2, TAKEN), at(3, DEATH), at(4, GIVEN)) == set()
-
-
-def test_what_a_server_still_has_when_it_is_back() -> None:
-    """It was answered before the death, and delivered after it."""
-    stored = at(1, ANSWER, place="q:1")
-    assert shown(stored, at(2, DEATH), at(3, GIVEN)) == {str(OUTLIVED)}
-    assert shown(stored, at(2, GIVEN), at(3, DEATH)) == set()
-    assert shown(at(2, DEATH), at(3, ANSWER, place="q:1"), at(4, GIVEN)) == set()
-    assert shown(stored, at(2, DEATH), at(3, GIVEN, reached=False)) == set()
 
 
 def test_what_was_unfinished_when_the_server_died() -> None:

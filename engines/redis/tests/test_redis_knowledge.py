@@ -6,7 +6,6 @@ from typing import Any
 
 from lostack_redis.knowledge import ONCE, redis_signs
 
-from harness.judge.queue_selections import OUTLIVED, outlived
 from harness.model import kinds
 from tests.events import a_history
 
@@ -36,14 +35,3 @@ def test_what_was_sent_twice_and_stored_once() -> None:
     assert shown(COUNTED, SENT, AGAIN, STORED, {**STORED, "place": "2-0"}) == set()
     assert shown(COUNTED, SENT, AGAIN, STORED, REFUSED) == set()
     assert shown(SENT, AGAIN, STORED) == set()
-
-
-def test_what_a_server_still_has_when_it_is_back() -> None:
-    """What was answered before its death, and delivered after it."""
-    answer = {"event": kinds.PRODUCE_ANSWER, "record": "k0-1", "request": "1:1", "error": 0, "t": 1}
-    where = {"node": "broker-1", "role": "broker"}
-    death = {"event": kinds.NODE, **where, "phase": "exited", "signal": 9, "t": 2}
-    given = {"event": kinds.FETCHED, "record": "k0-1", "topic": "q", "conn": 2, "reached": True}
-    for t, records in ((1, set()), (3, {"k0-1"})):
-        assert outlived(a_history([answer, death, {**given, "t": t}])) == {OUTLIVED: records}
-    assert outlived(a_history([{**answer, "t": 3}, death, {**given, "t": 4}])) == {OUTLIVED: set()}
