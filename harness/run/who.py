@@ -23,17 +23,18 @@ SERVERS = (Role.BROKER, Role.DATABASE)
 
 
 def by_client(hit: kinds.Rule) -> str:
-    """Return the node's name from its client id, ``<key>.<name>.<incarnation>``.
+    """Return the node's name from its client id, ``<key>.<name>.<incarnation>``, or
+    ``<key>.<name>`` where all incarnations share one.
 
     Raises:
         CellFailure: it has another form.
     """
-    match str(hit.client).split(".", 2):
-        case [_, name, _]:
+    match str(hit.client).split("."):
+        case [_, name, *_]:
             return name
     raise CellFailure(
         f"a fault struck the client {str(hit.client)!r}: a client's name must be "
-        "<key>.<node>.<incarnation>, to say which node it is"
+        "<key>.<node>.<incarnation> or <key>.<node>, to say which node it is"
     )
 
 

@@ -134,8 +134,9 @@ def test_a_frame_of_the_broker_s_own_is_hit_in_the_broker() -> None:
     hit = partial(kinds.Rule, t=0, rule="fault", phase=RulePhase.HIT)
     assert node_of(hit(role="broker", client="healthcheck")) == BROKER
     with pytest.raises(CellFailure, match=r"must be <key>\.<node>\.<incarnation>"):
-        node_of(hit(role="consumer", client="k.consumer-1"))
+        node_of(hit(role="consumer", client="consumer-1"))
     assert node_of(hit(role="consumer", client=f"{CELL.key}.consumer.1")) == "consumer"
+    assert node_of(hit(role="processor", client=f"{CELL.key}.worker")) == "worker"
 
 
 def test_every_copy_and_its_end_are_written(stand: Stand) -> None:
