@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from harness.judge.evidence import evidence_detail
 from harness.judge.proof import Knowledge
+from harness.model.cell import system_name
 from harness.model.failures import EnvironmentFailure
 from harness.plugins import load_brought
 from harness.proofs.answer import Answered, answer_signs
@@ -37,9 +38,10 @@ from harness.systems import GROUP
 from harness.systems.listing import declaration, listed
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Collection, Iterable, Mapping
 
     from harness.model.history import History
+    from harness.model.plan import Plan
 
     Detail = Callable[[History], Mapping[str, Any] | None]
 
@@ -90,27 +92,41 @@ COMMON: Final = Knowledge(
 """What the judge knows for every system."""
 
 
-def knowledge() -> Knowledge:
-    """Return the knowledge of all systems together.
+def knowledge(plan: Plan | None = None) -> Knowledge:
+    """Return the knowledge of all systems together. With a plan, the signs are only those that its
+    cell can show: of its own system and of the one that carries its records. What a system takes
+    for a sign may be ordinary in another's history.
 
     Raises:
         EnvironmentFailure: two systems declare different things under one name, or a third-party
             package fails.
     """
-    return _merged(tuple(listed().items()))
+    systems = listed()
+    return _merged(tuple(systems.items()), frozenset(systems if plan is None else _behind(plan)))
+
+
+def _behind(plan: Plan) -> Collection[str]:
+    """Return the systems that a cell runs on. A declared pipeline names its own; Kafka needs no
+    name.
+    """
+    name = system_name(plan.system)
+    if name not in listed():
+        return (str(plan.settings.get("system", "kafka")),)
+    return [each for each in (name, declaration(name).transport) if each]
 
 
 @functools.cache
-def _merged(systems: tuple[tuple[str, str], ...]) -> Knowledge:
-    parts = [COMMON]
+def _merged(systems: tuple[tuple[str, str], ...], signing: frozenset[str]) -> Knowledge:
+    parts, signs = [COMMON], [COMMON.signs]
     for name, _ in systems:
         where = declaration(name).knowledge
         if where:
             parts.append(load_brought(GROUP, name, where, Knowledge))
+            signs.append(parts[-1].signs if name in signing else ())
     return Knowledge(
         proofs=_united(part.proofs for part in parts),
         selections=tuple(each for part in parts for each in part.selections),
-        signs=tuple(each for part in parts for each in part.signs),
+        signs=tuple(each for told in signs for each in told),
         remarks=tuple(each for part in parts for each in part.remarks),
         details=_in_turn(part.details for part in parts),
         recipes=_united(part.recipes for part in parts),

@@ -240,7 +240,7 @@ def judge_cell(directory: Path) -> CellResult:
     except EditedPlanError as error:
         plan, edited = error.plan, error
     if edited:
-        return CellResult(unjudged(plan, str(edited), knowledge()), directory, 0.0, {})
+        return CellResult(unjudged(plan, str(edited), knowledge(plan)), directory, 0.0, {})
     try:
         history = read_history(directory / HISTORY, plan.id)
         judgement = _whole(plan, history, directory)
@@ -248,7 +248,9 @@ def judge_cell(directory: Path) -> CellResult:
         judgement = with_deaths(judgement, history, directory)
         return CellResult(judgement, directory, seconds, phases, _ended(history))
     except HistoryError as error:
-        return CellResult(unjudged(plan, str(error), knowledge()), directory, 0.0, {}, ended=False)
+        return CellResult(
+            unjudged(plan, str(error), knowledge(plan)), directory, 0.0, {}, ended=False
+        )
     except Exception as error:  # noqa: BLE001 - a judge that fails has found nothing out, least of all a success
         because = f"the history cannot be judged: {type(error).__name__}: {error}"
         return CellResult(
@@ -261,11 +263,12 @@ def _whole(plan: Plan, history: History, directory: Path) -> Judgement:
 
     Of a cell that was cut short the reason is told rather than that its end is missing.
     """
-    judgement = judge(plan, history, knowledge())
+    known = knowledge(plan)
+    judgement = judge(plan, history, known)
     missing = tuple(differences(read_files(directory / HISTORY))) if plan.ends else ()
     if not missing or (missing == (NO_END,) and judgement.verdict.kind is Kind.VOID):
         return judgement
-    return judge(plan, replace(history, damage=(*history.damage, *missing)), knowledge())
+    return judge(plan, replace(history, damage=(*history.damage, *missing)), known)
 
 
 def with_deaths(judgement: Judgement, history: History, directory: Path) -> Judgement:

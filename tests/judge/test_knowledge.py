@@ -18,8 +18,9 @@ import harness.model
 import harness.proofs
 from harness import registry
 from harness.judge.proof import Knowledge
+from harness.judge.rows import Rows
 from harness.judge.signs import ABSORBED, RESUMED_PAST
-from harness.judge.verdict import Kind, judge
+from harness.judge.verdict import Kind, judge, signs_of
 from harness.knowledge import PROOFS, knowledge
 from harness.model import older
 from harness.model.plan import proofs_to_json
@@ -29,6 +30,8 @@ from harness.model.sign import Sign
 from harness.proofs.engine import EngineSaid
 from harness.proofs.leadership import LeadershipMoved, Rolled
 from harness.proofs.network import Effect, NetworkBad
+from tests.events import a_history
+from tests.judge.of_engines import knowers
 from tests.judge.runs import TARGET, duplicate, history_of, judged, plan, run
 
 JUDGE, MODEL = Path(harness.judge.__path__[0]), Path(harness.model.__path__[0])
@@ -239,6 +242,45 @@ def test_a_plan_saves_proofs_by_name_and_reads_them_back() -> None:
         assert proofs_to_json([again]) == proofs_to_json(
             proof for proof in proofs if proof.name == name
         )
+
+
+def signs_in(named: str, /, **settings: Any) -> set[str]:
+    """Return the signs that a cell of the system ``named`` can show, by their names."""
+    known = knowledge(plan(system=named, settings=settings))
+    return set(map(str, signs_of(Rows(()), a_history((), ()), known).seen))
+
+
+def test_a_cell_shows_the_signs_of_its_own_system_only() -> None:
+    """And of what carries its records. What a stream of NATS and a script of Redis do looks the
+    same to whoever counts copies; the sign says which of them did it.
+    """
+    assert {"flushed", "absorbed"} <= signs_in("kafka==4.2.0")
+    assert {"flushed", "replayed"} <= signs_in("spark")
+    assert not {"flushed", "replayed"} & signs_in("activemq")
+    assert "flushed" in signs_in("declared")
+    assert "flushed" not in signs_in("declared", system="activemq")
+    assert "absorbed" in signs_in("declared", system="of-a-package-that-is-gone")
+    know = knowers()
+    for name in registry.engines():
+        transport = registry.described(name).transport
+        mine = {*know.get(name, ()), *know.get(transport or "", ())}
+        others = {each for signs in know.values() for each in signs} - mine
+        theirs = {str(sign) for tell in others for sign in tell(a_history((), ()))}
+        own = {str(sign) for tell in mine for sign in tell(a_history((), ()))}
+        common = signs_in("declared", system="of-a-package-that-is-gone")
+        assert (name, signs_in(name) & (theirs - own - common)) == (name, set())
+
+
+def test_every_scenario_asks_for_signs_that_its_system_can_show() -> None:
+    """A sign that a cell can never show would void it."""
+    asked = {
+        (scenario.pipeline.system, str(predicted.sign))
+        for scenario in registry.scenarios()
+        for predicted in scenario.expect.values()
+        if isinstance(predicted, Predicted) and predicted.sign
+    }
+    can = {system: signs_in(system) for system, _ in asked}
+    assert [(system, sign) for system, sign in sorted(asked) if sign not in can[system]] == []
 
 
 def test_two_proofs_of_one_name_are_a_mistake() -> None:
