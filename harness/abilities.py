@@ -13,12 +13,12 @@ from harness.controls import Target
 from harness.model.takeovers import Takeover
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Mapping
 
     from harness.controls import AtWrite, InHand, OnWire
     from harness.model.harms import Damage, Harm
     from harness.model.rebalances import Change
-    from harness.model.scenario import Role
+    from harness.model.scenario import Role, Scenario
     from harness.services.toxiproxy import Toxic
     from harness.wire.messages import Traffic
     from harness.wire.rules import StepName
@@ -35,6 +35,12 @@ class NeedsAbilities(Protocol):
 def needs_of(fault: object) -> tuple[type, ...]:
     """Return the abilities that a fault needs; an empty tuple if it names none."""
     return fault.needs() if isinstance(fault, NeedsAbilities) else ()
+
+
+def abilities_for(scenario: Scenario) -> tuple[type, ...]:
+    """Return the abilities that a scenario needs: those of its fault, and of its broker."""
+    own = (BrokerSettings,) if scenario.broker_settings else ()
+    return (*needs_of(scenario.fault), *own)
 
 
 class GivingUp(Protocol):
@@ -103,6 +109,15 @@ class TracedWrites(Protocol):
         """
 
 
+@runtime_checkable
+class BrokerSettings(Protocol):
+    """Start the broker of a cell with settings that the scenario names."""
+
+    @property
+    def told(self) -> Mapping[str, str]:
+        """The settings of a cell that the running broker was started with."""
+
+
 class FilesAtRest(Protocol):
     """Damage a file of a dead broker."""
 
@@ -130,17 +145,13 @@ class Leadership(Protocol):
     """Choose which replica leads a partition, as an administrator does."""
 
     def move(self) -> None:
-        """Make another in-sync replica the leader of the target's partition, and wait until it
-        leads.
-        """
+        """Make another in-sync replica of the target's partition its leader; wait for it."""
 
     def prefer_another(self) -> None:
         """Make another replica the preferred leader of each partition. The current leaders stay."""
 
     def elect_preferred(self) -> None:
-        """Make the preferred replica the leader of the target's partition, and wait
-        until it leads.
-        """
+        """Make the preferred replica of the target's partition its leader; wait for it."""
 
 
 class Server(Target, Protocol):
@@ -154,9 +165,7 @@ class RestartInTurn(Protocol):
     """Restart the brokers one after the other while the others serve (a rolling restart)."""
 
     def next_broker(self) -> Server:
-        """Return the next broker to restart: the target's leader comes first, the coordinators
-        last.
-        """
+        """Return the next broker to restart: the target's leader first, coordinators last."""
 
 
 class Checkpoint(Protocol):
@@ -191,9 +200,7 @@ class SavedPositions(Protocol):
     """Delete, or wait for, the positions that a consumer group has saved with the broker."""
 
     def forget(self) -> None:
-        """Delete the reader's group with all its saved positions, while no member of the group
-        lives.
-        """
+        """Delete the reader's group with all its saved positions, while no member lives."""
 
     def await_reading(self, node: Target, *, anew: bool = False) -> None:
         """Wait until a restarted reader asks for records (so it knows its position), or has ended.
@@ -281,9 +288,7 @@ class Succession(Protocol):
     """Start another process in place of a paused one, which becomes a zombie when it wakes."""
 
     def stand_in(self, role: Role) -> None:
-        """Start another process of the role in place of the paused one, and wait until
-        it is ready.
-        """
+        """Start another process of the role in place of the paused one; wait till ready."""
 
     def await_zombie(self, node: Target) -> None:
         """Wait until a process that was replaced, and then woken, has gone on working
@@ -453,6 +458,7 @@ class Refusal(Protocol):
 
 ABILITIES: dict[type, str] = {
     PowerLoss: "loses what was not flushed",
+    BrokerSettings: "starts its broker with the settings that a scenario names",
     TracedWrites: "shows what its broker tells the kernel to flush",
     FilesAtRest: "keeps each message in one place of one file",
     Replication: "has followers that can be kept from copying",
@@ -485,6 +491,4 @@ ABILITIES: dict[type, str] = {
     NewPartitions: "adds partitions to a topic while its readers are away",
     Beginning: "can start a stage later than the others",
 }
-"""Every ability, with what a system that has it does. Messages about a missing ability use these
-words.
-"""
+"""Every ability, and what a system that has it does, for messages about a missing ability."""

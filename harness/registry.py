@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from packaging.version import InvalidVersion, Version
 
-from harness.abilities import ABILITIES, needs_of
+from harness.abilities import ABILITIES, abilities_for, needs_of
 from harness.model.cell import client_name, system_name
 from harness.model.scenario import NotApplicable, Scenario
 from harness.plugins import load_brought
@@ -155,16 +155,18 @@ def _unable(system: System, cell: Cell) -> str | None:
     """Say which ability the fault of a cell needs and the system lacks; return ``None`` if it lacks
     none.
     """
-    missing = next(
-        (each for each in needs_of(cell.scenario.fault) if each not in system.abilities(cell)), None
-    )
+    has = system.abilities(cell)
+    missing = next((each for each in abilities_for(cell.scenario) if each not in has), None)
     if missing is None:
         return None
-    does = ABILITIES.get(missing, f"has {missing.__name__}")
-    return (
-        f"the fault {cell.scenario.fault.id} needs a system that {does}: here {system.name} is "
-        "not such a system"
+    fault = cell.scenario.fault
+    whose = (
+        f"the fault {fault.id}"
+        if missing in needs_of(fault)
+        else f"the scenario {cell.scenario.id}"
     )
+    does = ABILITIES.get(missing, f"has {missing.__name__}")
+    return f"{whose} needs a system that {does}: here {system.name} is not such a system"
 
 
 class UnknownNameError(Exception):

@@ -5,9 +5,11 @@ from __future__ import annotations
 from contextlib import ExitStack, suppress
 from typing import TYPE_CHECKING
 
+from harness.abilities import BrokerSettings
 from harness.controls import NotFiredError, injectable
 from harness.model import events as kinds
 from harness.model.events import DrainPhase
+from harness.model.failures import CellFailure
 from harness.run.parts import When
 
 if TYPE_CHECKING:
@@ -36,10 +38,23 @@ class CellRun:
         self._does = "its programs start"
         for part in self.parts.ground:
             part.open()
+        self._check_settings()
         if self.parts.when is When.BEFORE_LOAD:
             self.parts.stages.start()
         if self.parts.armed_before_load:
             self._fault.arm(self.parts.controls)
+
+    def _check_settings(self) -> None:
+        """Raise CellFailure if the broker runs without a setting that the scenario names."""
+        wanted = self.cell.scenario.broker_settings
+        if not wanted:
+            return
+        told = self.parts.controls.ability(BrokerSettings).told
+        if missed := sorted(name for name in wanted if told.get(name) != wanted[name]):
+            raise CellFailure(
+                f"the broker was started without the scenario's {', '.join(missed)}: the system "
+                f"{self.cell.system} has to pass broker_settings on"
+            )
 
     def load(self) -> None:
         """Let the records flow. If reading must begin only when all records are there, wait for

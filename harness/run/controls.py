@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from harness import failpoint
-from harness.abilities import needs_of
+from harness.abilities import abilities_for
 from harness.controls import Fired, InProgram, NotFiredError, OnWire, Stop
 from harness.faults.triggers import rule_at
 from harness.model import events as kinds
@@ -316,8 +316,8 @@ class WireControls:
                 self.wire.disarm(self.cell.id, self._rules.pop())
 
     def ability(self, kind: type[A]) -> A:
-        """Return an ability of this system that the cell's fault lists among its needs."""
-        if kind not in needs_of(self.cell.scenario.fault):
+        """Return an ability of this system that the cell's scenario or its fault needs."""
+        if kind not in abilities_for(self.cell.scenario):
             raise LookupError(
                 f"the fault {self.cell.scenario.fault.id} does not list {kind.__name__} among "
                 "its needs"

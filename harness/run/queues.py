@@ -12,7 +12,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from harness.abilities import FilesAtRest, TracedWrites
+from harness.abilities import BrokerSettings, FilesAtRest, TracedWrites
 from harness.model import events as kinds
 from harness.model.cell import client_name
 from harness.model.events import ConnPhase, Outcome
@@ -410,6 +410,8 @@ def parts_of(
     powered: dict[type, object] = {}
     if isinstance(broker, Powered):
         powered[TracedWrites] = Power(scene, lambda: (broker,))
+    if isinstance(broker, BrokerSettings):
+        powered[BrokerSettings] = broker
     if isinstance(broker, Filed):
         powered[FilesAtRest] = Files(scene, broker)
     watching = Watching(

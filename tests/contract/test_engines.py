@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from harness import registry
-from harness.abilities import ABILITIES, needs_of
+from harness.abilities import ABILITIES, BrokerSettings, needs_of
 from harness.model.cell import expand
 from harness.model.semantics import Semantic
 from harness.systems.kafka.parts import parts_of as kafka_parts
@@ -108,3 +109,20 @@ def test_every_ability_has_its_words() -> None:
     assert not [
         words for words in ABILITIES.values() if not words[0].islower() or words.endswith(".")
     ]
+
+
+def test_settings_of_a_broker_apply_only_where_a_system_passes_them_on() -> None:
+    """Elsewhere the plan says so before the run."""
+    scenario, mine = next(
+        (scenario, name)
+        for scenario in registry.scenarios()
+        for name in registry.engines()
+        if scenario.broker_settings and registry.runs(name, scenario)
+    )
+    semantic = next(iter(scenario.expect))
+    (cell,) = expand([scenario], semantics=[semantic], seeds=[1], system=mine)
+    assert BrokerSettings in registry.described(mine).abilities(cell)
+    assert registry.inapplicable(replace(cell, system="kafka")) == (
+        f"the scenario {scenario.id} needs a system that starts its broker with the settings that "
+        "a scenario names: here kafka is not such a system"
+    )

@@ -10,8 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from harness.abilities import BrokerSettings
 from harness.controls import NotFiredError, OnWire, injectable
-from harness.model.scenario import Role
+from harness.model.failures import CellFailure
+from harness.model.scenario import Deployment, Role
 from harness.protocols.kafka.steps import Api
 from harness.run.cell import CellRun
 from harness.run.parts import Drained, Opened, Parts, When
@@ -326,3 +328,32 @@ def test_a_fault_without_verbs_is_told_before_anything_starts() -> None:
     ):
         injectable(Draining(Played(), Drained()))  # type: ignore[arg-type]  # as above
     injectable(SimpleNamespace(**vars(armed) | vars(injected)))
+
+
+@pytest.mark.parametrize(
+    ("told", "said"),
+    [
+        ({"sync": "never", "other": "1"}, None),
+        ({}, "the broker was started without the scenario's sync: "),
+        ({"sync": "always"}, "the broker was started without the scenario's sync: "),
+    ],
+)
+def test_a_broker_without_the_scenarios_settings_ends_the_cell(
+    told: dict[str, str], said: str | None
+) -> None:
+    """A system that does not pass them on would be judged by settings that its broker never had."""
+    played: Any = Played()
+    played.ability = {BrokerSettings: SimpleNamespace(told=told)}.__getitem__
+    run = run_of(played)
+    run.cell = replace(
+        run.cell,
+        scenario=replace(
+            run.cell.scenario, broker_settings={"sync": "never"}, deployment=Deployment.OWN
+        ),
+    )
+    if said is None:
+        run.prepare()
+        return
+    with pytest.raises(CellFailure, match=said):
+        run.prepare()
+    assert "arm" not in played.done

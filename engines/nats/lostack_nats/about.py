@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from harness.abilities import FilesAtRest, TracedWrites
+from harness.abilities import BrokerSettings, FilesAtRest, TracedWrites
 from harness.interfaces import PointsLine, System
 from harness.provision.known import known_by
 
@@ -20,7 +20,7 @@ SYSTEM = System(
     name="nats",
     launcher="lostack_nats.system:NatsSystem",
     clients=("nats-py",),
-    abilities=lambda _: frozenset({FilesAtRest, TracedWrites}),
+    abilities=lambda _: frozenset({BrokerSettings, FilesAtRest, TracedWrites}),
     versions=known_by("lostack_nats.install:versions"),
     scenarios="lostack_nats.scenarios:SCENARIOS",
     corpus="lostack_nats.published:CORPUS",

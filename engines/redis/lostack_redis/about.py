@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from harness.abilities import FilesAtRest, Retention, TracedWrites
+from harness.abilities import BrokerSettings, FilesAtRest, Retention, TracedWrites
 from harness.interfaces import PointsLine, System
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ SYSTEM = System(
     launcher="lostack_redis.system:RedisSystem",
     clients=("redis",),
     extra="redis",
-    abilities=lambda _: frozenset({FilesAtRest, Retention, TracedWrites}),
+    abilities=lambda _: frozenset({BrokerSettings, FilesAtRest, Retention, TracedWrites}),
     versions=versions,
     scenarios="lostack_redis.scenarios:SCENARIOS",
     corpus="lostack_redis.published:CORPUS",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from harness.abilities import TracedWrites
+from harness.abilities import BrokerSettings, TracedWrites
 from harness.interfaces import System
 from harness.model.cell import client_name
 from harness.provision.known import known_by, of_client
@@ -37,7 +37,7 @@ SYSTEM = System(
     clients=CLIENTS,
     runtimes=("process", "docker"),
     extra="queues",
-    abilities=lambda _: frozenset({Compaction, TracedWrites}),
+    abilities=lambda _: frozenset({BrokerSettings, Compaction, TracedWrites}),
     versions=known_by("harness.systems.activemq.install:RECIPE.versions"),
     client_versions=of_client,
     lacks=lacks,

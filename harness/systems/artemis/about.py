@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from harness.abilities import Refusal, TracedWrites
+from harness.abilities import BrokerSettings, Refusal, TracedWrites
 from harness.interfaces import System
 from harness.provision.known import known_by, of_client
 from harness.systems.queue_points import queue_points
@@ -22,7 +22,7 @@ SYSTEM = System(
     clients=CLIENTS,
     runtimes=("process", "docker"),
     extra="queues",
-    abilities=lambda _: frozenset({Refusal, TracedWrites}),
+    abilities=lambda _: frozenset({BrokerSettings, Refusal, TracedWrites}),
     versions=known_by("harness.systems.artemis.install:RECIPE.versions"),
     client_versions=of_client,
     scenarios="harness.scenarios.artemis:SCENARIOS",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from harness.abilities import TracedWrites
+from harness.abilities import BrokerSettings, TracedWrites
 from harness.interfaces import PointsLine, System
 from harness.provision.known import known_by
 
@@ -33,7 +33,7 @@ SYSTEM = System(
     launcher="harness.systems.pulsar.system:PulsarSystem",
     clients=("pulsar-client", "pulsar-java"),
     runtimes=("process", "docker"),
-    abilities=lambda _: frozenset({TracedWrites}),
+    abilities=lambda _: frozenset({BrokerSettings, TracedWrites}),
     versions=known_by("harness.systems.pulsar.install:versions"),
     client_versions=lambda client, _: () if client == "pulsar-java" else None,
     scenarios="harness.scenarios.pulsar:SCENARIOS",
