@@ -110,6 +110,14 @@ CLUSTERS: Final = (
         "coordinator of its group; the request reaches the old one.",
     ),
     _point(
+        "transaction-coordinator-moved",
+        WRITING,
+        Moment.COMMIT,
+        Turn.HANDS_OVER,
+        "While the {role} asks to end the record's transaction, another broker becomes the "
+        "coordinator of transactions; the request reaches the old one.",
+    ),
+    _point(
         "lagging-follower-leads",
         WRITING,
         Moment.SEND,
@@ -146,12 +154,39 @@ CLUSTERS: Final = (
         waits_s=BACK_S,
     ),
     _point(
+        "transaction-coordinator-crash-before-commit",
+        WRITING,
+        Moment.COMMIT,
+        Turn.DIES,
+        "The coordinator of transactions is killed before it sees that the {role} ends the "
+        "record's transaction; another one takes over, and the old one comes back.",
+        waits_s=BACK_S,
+    ),
+    _point(
+        "transaction-coordinator-crash-before-commit-answer",
+        WRITING,
+        Moment.COMMIT_ANSWER,
+        Turn.DIES,
+        "The coordinator of transactions has ended the record's transaction, and is killed before "
+        "it answers the {role}; another one takes over, and the old one comes back.",
+        waits_s=BACK_S,
+    ),
+    _point(
         "rolling-restart-while-sending",
         WRITING,
         Moment.SEND,
         Turn.ROLLS,
         "Each broker is shut down (SIGTERM) and started again, one after the other, the leader of "
         "the record first, while the {role}'s record is on its way to it.",
+        waits_s=ROLLED_S,
+    ),
+    _point(
+        "rolling-restart-while-reading",
+        CONSUMING,
+        Moment.DELIVERY,
+        Turn.ROLLS,
+        "Each broker is shut down (SIGTERM) and started again, one after the other, the leader of "
+        "the record first, while the record is on its way to the {role}.",
         waits_s=ROLLED_S,
     ),
 )

@@ -29,11 +29,13 @@ if TYPE_CHECKING:
 pytestmark = [pytest.mark.kafka, pytest.mark.rest(together=True), pytest.mark.timeout(300)]
 AHEAD, MOVED = "leader-crash-before-replication", "leader-moved-while-reading"
 SHORT = "insync-not-met"
+TRANSACTIONS_MOVED = "transaction-coordinator-moved"
+ENDED = "transaction-coordinator-crash-before-commit-answer"
 
 SEEN = {
     role: Seen((role,), 1, requests := dict.fromkeys(names, 36), requests)
     for role, names in {
-        "producer": ("Produce",),
+        "producer": ("Produce", "EndTxn"),
         "consumer": ("Fetch", "OffsetCommit"),
     }.items()
 }
@@ -49,13 +51,18 @@ def system() -> Iterator[DeclaredSystem]:
 
 
 def checked(
-    system: DeclaredSystem, folder: Path, sends: str, books: str, *points: str
+    system: DeclaredSystem,
+    folder: Path,
+    sends: str,
+    books: str,
+    *points: str,
+    claims: str = "at-least-once",
 ) -> dict[str, CellResult]:
     """Check programs that send and book in these ways. What does not apply would be no cell."""
     shutil.copytree(PROGRAMS / "replicated", folder / "replicated")
     file = folder / "replicated" / "pipeline.toml"
     text = file.read_text(encoding="utf-8").replace("SENDS", sends).replace("BOOKS", books)
-    file.write_text(text, encoding="utf-8")
+    file.write_text(text.replace("at-least-once", claims), encoding="utf-8")
     pipeline = dataclasses.replace(read_pipeline(file), patience_s=6.0)
     asked = Check(pipeline, system, folder / "reports", "pytest")
     cells, rest = asked.plan(SEEN, points)
@@ -67,7 +74,7 @@ def checked(
 
 def test_a_right_pipeline_is_kept_whoever_leads(system: DeclaredSystem, tmp_path: Path) -> None:
     """All replicas in sync have what was acknowledged, and clients ask who leads."""
-    found = checked(system, tmp_path, "all", "waits", AHEAD, MOVED, SHORT)
+    found = checked(system, tmp_path, "send.py all", "waits", AHEAD, MOVED, SHORT)
     for point in (AHEAD, MOVED, SHORT):
         assert found[point].verdict.kind is Kind.KEPT, found[point].verdict.reason
     history = read_history(found[AHEAD].directory / HISTORY)
@@ -83,7 +90,7 @@ def test_a_record_that_the_leader_alone_had_dies_with_it(
     """``acks=1``, sold as at-least-once: nobody else had the record, and nobody sends it again. So
     it is with all that the leader has acknowledged and no follower had.
     """
-    broken = checked(system, tmp_path, "one", "waits", AHEAD)[AHEAD]
+    broken = checked(system, tmp_path, "send.py one", "waits", AHEAD)[AHEAD]
     assert broken.verdict.kind is Kind.BROKEN, broken.verdict.reason
     assert broken.verdict.by_fault
     history = read_history(broken.directory / HISTORY)
@@ -103,13 +110,32 @@ def test_a_consumer_may_not_skip_when_leaders_change(
     system: DeclaredSystem, tmp_path: Path
 ) -> None:
     """It goes on with what comes from now on, so the new leader's records are never booked."""
-    broken = checked(system, tmp_path, "all", "anew", MOVED)[MOVED]
+    broken = checked(system, tmp_path, "send.py all", "anew", MOVED)[MOVED]
     assert broken.verdict.kind is Kind.BROKEN, broken.verdict.reason
     assert broken.verdict.by_fault
 
 
 def test_what_the_leader_refuses_is_not_sent(system: DeclaredSystem, tmp_path: Path) -> None:
     """The program takes NOT_ENOUGH_REPLICAS for sent."""
-    broken = checked(system, tmp_path, "once", "waits", SHORT)[SHORT]
+    broken = checked(system, tmp_path, "send.py once", "waits", SHORT)[SHORT]
     assert broken.verdict.kind is Kind.BROKEN, broken.verdict.reason
     assert broken.plan.target in broken.judgement.account.lost
+
+
+@pytest.mark.parametrize(
+    ("how", "points", "kind"),
+    [
+        ("asks", (TRANSACTIONS_MOVED, ENDED), Kind.KEPT),
+        ("anew", (ENDED,), Kind.BROKEN),
+    ],
+)
+def test_a_commit_without_an_answer_is_not_aborted(
+    system: DeclaredSystem, tmp_path: Path, how: str, points: tuple[str, ...], kind: Kind
+) -> None:
+    """It is over when its coordinator dies: who sends the record again has it twice."""
+    found = checked(system, tmp_path, f"transact.py {how}", "waits", *points, claims="exactly-once")
+    for point in points:
+        result = found[point]
+        assert result.verdict.kind is kind, result.verdict.reason
+        duplicated = result.judgement.account.duplicated
+        assert (result.plan.target in duplicated) is (kind is Kind.BROKEN)

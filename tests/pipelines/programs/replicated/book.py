@@ -18,6 +18,7 @@ consumer = KafkaConsumer(
     group_id="billing",
     enable_auto_commit=False,
     auto_offset_reset="earliest",
+    isolation_level="read_committed",
     max_poll_records=1,
 )
 led = {}
