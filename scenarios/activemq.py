@@ -58,7 +58,7 @@ ACK, RECEIPT_OF_ACK = (
     OnWire(Role.CONSUMER, Act.ACK, REQUEST),
     OnWire(Role.CONSUMER, Act.ACKED, RESPONSE),
 )
-FRAMES = Frames(SEND, RECEIPT_OF_SEND, MESSAGE, ACK, RECEIPT_OF_ACK)
+FRAMES = Frames(QUEUE, SEND, RECEIPT_OF_SEND, MESSAGE, ACK, RECEIPT_OF_ACK)
 PACE_MS = 40
 """Who waits for no answer has sent everything before a fault has come and gone: its source gives a
 record every so often.
@@ -99,13 +99,11 @@ on it.
 _ALL = (
     FRAMES.scenario(
         "none",
-        QUEUE,
         because="Without a fault nothing is lost and nothing is duplicated: the baseline.",
         expect={AMO: Predicted(), ALO: Predicted(), EOS: Predicted()},
     ),
     FRAMES.scenario(
         "producer-crash-before-send",
-        QUEUE,
         because=(
             "The producer has the record and has not sent it. A cursor saved before the send "
             "has passed the record; a cursor saved after the receipt has not, and the "
@@ -116,7 +114,6 @@ _ALL = (
     ),
     FRAMES.scenario(
         "producer-crash-before-ack",
-        QUEUE,
         because=(
             "The broker has stored the message and its producer dies before it reads the "
             "receipt. At-most-once does not send again; at-least-once does, as a new message, "
@@ -130,7 +127,6 @@ _ALL = (
     ),
     FRAMES.scenario(
         "request-lost",
-        QUEUE,
         because=(
             "The SEND never reaches the broker, and the connection is cut. A producer that "
             "asks for no receipt notices nothing, and loses also what it wrote after the "
@@ -142,7 +138,6 @@ _ALL = (
     ),
     FRAMES.scenario(
         "ack-lost",
-        QUEUE,
         because=(
             "The message is stored and its receipt is lost. The message that the producer "
             "sends again is a second one for the broker, which has no producer ids by which "
@@ -156,7 +151,6 @@ _ALL = (
     ),
     FRAMES.scenario(
         "broker-crash-before-append",
-        QUEUE,
         because=(
             "The broker dies with the SEND not yet seen. Without a receipt that is lost, with "
             "what was on its way to the consumer and forgotten already; with one it is sent "
@@ -171,7 +165,6 @@ _ALL = (
     ),
     FRAMES.scenario(
         "broker-crash-before-ack",
-        QUEUE,
         because=(
             "The broker has the message in its journal, flushed, and dies before the receipt "
             "is out. It is there after the restart; sent again it is there twice. Over AMQP "
@@ -190,7 +183,6 @@ _ALL = (
     ),
     FRAMES.scenario(
         "delivery-lost",
-        QUEUE,
         because=(
             "The message never reaches the consumer, and the connection is cut. The texts say "
             "that a lost delivery does nothing: so it is where a broker is asked. This one "
@@ -207,7 +199,6 @@ _ALL = (
     ),
     FRAMES.scenario(
         "delivery-lost+acknowledged-first",
-        QUEUE,
         because=(
             "At-most-once in which the program acknowledges before its work. A message that "
             "has not arrived is not acknowledged, so the lost delivery does no harm here: "
@@ -221,7 +212,6 @@ _ALL = (
     ),
     FRAMES.scenario(
         "delivery-lost+connection-lives",
-        QUEUE,
         because=(
             "The message never reaches the consumer, and its connection lives on. With "
             "ack:auto that one record is lost. What must be acknowledged stays in flight, at "
@@ -240,7 +230,6 @@ _ALL = (
     ),
     FRAMES.scenario(
         "commit-lost",
-        QUEUE,
         because=(
             "The ACK never arrives and the consumer dies. The message is given again: not "
             "worked on yet, recorded a second time, or absorbed. Over AMQP nobody answers "
@@ -256,7 +245,6 @@ _ALL = (
     ),
     FRAMES.scenario(
         "commit-ack-lost",
-        QUEUE,
         because=(
             "The broker has taken the ACK, and the consumer dies before it learns that. If the "
             "consumer acknowledges first, the message is forgotten and the work was never done; "
@@ -271,7 +259,6 @@ _ALL = (
     ),
     FRAMES.scenario(
         "consumer-crash-before-recording",
-        QUEUE,
         because=(
             "The consumer has the message and has not recorded its result. With ack:auto the "
             "broker has forgotten the message, and also those that wait in the consumer's "
@@ -285,7 +272,6 @@ _ALL = (
     ),
     FRAMES.scenario(
         "consumer-crash-before-commit",
-        QUEUE,
         because=(
             "The result is recorded and the message is not acknowledged: the broker delivers it "
             "again."
@@ -300,7 +286,6 @@ _ALL = (
     ),
     FRAMES.scenario(
         "power-loss",
-        QUEUE,
         because=(
             "The journal is flushed before a receipt goes out (KahaDB's default), so the power may "
             "go at any time: whatever has a receipt is in the flushed part of the journal. The "
@@ -329,7 +314,6 @@ _REJECTS = {
 REJECTED = Scenario(
     pipeline=QUEUE,
     id="work-fails+rejected",
-    failure_point="work-fails",
     group="refused",
     fault=WorkFails(InProgram(Role.CONSUMER, "before-recording")),
     because="Control: the work fails, and the program says NACK. The broker moves the message to "
@@ -344,7 +328,6 @@ _TRANSACTED = {
 REBUILT = Scenario(
     pipeline=QUEUE,
     id="broker-crash-after-compaction",
-    failure_point="broker-crash-after-compaction",
     group="jms",
     fault=IndexRebuilt(jms.COMMIT),
     deployment=Deployment.OWN,
@@ -369,7 +352,6 @@ REBUILT = Scenario(
 )
 UNFLUSHED = FRAMES.scenario(
     "power-loss+unflushed",
-    QUEUE,
     because="Control: the journal is never flushed (kahadb.enableJournalDiskSyncs=false). A loss "
     "of power takes all that had a receipt.",
     expect={ALO: ALL_ANSWERED},

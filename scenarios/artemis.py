@@ -174,7 +174,6 @@ def _over_core(
     return Scenario(
         pipeline=QUEUE,
         id=name,
-        failure_point=name.partition("+")[0],
         fault=fault,
         because=because,
         expect=expect,
@@ -305,7 +304,6 @@ NOT_AMQP = NotApplicable(
 _REFUSED = Scenario(
     pipeline=QUEUE,
     id="send-refused",
-    failure_point="send-refused",
     fault=Refuse(jms.SEND),
     group="jms",
     because="The broker refuses a message in a transaction, as one of its plugins may, and the "
@@ -329,7 +327,6 @@ _REFUSED_AGAIN = (
     Scenario(
         pipeline=QUEUE,
         id="producer-commit-answer-lost+by-id",
-        failure_point="producer-commit-answer-lost",
         group="jms",
         suite=Suite.NIGHT,
         fault=Kill(OnWire(Role.PRODUCER, Act.COMMITTED, RESPONSE), (Role.PRODUCER,)),
@@ -343,7 +340,6 @@ _REFUSED_AGAIN = (
     Scenario(
         pipeline=QUEUE,
         id="producer-commit-answer-lost+by-id+more",
-        failure_point="producer-commit-answer-lost",
         group="jms",
         suite=Suite.NIGHT,
         fault=Kill(OnWire(Role.PRODUCER, Act.COMMITTED, RESPONSE), (Role.PRODUCER,)),

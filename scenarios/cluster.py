@@ -5,6 +5,7 @@ after it.
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 
 from harness.controls import OnWire
 from harness.faults import Forget, Kill
@@ -37,12 +38,10 @@ def on_three(base: Settings, topic: TopicSettings = IN_THREE) -> Settings:
 AMO_3, ALO_3, EOS_3 = on_three(AT_MOST_ONCE), on_three(AT_LEAST_ONCE), on_three(EXACTLY_ONCE)
 ONE_ACK = replace(ALO_3, producer=replace(ALO_3.producer, acks=1))
 
-LEADER_CRASH_BEFORE_REPLICATION = Scenario(
-    pipeline=PLAIN,
+scenario = partial(Scenario, group="cluster", pipeline=PLAIN, deployment=Deployment.CLUSTER)
+
+LEADER_CRASH_BEFORE_REPLICATION = scenario(
     id="leader-crash-before-replication",
-    failure_point="leader-crash-before-replication",
-    group="cluster",
-    deployment=Deployment.CLUSTER,
     fault=Kill(OnWire(Role.BROKER, Api.FETCH, RESPONSE), (Role.LEADER,), late=Role.LEADER),
     because="The leader has appended the record and dies before any follower has it. With one ack "
     "only the leader has acknowledged: the record is lost with it, and the client does not "
@@ -56,12 +55,9 @@ LEADER_CRASH_BEFORE_REPLICATION = Scenario(
     },
 )
 
-LEADER_CRASH_AFTER_ACK = Scenario(
-    pipeline=PLAIN,
+LEADER_CRASH_AFTER_ACK = scenario(
     id="control-one-ack",
     failure_point="leader-crash-before-replication",
-    group="cluster",
-    deployment=Deployment.CLUSTER,
     fault=Kill(
         OnWire(Role.PRODUCER, Api.PRODUCE, REQUEST, offset=1),
         (Role.LEADER,),
@@ -84,12 +80,8 @@ LEADER_CRASH_BEFORE_REPLICATION_IDEMPOTENT = replace(
     expect={ALO: Predicted(sign=REPEATED_REQUEST, settings=IDEMPOTENT_3)},
 )
 
-LEADER_CRASH_BEFORE_ACK = Scenario(
-    pipeline=PLAIN,
+LEADER_CRASH_BEFORE_ACK = scenario(
     id="leader-crash-before-ack",
-    failure_point="leader-crash-before-ack",
-    group="cluster",
-    deployment=Deployment.CLUSTER,
     fault=Kill(OnWire(Role.PRODUCER, Api.PRODUCE, RESPONSE), (Role.LEADER,), late=Role.LEADER),
     because="With all acks the followers have the record when the leader dies before it answers. "
     "The client's retry stores the record again on the new leader, unless that knows the "
@@ -115,12 +107,8 @@ LEADER_CRASH_BEFORE_ACK_IDEMPOTENT = replace(
 ONE_ACK_WAITS_FOR_NOBODY = NotApplicable("with one ack only the leader itself must be in sync")
 TWO = TopicSettings(partitions=3, replicas=2, min_insync=2)
 
-INSYNC_NOT_MET = Scenario(
-    pipeline=PLAIN,
+INSYNC_NOT_MET = scenario(
     id="insync-not-met",
-    failure_point="insync-not-met",
-    group="cluster",
-    deployment=Deployment.CLUSTER,
     fault=Kill(
         OnWire(Role.PRODUCER, Api.PRODUCE, REQUEST), (Role.FOLLOWER,), held=How.RELEASE, shrunk=True
     ),
@@ -137,12 +125,8 @@ INSYNC_NOT_MET = Scenario(
 LONE = TopicSettings(partitions=3, replicas=2, min_insync=1)
 NEXT_REQUEST = OnWire(Role.PRODUCER, Api.PRODUCE, REQUEST, offset=1)
 
-LAST_REPLICA_CRASH = Scenario(
-    pipeline=PLAIN,
+LAST_REPLICA_CRASH = scenario(
     id="last-in-sync-crash",
-    failure_point="last-in-sync-crash",
-    group="cluster",
-    deployment=Deployment.CLUSTER,
     fault=Kill(NEXT_REQUEST, (Role.LEADER,), stalled=True),
     because="The follower got nothing for so long that it is no longer in sync, so the leader's "
     "own copy counts as all acks. When the leader dies, no other replica may lead: the "
@@ -176,12 +160,8 @@ UNCLEAN_ELECTION = replace(
     },
 )
 
-LEADER_MOVED = Scenario(
-    pipeline=PLAIN,
+LEADER_MOVED = scenario(
     id="leader-moved",
-    failure_point="leader-moved",
-    group="cluster",
-    deployment=Deployment.CLUSTER,
     fault=LeaderMoved(OnWire(Role.PRODUCER, Api.PRODUCE, REQUEST)),
     because="The request reaches a broker that is no longer the leader. The broker refuses it "
     "before the append. (If the broker has not heard of the new leader yet, it appends "
@@ -210,12 +190,9 @@ PREFERRED_LEADER = replace(
     "before the append, or appends a record that nobody fetches from there.",
 )
 
-PREFERRED_LEADER_ONE_ACK = Scenario(
-    pipeline=PLAIN,
+PREFERRED_LEADER_ONE_ACK = scenario(
     id="control-preferred-leader-one-ack",
     failure_point="preferred-leader",
-    group="cluster",
-    deployment=Deployment.CLUSTER,
     fault=LeaderMoved(NEXT_REQUEST, preferred=True, stalled=True),
     because="Control: one ack, sold as at-least-once, and no broker dies. A follower counts as in "
     "sync by the clock, not by the records that it has: elected in an orderly way, it leads "
@@ -234,12 +211,8 @@ def patient(settings: Settings) -> Settings:
     )
 
 
-ROLLING_RESTART = Scenario(
-    pipeline=PLAIN,
+ROLLING_RESTART = scenario(
     id="rolling-restart",
-    failure_point="rolling-restart",
-    group="cluster",
-    deployment=Deployment.CLUSTER,
     fault=RollingRestart(OnWire(Role.PRODUCER, Api.PRODUCE, REQUEST)),
     because="Every broker in turn hands over its partitions, shuts down and comes back. A record "
     "is on its way to the first one. Its connection ends before the answer: a client "
@@ -255,12 +228,8 @@ ROLLING_RESTART = Scenario(
     },
 )
 
-CONTROLLER_CRASH = Scenario(
-    pipeline=PLAIN,
+CONTROLLER_CRASH = scenario(
     id="controller-crash",
-    failure_point="controller-crash",
-    group="cluster",
-    deployment=Deployment.CLUSTER,
     fault=Kill(OnWire(Role.PRODUCER, Api.PRODUCE, REQUEST), (Role.CONTROLLER,)),
     because="The leader of the controllers dies, and the request on its way is lost with its "
     "connection. Controllers store no records: a record that the client sends again is "
@@ -271,11 +240,9 @@ CONTROLLER_CRASH = Scenario(
     },
 )
 
-CONTROLLER_APART_CRASH = Scenario(
-    pipeline=PLAIN,
+CONTROLLER_APART_CRASH = scenario(
     id="controller-apart-crash",
     failure_point="controller-crash",
-    group="cluster",
     deployment=Deployment.APART,
     fault=Kill(
         OnWire(Role.PRODUCER, Api.PRODUCE, REQUEST),
@@ -293,11 +260,9 @@ CONTROLLER_APART_CRASH = Scenario(
     },
 )
 
-UNGOVERNED_LEADER_CRASH = Scenario(
-    pipeline=PLAIN,
+UNGOVERNED_LEADER_CRASH = scenario(
     id="leader-crash-without-controller",
     failure_point="controller-crash",
-    group="cluster",
     deployment=Deployment.APART,
     fault=Kill(OnWire(Role.PRODUCER, Api.PRODUCE, REQUEST), (Role.CONTROLLER, Role.LEADER)),
     because="The only controller dies, and the leader with it. Without a controller no new "
@@ -313,12 +278,9 @@ UNGOVERNED_LEADER_CRASH = Scenario(
 
 TWO_FLUSHED = replace(TWO, flush_messages=1)
 
-POWER_LOSS_ON_LEADER = Scenario(
-    pipeline=PLAIN,
+POWER_LOSS_ON_LEADER = scenario(
     id="power-loss-on-leader",
     failure_point="power-loss",
-    group="cluster",
-    deployment=Deployment.CLUSTER,
     consumer_starts_after_fault=True,
     fault=Kill(NEXT_REQUEST, (Role.LEADER,), forget=Forget.TOPIC, late=Role.LEADER),
     because="Nothing was flushed, and the leader loses its power. The followers have every record "

@@ -25,8 +25,9 @@ PRODUCER, BROKER, CONSUMER = (Role.PRODUCER,), (Role.BROKER,), (Role.CONSUMER,)
 
 @dataclass(frozen=True)
 class Frames:
-    """An engine's frames on a record's way."""
+    """An engine's frames on a record's way, and the pipeline that they are of."""
 
+    pipeline: Pipeline
     send: OnWire
     receipt: OnWire
     message: OnWire
@@ -38,7 +39,6 @@ class Frames:
     def scenario(
         self,
         name: str,
-        pipeline: Pipeline,
         because: str,
         expect: Mapping[Semantic, Expectation],
         **exceptions: Any,
@@ -54,15 +54,13 @@ class Frames:
             of_broker = {"deployment": Deployment.TRACED, "consumer_starts_after_fault": True}
         elif point in AT_REST:
             of_broker = {"deployment": Deployment.OWN, "consumer_starts_after_fault": True}
-        fields = {"fault": POINTS[point](self), **of_broker, **exceptions}
-        return Scenario(
-            id=name,
-            failure_point=point,
-            pipeline=pipeline,
-            because=because,
-            expect=expect,
-            **fields,
-        )
+        fields = {
+            "fault": POINTS[point](self),
+            "pipeline": self.pipeline,
+            **of_broker,
+            **exceptions,
+        }
+        return Scenario(id=name, because=because, expect=expect, **fields)
 
 
 def _answer(frames: Frames) -> OnWire:

@@ -5,6 +5,7 @@ memory, no network.
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 
 from harness.controls import OnWire
 from harness.faults import ContainerFault
@@ -19,11 +20,10 @@ from harness.stages.settings import AT_LEAST_ONCE, AT_MOST_ONCE, EXACTLY_ONCE, P
 
 ANSWER = OnWire(Role.PRODUCER, Api.PRODUCE, RESPONSE)
 
-REPLACED = Scenario(
-    pipeline=PLAIN,
+scenario = partial(Scenario, group="containers", pipeline=PLAIN)
+
+REPLACED = scenario(
     id="broker-replaced",
-    failure_point="broker-replaced",
-    group="containers",
     deployment=Deployment.OWN,
     only_in_containers="a process has no container that another could replace",
     fault=ContainerFault(ANSWER, Harm.CONTAINER, Role.BROKER),
@@ -50,11 +50,8 @@ OUT_OF_MEMORY = replace(
     "stored and not answered is there after the restart.",
 )
 
-VOLUME_LOST = Scenario(
-    pipeline=PLAIN,
+VOLUME_LOST = scenario(
     id="broker-volume-lost",
-    failure_point="broker-volume-lost",
-    group="containers",
     deployment=Deployment.OWN,
     consumer_starts_after_fault=True,
     only_in_containers=(
@@ -80,11 +77,8 @@ def impatient(settings: Settings) -> Settings:
     return replace(settings, producer=replace(settings.producer, request_timeout_ms=3000))
 
 
-DISCONNECTED = Scenario(
-    pipeline=PLAIN,
+DISCONNECTED = scenario(
     id="producer-disconnected-before-ack",
-    failure_point="producer-disconnected-before-ack",
-    group="containers",
     only_in_containers=(
         "processes share the loopback of one machine, from which none can be disconnected"
     ),
@@ -103,11 +97,8 @@ NO_SMALL_DISK = (
     "all processes share this machine's disk; only a container has a small disk of its own"
 )
 
-DISK_FULL_BEFORE_APPEND = Scenario(
-    pipeline=PLAIN,
+DISK_FULL_BEFORE_APPEND = scenario(
     id="disk-full-before-append",
-    failure_point="disk-full-before-append",
-    group="containers",
     deployment=Deployment.SMALL,
     only_in_containers=NO_SMALL_DISK,
     fault=ContainerFault(OnWire(Role.PRODUCER, Api.PRODUCE, REQUEST), Harm.DISK, Role.BROKER),

@@ -9,6 +9,7 @@ when the server has flushed its log.
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 from harness.controls import OnWire
@@ -35,21 +36,18 @@ COMMIT = OnWire(Role.CONSUMER, Database.COMMIT, REQUEST)
 ANSWER = OnWire(Role.CONSUMER, Database.COMMIT, RESPONSE)
 NOT_DURABLE = replace(AT_LEAST_ONCE, consumer=replace(AT_LEAST_ONCE.consumer, durable=False))
 
-NONE = Scenario(
+scenario = partial(Scenario, group="database", pipeline=TO_POSTGRES)
+
+NONE = scenario(
     id="database-none",
     failure_point="none",
     fault=NoFault(),
-    group="database",
-    pipeline=TO_POSTGRES,
     because="Without a fault nothing is lost and nothing is duplicated: the baseline.",
     expect={semantic: Predicted() for semantic in (AMO, ALO, EOS)},
 )
 
-CRASH_BEFORE_COMMIT = Scenario(
+CRASH_BEFORE_COMMIT = scenario(
     id="database-crash-before-commit",
-    failure_point="database-crash-before-commit",
-    group="database",
-    pipeline=TO_POSTGRES,
     deployment=Deployment.OWN,
     fault=Kill(COMMIT, (Role.DATABASE,)),
     because="The database dies before it sees the COMMIT: its recovery undoes the transaction. The "
@@ -59,11 +57,8 @@ CRASH_BEFORE_COMMIT = Scenario(
     expect={AMO: LOSES, ALO: holds(COMMITTED_AGAIN), EOS: holds(COMMITTED_AGAIN)},
 )
 
-CRASH_AFTER_COMMIT = Scenario(
+CRASH_AFTER_COMMIT = scenario(
     id="database-crash-after-commit",
-    failure_point="database-crash-after-commit",
-    group="database",
-    pipeline=TO_POSTGRES,
     deployment=Deployment.OWN,
     fault=Kill(ANSWER, (Role.DATABASE,)),
     because="The database has made the result durable and dies before it answers. At-most-once "
@@ -121,11 +116,8 @@ BLIND_RETRY = replace(
     },
 )
 
-CRASH_AFTER_POSITION = Scenario(
+CRASH_AFTER_POSITION = scenario(
     id="database-crash-after-position",
-    failure_point="database-crash-after-position",
-    group="database",
-    pipeline=TO_POSTGRES,
     deployment=Deployment.OWN,
     fault=Kill(OnWire(Role.CONSUMER, Api.OFFSET_COMMIT, RESPONSE), (Role.DATABASE,)),
     because="The commit was answered, the position is saved, and then the database dies. What it "
@@ -146,7 +138,6 @@ NOT_DURABLE_COMMIT = replace(
 FROM_SPARK = replace(COMMIT, role=Role.DRIVER)
 STREAM_CRASH_BEFORE_COMMIT = Scenario(
     id="database-crash-before-commit",
-    failure_point="database-crash-before-commit",
     group="streaming",
     pipeline=STREAM_TO_POSTGRES,
     deployment=Deployment.OWN,
@@ -157,7 +148,6 @@ STREAM_CRASH_BEFORE_COMMIT = Scenario(
 )
 STREAM_DRIVER_CRASH = Scenario(
     id="driver-crash-after-database-commit",
-    failure_point="driver-crash-after-database-commit",
     group="streaming",
     pipeline=STREAM_TO_POSTGRES,
     fault=Kill(replace(ANSWER, role=Role.DRIVER), (Role.DRIVER,)),

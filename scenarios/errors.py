@@ -82,7 +82,6 @@ def refused(
     name = error.lower().replace("_", "-")
     return Scenario(
         id=f"{step}-refused+{name}{'+done' if done else ''}",
-        failure_point=f"{step}-refused",
         group="errors",
         pipeline=pipeline,
         fault=fault,

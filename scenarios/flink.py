@@ -5,6 +5,7 @@ that does to records.
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 
 from harness.controls import OnWire
 from harness.faults import Answer, NoFault
@@ -44,11 +45,10 @@ NOT_OFFERED = NotApplicable(
     "the sink has no at-most-once: NONE waits for nothing, and a restored job duplicates the "
     "results that it makes again"
 )
-BASELINE = Scenario(
+scenario = partial(Scenario, group="flink", pipeline=JOB)
+
+BASELINE = scenario(
     id="none",
-    failure_point="none",
-    pipeline=JOB,
-    group="flink",
     fault=NoFault(),
     because="The baseline of the job: one checkpoint at the end.",
     expect={AMO: NOT_OFFERED, ALO: Predicted(), EOS: Predicted()},
@@ -61,11 +61,8 @@ PACED = replace(
     because="No fault, and the records come one by one: this shows how long each takes to reach "
     "the job, with no queue before it.",
 )
-BETWEEN = Scenario(
+BETWEEN = scenario(
     id="flink-crash-between-checkpoints",
-    failure_point="flink-crash-between-checkpoints",
-    pipeline=JOB,
-    group="flink",
     fault=Crash(),
     because="All operators, also the source, go back to the last completed checkpoint: everything "
     "written since then is written again. A transaction that was not pre-committed is "
@@ -89,11 +86,8 @@ NO_TRANSACTION = NotApplicable(
     "the sink has no transaction: what it flushes is committed with that"
 )
 WITH_TRANSACTIONS = {AMO: NOT_OFFERED, ALO: NO_TRANSACTION}
-REFUSED = Scenario(
+REFUSED = scenario(
     id="flink-send-refused",
-    failure_point="flink-send-refused",
-    pipeline=JOB,
-    group="flink",
     fault=Answer(of_job(Api.PRODUCE), "MESSAGE_TOO_LARGE"),
     pace_ms=50,  # one record a request: else the client splits it
     because="The broker refuses the record, and no retry helps. The sink's client reports that "
@@ -110,11 +104,8 @@ REFUSED = Scenario(
         "flink-connector-kafka<3.3": {ALO: Predicted(lost=Exactly(Select.TARGET), control=True)}
     },
 )
-BEFORE_FLUSH = Scenario(
+BEFORE_FLUSH = scenario(
     id="flink-crash-before-flush",
-    failure_point="flink-crash-before-flush",
-    pipeline=JOB,
-    group="flink",
     fault=Crash(of_job(Api.PRODUCE), During.INCOMPLETE),
     because="The barrier has reached the sink, which waits for the answer to its last request "
     "before it acknowledges the checkpoint. The checkpoint is never complete, and the "
@@ -125,11 +116,8 @@ BEFORE_FLUSH = Scenario(
         EOS: Predicted(sign=ROLLED_BACK),
     },
 )
-AFTER_PRECOMMIT = Scenario(
+AFTER_PRECOMMIT = scenario(
     id="flink-crash-after-precommit",
-    failure_point="flink-crash-after-precommit",
-    pipeline=JOB,
-    group="flink",
     fault=Crash(of_job(Api.INIT_PRODUCER_ID, since=PRODUCED), During.INCOMPLETE),
     because="Everything is flushed, which is the pre-commit, and the sink is about to open its "
     "next transaction when it dies: the checkpoint is not complete. The restored sink "
@@ -137,33 +125,24 @@ AFTER_PRECOMMIT = Scenario(
     "written again.",
     expect=WITH_TRANSACTIONS | {EOS: Predicted(sign=ABORTED)},
 )
-BEFORE_COMMIT = Scenario(
+BEFORE_COMMIT = scenario(
     id="flink-crash-between-complete-and-commit",
-    failure_point="flink-crash-between-complete-and-commit",
-    pipeline=JOB,
-    group="flink",
     fault=Crash(of_job(Api.END_TXN), During.COMPLETED),
     because="Between pre-commit and commit: the checkpoint is complete, and the request to commit "
     "never arrives. The restored sink finds the transaction in its state, takes over that "
     "producer's id and epoch, and commits.",
     expect=WITH_TRANSACTIONS | {EOS: Predicted(sign=ENDED_AGAIN)},
 )
-AFTER_COMMIT = Scenario(
+AFTER_COMMIT = scenario(
     id="flink-crash-after-commit",
-    failure_point="flink-crash-after-commit",
-    pipeline=JOB,
-    group="flink",
     fault=Crash(of_job(Api.END_TXN, Direction.RESPONSE), During.COMPLETED),
     because="The transaction is committed, and the answer is lost with the TaskManager. The "
     "restored sink commits again, is refused, and rightly concludes that the transaction "
     "was committed before. (It logs an ERROR as for a lost transaction.)",
     expect=WITH_TRANSACTIONS | {EOS: Predicted(sign=ENDED_AGAIN)},
 )
-OUTLASTED = Scenario(
+OUTLASTED = scenario(
     id="flink-outage-longer-than-transaction",
-    failure_point="flink-outage-longer-than-transaction",
-    pipeline=JOB,
-    group="flink",
     deployment=Deployment.OWN,
     fault=Crash(of_job(Api.END_TXN), During.COMPLETED, outlasting=True),
     because="The transaction is pre-committed and the checkpoint is complete, but no sink lives to "
@@ -181,11 +160,8 @@ OUTLASTED = Scenario(
     },
 )
 
-NEVER_NOTIFIED = Scenario(
+NEVER_NOTIFIED = scenario(
     id="flink-commit-never-notified",
-    failure_point="flink-commit-never-notified",
-    pipeline=JOB,
-    group="flink",
     deployment=Deployment.OWN,
     fault=JobManagerCrash(complete=True),
     because="The checkpoint is complete, but the sink was not told: it has pre-committed and waits "
@@ -193,11 +169,8 @@ NEVER_NOTIFIED = Scenario(
     "finds the transaction in its state, and commits it.",
     expect={AMO: NOT_OFFERED, ALO: Predicted(sign=RESUMED_PAST), EOS: Predicted(sign=RESUMED_PAST)},
 )
-BEFORE_COMPLETE = Scenario(
+BEFORE_COMPLETE = scenario(
     id="flink-crash-before-checkpoint-complete",
-    failure_point="flink-crash-before-checkpoint-complete",
-    pipeline=JOB,
-    group="flink",
     deployment=Deployment.OWN,
     fault=JobManagerCrash(complete=False),
     because="All tasks have acknowledged, and the JobManager dies before the checkpoint is in its "
@@ -215,11 +188,8 @@ TWO_INPUTS = {
     ALO: with_job(FLINK_AT_LEAST_ONCE, inputs=INPUTS),
     EOS: with_job(FLINK_EXACTLY_ONCE, inputs=INPUTS),
 }
-ALIGNMENT = Scenario(
+ALIGNMENT = scenario(
     id="flink-crash-at-alignment",
-    failure_point="flink-crash-at-alignment",
-    pipeline=JOB,
-    group="flink",
     fault=AtAlignment(unaligned=False),
     because="One input's barrier has come, and the job waits for the barrier of the other input, "
     "which is busy; so records after the first barrier wait, too. The checkpoint is never "
@@ -248,11 +218,8 @@ UNALIGNED = replace(
 
 # an operator submits the job again, and chooses with what
 OPERATED = with_job(FLINK_EXACTLY_ONCE, restarts=False)
-OLDER = Scenario(
+OLDER = scenario(
     id="flink-restore-older-checkpoint",
-    failure_point="flink-restore-older-checkpoint",
-    pipeline=JOB,
-    group="flink",
     fault=FromOlder(),
     because="Two checkpoints are retained, and the job is submitted with the older one. The source "
     "goes back to a position before records that the newer one has committed, and these are "
@@ -279,11 +246,8 @@ OLDER_OF_THREE = replace(
     expect=WITH_TRANSACTIONS
     | {EOS: Predicted(duplicated=Exactly(COMMITTED_SINCE), control=True, settings=OPERATED)},
 )
-LINGERING = Scenario(
+LINGERING = scenario(
     id="flink-lingering-abort",
-    failure_point="flink-lingering-abort",
-    pipeline=JOB,
-    group="flink",
     fault=FromNothing(waiting=False),
     because="No checkpoint has a position of the source when the TaskManager dies, and the job is "
     "submitted anew. Its sink tries the ids of its prefix, and aborts the transaction that "
@@ -308,11 +272,8 @@ OTHER_PREFIX = replace(
     },
 )
 MOVED = with_job(OPERATED, later_prefix="other")
-SUPERSEDED = Scenario(
+SUPERSEDED = scenario(
     id="flink-restore-with-other-prefix",
-    failure_point="flink-restore-with-other-prefix",
-    pipeline=JOB,
-    group="flink",
     fault=Superseded(),
     because="A checkpoint failed, and the next transaction was open when the TaskManager died. The "
     "job is submitted with the checkpoint before, under another prefix. The sink knows the "

@@ -46,7 +46,6 @@ def found(pipeline: Pipeline, *semantics: Semantic) -> dict[Semantic, Predicted]
 PLAIN_GROWS = Scenario(
     pipeline=PLAIN,
     id="partitions-added",
-    failure_point="partitions-added",
     group="growing",
     suite=Suite.NIGHT,
     fault=PartitionsAdded(BEFORE_SEND, shared_out=True),

@@ -150,7 +150,6 @@ def scenarios(
         return Scenario(
             pipeline=pipeline,
             id=name,
-            failure_point=name.partition("+")[0],
             fault=fault,
             because=because,
             expect=expect,

@@ -9,6 +9,7 @@ short here, so that they pass.
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 
 from harness.controls import OnWire
 from harness.faults import Network, Until
@@ -83,11 +84,11 @@ REQUEST_LOST = {
 }
 UNHARMED = {AMO: Predicted(), ALO: Predicted(), EOS: Predicted()}
 
-LATENCY_WITHIN = Scenario(
-    pipeline=PLAIN,
+scenario = partial(Scenario, group="network", pipeline=PLAIN)
+
+LATENCY_WITHIN = scenario(
     id="latency-within-request-timeout",
     failure_point="network-slow",
-    group="network",
     fault=Network(SEND, (Latency(DOWN, 150),), Until.EXHAUSTED, Effect.LATE, limit=0.15),
     because=(
         "Every answer is late, but none exceeds the client's time-out: no request is repeated or "
@@ -96,11 +97,9 @@ LATENCY_WITHIN = Scenario(
     expect=UNHARMED,
 )
 
-LATENCY_BEYOND = Scenario(
-    pipeline=PLAIN,
+LATENCY_BEYOND = scenario(
     id="latency-beyond-request-timeout",
     failure_point="ack-lost",
-    group="network",
     fault=Network(
         SEND,
         (Latency(DOWN, int(4000 * REQUEST_S)),),
@@ -115,11 +114,9 @@ LATENCY_BEYOND = Scenario(
     expect=ACK_LOST,
 )
 
-HALF_OPEN_ACK = Scenario(
-    pipeline=PLAIN,
+HALF_OPEN_ACK = scenario(
     id="half-open-ack",
     failure_point="ack-lost",
-    group="network",
     fault=Network(SEND, (Timeout(DOWN),), Until.GAVE_UP, Effect.SILENT),
     because="A half-open connection: requests arrive, answers vanish, and nobody closes anything. "
     "The record is stored; only its request time-out tells the client that something is "
@@ -127,11 +124,9 @@ HALF_OPEN_ACK = Scenario(
     expect=ACK_LOST,
 )
 
-HALF_OPEN_REQUEST = Scenario(
-    pipeline=PLAIN,
+HALF_OPEN_REQUEST = scenario(
     id="half-open-request",
     failure_point="request-lost",
-    group="network",
     fault=Network(SEND, (Timeout(UP),), Until.GAVE_UP, Effect.SILENT),
     because="A half-open connection in the other direction: the request vanishes although the "
     "client could send it. It was never stored, so a retry cannot duplicate the record; "
@@ -139,11 +134,9 @@ HALF_OPEN_REQUEST = Scenario(
     expect=REQUEST_LOST,
 )
 
-RESETS_OF_ACKS = Scenario(
-    pipeline=PLAIN,
+RESETS_OF_ACKS = scenario(
     id="reset-storm-ack",
     failure_point="ack-lost",
-    group="network",
     fault=Network(SEND, (ResetPeer(DOWN),), Until.CUT, Effect.CUT, limit=3),
     because="Every connection is reset as soon as the broker answers: the target's after the "
     "record was stored, the later ones at their first answer. So nothing more gets "
@@ -151,33 +144,27 @@ RESETS_OF_ACKS = Scenario(
     expect=ACK_LOST,
 )
 
-RESETS_OF_REQUESTS = Scenario(
-    pipeline=PLAIN,
+RESETS_OF_REQUESTS = scenario(
     id="reset-storm-request",
     failure_point="request-lost",
-    group="network",
     fault=Network(SEND, (ResetPeer(UP),), Until.CUT, Effect.CUT, limit=3),
     because="Every connection is reset by its first bytes, which vanish: the target's request "
     "never arrives, nor does anything after it until the resets end.",
     expect=REQUEST_LOST,
 )
 
-SQUEEZE = Scenario(
-    pipeline=PLAIN,
+SQUEEZE = scenario(
     id="bandwidth-squeeze",
     failure_point="network-slow",
-    group="network",
     fault=Network(SEND, (Bandwidth(UP, 2),), Until.EXHAUSTED, Effect.SLOW, limit=2500),
     because="The network passes two thousand bytes a second: every request takes longer, but "
     "arrives before the client's time-out.",
     expect=UNHARMED,
 )
 
-SLICES = Scenario(
-    pipeline=PLAIN,
+SLICES = scenario(
     id="sliced-packets",
     failure_point="network-slow",
-    group="network",
     fault=Network(
         SEND,
         (Slicer(UP, 16, 4, 1000), Slicer(DOWN, 12, 4, 3000)),
@@ -193,11 +180,9 @@ SLICES = Scenario(
 
 PARTITION = (Timeout(UP), Timeout(DOWN))
 
-PARTITION_WITHIN_DELIVERY = Scenario(
-    pipeline=PLAIN,
+PARTITION_WITHIN_DELIVERY = scenario(
     id="partition-heals-before-delivery-timeout",
     failure_point="request-lost",
-    group="network",
     fault=Network(SEND, PARTITION, Until.GAVE_UP, Effect.SILENT),
     because="Nothing passes in either direction. The request time-out passes, the delivery "
     "time-out does not: a client with retries gets the record through after the "
@@ -206,11 +191,9 @@ PARTITION_WITHIN_DELIVERY = Scenario(
 )
 
 SHORT_DELIVERY_MS = 2500
-PARTITION_BEYOND_DELIVERY = Scenario(
-    pipeline=PLAIN,
+PARTITION_BEYOND_DELIVERY = scenario(
     id="partition-heals-after-delivery-timeout",
     failure_point="request-lost",
-    group="network",
     fault=Network(SEND, PARTITION, Until.TOLD, Effect.SILENT),
     because="The partition lasts longer than the delivery time-out: the client gives the record "
     "up, and cannot know whether it is stored. A program that sends the record again "
@@ -224,11 +207,9 @@ PARTITION_BEYOND_DELIVERY = Scenario(
     },
 )
 
-HALF_OPEN_BEYOND_DELIVERY = Scenario(
-    pipeline=PLAIN,
+HALF_OPEN_BEYOND_DELIVERY = scenario(
     id="half-open-ack-beyond-delivery-timeout",
     failure_point="ack-lost",
-    group="network",
     fault=Network(SEND, (Timeout(DOWN),), Until.TOLD, Effect.SILENT),
     because="Requests arrive and answers vanish for longer than the client retries. The client "
     "reports a failed delivery, and the program sends the record again through a new "
@@ -246,11 +227,9 @@ HALF_OPEN_BEYOND_DELIVERY = Scenario(
     },
 )
 
-FLAPPING = Scenario(
-    pipeline=PLAIN,
+FLAPPING = scenario(
     id="flapping",
     failure_point="ack-lost",
-    group="network",
     fault=Network(SEND, (Timeout(DOWN),), Until.GAVE_UP, Effect.SILENT, times=3),
     because="The way back breaks whenever the record is sent, and heals whenever the client "
     "connects again: three of its requests are stored and not answered, the fourth is. "
@@ -262,11 +241,9 @@ FLAPPING = Scenario(
 )
 
 LONG_SESSION_MS, SHORT_SESSION_MS = 12_000, 1000
-CONSUMER_PARTITION = Scenario(
-    pipeline=PLAIN,
+CONSUMER_PARTITION = scenario(
     id="consumer-partition-heals-before-session-timeout",
     failure_point="commit-lost",
-    group="network",
     fault=Network(COMMIT, PARTITION, Until.WAITED, Effect.SILENT, waits_s=1.5),
     because="The consumer gets no answers for a while, and stays a member of its group. Its commit "
     "vanished. It commits again, or with the next record, and its partitions were not given "
@@ -278,11 +255,9 @@ CONSUMER_PARTITION = Scenario(
     },
 )
 
-CONSUMER_EXPELLED = Scenario(
-    pipeline=PLAIN,
+CONSUMER_EXPELLED = scenario(
     id="consumer-partition-heals-after-session-timeout",
     failure_point="commit-lost",
-    group="network",
     fault=Network(COMMIT, PARTITION, Until.EXPELLED, Effect.SILENT),
     because="The group removes the silent consumer before its commit arrives. The consumer joins "
     "again, goes on from the saved position, and is given the record again: the work on it "
@@ -297,11 +272,9 @@ CONSUMER_EXPELLED = Scenario(
     },
 )
 
-HALF_OPEN_COMMIT = Scenario(
-    pipeline=PLAIN,
+HALF_OPEN_COMMIT = scenario(
     id="half-open-transaction-end",
     failure_point="producer-crash-before-commit-ack",
-    group="network",
     fault=Network(
         OnWire(Role.PRODUCER, Api.END_TXN, REQUEST), (Timeout(DOWN),), Until.GAVE_UP, Effect.SILENT
     ),
@@ -318,11 +291,9 @@ HALF_OPEN_COMMIT = Scenario(
     },  # it asks again
 )
 
-SQUEEZE_BEYOND = Scenario(
-    pipeline=PLAIN,
+SQUEEZE_BEYOND = scenario(
     id="bandwidth-squeeze-beyond-request-timeout",
     failure_point="request-lost",
-    group="network",
     fault=Network(
         SEND,
         (Bandwidth(UP, 1), Latency(UP, int(1500 * REQUEST_S))),

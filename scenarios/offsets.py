@@ -81,7 +81,6 @@ def refuses(*all_settings: tuple[Semantic, Settings]) -> dict[str, dict[Semantic
 EARLIEST = Scenario(
     pipeline=PLAIN,
     id="positions-expired+earliest",
-    failure_point="positions-expired",
     group="offsets",
     fault=OffsetsExpired(InProgram(Role.CONSUMER, "after-commit"), UP_TO_NEXT),
     because="The reader was down for longer than the broker keeps positions, with no record in "
@@ -162,7 +161,6 @@ COMMIT = OnWire(Role.CONSUMER, Api.OFFSET_COMMIT, REQUEST)
 LATE = Scenario(
     pipeline=PLAIN,
     id="late-position",
-    failure_point="late-position",
     group="offsets",
     fault=Late(replace(COMMIT, offset=-1), replace(COMMIT, offset=1), kill=True),
     because="A commit arrives late: its consumer has sent it again meanwhile, and has committed "

@@ -42,6 +42,7 @@ def holds(sign: Sign) -> Predicted:
 
 
 FRAMES = Frames(
+    PLAIN,
     send=OnWire(Role.PRODUCER, Api.PRODUCE, REQUEST),
     receipt=OnWire(Role.PRODUCER, Api.PRODUCE, RESPONSE),
     message=OnWire(Role.CONSUMER, Api.FETCH, RESPONSE),
@@ -52,14 +53,12 @@ NO_TRANSACTION = NotApplicable("there is no transaction under this semantic")
 
 NONE = FRAMES.scenario(
     "none",
-    PLAIN,
     because="Without a fault nothing is lost and nothing is duplicated: the baseline.",
     expect={AMO: Predicted(), ALO: Predicted(), EOS: Predicted()},
 )
 
 PRODUCER_CRASH_BEFORE_SEND = FRAMES.scenario(
     "producer-crash-before-send",
-    PLAIN,
     because=(
         "The producer has read the record and not sent it. A cursor saved before the send has "
         "passed the record; one saved after the ack, or in the transaction, has not, and the "
@@ -70,7 +69,6 @@ PRODUCER_CRASH_BEFORE_SEND = FRAMES.scenario(
 
 PRODUCER_CRASH_BEFORE_ACK = FRAMES.scenario(
     "producer-crash-before-ack",
-    PLAIN,
     because=(
         "The broker has stored the record and its producer dies before it reads the ack. "
         "At-most-once does not send again; at-least-once does, as a new record; a transaction is "
@@ -81,7 +79,6 @@ PRODUCER_CRASH_BEFORE_ACK = FRAMES.scenario(
 
 REQUEST_LOST = FRAMES.scenario(
     "request-lost",
-    PLAIN,
     because=(
         "The request never reaches the broker. Without retries the record is gone; with them "
         "the client sends it again, and since the first was never stored this does not "
@@ -92,7 +89,6 @@ REQUEST_LOST = FRAMES.scenario(
 
 ACK_LOST = FRAMES.scenario(
     "ack-lost",
-    PLAIN,
     because=(
         "The record is stored and its ack is lost. Without retries nothing more happens; with "
         "them the client sends it again: a second copy, unless the broker knows producer id and "
@@ -103,7 +99,6 @@ ACK_LOST = FRAMES.scenario(
 
 BROKER_CRASH_BEFORE_APPEND = FRAMES.scenario(
     "broker-crash-before-append",
-    PLAIN,
     because=(
         "The broker dies before it sees the request. A producer without retries loses the "
         "record, and more records while the broker is down; one with retries sends it again."
@@ -118,7 +113,6 @@ BROKER_CRASH_BEFORE_APPEND = FRAMES.scenario(
 
 BROKER_CRASH_BEFORE_ACK = FRAMES.scenario(
     "broker-crash-before-ack",
-    PLAIN,
     because=(
         "The broker has stored the record and dies before it answers. SIGKILL keeps the page "
         "cache, so the copy is there after the restart: a retry stores it again, unless the "
@@ -134,7 +128,6 @@ BROKER_CRASH_BEFORE_ACK = FRAMES.scenario(
 
 BROKER_CRASH_BEFORE_POSITION = FRAMES.scenario(
     "broker-crash-before-position",
-    PLAIN,
     because=(
         "The position is not stored when broker and consumer die. At-most-once has not "
         "worked on the record yet; at-least-once has, and does it again; the idempotent "
@@ -151,7 +144,6 @@ BROKER_CRASH_BEFORE_POSITION = FRAMES.scenario(
 
 DELIVERY_LOST = FRAMES.scenario(
     "delivery-lost",
-    PLAIN,
     because=(
         "The fetch response is lost. A pull broker keeps no record of deliveries: the consumer "
         "asks again."
@@ -161,7 +153,6 @@ DELIVERY_LOST = FRAMES.scenario(
 
 COMMIT_LOST = FRAMES.scenario(
     "commit-lost",
-    PLAIN,
     because=(
         "The commit never arrives and the consumer dies. (To drop the commit alone has no "
         "effect: the client commits again.) The record is delivered again, and is then recorded "
@@ -172,7 +163,6 @@ COMMIT_LOST = FRAMES.scenario(
 
 COMMIT_ACK_LOST = FRAMES.scenario(
     "commit-ack-lost",
-    PLAIN,
     because=(
         "The commit is stored and the consumer dies before it learns that. A position saved "
         "before the work has passed a record that was not worked on. If it was saved after the "
@@ -183,7 +173,6 @@ COMMIT_ACK_LOST = FRAMES.scenario(
 
 CONSUMER_CRASH_BEFORE_PROCESSING = FRAMES.scenario(
     "consumer-crash-before-processing",
-    PLAIN,
     because=(
         "The consumer dies after it has received the record and before the work. The record is "
         "lost only if its position was saved before."
@@ -193,7 +182,6 @@ CONSUMER_CRASH_BEFORE_PROCESSING = FRAMES.scenario(
 
 CONSUMER_CRASH_BEFORE_RECORDING = FRAMES.scenario(
     "consumer-crash-before-recording",
-    PLAIN,
     because=(
         "The record is processed and its result is not recorded: for the sink that is the same "
         "as no processing."
@@ -203,7 +191,6 @@ CONSUMER_CRASH_BEFORE_RECORDING = FRAMES.scenario(
 
 CONSUMER_CRASH_BEFORE_COMMIT = FRAMES.scenario(
     "consumer-crash-before-commit",
-    PLAIN,
     because="The result is recorded and the position is not saved: the record is delivered again.",
     expect={
         AMO: NotApplicable("the position is saved before the work: there is no commit after it"),
@@ -215,7 +202,6 @@ CONSUMER_CRASH_BEFORE_COMMIT = FRAMES.scenario(
 PRODUCER_CRASH_BEFORE_COMMIT = Scenario(
     pipeline=PLAIN,
     id="producer-crash-before-commit",
-    failure_point="producer-crash-before-commit",
     fault=Kill(OnWire(Role.PRODUCER, Api.END_TXN, REQUEST), (Role.PRODUCER,)),
     because="The request that ends the transaction never arrives. The restarted producer, with the "
     "same transactional id, aborts the transaction, reads the cursor of the last committed "
@@ -226,7 +212,6 @@ PRODUCER_CRASH_BEFORE_COMMIT = Scenario(
 PRODUCER_CRASH_BEFORE_COMMIT_ACK = Scenario(
     pipeline=PLAIN,
     id="producer-crash-before-commit-ack",
-    failure_point="producer-crash-before-commit-ack",
     fault=Kill(OnWire(Role.PRODUCER, Api.END_TXN, RESPONSE), (Role.PRODUCER,)),
     because="The transaction is committed and the producer dies before it learns that. Its "
     "cursor is in the same transaction: the restarted producer reads it and continues "

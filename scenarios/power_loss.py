@@ -43,7 +43,6 @@ IN_STEP = replace(EXACTLY_ONCE, producer=replace(EXACTLY_ONCE.producer, in_step=
 UNFLUSHED = Scenario(
     pipeline=PLAIN,
     id="power-loss",
-    failure_point="power-loss",
     deployment=Deployment.OWN,
     together=True,
     consumer_starts_after_fault=True,

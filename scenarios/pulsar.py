@@ -71,12 +71,12 @@ if TYPE_CHECKING:
 
 def _in_parts(
     name: str,
-    point: str,
     fault: Fault,
     because: str,
     expect: Mapping[Semantic, Expectation],
     *,
     recipes: Mapping[Semantic, Settings] = ANSWERED_RECIPES,
+    point: str = "",
 ) -> Scenario:
     """Return a scenario of messages in parts, which only the Java client can be told to make of
     small ones.
@@ -120,14 +120,12 @@ before.
 _PARTS = (
     _in_parts(
         "none+parts",
-        "none",
         NoFault(),
         "Without a fault, where each record is sent in several parts (Pulsar calls them chunks).",
         {AMO: Predicted(), ALO: Predicted(), EOS: Predicted()},
     ),
     _in_parts(
         "request-lost+first-part",
-        "request-lost",
         Drop(FIRST_PART),
         (
             "The first part never reaches the broker, and the connection is cut. The library sends "
@@ -137,7 +135,6 @@ _PARTS = (
     ),
     _in_parts(
         "request-lost+last-part",
-        "request-lost",
         Drop(SEND),
         (
             "All parts but the last are stored, and the last never arrives. The library sends it "
@@ -147,7 +144,6 @@ _PARTS = (
     ),
     _in_parts(
         "ack-lost+last-part",
-        "ack-lost",
         Drop(RECEIPT),
         "The message is complete, and the receipt of its last part is lost. The library sends "
         "only that part again. A broker that deduplicates compares last parts, and recognises "
@@ -157,16 +153,15 @@ _PARTS = (
     ),
     _in_parts(
         "producer-crash-between-parts",
-        "producer-crash-before-send",
         Kill(SEND, (Role.PRODUCER,)),
         "All parts but the last are stored when the producer dies. At-most-once does not send "
         "them again; the other semantics send all parts again. The consumer acknowledges the "
         "parts of a message that is never completed when the next message begins.",
         {AMO: LOSES, ALO: holds(TAKEN_AGAIN), EOS: holds(TAKEN_AGAIN)},
+        point="producer-crash-before-send",
     ),
     _in_parts(
         "producer-crash-before-ack+parts",
-        "producer-crash-before-ack",
         Kill(RECEIPT, (Role.PRODUCER,)),
         "The message is complete, and its producer dies before it learns that. Sent again, it is "
         "a second message. If the broker deduplicates, it recognises the last part and does not "
@@ -175,7 +170,6 @@ _PARTS = (
     ),
     _in_parts(
         "delivery-lost+first-part",
-        "delivery-lost",
         Drop(FIRST_PART_GIVEN),
         (
             "The first part never reaches the consumer, and the connection is cut. All parts are "
@@ -185,7 +179,6 @@ _PARTS = (
     ),
     _in_parts(
         "delivery-lost+last-part",
-        "delivery-lost",
         Drop(MESSAGE),
         "The consumer has all parts but the last, and the connection is cut. All parts are "
         "delivered again, and put together anew. If the message before is not acknowledged yet, "
@@ -194,7 +187,6 @@ _PARTS = (
     ),
     _in_parts(
         "delivery-lost+last-part+put-off",
-        "delivery-lost",
         Drop(MESSAGE),
         "Control: the consumer has all parts but the last, the connection is cut, and every "
         "second of the first eight messages is not acknowledged yet. These are delivered again "
@@ -344,7 +336,6 @@ _BROKER = Kill(ACK_RESPONSE, (Role.BROKER,))
 _AFTER_ACK = (
     by_java(
         "broker-crash-after-ack",
-        "broker-crash-after-ack",
         _BROKER,
         "The broker has taken the acknowledgement and dies before it sends the answer. It writes "
         "acknowledgements down at most once a second, but answers them at once: messages whose "
@@ -359,7 +350,6 @@ _AFTER_ACK = (
     ),
     by_java(
         "broker-crash-after-ack+written",
-        "broker-crash-after-ack",
         _BROKER,
         "As broker-crash-after-ack, in a namespace without a limit on how often acknowledgements "
         "are written down (managedLedgerMaxMarkDeleteRate 0): an acknowledgement is written down "
@@ -389,7 +379,6 @@ _FEW, _PAUSING = _with_holes(Cursor.FEW, _FIRST_THIRD), _with_holes(Cursor.PAUSI
 _HOLES = (
     by_java(
         "broker-crash-after-ack+holes",
-        "broker-crash-after-ack",
         _BROKER,
         "Every second of the first eight messages is not acknowledged yet, so the acknowledged "
         "ones form ranges with gaps between them. The broker writes down only three ranges here, "
@@ -406,7 +395,6 @@ _HOLES = (
     ),
     by_java(
         "broker-crash-after-ack+holes+pausing",
-        "broker-crash-after-ack",
         _BROKER,
         "With PIP-299, and every second of all messages not acknowledged yet: a broker that has "
         "more ranges than it can write down delivers no more messages until a gap is filled. So "
@@ -460,7 +448,6 @@ _KINDS = (
 _REFUSED = Scenario(
     pipeline=SUBSCRIPTION,
     id="work-fails",
-    failure_point="work-fails",
     fault=WorkFails(InProgram(Role.CONSUMER, "before-recording")),
     because="The work fails, and the consumer refuses the message (a negative acknowledgement): it "
     "is delivered again, and the work succeeds. If the message was acknowledged before the "

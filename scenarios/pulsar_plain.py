@@ -55,17 +55,15 @@ MESSAGE, ACK = (
     OnWire(Role.CONSUMER, Command.MESSAGE, RESPONSE),
     OnWire(Role.CONSUMER, Command.ACK, REQUEST),
 )
-FRAMES = Frames(SEND, RECEIPT, MESSAGE, ACK)
+FRAMES = Frames(SUBSCRIPTION, SEND, RECEIPT, MESSAGE, ACK)
 PLAIN = (
     FRAMES.scenario(
         "none",
-        SUBSCRIPTION,
         because="Without a fault nothing is lost and nothing is duplicated: the baseline.",
         expect={AMO: Predicted(), ALO: Predicted(), EOS: Predicted()},
     ),
     FRAMES.scenario(
         "power-loss",
-        SUBSCRIPTION,
         because=(
             "The bookie flushes its journal before the broker answers (journalSyncData, the "
             "default), so whatever has a receipt is on the disk."
@@ -75,7 +73,6 @@ PLAIN = (
     ),
     FRAMES.scenario(
         "power-loss+unflushed",
-        SUBSCRIPTION,
         because="Control: the bookie does not flush its journal (journalSyncData=false). A loss of "
         "power takes all that had a receipt.",
         expect={ALO: ALL_ANSWERED},
@@ -84,7 +81,6 @@ PLAIN = (
     ),
     FRAMES.scenario(
         "producer-crash-before-send",
-        SUBSCRIPTION,
         because=(
             "The producer has the record and has not sent it. A cursor saved before the send "
             "has passed the record; a cursor saved after the receipt has not, and the "
@@ -94,7 +90,6 @@ PLAIN = (
     ),
     FRAMES.scenario(
         "producer-crash-before-ack",
-        SUBSCRIPTION,
         because=(
             "The broker has stored the message, and the producer dies before it reads the "
             "receipt. At-most-once does not send again; at-least-once does, as a new message. If "
@@ -105,7 +100,6 @@ PLAIN = (
     ),
     FRAMES.scenario(
         "request-lost",
-        SUBSCRIPTION,
         because=(
             "The SEND never reaches the broker, and the connection is cut. The library "
             "connects and sends again by itself, and does not tell the program. So "
@@ -119,7 +113,6 @@ PLAIN = (
     ),
     FRAMES.scenario(
         "ack-lost",
-        SUBSCRIPTION,
         because=(
             "The message is stored and its receipt is lost. The library sends it again by "
             "itself, and no setting forbids that: a program that sends once has the message "
@@ -133,7 +126,6 @@ PLAIN = (
     ),
     FRAMES.scenario(
         "ack-lost+deduplicated",
-        SUBSCRIPTION,
         because=(
             "The same, where the namespace deduplicates: the broker answers it, and stores nothing."
         ),
@@ -144,7 +136,6 @@ PLAIN = (
     ),
     FRAMES.scenario(
         "broker-crash-before-append",
-        SUBSCRIPTION,
         because=(
             "The broker dies before it sees the SEND; the library sends it again when the "
             "broker is back. Acknowledgements that no cursor had written down are lost with "
@@ -161,7 +152,6 @@ PLAIN = (
     ),
     FRAMES.scenario(
         "broker-crash-before-ack",
-        SUBSCRIPTION,
         because=(
             "The bookie has the message in its journal, and the broker dies before it sends "
             "the receipt. After the restart the message is there, and the library sends it "
@@ -176,7 +166,6 @@ PLAIN = (
     ),
     FRAMES.scenario(
         "broker-crash-before-ack+snapshot",
-        SUBSCRIPTION,
         because=(
             "The same, where the broker has written down how far its producer was some "
             "messages ago: it begins there, and learns the rest from its own ledger."
@@ -188,7 +177,6 @@ PLAIN = (
     ),
     FRAMES.scenario(
         "delivery-lost",
-        SUBSCRIPTION,
         because=(
             "The message never reaches the consumer, and the connection is cut. When the "
             "library has connected again, all messages that are not acknowledged are "
@@ -208,7 +196,6 @@ PLAIN = (
     ),
     FRAMES.scenario(
         "commit-lost",
-        SUBSCRIPTION,
         because=(
             "The acknowledgement never arrives, and the consumer dies. The message is "
             "delivered again, although the program was told that it is acknowledged: the "
@@ -222,7 +209,6 @@ PLAIN = (
     ),
     FRAMES.scenario(
         "consumer-crash-before-recording",
-        SUBSCRIPTION,
         because=(
             "The consumer has the message and has not recorded its result. Even an "
             "acknowledgement made before the work may still be in the library, and be lost with "
@@ -240,7 +226,6 @@ PLAIN = (
     ),
     FRAMES.scenario(
         "consumer-crash-before-commit",
-        SUBSCRIPTION,
         because=(
             "The result is recorded and the message is not acknowledged: it is delivered "
             "again, and with it those whose acknowledgements the library had not sent yet."
@@ -266,7 +251,6 @@ ANSWERED_RECIPES = {
 
 def by_java(
     name: str,
-    point: str,
     fault: Fault,
     because: str,
     expect: Mapping[Semantic, Expectation],
@@ -284,7 +268,6 @@ def by_java(
     return Scenario(
         pipeline=SUBSCRIPTION,
         id=name,
-        failure_point=point,
         fault=fault,
         because=because,
         expect=dict.fromkeys(expect, NO_RECEIPTS),
@@ -297,14 +280,12 @@ ACK_RESPONSE = OnWire(Role.CONSUMER, Command.ACK_RESPONSE, RESPONSE)
 ANSWERED = (
     by_java(
         "none+answered",
-        "none",
         NoFault(),
         "Without a fault, where each acknowledgement is sent at once and answered.",
         {AMO: Predicted(), ALO: Predicted(), EOS: Predicted()},
     ),
     by_java(
         "delivery-lost+answered",
-        "delivery-lost",
         Drop(MESSAGE),
         "The message never reaches the consumer, and the connection is cut. It is delivered "
         "again, and possibly also the message that the consumer has in hand: if the consumer "
@@ -318,7 +299,6 @@ ANSWERED = (
     ),
     by_java(
         "commit-lost+answered",
-        "commit-lost",
         Kill(ACK, (Role.CONSUMER,)),
         "The acknowledgement never arrives, and the consumer dies. A consumer that acknowledges "
         "first has not begun the work, because the broker has not answered: at-most-once keeps "
@@ -326,7 +306,6 @@ ANSWERED = (
         {AMO: holds(DELIVERED_AGAIN), ALO: DUPLICATES, EOS: holds(ABSORBED)},
     ),
     by_java(
-        "commit-ack-lost",
         "commit-ack-lost",
         Kill(ACK_RESPONSE, (Role.CONSUMER,)),
         "The broker has taken the acknowledgement, and the consumer dies before it learns that. "
@@ -336,7 +315,6 @@ ANSWERED = (
     ),
     by_java(
         "consumer-crash-before-recording+answered",
-        "consumer-crash-before-recording",
         Kill(InProgram(Role.CONSUMER, "before-recording"), (Role.CONSUMER,)),
         "The consumer has the message and has not recorded its result. If the message was "
         "acknowledged, and that was answered, before the work, it is lost.",
@@ -344,7 +322,6 @@ ANSWERED = (
     ),
     by_java(
         "consumer-crash-before-commit+answered",
-        "consumer-crash-before-commit",
         Kill(InProgram(Role.CONSUMER, "before-commit"), (Role.CONSUMER,)),
         "The result is recorded and the message is not acknowledged. No other acknowledgement "
         "waits with it: exactly this message is delivered again.",

@@ -62,7 +62,7 @@ def shared(
         because=because,
         expect=nobody,
         by_client=by_clients(expect),
-        **{"failure_point": f"share-{name}"} | more,
+        **more,
     )
 
 

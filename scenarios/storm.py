@@ -51,7 +51,6 @@ NOT_OFFERED = NotApplicable(
 )
 BASELINE = Scenario(
     id="none",
-    failure_point="none",
     pipeline=TOPOLOGY,
     group="storm",
     fault=NoFault(),

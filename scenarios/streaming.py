@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 
 from harness.controls import InProgram, OnWire
 from harness.faults import Answer, Drop, Forget, Kill, NoFault, Twice, Withheld
@@ -49,11 +50,10 @@ def killed_at(place: str) -> Kill:
     return Kill(InProgram(Role.DRIVER, place), victims=(Role.DRIVER,))
 
 
-MID_BATCH = Scenario(
+scenario = partial(Scenario, group="streaming", pipeline=DATABASE)
+
+MID_BATCH = scenario(
     id="driver-crash-mid-batch",
-    failure_point="driver-crash-mid-batch",
-    pipeline=DATABASE,
-    group="streaming",
     fault=killed_at("before-recording"),
     because="Part of the batch is recorded. If the position was saved first, the rest is lost. "
     "With a checkpoint the whole batch runs again; a sink that recognises records "
@@ -64,11 +64,8 @@ MID_BATCH = Scenario(
         EOS: Predicted(sign=DELIVERED_AGAIN),
     },
 )
-BEFORE_COMMIT_LOG = Scenario(
+BEFORE_COMMIT_LOG = scenario(
     id="driver-crash-before-commit-log",
-    failure_point="driver-crash-before-commit-log",
-    pipeline=DATABASE,
-    group="streaming",
     fault=killed_at("before-commit-log"),
     because="The batch is recorded and not committed yet: with a checkpoint all of it runs again.",
     expect={
@@ -78,20 +75,14 @@ BEFORE_COMMIT_LOG = Scenario(
     },
 )
 DATABASE_POINTS = (
-    Scenario(
+    scenario(
         id="none",
-        failure_point="none",
-        pipeline=DATABASE,
-        group="streaming",
         fault=NoFault(),
         because="The baseline of the streaming pipeline.",
         expect={AMO: Predicted(), ALO: Predicted(), EOS: Predicted()},
     ),
-    Scenario(
+    scenario(
         id="driver-crash-before-offset-log",
-        failure_point="driver-crash-before-offset-log",
-        pipeline=DATABASE,
-        group="streaming",
         fault=killed_at("before-offset-log"),
         because=(
             "The batch is planned, but the plan is not stored yet: nothing has happened, and the "
@@ -99,11 +90,8 @@ DATABASE_POINTS = (
         ),
         expect={semantic: Predicted(sign=REPLAYED) for semantic in (AMO, ALO, EOS)},
     ),
-    Scenario(
+    scenario(
         id="driver-crash-before-batch",
-        failure_point="driver-crash-before-batch",
-        pipeline=DATABASE,
-        group="streaming",
         fault=killed_at("after-offset-log"),
         because="The batch is in the offset log and has no output yet: when it runs again, it "
         "writes its output for the first time.",
@@ -111,11 +99,8 @@ DATABASE_POINTS = (
     ),
     MID_BATCH,
     BEFORE_COMMIT_LOG,
-    Scenario(
+    scenario(
         id="driver-crash-after-commit-log",
-        failure_point="driver-crash-after-commit-log",
-        pipeline=DATABASE,
-        group="streaming",
         fault=killed_at("after-commit-log"),
         because="The batch is committed: the next driver continues after it.",
         expect={semantic: Predicted(sign=RESUMED_PAST) for semantic in (AMO, ALO, EOS)},
@@ -146,11 +131,9 @@ TRANSACTIONAL_MID = replace(
 )
 
 FILE_POINTS = (
-    Scenario(
+    scenario(
         id="driver-crash-before-sink-log",
-        failure_point="driver-crash-before-sink-log",
         pipeline=FILES,
-        group="streaming",
         fault=killed_at("before-sink-log"),
         because="All files of the batch are written, and the sink's log does not list them yet. "
         "The batch runs again: a reader that lists the folder finds both sets of files, "
@@ -161,11 +144,9 @@ FILE_POINTS = (
             EOS: Predicted(sign=REPLAYED),
         },
     ),
-    Scenario(
+    scenario(
         id="driver-crash-before-commit-log",
-        failure_point="driver-crash-before-commit-log",
         pipeline=FILES,
-        group="streaming",
         fault=killed_at("before-commit-log"),
         because=(
             "The sink's log lists the batch: when it runs again, the sink finds its number and "
@@ -176,11 +157,9 @@ FILE_POINTS = (
 )
 
 TOPIC_POINTS = (
-    Scenario(
+    scenario(
         id="driver-crash-before-commit-log",
-        failure_point="driver-crash-before-commit-log",
         pipeline=TOPIC,
-        group="streaming",
         fault=killed_at("before-commit-log"),
         because="Spark's Kafka sink is at-least-once by design: the records carry no transaction "
         "and no batch number, and a batch that runs again is stored again (Structured "
@@ -196,22 +175,17 @@ TOPIC_POINTS = (
 PRODUCED = OnWire(Role.DRIVER, Api.PRODUCE, Direction.RESPONSE)
 FETCHED = OnWire(Role.DRIVER, Api.FETCH, Direction.RESPONSE)
 NETWORK_POINTS = (
-    Scenario(
+    scenario(
         id="delivery-lost",
-        failure_point="delivery-lost",
-        pipeline=DATABASE,
-        group="streaming",
         fault=Drop(FETCHED),
         because=(
             "The fetch response never reaches the query: the task asks again for the same offsets."
         ),
         expect={semantic: Predicted(sign=DELIVERED_AGAIN) for semantic in (AMO, ALO, EOS)},
     ),
-    Scenario(
+    scenario(
         id="ack-lost",
-        failure_point="ack-lost",
         pipeline=TOPIC,
-        group="streaming",
         fault=Drop(PRODUCED),
         because="Spark's producer is idempotent, as the Java client is by default: the repeated "
         "request is recognised. What makes the sink at-least-once is the batch that runs "
@@ -222,11 +196,9 @@ NETWORK_POINTS = (
             EOS: Predicted(sign=REPEATED_REQUEST),
         },
     ),
-    Scenario(
+    scenario(
         id="request-lost",
-        failure_point="request-lost",
         pipeline=TOPIC,
-        group="streaming",
         fault=Drop(replace(PRODUCED, direction=Direction.REQUEST)),
         because="The request never reaches the broker; the client sends it again.",
         expect={
@@ -235,11 +207,9 @@ NETWORK_POINTS = (
             EOS: Predicted(sign=REPEATED_REQUEST),
         },
     ),
-    Scenario(
+    scenario(
         id="driver-crash-before-ack",
-        failure_point="driver-crash-before-ack",
         pipeline=TOPIC,
-        group="streaming",
         fault=Kill(PRODUCED, victims=(Role.DRIVER,)),
         because=(
             "Part of the batch is stored in the sink's topic when the driver dies: the whole "
@@ -251,11 +221,8 @@ NETWORK_POINTS = (
             EOS: Predicted(duplicated=AtLeast(), control=True),
         },
     ),
-    Scenario(
+    scenario(
         id="broker-crash-before-delivery",
-        failure_point="broker-crash-before-delivery",
-        pipeline=DATABASE,
-        group="streaming",
         deployment=Deployment.OWN,
         fault=Kill(FETCHED, victims=(Role.BROKER,)),
         because=(
@@ -264,11 +231,9 @@ NETWORK_POINTS = (
         ),
         expect={semantic: Predicted(sign=DELIVERED_AGAIN) for semantic in (AMO, ALO, EOS)},
     ),
-    Scenario(
+    scenario(
         id="broker-crash-before-ack",
-        failure_point="broker-crash-before-ack",
         pipeline=TOPIC,
-        group="streaming",
         deployment=Deployment.OWN,
         fault=Kill(PRODUCED, victims=(Role.BROKER,)),
         because="Stored, and the broker dies before it answers. By theory it knows from its log, "
@@ -288,11 +253,9 @@ GATHERED = replace(
     topic=TopicSettings(partitions=1),
 )
 """A batch of the query in one request of the sink: what has one record cannot be split."""
-SPLIT = Scenario(
+SPLIT = scenario(
     id="batch-split-late",
-    failure_point="batch-split-late",
     pipeline=TOPIC,
-    group="streaming",
     suite=Suite.NIGHT,
     fault=Twice(
         Answer(SENT, "MESSAGE_TOO_LARGE"),
@@ -313,11 +276,8 @@ SPLIT = Scenario(
     },
 )
 
-LOST_CHECKPOINT = Scenario(
+LOST_CHECKPOINT = scenario(
     id="checkpoint-lost",
-    failure_point="checkpoint-lost",
-    pipeline=DATABASE,
-    group="streaming",
     fault=Kill(
         InProgram(Role.DRIVER, "after-commit-log"), victims=(Role.DRIVER,), forget=Forget.CHECKPOINT
     ),
@@ -329,11 +289,8 @@ LOST_CHECKPOINT = Scenario(
         EOS: Predicted(sign=ABSORBED),
     },
 )
-ZOMBIE = Scenario(
+ZOMBIE = scenario(
     id="zombie-driver",
-    failure_point="zombie-driver",
-    pipeline=DATABASE,
-    group="streaming",
     fault=Zombie(InProgram(Role.DRIVER, "before-commit-log")),
     because="The driver is paused with a recorded batch that is not committed. Another driver "
     "takes over the checkpoint and does all the rest. When the first one wakes up, it "
@@ -353,11 +310,9 @@ def on_executors(settings: Settings) -> Settings:
     return querying(settings, executors=1)
 
 
-TASK_RETRIED = Scenario(
+TASK_RETRIED = scenario(
     id="executor-crash-mid-task",
-    failure_point="executor-crash-mid-task",
     pipeline=TOPIC,
-    group="streaming",
     fault=Kill(PRODUCED, victims=(Role.EXECUTOR,)),
     because="The executor dies in the middle of a task that has stored a record. The task runs "
     "again, as Spark's tasks do, under the same driver and in the same batch, and stores it "
@@ -370,11 +325,8 @@ TASK_RETRIED = Scenario(
         ),
     },
 )
-TASK_BEFORE_OUTPUT = Scenario(
+TASK_BEFORE_OUTPUT = scenario(
     id="executor-crash-before-output",
-    failure_point="executor-crash-before-output",
-    pipeline=DATABASE,
-    group="streaming",
     fault=Kill(FETCHED, victims=(Role.EXECUTOR,)),
     because="The executor dies while its task reads. The task runs again on the next executor and "
     "reads the same offsets; the results reach the database through the driver, once.",
@@ -386,11 +338,9 @@ TASK_BEFORE_OUTPUT = Scenario(
 
 
 STATE_POINTS = (
-    Scenario(
+    scenario(
         id="none",
-        failure_point="none",
         pipeline=STATE,
-        group="streaming",
         fault=NoFault(),
         because=(
             "The baseline of the query with state: for each key the state has every copy that "
@@ -398,11 +348,9 @@ STATE_POINTS = (
         ),
         expect={AMO: Predicted(), ALO: Predicted(), EOS: Predicted()},
     ),
-    Scenario(
+    scenario(
         id="driver-crash-mid-batch",
-        failure_point="driver-crash-mid-batch",
         pipeline=STATE,
-        group="streaming",
         fault=killed_at("before-recording"),
         because="State and offsets go back together to the last committed batch, and the batch "
         "runs again with the state from which it began. Results that replace older ones "
@@ -414,11 +362,9 @@ STATE_POINTS = (
             EOS: Predicted(sign=DELIVERED_AGAIN),
         },
     ),
-    Scenario(
+    scenario(
         id="driver-crash-before-commit-log",
-        failure_point="driver-crash-before-commit-log",
         pipeline=STATE,
-        group="streaming",
         fault=killed_at("before-commit-log"),
         because="The state of the batch is written and not committed: it goes back with the "
         "offsets, so no record counts twice in it. Without a checkpoint the state begins "

@@ -55,7 +55,6 @@ def querying(settings: Settings, **more: Any) -> Settings:
 
 OVERTAKEN = Scenario(
     id="retention-overtakes-query",
-    failure_point="retention-overtakes-query",
     pipeline=DATABASE,
     group="streaming",
     fault=Kill(
@@ -122,7 +121,6 @@ def found(pipeline: Pipeline, *semantics: Semantic) -> Mapping[Semantic, Expecta
 BEFORE_SEND = InProgram(Role.PRODUCER, "before-send")
 PARTITIONS_ADDED = Scenario(
     id="partitions-added",
-    failure_point="partitions-added",
     pipeline=DATABASE,
     group="streaming",
     source_goes_on=True,

@@ -4,6 +4,8 @@ producer in one.
 
 from __future__ import annotations
 
+from functools import partial
+
 from harness.controls import InProgram, OnWire
 from harness.faults import Drop, Kill, NoFault
 from harness.judge.signs import ABORTED, DELIVERED_AGAIN, NOT_RESENT, REPEATED_REQUEST, RESUMED_PAST
@@ -20,21 +22,17 @@ IN_TRANSACTION = NotApplicable(
 )
 NO_TRANSACTION = NotApplicable("there is no transaction under this semantic")
 
+scenario = partial(Scenario, group="topic-to-topic", pipeline=T2T)
+
 TOPIC_SCENARIOS = (
-    Scenario(
+    scenario(
         id="none",
-        failure_point="none",
-        pipeline=T2T,
-        group="topic-to-topic",
         fault=NoFault(),
         because="Without a fault nothing is lost and nothing is duplicated: the baseline.",
         expect={AMO: Predicted(), ALO: Predicted(), EOS: Predicted()},
     ),
-    Scenario(
+    scenario(
         id="request-lost",
-        failure_point="request-lost",
-        pipeline=T2T,
-        group="topic-to-topic",
         fault=Drop(OnWire(PROCESSOR, Api.PRODUCE, REQUEST)),
         because=(
             "The result never reaches the broker. Its position was saved before, or the client "
@@ -42,11 +40,8 @@ TOPIC_SCENARIOS = (
         ),
         expect={AMO: LOSES, ALO: holds(REPEATED_REQUEST), EOS: holds(REPEATED_REQUEST)},
     ),
-    Scenario(
+    scenario(
         id="ack-lost",
-        failure_point="ack-lost",
-        pipeline=T2T,
-        group="topic-to-topic",
         fault=Drop(OnWire(PROCESSOR, Api.PRODUCE, RESPONSE)),
         because=(
             "The result is stored and its ack is lost: a retry stores it again, unless the "
@@ -54,22 +49,16 @@ TOPIC_SCENARIOS = (
         ),
         expect={AMO: holds(NOT_RESENT), ALO: DUPLICATES, EOS: holds(REPEATED_REQUEST)},
     ),
-    Scenario(
+    scenario(
         id="producer-crash-before-ack",
-        failure_point="producer-crash-before-ack",
-        pipeline=T2T,
-        group="topic-to-topic",
         fault=Kill(OnWire(PROCESSOR, Api.PRODUCE, RESPONSE), (PROCESSOR,)),
         because="The result is stored and the processor dies before it reads the ack. Its position "
         "was saved before, is not saved (the record is processed again), or dies with the "
         "transaction.",
         expect={AMO: holds(NOT_RESENT), ALO: DUPLICATES, EOS: holds(ABORTED)},
     ),
-    Scenario(
+    scenario(
         id="broker-crash-before-append",
-        failure_point="broker-crash-before-append",
-        pipeline=T2T,
-        group="topic-to-topic",
         deployment=Deployment.OWN,
         together=True,
         fault=Kill(OnWire(PROCESSOR, Api.PRODUCE, REQUEST), (Role.BROKER,)),
@@ -81,11 +70,8 @@ TOPIC_SCENARIOS = (
             EOS: holds(REPEATED_REQUEST),
         },
     ),
-    Scenario(
+    scenario(
         id="broker-crash-before-ack",
-        failure_point="broker-crash-before-ack",
-        pipeline=T2T,
-        group="topic-to-topic",
         deployment=Deployment.OWN,
         together=True,
         fault=Kill(OnWire(PROCESSOR, Api.PRODUCE, RESPONSE), (Role.BROKER,)),
@@ -97,20 +83,14 @@ TOPIC_SCENARIOS = (
             EOS: holds(REPEATED_REQUEST),
         },
     ),
-    Scenario(
+    scenario(
         id="delivery-lost",
-        failure_point="delivery-lost",
-        pipeline=T2T,
-        group="topic-to-topic",
         fault=Drop(OnWire(PROCESSOR, Api.FETCH, RESPONSE)),
         because="The fetch response is lost, and the processor asks again.",
         expect={semantic: holds(DELIVERED_AGAIN) for semantic in (AMO, ALO, EOS)},
     ),
-    Scenario(
+    scenario(
         id="commit-lost",
-        failure_point="commit-lost",
-        pipeline=T2T,
-        group="topic-to-topic",
         fault=Kill(OnWire(PROCESSOR, Api.OFFSET_COMMIT, REQUEST), (PROCESSOR,)),
         because=(
             "The commit never arrives and the processor dies: the record is processed once more, "
@@ -118,41 +98,29 @@ TOPIC_SCENARIOS = (
         ),
         expect={AMO: holds(DELIVERED_AGAIN), ALO: DUPLICATES, EOS: IN_TRANSACTION},
     ),
-    Scenario(
+    scenario(
         id="commit-ack-lost",
-        failure_point="commit-ack-lost",
-        pipeline=T2T,
-        group="topic-to-topic",
         fault=Kill(OnWire(PROCESSOR, Api.OFFSET_COMMIT, RESPONSE), (PROCESSOR,)),
         because="The commit is stored and the processor dies before it learns that.",
         expect={AMO: LOSES, ALO: holds(RESUMED_PAST), EOS: IN_TRANSACTION},
     ),
-    Scenario(
+    scenario(
         id="consumer-crash-before-processing",
-        failure_point="consumer-crash-before-processing",
-        pipeline=T2T,
-        group="topic-to-topic",
         fault=Kill(InProgram(PROCESSOR, "before-processing"), (PROCESSOR,)),
         because="The processor dies after it has received the record and before the work. The "
         "record is lost only if its position was saved before.",
         expect={AMO: LOSES, ALO: holds(DELIVERED_AGAIN), EOS: holds(DELIVERED_AGAIN)},
     ),
-    Scenario(
+    scenario(
         id="consumer-crash-before-recording",
-        failure_point="consumer-crash-before-recording",
-        pipeline=T2T,
-        group="topic-to-topic",
         fault=Kill(InProgram(PROCESSOR, "before-recording"), (PROCESSOR,)),
         because=(
             "The record is processed and its result not sent: the same as not processed at all."
         ),
         expect={AMO: LOSES, ALO: holds(DELIVERED_AGAIN), EOS: holds(DELIVERED_AGAIN)},
     ),
-    Scenario(
+    scenario(
         id="consumer-crash-before-commit",
-        failure_point="consumer-crash-before-commit",
-        pipeline=T2T,
-        group="topic-to-topic",
         fault=Kill(InProgram(PROCESSOR, "before-commit"), (PROCESSOR,)),
         because=(
             "The result is sent and acknowledged, the position is not saved: the record comes "
@@ -166,11 +134,8 @@ TOPIC_SCENARIOS = (
             EOS: IN_TRANSACTION,
         },
     ),
-    Scenario(
+    scenario(
         id="producer-crash-before-commit",
-        failure_point="producer-crash-before-commit",
-        pipeline=T2T,
-        group="topic-to-topic",
         fault=Kill(OnWire(PROCESSOR, Api.END_TXN, REQUEST), (PROCESSOR,)),
         because=(
             "The request that ends the transaction never arrives: results and offsets are "
@@ -178,11 +143,8 @@ TOPIC_SCENARIOS = (
         ),
         expect={AMO: NO_TRANSACTION, ALO: NO_TRANSACTION, EOS: holds(ABORTED)},
     ),
-    Scenario(
+    scenario(
         id="producer-crash-before-commit-ack",
-        failure_point="producer-crash-before-commit-ack",
-        pipeline=T2T,
-        group="topic-to-topic",
         fault=Kill(OnWire(PROCESSOR, Api.END_TXN, RESPONSE), (PROCESSOR,)),
         because="Results and offsets are committed together and the processor dies before it "
         "learns that: the restarted processor continues after them.",

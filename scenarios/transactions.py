@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from harness.controls import InProgram, OnWire
@@ -50,11 +51,11 @@ def convicted(found: Predicted) -> dict[str, Any]:
     return {"expect": {EOS: found}, "by_client": {"java<4": {EOS: found}, "java": passes}}
 
 
-LATE_COMMIT = Scenario(
-    pipeline=PLAIN,
+scenario = partial(Scenario, group="transactions", pipeline=PLAIN)
+
+LATE_COMMIT = scenario(
     id="late-commit",
     failure_point="late-transaction-end",
-    group="transactions",
     fault=Late(END, OnWire(PRODUCER, Api.PRODUCE, RESPONSE, offset=1), kill=True),
     because="The request to commit arrives late: its producer has sent it again meanwhile, and has "
     "begun the next transaction. The late request commits that one half done. The producer "
@@ -63,11 +64,9 @@ LATE_COMMIT = Scenario(
     **convicted(Predicted(duplicated=Exactly(Select.NEXT), control=True, settings=exactly_once())),
 )
 
-LATE_COMMIT_REVIVES = Scenario(
-    pipeline=PLAIN,
+LATE_COMMIT_REVIVES = scenario(
     id="late-commit-of-an-aborted",
     failure_point="late-transaction-end",
-    group="transactions",
     fault=Late(replace(END, occurrence=2), OnWire(PRODUCER, Api.PRODUCE, RESPONSE, offset=1)),
     because="The request to commit arrives late, in the next transaction, which the program then "
     "aborts: its records are visible all the same, as well as those that the program sends "
@@ -82,11 +81,9 @@ LATE_COMMIT_REVIVES = Scenario(
     ),
 )
 
-LATE_ABORT = Scenario(
-    pipeline=PLAIN,
+LATE_ABORT = scenario(
     id="late-abort",
     failure_point="late-transaction-end",
-    group="transactions",
     fault=Late(END, OnWire(PRODUCER, Api.PRODUCE, RESPONSE, occurrence=2)),
     because="The request to abort arrives late, in the next transaction, between a record and its "
     "cursor: the record is aborted, the cursor is not, and the program is told that both "
@@ -105,11 +102,8 @@ LATE_COMMIT_FENCED = replace(
     by_client={},
 )
 
-END_LOST = Scenario(
-    pipeline=PLAIN,
+END_LOST = scenario(
     id="transaction-end-lost",
-    failure_point="transaction-end-lost",
-    group="transactions",
     fault=Drop(END),
     because=(
         "The request to commit never arrives. The client sends it again, and nothing else happens."
@@ -117,21 +111,17 @@ END_LOST = Scenario(
     expect={EOS: Predicted(sign=ENDED_AGAIN)},
 )
 
-END_ACK_LOST = Scenario(
-    pipeline=PLAIN,
+END_ACK_LOST = scenario(
     id="transaction-end-ack-lost",
-    failure_point="transaction-end-ack-lost",
-    group="transactions",
     fault=Drop(OnWire(PRODUCER, Api.END_TXN, RESPONSE)),
     because="The transaction is committed, and the answer is lost. The client sends the request "
     "again, and a coordinator that has committed gives the same answer again.",
     expect={EOS: Predicted(sign=ENDED_AGAIN)},
 )
 
-OFFSETS_CRASH_BEFORE = Scenario(
+OFFSETS_CRASH_BEFORE = scenario(
     id="processor-crash-before-offsets",
     failure_point="processor-crash-in-transaction",
-    group="transactions",
     pipeline=TOPIC_TO_TOPIC,
     fault=Kill(OnWire(Role.PROCESSOR, Api.TXN_OFFSET_COMMIT, REQUEST), (Role.PROCESSOR,)),
     because=(
@@ -172,11 +162,8 @@ BY_REQUEST: dict[str, Any] = {
     "by_client": {"java<4": {EOS: ASKED}, "java": {EOS: IMPLICIT}},
 }
 
-PARTITIONS_LOST = Scenario(
-    pipeline=PLAIN,
+PARTITIONS_LOST = scenario(
     id="add-partitions-lost",
-    failure_point="add-partitions-lost",
-    group="transactions",
     fault=Drop(PARTITIONS),
     because="The request to add the record's partition to the transaction never arrives, and "
     "without it the leader would refuse the record. The client asks again before it "
@@ -279,11 +266,8 @@ POSITION_LATE = replace(
     by_client={"java<4": {EOS: WENT_BACK}, "java": {EOS: replace(ASKED, settings=IN_ORDER)}},
 )
 
-REQUEST_LATE = Scenario(
-    pipeline=PLAIN,
+REQUEST_LATE = scenario(
     id="request-late",
-    failure_point="request-late",
-    group="transactions",
     fault=Late(
         OnWire(PRODUCER, Api.PRODUCE, REQUEST), OnWire(PRODUCER, Api.PRODUCE, RESPONSE, offset=1)
     ),
@@ -298,11 +282,8 @@ REQUEST_LATE = Scenario(
     },
 )
 
-COORDINATOR_CRASH_BEFORE_END = Scenario(
-    pipeline=PLAIN,
+COORDINATOR_CRASH_BEFORE_END = scenario(
     id="coordinator-crash-before-end",
-    failure_point="coordinator-crash-before-end",
-    group="transactions",
     deployment=Deployment.OWN,
     fault=Kill(END, (Role.BROKER,)),
     because="The coordinator dies before it sees the request to commit. After the restart it reads "
@@ -389,11 +370,8 @@ CURSOR_FIRST = replace(
     exactly_once(), producer=replace(exactly_once().producer, cursor=SaveCursor.BEFORE_SEND)
 )
 
-TIMED_OUT = Scenario(
-    pipeline=PLAIN,
+TIMED_OUT = scenario(
     id="transaction-timed-out",
-    failure_point="transaction-timed-out",
-    group="transactions",
     fault=TransactionTimeout(END),
     because="The producer is paused for longer than its transaction may take, with everything "
     "sent. The coordinator aborts the transaction and fences the producer. When that "
@@ -422,11 +400,8 @@ PROCESSOR_TIMED_OUT = replace(
 
 OWN_IDS = replace(exactly_once(), producer=replace(exactly_once().producer, own_id=True))
 
-ZOMBIE = Scenario(
-    pipeline=PLAIN,
+ZOMBIE = scenario(
     id="zombie-producer",
-    failure_point="zombie-producer",
-    group="transactions",
     fault=Zombie(END),
     because="The producer is paused with its transaction open, and another one begins with the "
     "same transactional id: that aborts the transaction, and fences the first producer. "

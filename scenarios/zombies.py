@@ -5,6 +5,7 @@ first wakes up and goes on.
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 from harness.controls import InProgram, OnWire
@@ -56,11 +57,10 @@ def of_two(settings: Settings) -> Settings:
     return replace(pair(settings), topic=TopicSettings(partitions=2))
 
 
-CONSUMER = Scenario(
-    pipeline=PLAIN,
+scenario = partial(Scenario, group="zombies", pipeline=PLAIN)
+
+CONSUMER = scenario(
     id="zombie-consumer",
-    failure_point="zombie-consumer",
-    group="zombies",
     fault=Pause(InProgram(Role.CONSUMER, "before-recording")),
     because="The consumer is paused after it has processed a record; the group removes it, and the "
     "other consumer takes over; then it wakes up and records its result. If the position was "
@@ -73,10 +73,9 @@ CONSUMER = Scenario(
     },
 )
 
-PROCESSOR = Scenario(
+PROCESSOR = scenario(
     id="zombie-processor",
     failure_point="zombie-consumer",
-    group="zombies",
     pipeline=TOPIC_TO_TOPIC,
     fault=Pause(InProgram(Role.PROCESSOR, "before-recording")),
     because="The zombie's transaction carries the group metadata of the poll that gave it the "
@@ -145,11 +144,9 @@ def goes_back(expect: dict[Semantic, Predicted]) -> dict[Semantic, Predicted]:
 PLAIN_COMES_BACK = comes_back({AMO: AT_MOST_ONCE, ALO: AT_LEAST_ONCE})
 PROCESSOR_COMES_BACK = comes_back({EOS: EXACTLY_ONCE_IN_TRANSACTION})
 
-ABSENT = Scenario(
-    pipeline=PLAIN,
+ABSENT = scenario(
     id="absent-while-others-work",
     failure_point="absent-from-group",
-    group="zombies",
     fault=MissedRebalance(OnWire(Role.CONSUMER, Api.FETCH, RESPONSE)),
     because="A newcomer starts a rebalance, and one member's request to join takes so long that "
     "the group goes on without it. Meanwhile another member has its partition and does "
@@ -170,10 +167,8 @@ ABSENT_PROCESSOR = replace(
     by_client={"kafka-python": goes_back(PROCESSOR_COMES_BACK)},
 )
 
-IN_TRANSACTION = Scenario(
+IN_TRANSACTION = scenario(
     id="rebalance-in-transaction",
-    failure_point="rebalance-in-transaction",
-    group="zombies",
     pipeline=TOPIC_TO_TOPIC,
     fault=Pause(OnWire(Role.PROCESSOR, Api.END_TXN, REQUEST), others_finish=False, others_ask=True),
     because="A processor is paused between its offsets and its commit. The group removes it, and "
@@ -212,11 +207,8 @@ SHORT_SESSION = replace(
 topic, too.
 """
 
-BROKER_AWAY = Scenario(
-    pipeline=PLAIN,
+BROKER_AWAY = scenario(
     id="broker-away-beyond-session",
-    failure_point="broker-away-beyond-session",
-    group="zombies",
     deployment=Deployment.OWN,
     fault=Kill(OnWire(Role.CONSUMER, Api.OFFSET_COMMIT, REQUEST), (Role.BROKER,), outlasting=True),
     suite=Suite.NIGHT,

@@ -268,11 +268,12 @@ class Scenario:
     """
 
     id: str
-    failure_point: str
     fault: Fault
     because: str
     expect: Mapping[Semantic, Expectation]
     pipeline: Pipeline
+    failure_point: str = ""
+    """Empty: what stands before the first ``+`` of the id."""
     deployment: Deployment = Deployment.SHARED
     group: str = "plain"
     consumer_starts_after_fault: bool = False
@@ -318,6 +319,8 @@ class Scenario:
     """
 
     def __post_init__(self) -> None:
+        if not self.failure_point:
+            object.__setattr__(self, "failure_point", self.id.partition("+")[0])
         if self.together and (
             self.deployment is not Deployment.OWN or not self.pipeline.shares_death
         ):

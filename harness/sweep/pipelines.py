@@ -76,7 +76,7 @@ def _cell(
     asked: SweepSettings, system: str, client: str, pipeline: Pipeline, semantic: Semantic
 ) -> SweepCell:
     expect = {semantic: _without(asked, pipeline, semantic)}
-    scenario = Scenario(NO_FAULT, NO_FAULT, NoFault(), WITHOUT, expect, pipeline, group=GROUP)
+    scenario = Scenario(NO_FAULT, NoFault(), WITHOUT, expect, pipeline, group=GROUP)
     return SweepCell(scenario, semantic, system, client, "process", asked.seed, asked.records)
 
 

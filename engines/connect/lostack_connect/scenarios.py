@@ -59,13 +59,13 @@ ENDS: Final = OnWire(Role.PRODUCER, Api.END_TXN, REQUEST)
 def of_source(name: str, because: str, alo: object, eos: object, **exceptions: object) -> Scenario:
     """Return the scenario of a point that all engines have, at a source connector."""
     expect = {AMO: NOT_OFFERED, ALO: alo, EOS: eos}
-    return FRAMES.scenario(name, SOURCE, because, expect, **exceptions)  # type: ignore[arg-type]
+    return FRAMES.scenario(name, because, expect, pipeline=SOURCE, **exceptions)  # type: ignore[arg-type]
 
 
 def of_sink(name: str, because: str, alo: object, eos: object, **exceptions: object) -> Scenario:
     """Return the scenario of a point that all engines have, at a sink connector."""
     expect = {AMO: NOT_OFFERED, ALO: alo, EOS: eos}
-    return FRAMES.scenario(name, SINK, because, expect, **exceptions)  # type: ignore[arg-type]
+    return FRAMES.scenario(name, because, expect, pipeline=SINK, **exceptions)  # type: ignore[arg-type]
 
 
 def at_offsets(
@@ -77,7 +77,6 @@ def at_offsets(
     return Scenario(
         pipeline=SOURCE,
         id=name,
-        failure_point=name,
         fault=fault or Kill(at, (Role.PRODUCER,)),
         because=because,
         expect={AMO: NOT_OFFERED, ALO: alo, EOS: IN_TRANSACTION},  # type: ignore[dict-item]
@@ -97,7 +96,6 @@ def with_two(
     return Scenario(
         pipeline=pipeline,
         id=name,
-        failure_point=name,
         fault=fault,
         suite=Suite.NIGHT,
         because=because,
@@ -172,7 +170,6 @@ SOURCES: Final = (
     Scenario(
         pipeline=SOURCE,
         id="producer-crash-before-commit",
-        failure_point="producer-crash-before-commit",
         fault=Kill(ENDS, (Role.PRODUCER,)),
         because="The request that ends the transaction of record and offset never arrives. The "
         "restarted task has the same transactional id: it aborts the transaction, and sends the "
@@ -182,7 +179,6 @@ SOURCES: Final = (
     Scenario(
         pipeline=SOURCE,
         id="producer-crash-before-commit-ack",
-        failure_point="producer-crash-before-commit-ack",
         fault=Kill(replace(ENDS, direction=RESPONSE), (Role.PRODUCER,)),
         because="The transaction is committed, and the worker dies before it learns that. The "
         "offset is in it: the restarted task goes on behind the record.",
@@ -211,7 +207,6 @@ SOURCES: Final = (
     Scenario(
         pipeline=SOURCE,
         id="connect-source-task-fails",
-        failure_point="connect-source-task-fails",
         fault=TaskFails(InProgram(Role.PRODUCER, "before-send")),
         because="The source task fails at the record, and somebody restarts it by REST. The worker "
         "lives on. The task is given the saved offset, and reads the record again.",
@@ -310,7 +305,6 @@ SINKS: Final = (
     Scenario(
         pipeline=SINK,
         id="connect-sink-task-fails",
-        failure_point="connect-sink-task-fails",
         fault=TaskFails(InProgram(Role.CONSUMER, "before-commit")),
         because="The sink task fails behind the row, and somebody restarts it by REST. The worker "
         "lives on. A failed batch's position is not saved: the record is delivered again.",

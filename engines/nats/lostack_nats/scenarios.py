@@ -74,7 +74,7 @@ PUBACK = OnWire(Role.PRODUCER, Op.PUBACK, RESPONSE)
 MESSAGE = OnWire(Role.CONSUMER, Op.DELIVERY, RESPONSE)
 ACK = OnWire(Role.CONSUMER, Op.ACK, REQUEST)
 ACKED = OnWire(Role.CONSUMER, Op.ACKED, RESPONSE)
-FRAMES: Final = Frames(PUBLISH, PUBACK, MESSAGE, ACK, ACKED)
+FRAMES: Final = Frames(STREAM, PUBLISH, PUBACK, MESSAGE, ACK, ACKED)
 PACE_MS: Final = 20
 """Who waits for no answer has sent everything before a fault has come and gone: its source gives a
 record every so often.
@@ -90,13 +90,11 @@ LOSES_MORE: Final = Predicted(lost=AtLeast(most=ON_THE_WAY))
 _ALL = (
     FRAMES.scenario(
         "none",
-        STREAM,
         because="Without a fault nothing is lost and nothing is duplicated: the baseline.",
         expect={AMO: Predicted(), ALO: Predicted(), EOS: Predicted()},
     ),
     FRAMES.scenario(
         "producer-crash-before-send",
-        STREAM,
         because="The producer has the record and has not published it. A cursor saved before the "
         "publish has passed the record; a cursor saved after the PubAck has not, and the "
         "restarted producer takes the record again.",
@@ -105,7 +103,6 @@ _ALL = (
     ),
     FRAMES.scenario(
         "producer-crash-before-ack",
-        STREAM,
         because="The stream has the message and the producer dies before it reads the PubAck. "
         "At-most-once does not publish again; at-least-once does, and the stream has it twice; "
         "with the record's id in Nats-Msg-Id the stream answers as a duplicate and stores nothing.",
@@ -117,7 +114,6 @@ _ALL = (
     ),
     FRAMES.scenario(
         "request-lost",
-        STREAM,
         because="The publish never reaches the server, and the connection is cut. A core publish "
         "notices nothing, and loses also what it wrote after it. Who waits for a PubAck publishes "
         "again; the first one was never stored.",
@@ -126,7 +122,6 @@ _ALL = (
     ),
     FRAMES.scenario(
         "ack-lost",
-        STREAM,
         because="The message is stored and its PubAck is lost. Published again it is a second "
         "message, unless it carries an id that the stream has had within its duplicate window.",
         expect={
@@ -137,7 +132,6 @@ _ALL = (
     ),
     FRAMES.scenario(
         "broker-crash-before-append",
-        STREAM,
         because="The server dies with the publish not yet seen. A core publish is lost; who waits "
         "for a PubAck publishes again. An acknowledgement that died with the server lets its "
         "message come again.",
@@ -148,7 +142,6 @@ _ALL = (
     ),
     FRAMES.scenario(
         "broker-crash-before-append+no-answers",
-        STREAM,
         because="A core publish that dies with the server is lost. The records come slower than "
         "the server writes how far a consumer is (ten times a second), so that none comes twice.",
         expect={AMO: LOSES_MORE},
@@ -156,7 +149,6 @@ _ALL = (
     ),
     FRAMES.scenario(
         "broker-crash-before-ack",
-        STREAM,
         because="The server has written and flushed the message (sync_interval: always), and dies "
         "before the PubAck is out. It is there after the restart; published again it is there "
         "twice, unless its id is known: the server finds the ids of the stored messages again. How "
@@ -170,7 +162,6 @@ _ALL = (
     ),
     FRAMES.scenario(
         "delivery-lost",
-        STREAM,
         because="The message never reaches the consumer, and the connection is cut. With AckNone "
         "the server is done with what it has sent, and the record is lost. What must be "
         "acknowledged comes again after ack_wait.",
@@ -178,14 +169,12 @@ _ALL = (
     ),
     FRAMES.scenario(
         "delivery-lost+acknowledged-first",
-        STREAM,
         because="At-most-once in which the program acknowledges before its work. What has not "
         "arrived is not acknowledged, so the lost delivery does no harm.",
         expect={AMO: Predicted(sign=DELIVERED_AGAIN, settings=ONCE)},
     ),
     FRAMES.scenario(
         "commit-lost",
-        STREAM,
         because="The acknowledgement never arrives and the consumer dies. After ack_wait the "
         "message comes again: not worked on yet, recorded a second time, or absorbed.",
         expect={
@@ -196,7 +185,6 @@ _ALL = (
     ),
     FRAMES.scenario(
         "commit-ack-lost",
-        STREAM,
         because="The server has taken the acknowledgement, and the consumer dies before it learns "
         "so. Only a double ack has an answer. Who acknowledges first has not worked; who "
         "acknowledges last has.",
@@ -208,14 +196,12 @@ _ALL = (
     ),
     FRAMES.scenario(
         "consumer-crash-before-recording",
-        STREAM,
         because="The consumer has the message and has not recorded its result. With AckNone the "
         "server is done with it; else it comes again after ack_wait.",
         expect={AMO: LOSES, ALO: holds(DELIVERED_AGAIN), EOS: holds(DELIVERED_AGAIN)},
     ),
     FRAMES.scenario(
         "consumer-crash-before-commit",
-        STREAM,
         because="The result is recorded and the message is not acknowledged: it comes again.",
         expect={
             AMO: NotApplicable("acknowledged before the work, or not at all"),
@@ -235,7 +221,6 @@ OWN: Final = (
     Scenario(
         pipeline=WORK_QUEUE,
         id="broker-crash-after-acknowledgement",
-        failure_point="broker-crash-after-acknowledgement",
         because="The server has answered a double ack, and its program has gone on; then the "
         "server is killed. A work queue removes the message before it answers, and the removal is "
         "written: the message does not come again.",
@@ -251,7 +236,6 @@ OWN: Final = (
     ),
     FRAMES.scenario(
         "commit-lost+unnoticed",
-        STREAM,
         because="The acknowledgement is lost, and its connection lives on. A plain ack has no "
         "answer that could be missed: the program goes on, and after ack_wait the message comes "
         "again to a program that has done it. A double ack times out: who acknowledges first does "
@@ -266,7 +250,6 @@ OWN: Final = (
     Scenario(
         pipeline=STREAM,
         id="ack-late",
-        failure_point="ack-late",
         because="The acknowledgement is under way for longer than ack_wait, and the message is "
         "given to a second program before it arrives: ack_wait shorter than the work duplicates, "
         "without any crash.",
@@ -278,19 +261,19 @@ OWN: Final = (
     ),
     FRAMES.scenario(
         "none",
-        WORK_QUEUE,
+        pipeline=WORK_QUEUE,
         because="The baseline of a stream that forgets what is acknowledged.",
         expect={AMO: Predicted(), ALO: Predicted(), EOS: Predicted()},
     ),
     FRAMES.scenario(
         "commit-lost",
-        WORK_QUEUE,
+        pipeline=WORK_QUEUE,
         because="As on a stream with limits: what is not acknowledged is still there.",
         expect={AMO: holds(DELIVERED_AGAIN), ALO: DUPLICATES, EOS: holds(ABSORBED)},
     ),
     FRAMES.scenario(
         "broker-crash-before-ack",
-        WORK_QUEUE,
+        pipeline=WORK_QUEUE,
         because="As on a stream with limits, as long as the message is still in the stream when "
         "the server dies.",
         expect={
@@ -303,7 +286,6 @@ OWN: Final = (
 _POWER: Final = (
     FRAMES.scenario(
         "power-loss",
-        STREAM,
         because="With sync_interval: always the server flushes a message before it answers: what "
         "was answered is there when the power comes back.",
         expect={ALO: holds(TOLD_TO_FLUSH), EOS: holds(TOLD_TO_FLUSH)},
@@ -312,7 +294,6 @@ _POWER: Final = (
     ),
     FRAMES.scenario(
         "power-loss+default",
-        STREAM,
         because="Control: by default the server flushes every two minutes and answers before. A "
         "loss of power takes all that was answered, and the stream itself.",
         expect=dict.fromkeys((ALO, EOS), ALL_ANSWERED),
@@ -326,7 +307,6 @@ AT_REST: Final = {"suite": Suite.NIGHT, "group": "at-rest"}
 _AT_REST: Final = (
     FRAMES.scenario(
         "restarted",
-        STREAM,
         because="The server is killed and started again; its files are as it left them: what was "
         "answered is there. The twin of those whose files are damaged.",
         expect={ALO: holds(OUTLIVED), EOS: holds(OUTLIVED)},
@@ -334,7 +314,6 @@ _AT_REST: Final = (
     ),
     FRAMES.scenario(
         "bit-flipped",
-        STREAM,
         because="Control: a bit of one message is another one, in the stream's only block. The "
         "server drops that message and all behind it, in its file, too, and logs nothing "
         "(nats-server #7549, open).",
@@ -343,7 +322,6 @@ _AT_REST: Final = (
     ),
     FRAMES.scenario(
         "tail-cut",
-        STREAM,
         because="Control: the block ends within a message. The server drops what is left of that, "
         "and logs nothing; what was behind is gone with the damage itself.",
         expect=LOSES_FROM,
@@ -357,7 +335,6 @@ ACKNOWLEDGED: Final = Kill(PUBACK, BROKER, settle=True)
 _PUBLISHED: Final = (
     FRAMES.scenario(
         "broker-crash-before-append+first-sequence",
-        STREAM,
         because="The stream begins at a later sequence (first_seq), and its server is killed. All "
         "that was answered is there when it is back: before 2.11.11 the stream was empty "
         "(nats-server PR #6753).",
@@ -371,7 +348,6 @@ _PUBLISHED: Final = (
     ),
     FRAMES.scenario(
         "broker-crash-before-ack+acknowledged",
-        STREAM,
         because="The message was done and acknowledged before its PubAck went out, and the server "
         "dies then. A stream with limits still has the message, and finds its Nats-Msg-Id in it.",
         fault=ACKNOWLEDGED,
@@ -381,7 +357,7 @@ _PUBLISHED: Final = (
     ),
     FRAMES.scenario(
         "broker-crash-before-ack+acknowledged",
-        WORK_QUEUE,
+        pipeline=WORK_QUEUE,
         because="Control: a work queue has removed the message, and knows its Nats-Msg-Id only as "
         "long as the server lives. Published again, it is stored and done again (nats-server "
         "#3272, open): exactly-once needs a sink that knows the ids it has.",

@@ -38,7 +38,7 @@ PUBLISH = OnWire(Role.PRODUCER, Op.PUBLISH, REQUEST)
 CONFIRM = OnWire(Role.PRODUCER, Op.ACK, RESPONSE)
 DELIVER = OnWire(Role.CONSUMER, Op.DELIVER, RESPONSE)
 ACK = OnWire(Role.CONSUMER, Op.ACK, REQUEST)
-FRAMES: Final = Frames(PUBLISH, CONFIRM, DELIVER, ACK)
+FRAMES: Final = Frames(QUORUM, PUBLISH, CONFIRM, DELIVER, ACK)
 PACE_MS: Final = 40
 """Who waits for no answer has sent everything before a fault has come and gone: its source gives a
 record every so often.
@@ -59,13 +59,11 @@ UNANSWERED: Final = NotApplicable(
 _ALL = (
     FRAMES.scenario(
         "none",
-        QUORUM,
         because="Without a fault nothing is lost and nothing is duplicated: the baseline.",
         expect={AMO: Predicted(), ALO: Predicted(), EOS: Predicted()},
     ),
     FRAMES.scenario(
         "producer-crash-before-send",
-        QUORUM,
         because="The producer has the record and has not published it. A cursor saved before the "
         "publish has passed the record; a cursor saved after the confirm has not, and the "
         "restarted producer takes the record again.",
@@ -74,7 +72,6 @@ _ALL = (
     ),
     FRAMES.scenario(
         "producer-crash-before-ack",
-        QUORUM,
         because="The queue has the message and the producer dies before it reads the confirm. "
         "At-most-once does not publish again; at-least-once does, as a new message, for the broker "
         "knows no record ids; the sink absorbs it.",
@@ -86,7 +83,6 @@ _ALL = (
     ),
     FRAMES.scenario(
         "request-lost",
-        QUORUM,
         because="The publish never reaches the broker, and the connection is cut. Who asks for no "
         "confirm notices nothing, and loses also what was written after it. Who waits for the "
         "confirm publishes again; the first one was never stored.",
@@ -95,7 +91,6 @@ _ALL = (
     ),
     FRAMES.scenario(
         "ack-lost",
-        QUORUM,
         because="The message is stored and its confirm is lost. Published again it is a second "
         "message: a classic or quorum queue drops no duplicates. The sink absorbs the second.",
         expect={
@@ -106,7 +101,6 @@ _ALL = (
     ),
     FRAMES.scenario(
         "broker-crash-before-append",
-        QUORUM,
         because="The broker dies with the publish not yet seen. Without a confirm it is lost, with "
         "what was on its way; with one it is published again. A record whose ack died with the "
         "broker is delivered again.",
@@ -119,7 +113,6 @@ _ALL = (
     ),
     FRAMES.scenario(
         "broker-crash-before-ack",
-        QUORUM,
         because="The message is in the queue's log, flushed, and the broker dies before the "
         "confirm is out. It is there after the restart; published again it is there twice. The "
         "consumer starts after that: what it had in hand would come again, which nobody who "
@@ -133,7 +126,6 @@ _ALL = (
     ),
     FRAMES.scenario(
         "broker-crash-before-position",
-        QUORUM,
         because="The ack is on its way, and broker and consumer die: the message is in the "
         "queue's log, and its settlement is not. It is delivered again, and "
         "so may be those whose acks came just before, and which the broker had not written.",
@@ -146,7 +138,6 @@ _ALL = (
     ),
     FRAMES.scenario(
         "delivery-lost",
-        QUORUM,
         because="The message never reaches the consumer, and the connection is cut. With automatic "
         "acknowledgement the broker is done with it when it has written it to the socket: the "
         "record is lost, with what was behind it. What must be acknowledged is requeued when its "
@@ -156,7 +147,6 @@ _ALL = (
     ),
     FRAMES.scenario(
         "delivery-lost+acknowledged-first",
-        QUORUM,
         because="A message that has not arrived is not acknowledged, so the lost delivery does no "
         "harm to who acknowledges before the work: automatic acknowledgement loses records, and "
         "pushing does not.",
@@ -164,14 +154,12 @@ _ALL = (
     ),
     FRAMES.scenario(
         "commit-lost",
-        QUORUM,
         because="The ack never arrives and the consumer dies. The message is requeued: recorded a "
         "second time, or absorbed.",
         expect={AMO: UNANSWERED, ALO: DUPLICATES, EOS: holds(ABSORBED)},
     ),
     FRAMES.scenario(
         "commit-lost+cut",
-        QUORUM,
         because="Control for at-most-once: the ack is lost with its connection, and the consumer "
         "lives. basic.ack has no answer, so the program that acknowledges before the work has "
         "done the work; the message comes again, and it does it again. Acknowledging first is not "
@@ -185,7 +173,6 @@ _ALL = (
     ),
     FRAMES.scenario(
         "consumer-crash-before-recording",
-        QUORUM,
         because="The consumer has the message and has not recorded its result. With automatic "
         "acknowledgement the broker is done with it, and with what was pushed behind it; else it "
         "is requeued when the connection ends.",
@@ -194,7 +181,6 @@ _ALL = (
     ),
     FRAMES.scenario(
         "consumer-crash-before-commit",
-        QUORUM,
         because="The result is recorded and the message is not acknowledged: it is requeued.",
         expect={
             AMO: NotApplicable("acknowledged automatically, or before the work"),
@@ -211,7 +197,7 @@ POINTS: Final = tuple(
 _OWN = (
     FRAMES.scenario(
         "restarted+young-queue",
-        YOUNG,
+        pipeline=YOUNG,
         because="The producer declares the queue, and its messages are confirmed: written to "
         "the queue's log, and flushed. Killed at once, the node has not written that the log is "
         "this queue's, which it does half a second later: it begins the queue anew, and the "
@@ -221,7 +207,6 @@ _OWN = (
     ),
     FRAMES.scenario(
         "restarted",
-        QUORUM,
         because="Twin of restarted+young-queue: the queue's name was written before the first "
         "message. The same kill takes nothing.",
         expect={each: holds(OUTLIVED) for each in (ALO, EOS)},

@@ -53,6 +53,7 @@ STREAMS: Final = Pipeline(
     "streams", "redis", {AMO: NOACK, ALO: QUEUE_AT_LEAST_ONCE, EOS: QUEUE_EXACTLY_ONCE_BY_ID}
 )
 FRAMES = Frames(
+    STREAMS,
     OnWire(Role.PRODUCER, Act.SEND, REQUEST),
     OnWire(Role.PRODUCER, Act.SENT, RESPONSE),
     OnWire(Role.CONSUMER, Act.GIVE, RESPONSE),
@@ -78,14 +79,12 @@ def _retrying(recipe: Settings) -> Settings:
 _POINTS = (
     FRAMES.scenario(
         "none",
-        STREAMS,
         because="Without a fault nothing is lost and nothing is duplicated: the baseline.",
         expect={AMO: Predicted(), ALO: Predicted(), EOS: Predicted()},
         suite=Suite.CORE,
     ),
     FRAMES.scenario(
         "producer-crash-before-send",
-        STREAMS,
         because="The producer has the record and has not sent it. A cursor saved before the send "
         "has passed the record; one saved after the answer has not, and the restarted producer "
         "takes the record again.",
@@ -93,7 +92,6 @@ _POINTS = (
     ),
     FRAMES.scenario(
         "producer-crash-before-ack",
-        STREAMS,
         because="The server has the entry and its producer dies before it reads the answer. "
         "At-most-once does not send again; at-least-once does, as a new entry; the script finds "
         "the record's id, and adds nothing.",
@@ -101,21 +99,18 @@ _POINTS = (
     ),
     FRAMES.scenario(
         "request-lost",
-        STREAMS,
         because="The command never reaches the server, and the connection is cut. Sent once, the "
         "record is gone; sent again, it is stored once.",
         expect={AMO: LOSES, ALO: holds(SENT_ANEW), EOS: holds(SENT_ANEW)},
     ),
     FRAMES.scenario(
         "ack-lost",
-        STREAMS,
         because="The entry is stored and the answer is lost. An XADD that is sent again adds a "
         "second entry, with an id of its own. A script that remembers the record's id adds none.",
         expect={AMO: holds(NOT_RESENT), ALO: DUPLICATES, EOS: holds(ONCE)},
     ),
     FRAMES.scenario(
         "ack-lost+library-retries",
-        STREAMS,
         because="Control: the program sends a record once and saves its cursor before, but leaves "
         "the library's retries as they are. redis-py sends the XADD again by itself, with no word "
         "to the program: at-most-once has the record twice.",
@@ -123,7 +118,6 @@ _POINTS = (
     ),
     FRAMES.scenario(
         "broker-crash-before-append",
-        STREAMS,
         because="The server dies with the command not yet seen. Sent once, the record is gone. "
         "What a consumer was given with NOACK, and had not arrived, is gone, too.",
         expect={
@@ -135,7 +129,6 @@ _POINTS = (
     ),
     FRAMES.scenario(
         "broker-crash-before-ack",
-        STREAMS,
         because="The entry is in the append-only file, and the server dies before the answer is "
         "out. It is there after the restart, and so is the id that the script remembers, which "
         "was written in the same transaction. At-most-once acknowledges before the work.",
@@ -148,7 +141,6 @@ _POINTS = (
     ),
     FRAMES.scenario(
         "delivery-lost",
-        STREAMS,
         because="The entry never reaches the consumer, and the connection is cut. With NOACK the "
         "group has forgotten it: it is lost, although a reader asks for each entry. Otherwise it "
         "is pending, and the consumer claims it when it has connected again.",
@@ -157,14 +149,12 @@ _POINTS = (
     ),
     FRAMES.scenario(
         "delivery-lost+acknowledged-first",
-        STREAMS,
         because="At-most-once in which the program acknowledges before its work. What has not "
         "arrived is not acknowledged: the lost delivery does no harm.",
         expect={AMO: Predicted(sign=DELIVERED_AGAIN, settings=ANSWERED)},
     ),
     FRAMES.scenario(
         "delivery-lost+never-claimed",
-        STREAMS,
         because="Control: the consumer claims nothing for an hour, as one without XAUTOCLAIM does "
         "for ever. The entry is pending; nothing times that out, and the server never gives it "
         "again. It is not lost: all waits for somebody to claim it.",
@@ -181,7 +171,6 @@ _POINTS = (
     ),
     FRAMES.scenario(
         "commit-lost",
-        STREAMS,
         because="The XACK never arrives and the consumer dies. The entry is pending, and the "
         "restarted consumer claims it: not worked on yet, recorded a second time, or absorbed.",
         expect={
@@ -192,7 +181,6 @@ _POINTS = (
     ),
     FRAMES.scenario(
         "commit-ack-lost",
-        STREAMS,
         because="The server has taken the XACK, and the consumer dies before it learns that. If "
         "the consumer acknowledges first, the work is never done; if it does so last, the work "
         "is done.",
@@ -204,14 +192,12 @@ _POINTS = (
     ),
     FRAMES.scenario(
         "consumer-crash-before-recording",
-        STREAMS,
         because="The consumer has the entry and has not recorded its result. With NOACK the group "
         "has forgotten it; otherwise it is pending, and the restarted consumer claims it.",
         expect={AMO: LOSES, ALO: holds(DELIVERED_AGAIN), EOS: holds(DELIVERED_AGAIN)},
     ),
     FRAMES.scenario(
         "consumer-crash-before-commit",
-        STREAMS,
         because="The result is recorded and the entry is not acknowledged: the restarted consumer "
         "claims it.",
         expect={
@@ -225,7 +211,6 @@ _POINTS = (
 _POWER = (
     FRAMES.scenario(
         "power-loss",
-        STREAMS,
         because="With appendfsync always the server flushes the append-only file before it "
         "answers: what was answered is there when the power comes back.",
         expect={ALO: holds(TOLD_TO_FLUSH), EOS: holds(TOLD_TO_FLUSH)},
@@ -234,7 +219,6 @@ _POWER = (
     ),
     FRAMES.scenario(
         "power-loss+everysec",
-        STREAMS,
         because="By default the server flushes once a second, and answers before. What was "
         "answered since the last flush is gone with the power: none of it, some, or all, as the "
         "flush falls; and the record on its way. At-most-once allows that.",
@@ -245,7 +229,6 @@ _POWER = (
     ),
     FRAMES.scenario(
         "power-loss+no",
-        STREAMS,
         because="Control: the server leaves it to the kernel when the append-only file is written. "
         "A loss of power takes all that was answered.",
         expect={ALO: ALL_ANSWERED},
@@ -258,7 +241,6 @@ AT_REST: Final = {"suite": Suite.NIGHT, "group": "at-rest"}
 _AT_REST = (
     FRAMES.scenario(
         "restarted",
-        STREAMS,
         because="The server is killed and started again; its file is as it left it: what was "
         "answered is there. The twin of those whose file is damaged.",
         expect={ALO: holds(OUTLIVED)},
@@ -266,7 +248,6 @@ _AT_REST = (
     ),
     FRAMES.scenario(
         "bit-flipped",
-        STREAMS,
         because="Control: a bit of one entry is another one. The append-only file has no "
         "checksums: the server gives the damaged entry to its reader, and logs nothing.",
         expect={ALO: Predicted(lost=Exactly(DAMAGED), also=(Anomaly.PHANTOM,), control=True)},
@@ -274,7 +255,6 @@ _AT_REST = (
     ),
     FRAMES.scenario(
         "tail-cut",
-        STREAMS,
         because="Control: the file ends within a command. The server drops what is left of that, "
         "says so in its log, and serves (aof-load-truncated).",
         expect={ALO: Predicted(lost=Exactly(FROM_DAMAGED), control=True)},
@@ -284,7 +264,6 @@ _AT_REST = (
 _PUBLISHED = (
     FRAMES.scenario(
         "commit-lost+trimmed",
-        STREAMS,
         because="The XACK never arrives, the consumer dies, and the stream is trimmed before "
         "another one claims what is pending: the entry is gone, which at-most-once allows. The "
         "server takes it out of what is pending. Before 7.0 it did not, and gave out nil for it "
