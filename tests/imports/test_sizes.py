@@ -54,6 +54,23 @@ def codec_of(package: Path) -> set[str]:
     return set(told["tool"]["lostack"]["codec"])
 
 
+TOUCHES = {"asyncio", "os", "pathlib", "shutil", "socket", "subprocess", "tempfile", "threading"}
+"""What no codec imports, not even for its types: bytes go in, values come out."""
+
+
+def touched(text: str) -> set[str]:
+    """Return which of these a module imports, or ``open`` if it calls that."""
+    tree = list(ast.walk(ast.parse(text)))
+    names = {each.name for node in tree if isinstance(node, ast.Import) for each in node.names}
+    names |= {node.module or "" for node in tree if isinstance(node, ast.ImportFrom)}
+    called = {
+        node.func.id
+        for node in tree
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name)
+    }
+    return {name.partition(".")[0] for name in names} & TOUCHES | called & {"open"}
+
+
 def code_of(file: Path) -> int:
     """Count the lines with code: no blank ones, no comments, no docstrings."""
     text = file.read_text(encoding="utf-8")
@@ -86,10 +103,20 @@ def test_an_engine_s_package_is_small(package: Path) -> None:
     assert package.is_dir()
     codec = codec_of(package)
     assert codec <= {file.stem for file in package.rglob("*.py")}, "a module that it has not"
+    assert {name: touched((package / f"{name}.py").read_text("utf-8")) for name in codec} == {
+        name: set() for name in codec
+    }, "what reads files or asks servers is no codec"
     besides = codec | {"published", "scenarios"}
     files = [file for file in package.rglob("*.py") if file.stem not in besides]
     assert sum(map(code_of, files)) <= MOST_OF.get(package.name, MOST_OF_AN_ENGINE)
     assert not list(too_long(package))
+
+
+def test_what_reads_a_file_is_no_codec() -> None:
+    """Not even by the type of an argument."""
+    assert touched("import struct\n\nx = struct.Struct('<I')\n") == set()
+    assert touched("if x:\n    from pathlib import Path\n") == {"pathlib"}
+    assert touched("import os.path\nopen('x')\n") == {"os", "open"}
 
 
 def test_code_is_counted_without_what_is_said_of_it(tmp_path: Path) -> None:

@@ -19,13 +19,12 @@ from nats.js.errors import APIError
 from harness.model.record import decode_id
 from harness.model.waiting import WaitTimeoutError, wait_until
 from harness.stages.clients.interface import ClientError
-from harness.stages.clients.queues import Given
+from harness.stages.clients.queues import Given, GoneError, Sent, WithoutTransactions
 from harness.stages.consumer_settings import SavePosition
 
 if TYPE_CHECKING:
     from collections.abc import Coroutine, Sequence
 
-    from harness.stages.clients.interface import Membership, Position
     from harness.stages.stage import Stage
 
 T = TypeVar("T")
@@ -38,13 +37,6 @@ ACK_WAIT_S: Final = 2.0
 DURABLE: Final = "workers"
 MESSAGE_ID: Final = "Nats-Msg-Id"
 """The header by whose value a stream drops duplicates."""
-
-
-class GoneError(ClientError):
-    """The connection is lost or could not be made. What was under way is unknown."""
-
-    def __init__(self, said: object) -> None:
-        super().__init__("Disconnected", said)
 
 
 class Connected:
@@ -139,16 +131,7 @@ class Connected:
             self.run(self._client.close(), within_s=ANSWER_S)
 
 
-class Sent:
-    """A message whose outcome is known, or not requested. Implements
-    :class:`~harness.stages.clients.interface.Pending`.
-    """
-
-    def wait(self, within_s: float) -> None:
-        """Return at once: ``send`` has waited for the receipt already."""
-
-
-class NatsProducer:
+class NatsProducer(WithoutTransactions):
     """Implements :class:`~harness.stages.clients.interface.Producer`. There are no transactions."""
 
     def __init__(self, stage: Stage) -> None:
@@ -181,16 +164,6 @@ class NatsProducer:
         """Close the connection."""
         del within_s
         self._connected.close()
-
-    def init_transactions(self) -> None:
-        """Raise NotImplementedError: there are no transactions."""
-        raise NotImplementedError("NATS has no transactions")
-
-    begin = commit = abort = init_transactions
-
-    def send_offsets(self, topic: str, positions: Position, membership: Membership) -> None:
-        """Raise NotImplementedError: a stream's consumer has no positions."""
-        raise NotImplementedError("NATS has no transactions")
 
 
 async def _publish(client: Any, subject: str, value: bytes, headers: dict[str, str]) -> None:

@@ -13,7 +13,8 @@ from harness.model.places import Removal, Waiting
 from harness.run.queue_broker import Count, Message
 from harness.run.queue_served import QueueServed
 from lostack_rabbitmq.client import QUORUM
-from lostack_rabbitmq.raft import Log, logs_in
+from lostack_rabbitmq.logs import logs_in
+from lostack_rabbitmq.raft import Log
 from lostack_rabbitmq.terms import NotATermError, term
 
 if TYPE_CHECKING:

@@ -16,13 +16,12 @@ from pika.exceptions import AMQPError, NackError, UnroutableError
 
 from harness.model.waiting import WaitTimeoutError, wait_until
 from harness.stages.clients.interface import ClientError, Meaning
-from harness.stages.clients.queues import Given
+from harness.stages.clients.queues import Given, GoneError, Sent, WithoutTransactions
 from harness.stages.consumer_settings import SavePosition
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from harness.stages.clients.interface import Membership, Position
     from harness.stages.stage import Stage
 
 CONNECT_S: Final = 30.0
@@ -32,13 +31,6 @@ PERSISTENT: Final = 2
 QUORUM: Final = {"x-queue-type": "quorum"}
 """The arguments of every queue's declaration."""
 logging.getLogger("pika").setLevel(logging.CRITICAL)  # whatever it complains of is raised, too
-
-
-class GoneError(ClientError):
-    """The connection is lost or could not be made. What was under way is unknown."""
-
-    def __init__(self, said: object) -> None:
-        super().__init__("Disconnected", said)
 
 
 class Connected:
@@ -125,16 +117,7 @@ class Connected:
     close = _drop
 
 
-class Sent:
-    """A message whose outcome is known, or not requested. Implements
-    :class:`~harness.stages.clients.interface.Pending`.
-    """
-
-    def wait(self, within_s: float) -> None:
-        """Return at once: ``send`` has waited for the confirm already."""
-
-
-class PikaProducer:
+class PikaProducer(WithoutTransactions):
     """Implements :class:`~harness.stages.clients.interface.Producer`. There are no transactions."""
 
     def __init__(self, stage: Stage) -> None:
@@ -169,16 +152,6 @@ class PikaProducer:
         """Close the connection."""
         del within_s
         self._connected.close()
-
-    def init_transactions(self) -> None:
-        """Raise NotImplementedError: exactly-once is up to the sink."""
-        raise NotImplementedError("its transactions bind no publish to a sink")
-
-    begin = commit = abort = init_transactions
-
-    def send_offsets(self, topic: str, positions: Position, membership: Membership) -> None:
-        """Raise NotImplementedError: a queue has no positions."""
-        raise NotImplementedError("a queue has no positions")
 
 
 class PikaConsumer:

@@ -1,4 +1,4 @@
-"""Read the log of a quorum queue from the files of its node: write-ahead logs, which all queues
+"""What the files of a node say of the logs of its quorum queues: write-ahead logs, which all queues
 share, and each queue's segments. Every message that a queue was ever given is in it, at an index.
 """
 
@@ -16,7 +16,6 @@ from lostack_rabbitmq.terms import NotATermError, term
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
-    from pathlib import Path
 
 WAL, SEGMENT = b"RAWA\x01", b"RASG"
 _REFERS: Final = 1 << 22
@@ -130,40 +129,21 @@ def _headers(said: Any) -> dict[str, Any]:
     }
 
 
-def logs_in(folder: Path) -> dict[str, Log]:
-    """Return the logs in the files of a node, by the names that these have for their writers. A
-    queue has more than one if the node began it anew.
+def queue_in(config: bytes) -> str:
+    """Return the name of the queue whose log a file ``config`` is of; empty: it says none."""
+    found = re.search(r"'%2F_([^']+)'", config.decode("utf-8", "replace"))
+    return found[1] if found else ""
 
-    Write-ahead logs are read first: one that goes meanwhile is in segments by then.
+
+def in_wal(file: str, data: bytes) -> Iterator[tuple[str, int, int, bytes]]:
+    """Yield queue, index, term and content of each entry of a write-ahead log. What is cut off was
+    never whole.
 
     Raises:
-        StrangeFileError: a file is not as it should be.
+        StrangeFileError: the bytes are none.
     """
-    found: dict[str, Log] = {}
-    for file in sorted(folder.glob("*.wal")):
-        for name, index, of_term, data in _wal(file, _read(file)):
-            found.setdefault(name, Log()).add(index, of_term, data)
-    for config in folder.glob("*/config"):
-        log = found.setdefault(config.parent.name, Log())
-        text = re.search(r"'%2F_([^']+)'", _read(config).decode("utf-8", "replace"))
-        log.queue = text[1] if text else ""
-        for file in sorted(config.parent.glob("*.segment")):
-            for index, of_term, data in _segment(file, _read(file)):
-                log.add(index, of_term, data)
-    return found
-
-
-def _read(file: Path) -> bytes:
-    try:
-        return file.read_bytes()
-    except FileNotFoundError:
-        return b""
-
-
-def _wal(file: Path, data: bytes) -> Iterator[tuple[str, int, int, bytes]]:
-    """Yield queue, index, term and content of each entry. What is cut off was never whole."""
     if data and not data.startswith(WAL[: len(data)]):
-        raise StrangeFileError(f"{file.name} is no write-ahead log of RabbitMQ 3.10")
+        raise StrangeFileError(f"{file} is no write-ahead log of RabbitMQ 3.10")
     at, names = len(WAL), dict[int, str]()
     while at + 3 <= len(data):
         mark = int.from_bytes(data[at : at + 3], "big")
@@ -187,13 +167,17 @@ def _wal(file: Path, data: bytes) -> Iterator[tuple[str, int, int, bytes]]:
         at += _HEAD.size + size
 
 
-def _segment(file: Path, data: bytes) -> Iterator[tuple[int, int, bytes]]:
-    """Yield index, term and content of each entry."""
+def in_segment(file: str, data: bytes) -> Iterator[tuple[int, int, bytes]]:
+    """Yield index, term and content of each entry of a segment.
+
+    Raises:
+        StrangeFileError: the bytes are none.
+    """
     if not data:
         return
     version, most = struct.unpack_from(">HH", data, 4) if len(data) >= _BEGINS else (0, 0)
     if not data.startswith(SEGMENT) or version not in _INDEX:
-        raise StrangeFileError(f"{file.name} is no segment of RabbitMQ 3.10")
+        raise StrangeFileError(f"{file} is no segment of RabbitMQ 3.10")
     form = _INDEX[version]
     for number in range(most):
         start = _BEGINS + number * form.size

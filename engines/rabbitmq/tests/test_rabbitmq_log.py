@@ -7,7 +7,8 @@ import zlib
 from typing import TYPE_CHECKING
 
 import pytest
-from lostack_rabbitmq.raft import Log, StrangeFileError, logs_in
+from lostack_rabbitmq.logs import logs_in
+from lostack_rabbitmq.raft import Log, StrangeFileError
 from lostack_rabbitmq.terms import NotATermError, term
 
 from tests.rabbitmq_logs import PROCESS, command, enqueue, message

@@ -2,21 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from harness.abilities import BrokerSettings, FilesAtRest, Retention, TracedWrites
 from harness.interfaces import PointsLine, System
-
-if TYPE_CHECKING:
-    from collections.abc import Collection
-
-
-def versions() -> Collection[str]:
-    """Return the versions that can be chosen."""
-    from lostack_redis import install  # noqa: PLC0415 - what fetches is imported when it is asked
-
-    return install.versions()
-
+from harness.provision.known import known_by
 
 SYSTEM = System(
     name="redis",
@@ -24,7 +12,7 @@ SYSTEM = System(
     clients=("redis",),
     extra="redis",
     abilities=lambda _: frozenset({BrokerSettings, FilesAtRest, Retention, TracedWrites}),
-    versions=versions,
+    versions=known_by("lostack_redis.install:versions"),
     scenarios="lostack_redis.scenarios:SCENARIOS",
     corpus="lostack_redis.published:CORPUS",
     knowledge="lostack_redis.knowledge:KNOWLEDGE",

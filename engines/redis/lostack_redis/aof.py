@@ -1,49 +1,40 @@
-"""Read the append-only files of a server: the commands that changed something, in their order."""
+"""What the append-only files of a server say: commands that changed something, in their order."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from harness.run.queue_journal import StrangeJournalError
-from lostack_redis.resp import NotRespError, values, words
+from lostack_redis.resp import values, words
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
-FOLDER: Final = "appendonlydir"
-ALONE: Final = "appendonly.aof"
-"""The one file that Redis 6 writes."""
 _WORDS: Final = 6
 """How many words a manifest's line has: ``file NAME seq NUMBER type KIND``."""
 Entry = tuple[str, tuple[bytes, ...]]
 """The place of a command, and its words."""
 
 
-def commands(data: Path, read: dict[Path, int]) -> Iterator[Entry]:
-    """Yield each command in the append-only files of a server's folder, with its place. A
-    transaction that has no end there did nothing.
+def files_in(manifest: str) -> list[tuple[str, str]]:
+    r"""Return the files that a manifest lists, each with its kind: ``b`` is what the others were
+    rewritten to, ``i`` is one of commands.
 
-    ``read``: up to where each file was read before; it is moved on.
+    >>> files_in("file a.1.base.aof seq 1 type b\nfile a.1.incr.aof seq 1 type i\n")
+    [('b', 'a.1.base.aof'), ('i', 'a.1.incr.aof')]
+    """
+    found = [line.split() for line in manifest.splitlines()]
+    return [(line[5], line[1]) for line in found if len(line) >= _WORDS]
+
+
+def commands(number: int, begin: int, raw: bytes) -> Iterator[tuple[int, list[Entry]]]:
+    """Yield the commands that take effect together, with where they end. A transaction that has no
+    end there did nothing.
+
+    ``number``: which file it is; ``begin``: where in it ``raw`` begins.
 
     Raises:
-        StrangeJournalError: the files were rewritten, or hold something else than commands.
+        NotRespError: these are no commands.
     """
-    for number, file in enumerate(_files(data)):
-        begin = read.get(file, 0)
-        with file.open("rb") as opened:
-            opened.seek(begin)
-            raw = opened.read()
-        try:
-            for end, entries in _whole(number, begin, raw):
-                read[file] = begin + end
-                yield from entries
-        except NotRespError as error:
-            raise StrangeJournalError(f"{file.name}: {error}") from error
-
-
-def _whole(number: int, begin: int, raw: bytes) -> Iterator[tuple[int, list[Entry]]]:
-    """Yield the commands that take effect together, with where they end."""
     held: list[Entry] = []
     inside = False
     for at, end, value in values(raw):
@@ -55,16 +46,3 @@ def _whole(number: int, begin: int, raw: bytes) -> Iterator[tuple[int, list[Entr
         if not inside:
             yield end, held
             held = []
-
-
-def _files(data: Path) -> list[Path]:
-    alone = data / ALONE
-    if alone.exists():
-        return [alone]
-    listed = (each.read_text("ascii").splitlines() for each in data.glob(f"{FOLDER}/*.manifest"))
-    found = [line.split() for line in next(listed, [])]
-    named = [(line[5], data / FOLDER / line[1]) for line in found if len(line) >= _WORDS]
-    for kind, file in named:
-        if kind == "b" and file.stat().st_size:
-            raise StrangeJournalError(f"{file.name}: the append-only file was rewritten")
-    return [file for kind, file in named if kind == "i"]

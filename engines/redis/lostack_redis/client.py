@@ -19,14 +19,13 @@ from redis.retry import Retry
 from harness.model.record import decode_id
 from harness.model.waiting import WaitTimeoutError, wait_until
 from harness.stages.clients.interface import ClientError, Meaning
-from harness.stages.clients.queues import Given
+from harness.stages.clients.queues import Given, Sent, WithoutPositions
 from harness.stages.consumer_settings import SavePosition
 from lostack_redis.content import VALUE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from harness.stages.clients.interface import Membership, Position
     from harness.stages.stage import Stage
 
 GROUP: Final = "workers"
@@ -101,16 +100,7 @@ def _link(name: str, stage: Stage) -> Link:
     return Link(stage)
 
 
-class Sent:
-    """A record that the broker has answered. Implements
-    :class:`~harness.stages.clients.interface.Pending`.
-    """
-
-    def wait(self, within_s: float) -> None:
-        """Return at once: ``send`` has waited for the answer, or its EXEC will."""
-
-
-class RedisProducer:
+class RedisProducer(WithoutPositions):
     """Implements :class:`~harness.stages.clients.interface.Producer`, on a stream."""
 
     def __init__(self, stage: Stage) -> None:
@@ -143,10 +133,6 @@ class RedisProducer:
         if self._link.transaction is None:
             raise ClientError("Sent", "EXEC was sent, and not answered")
         self._link.transaction = None
-
-    def send_offsets(self, topic: str, positions: Position, membership: Membership) -> None:
-        """Raise NotImplementedError: a stream's group keeps what is pending, and no offsets."""
-        raise NotImplementedError("a group of a stream has no offsets")
 
     def send(
         self, topic: str, value: bytes, key: bytes | None, headers: Sequence[tuple[str, bytes]]

@@ -8,7 +8,6 @@ acknowledged: the hash of Kombu, by its delivery tag, or a list to which it was 
 
 from __future__ import annotations
 
-import threading
 from collections import defaultdict
 from dataclasses import dataclass, field
 from itertools import takewhile
@@ -17,13 +16,11 @@ from typing import TYPE_CHECKING, ClassVar, Final
 from harness.model.places import Removal, Waiting
 from harness.run.queue_broker import Message
 from harness.run.queue_journal import StrangeJournalError
-from lostack_redis.aof import commands
 from lostack_redis.content import of_entry, of_unacknowledged, of_value
 from lostack_redis.reading import entry_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
-    from pathlib import Path
 
     from lostack_redis.content import Content
 
@@ -66,6 +63,27 @@ class Held:
         self._groups: dict[bytes, dict[bytes, _Group]] = defaultdict(dict)
         self._lists: dict[bytes, list[_Copy]] = defaultdict(list)
         self._tags: dict[bytes, _Copy] = {}
+        self._strange: dict[bytes, str] = {}
+
+    def do(self, place: str, said: Words) -> None:
+        """Do what the command at a place of the file has done."""
+        act = Held.acts.get(said[0].upper())
+        if act is not None:
+            act(self, place, said)
+        elif len(said) > 1:
+            told = f"at {place}: lostack cannot follow {said[0].decode('ascii', 'replace')}"
+            self._strange.setdefault(said[1], told)
+
+    def messages(self, queue: str) -> tuple[Message, ...]:
+        """Return every copy that a stream or a list has had.
+
+        Raises:
+            StrangeJournalError: a command did to it what lostack does not know.
+        """
+        name = queue.encode()
+        if name in self._strange:
+            raise StrangeJournalError(self._strange[name])
+        return tuple(_told(each, self.waits(each)) for each in self.copies if each.born == name)
 
     def waits(self, copy: _Copy) -> Waiting | None:
         """Return what a copy waits for. An entry waits while one of its stream's groups has not
@@ -221,49 +239,6 @@ class Held:
         b"HDEL": hdel,
         **dict.fromkeys((b"DEL", b"UNLINK"), delete),
     }
-
-
-class Journal:
-    """The append-only files of a server, read further each time. Safe to use from several
-    threads.
-    """
-
-    def __init__(self, data: Path) -> None:
-        self._data = data
-        self._lock = threading.Lock()
-        self._begin()
-
-    def _begin(self) -> None:
-        self._held = Held()
-        self._read: dict[Path, int] = {}
-        self._strange: dict[bytes, str] = {}
-
-    def messages(self, queue: str) -> tuple[Message, ...]:
-        """Return every copy that a stream or a list has had.
-
-        Raises:
-            StrangeJournalError: a command did to it what lostack does not know.
-        """
-        name = queue.encode()
-        with self._lock:
-            if any(
-                not file.exists() or file.stat().st_size < at for file, at in self._read.items()
-            ):
-                self._begin()  # a power loss has cut it
-            for place, said in commands(self._data, self._read):
-                self._do(place, said)
-            if name in self._strange:
-                raise StrangeJournalError(self._strange[name])
-            held = self._held
-            return tuple(_told(each, held.waits(each)) for each in held.copies if each.born == name)
-
-    def _do(self, place: str, said: Words) -> None:
-        act = Held.acts.get(said[0].upper())
-        if act is not None:
-            act(self._held, place, said)
-        elif len(said) > 1:
-            told = f"at {place}: lostack cannot follow {said[0].decode('ascii', 'replace')}"
-            self._strange.setdefault(said[1], told)
 
 
 def _told(copy: _Copy, waiting: Waiting | None) -> Message:

@@ -18,8 +18,8 @@ from harness.run.queue_served import ROLES, QueueServed
 from harness.stages.settings import ours
 from harness.systems.pulsar.sink import TopicSink
 from lostack_redis import resp
-from lostack_redis.held import Journal
 from lostack_redis.install import DEFAULT, ensure, title
+from lostack_redis.journal import Journal
 from lostack_redis.steps import ACTS, BY_SCRIPT
 
 if TYPE_CHECKING:

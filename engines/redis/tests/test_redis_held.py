@@ -8,7 +8,7 @@ import json
 from typing import TYPE_CHECKING
 
 import pytest
-from lostack_redis.held import Journal
+from lostack_redis.journal import Journal
 from lostack_redis.resp import command
 
 from harness.model.places import Removal, Waiting

@@ -19,7 +19,7 @@ from harness.model.waiting import WaitTimeoutError, wait_until
 from harness.stages.clients.bridge import Bridge, coded, decoded, milliseconds
 from harness.stages.clients.interface import ClientError
 from harness.stages.clients.jms_libraries import CONNECT_S, LIBRARIES, listens
-from harness.stages.clients.queues import DUPLICATE_ID, Given
+from harness.stages.clients.queues import DUPLICATE_ID, Given, GoneError, Sent, WithoutPositions
 from harness.stages.outbox import Outbox
 from harness.stages.producer_settings import SaveCursor
 from harness.stages.pushing import BY_LIBRARY, Acknowledge
@@ -27,22 +27,12 @@ from harness.stages.pushing import BY_LIBRARY, Acknowledge
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from harness.stages.clients.interface import Membership, Position
     from harness.stages.stage import Stage
 
 _NUMBERS: Final = itertools.count(1)
 """Numbers the connections of this process. A broker accepts each client id once, and may not have
 noticed the last one's end.
 """
-
-
-class GoneError(ClientError):
-    """The connection is lost or could not be made. The outcome of requests that were under way is
-    unknown.
-    """
-
-    def __init__(self, said: object) -> None:
-        super().__init__("Disconnected", said)
 
 
 @cache
@@ -126,18 +116,7 @@ class Connected:
             _bridge().call("close", number)
 
 
-class Sent:
-    """A message whose outcome is known, or not requested. Implements
-    :class:`~harness.stages.clients.interface.Pending`.
-    """
-
-    def wait(self, within_s: float) -> None:
-        """Return at once: ``send`` has waited for the receipt already, because one message is under
-        way at a time.
-        """
-
-
-class JmsProducer:
+class JmsProducer(WithoutPositions):
     """Implements :class:`~harness.stages.clients.interface.Producer`, of a broker that has neither
     epochs nor offsets.
     """
@@ -179,10 +158,6 @@ class JmsProducer:
         if self._connected.gone:
             raise GoneError("the transaction ended with its connection")
         self._ask("rollback", self._session)
-
-    def send_offsets(self, topic: str, positions: Position, membership: Membership) -> None:
-        """Raise NotImplementedError: a queue has no positions."""
-        raise NotImplementedError("a queue has no positions")
 
     def send(
         self, topic: str, value: bytes, key: bytes | None, headers: Sequence[tuple[str, bytes]]

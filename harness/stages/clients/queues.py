@@ -9,10 +9,12 @@ Its producer is that of :mod:`.interface`. The broker reports no place, so ``wai
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final, NoReturn, Protocol
+
+from harness.stages.clients.interface import ClientError
 
 if TYPE_CHECKING:
-    from harness.stages.clients.interface import Producer
+    from harness.stages.clients.interface import Membership, Position, Producer
     from harness.stages.stage import Stage
 
 
@@ -32,6 +34,44 @@ class Given:
     token: Any
     """The client's own token, with which the message is acknowledged on its connection."""
     key: bytes | None = None
+
+
+class GoneError(ClientError):
+    """The connection is lost or could not be made. The outcome of requests that were under way is
+    unknown.
+    """
+
+    def __init__(self, said: object) -> None:
+        super().__init__("Disconnected", said)
+
+
+class Sent:
+    """A message whose outcome is known, or not requested. Implements
+    :class:`~harness.stages.clients.interface.Pending`.
+    """
+
+    def wait(self, within_s: float) -> None:
+        """Return at once: ``send`` has waited for the receipt already, because one message is under
+        way at a time.
+        """
+
+
+class WithoutPositions:
+    """The part of a producer whose broker keeps no positions: they are in no transaction."""
+
+    def send_offsets(self, topic: str, positions: Position, membership: Membership) -> NoReturn:
+        """Raise NotImplementedError: there are no positions."""
+        raise NotImplementedError("this broker keeps no positions")
+
+
+class WithoutTransactions(WithoutPositions):
+    """The part of a producer whose broker has no transactions either."""
+
+    def init_transactions(self) -> NoReturn:
+        """Raise NotImplementedError: there are no transactions."""
+        raise NotImplementedError("this broker has no transactions")
+
+    begin = commit = abort = init_transactions
 
 
 class QueueConsumer(Protocol):

@@ -20,7 +20,7 @@ from stomp.exception import StompException
 from harness.model.record import decode_id
 from harness.model.waiting import WaitTimeoutError, wait_until
 from harness.stages.clients.interface import ClientError
-from harness.stages.clients.queues import DUPLICATE_ID, Given
+from harness.stages.clients.queues import DUPLICATE_ID, Given, GoneError, Sent, WithoutPositions
 from harness.stages.pushing import Acknowledge
 
 if TYPE_CHECKING:
@@ -28,7 +28,6 @@ if TYPE_CHECKING:
 
     from stomp.utils import Frame
 
-    from harness.stages.clients.interface import Membership, Position
     from harness.stages.stage import Stage
 
 CONNECT_S: Final = 30.0
@@ -50,15 +49,6 @@ _MODES: Final = {
 cumulative.
 """
 logging.getLogger("stomp.py").setLevel(logging.CRITICAL)  # whatever it complains of is raised, too
-
-
-class GoneError(ClientError):
-    """The connection is lost or could not be made. The outcome of requests that were under way is
-    unknown.
-    """
-
-    def __init__(self, said: object) -> None:
-        super().__init__("Disconnected", said)
 
 
 class Connection(stomp.ConnectionListener):  # type: ignore[misc]  # the library has no types
@@ -222,18 +212,7 @@ class Connected:
             self._connection = None
 
 
-class Sent:
-    """A message whose outcome is known, or not requested. Implements
-    :class:`~harness.stages.clients.interface.Pending`.
-    """
-
-    def wait(self, within_s: float) -> None:
-        """Return at once: ``send`` has waited for the receipt already, because one message is under
-        way at a time.
-        """
-
-
-class StompProducer:
+class StompProducer(WithoutPositions):
     """Implements :class:`~harness.stages.clients.interface.Producer`, of a broker that has neither
     epochs nor offsets.
     """
@@ -275,10 +254,6 @@ class StompProducer:
         if transaction is None or not self._connected.lives:
             raise GoneError("the transaction ended with its connection")
         self._ask(stomp.Connection12.abort, transaction, within_s=self._receipt_s)
-
-    def send_offsets(self, topic: str, positions: Position, membership: Membership) -> None:
-        """Raise NotImplementedError: a queue has no positions."""
-        raise NotImplementedError("a queue has no positions")
 
     def send(
         self, topic: str, value: bytes, key: bytes | None, headers: Sequence[tuple[str, bytes]]
