@@ -48,6 +48,7 @@ NEEDS = {
     OutputKind.SQLITE: ("file", "query"),
     OutputKind.LINES: ("file",),
     OutputKind.PARQUET: ("file",),
+    OutputKind.DELTA: ("file",),
     OutputKind.STDOUT: (),
     OutputKind.COMMAND: ("command",),
     OutputKind.TOPIC: ("topic",),

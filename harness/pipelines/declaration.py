@@ -101,6 +101,8 @@ class OutputKind(StrEnum):
     """
     PARQUET = "parquet"
     """Parquet files by a glob in ``file``; every row is a result."""
+    DELTA = "delta"
+    """A Delta table in the folder ``file``, read by its log; every row is a result."""
     STDOUT = "stdout"
     """What the last stage prints; every line that has an id is a result."""
     COMMAND = "command"
@@ -240,7 +242,9 @@ class Output:
     topic: str = ""
     """For kind topic: its name, which must be among ``topics``."""
     file: str = ""
-    """For kinds sqlite, lines and parquet: the file, or a glob of files."""
+    """For kinds sqlite, lines and parquet: the file, or a glob of files; for kind delta: the
+    table's folder.
+    """
     query: str = ""
     """For kind sqlite: the query whose rows are the results."""
     command: tuple[str, ...] = ()
@@ -254,6 +258,7 @@ class Output:
             OutputKind.SQLITE: ("file", "query"),
             OutputKind.LINES: ("file",),
             OutputKind.PARQUET: ("file",),
+            OutputKind.DELTA: ("file",),
             OutputKind.STDOUT: (),
             OutputKind.COMMAND: ("command",),
         }[self.kind]

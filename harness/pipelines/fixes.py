@@ -56,6 +56,7 @@ class Advice(Enum):
     RECORD_ONCE_IN_DATABASE = auto()
     RECORD_ONCE_IN_TOPIC = auto()
     RECORD_ONCE_IN_FILES = auto()
+    RECORD_ONCE_IN_TABLE = auto()
     SEND_ONCE = auto()
     """At most once: a record was stored twice."""
     RECOGNISE_REPEATS = auto()
@@ -88,6 +89,7 @@ DELIVERED_TWICE: Final = {
     OutputKind.TOPIC: Advice.RECORD_ONCE_IN_TOPIC,
     OutputKind.LINES: Advice.RECORD_ONCE_IN_FILES,
     OutputKind.PARQUET: Advice.RECORD_ONCE_IN_FILES,
+    OutputKind.DELTA: Advice.RECORD_ONCE_IN_TABLE,
     OutputKind.STDOUT: Advice.RECORD_ONCE_IN_FILES,
 }
 """What keeps a consuming stage from recording twice, by the kind of its output (a command is taken
@@ -200,6 +202,11 @@ WORDS: Final = {
         "record each id once: name a file after its partition and first offset, write it whole, "
         "and rename it into its place, so that a repeat replaces it; or write into a table that "
         "has a unique key on the id"
+    ),
+    Advice.RECORD_ONCE_IN_TABLE: (
+        "record each batch once: write it with an application id of the query's own and the "
+        "batch's number (txnAppId and txnVersion), so that the table leaves out a batch that runs "
+        "again; a query with a new checkpoint needs a new application id"
     ),
     Advice.SEND_ONCE: "send once: retries=0 and no resending of what may have been stored",
     Advice.RECOGNISE_REPEATS: (

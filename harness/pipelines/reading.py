@@ -143,7 +143,8 @@ OUTPUT: Final = Table(
         "kind": among(OutputKind, OutputKind).means("where the results are", needed=True),
         "topic": TEXT.means("kind topic: the topic's name"),
         "file": TEXT.means(
-            "the file, or a glob of files; {work} is a folder that is new for every run"
+            "the file, a glob of files, or a table's folder; {work} is a folder that is new for "
+            "every run"
         ),
         "query": TEXT.means("kind sqlite: each row of it is a result"),
         "command": WORDS.means("kind command: each line that it prints is a result"),

@@ -250,6 +250,7 @@ OUTPUTS = {
     OutputKind.SQLITE: ["--file", "{work}/x.db", "--query", "SELECT id FROM x"],
     OutputKind.LINES: ["--file", "{work}/x.txt"],
     OutputKind.PARQUET: ["--file", "{work}/*.parquet"],
+    OutputKind.DELTA: ["--file", "{work}/orders"],
     OutputKind.STDOUT: [],
     OutputKind.COMMAND: ["--command", "cat {work}/x"],
     OutputKind.TOPIC: [],

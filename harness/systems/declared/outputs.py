@@ -16,6 +16,7 @@ from harness.model.failures import CellFailure
 from harness.pipelines.braces import fill
 from harness.pipelines.declaration import OutputKind
 from harness.pipelines.refusing import DeclarationError
+from harness.tables.delta import DeltaTable, TableError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -116,6 +117,8 @@ def results_of(output: Output, values: Mapping[str, object], directory: Path, lo
             return Lines(path)
         case OutputKind.PARQUET:
             return Parquet(path)
+        case OutputKind.DELTA:
+            return Delta(Path(path))
         case OutputKind.STDOUT:
             return Lines(glob.escape(str(log)))
         case OutputKind.COMMAND:
@@ -179,6 +182,28 @@ class Parquet(Files):
             except (OSError, pa.ArrowInvalid) as error:
                 raise OutputError(f"cannot read {file}: {error}") from error
             yield from (Row.of(row.values()) for row in table.to_pylist())
+
+
+class Delta:
+    """The rows of a Delta table, as its log says."""
+
+    def __init__(self, folder: Path) -> None:
+        self._table = DeltaTable(folder)
+
+    def size(self) -> int:
+        """Return the table's version."""
+        return self._table.version()
+
+    def rows(self) -> Sequence[str]:
+        """Return every row, its columns joined.
+
+        Raises:
+            OutputError: there is no table, or it cannot be read.
+        """
+        try:
+            return [Row.of(row.values()) for row in self._table.snapshot().rows()]
+        except TableError as error:
+            raise OutputError(str(error)) from error
 
 
 class Sqlite:
