@@ -77,7 +77,6 @@ def test_every_column_has_a_type_in_spark() -> None:
 
 @pytest.mark.spark
 def test_golden_histories(spark: SparkSession) -> None:
-    """Cut lines, damaged lines, every kind of anomaly."""
     both_agree(spark, GOLDEN, sorted(path.parent for path in GOLDEN.glob("*/history")))
 
 

@@ -48,7 +48,6 @@ def folder() -> Iterator[Path]:
 @settings(max_examples=20)
 @given(st.integers(0, 1 << 32), st.sampled_from([0, 1, 5, 60]))
 def test_in_this_process_it_agrees_with_the_account(seed: int, size: int) -> None:
-    """Lost, duplicated by origin, phantom, reordered, and the very ids."""
     case = random_case(random.Random(seed), size)
     with tempfile.TemporaryDirectory() as name:
         found = told(here(*case.write(Path(name))))
@@ -106,7 +105,6 @@ def test_one_id_a_thousand_times(auditor: Auditor, folder: Path) -> None:
 
 
 def test_offered_twice_is_said_and_counts_once(auditor: Auditor, folder: Path) -> None:
-    """A source that offers an id twice has not numbered its records uniquely."""
     found = auditor(ids(folder / "o.parquet", [1, 2, 2, 3]), ids(folder / "a.parquet", [1, 2, 3]))
     assert (found.offered, found.offered_again, found.lost, found.duplicated) == (3, 1, 0, 0)
 
@@ -160,7 +158,6 @@ def test_numbers_out_of_range_are_no_ids_on_either_side(auditor: Auditor, folder
 
 
 def test_a_damaged_file_is_an_error_and_no_half_report(auditor: Auditor, folder: Path) -> None:
-    """Of two files the second is cut in the middle."""
     ids(folder / "d" / "part-0.parquet", list(range(1000)))
     ids(folder / "d" / "part-1.parquet", list(range(1000, 90_000)))
     file = folder / "d" / "part-1.parquet"
@@ -170,7 +167,6 @@ def test_a_damaged_file_is_an_error_and_no_half_report(auditor: Auditor, folder:
 
 
 def test_what_is_not_there_is_an_error(auditor: Auditor, folder: Path) -> None:
-    """No such file, no such column, ids that are none."""
     with pytest.raises(AuditError, match="nowhere"):
         auditor("range:1-2", f"parquet:{folder}/nowhere")
     one = ids(folder / "a.parquet", [1])
@@ -208,13 +204,11 @@ def test_no_permission(folder: Path) -> None:
     ],
 )
 def test_a_spec_that_is_none_says_why(text: str, says: str) -> None:
-    """One line each."""
     with pytest.raises(SpecError, match=says):
         parse(text)
 
 
 def test_a_spec_keeps_its_secrets() -> None:
-    """Passwords never reach an error or a report."""
     for text in (
         "jdbc:postgresql://u:pw1@h/d#table=t&password=pw1",
         "jdbc:x?password=pw1&a=b#table=t",
@@ -231,7 +225,6 @@ def test_a_range_that_arrived_is_refused() -> None:
 
 
 def test_what_sparks_file_sink_wrote_is_not_read_by_listing(folder: Path) -> None:
-    """Its log says which files count, and this process does not read it."""
     one = ids(folder / "out" / "part-0.parquet", [1])
     (folder / "out" / "_spark_metadata").mkdir()
     with pytest.raises(AuditError, match="--engine spark"):
@@ -266,7 +259,6 @@ def test_the_verdict_follows_the_promise_table(
 
 
 def test_the_report_as_text_and_as_json(folder: Path) -> None:
-    """Ranges, not a million lines."""
     found = here("range:a=1-1000000", ids(folder / "a.parquet", []))
     text = as_text(found, Semantic.AT_LEAST_ONCE)
     assert "lost        1000000: a=1-1000000\n" in text

@@ -78,7 +78,6 @@ def test_the_exit_code_is_the_verdict(
 
 
 def test_nothing_offered_is_void(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
-    """An audit of nothing proves nothing, and is no success."""
     pq.write_table(pa.table({"id": pa.array([], pa.int64())}), tmp_path / "n.parquet")
     none = f"parquet:{tmp_path}/n.parquet"
     assert main(["audit", "--offered", none, "--arrived", none, "--semantic", "exactly-once"]) == 4
@@ -86,7 +85,6 @@ def test_nothing_offered_is_void(capsys: pytest.CaptureFixture[str], tmp_path: P
 
 
 def test_as_json(capsys: pytest.CaptureFixture[str], arrived: str) -> None:
-    """Counts, ranges, examples, the verdict, and what was compared."""
     assert (
         main(
             [
@@ -157,7 +155,6 @@ def test_as_json(capsys: pytest.CaptureFixture[str], arrived: str) -> None:
 def test_a_mistake_is_one_line(
     capsys: pytest.CaptureFixture[str], words: list[str], code: int, says: str
 ) -> None:
-    """No traceback, nothing on standard output."""
     assert main(["audit", *words]) == code
     told = capsys.readouterr()
     assert says in told.err
@@ -168,7 +165,6 @@ def test_a_mistake_is_one_line(
 @pytest.mark.spark
 @pytest.mark.timeout(400)
 def test_the_accounts_of_many_cells() -> None:
-    """One line per golden history."""
     done = subprocess.run(
         [
             sys.executable,

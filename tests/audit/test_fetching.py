@@ -139,7 +139,6 @@ def test_a_leader_that_is_none_any_more_is_asked_for_again_until_there_is_one(as
 
 
 def test_where_nobody_leads_it_is_given_up_with_the_reason(ask: Any) -> None:
-    """One line, with what was said last."""
     _, said = ask(NOT_LEADER)
     assert (
         said == "partition 1 of orders cannot be read from offset 0 on: NotLeaderForPartitionError"
@@ -147,7 +146,6 @@ def test_where_nobody_leads_it_is_given_up_with_the_reason(ask: Any) -> None:
 
 
 def test_what_will_not_change_is_not_waited_for(ask: Any) -> None:
-    """One question is enough."""
     assert ask(NOT_ALLOWED) == (
         1,
         "partition 1 of orders cannot be read at offset 0: TopicAuthorizationFailedError",

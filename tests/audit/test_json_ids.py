@@ -72,21 +72,18 @@ def test_alone_and_among_others(value: str) -> None:
 
 @pytest.mark.parametrize("value", LEFT_TO_JAVA)
 def test_what_java_may_read_differently_is_left_to_it(value: str) -> None:
-    """Also where a thousand plain ones stand beside it."""
     for values in ([value], [f'{{"seq":{number}}}' for number in range(1000)] + [value]):
         with pytest.raises(NotOursToReadError):
             found("$.seq", values)
 
 
 def test_two_records_of_which_one_has_the_name_twice_and_one_spells_it_otherwise() -> None:
-    """As many names as records, and all the same not one each."""
     with pytest.raises(NotOursToReadError):
         found("$.seq", ['{"seq":1,"seq":2}', '{"s\\u0065q":3}'])
 
 
 @pytest.mark.parametrize("seed", range(10))
 def test_what_pythons_own_reader_finds(seed: int) -> None:
-    """Random objects in objects, by a path of two names."""
     dice = random.Random(seed)
     numbers = [dice.choice([dice.randrange(10 ** dice.randint(1, 13)), 0]) for _ in range(200)]
     values: list[str | None] = [
@@ -101,5 +98,4 @@ def test_what_pythons_own_reader_finds(seed: int) -> None:
 
 @pytest.mark.parametrize("path", ["$", "$.a[0]", "$.*", "$['a']", "seq", "$.a-b", "$..a"])
 def test_paths_that_are_more_than_names_are_sparks(path: str) -> None:
-    """Nothing is guessed."""
     assert json_reader(path) is None

@@ -100,7 +100,6 @@ def metadata(topic: str) -> Any:
 
 @pytest.mark.parametrize("topic", ["orders", "ä.b-c_d" * 30])
 def test_requests_are_kafka_pythons(topic: str) -> None:
-    """Each to the byte, header and length among them."""
     pairs: list[tuple[Request, Any]] = [
         (messages.versions_request(), ApiVersionsRequest(version=0)),
         (messages.metadata_request(topic), metadata(topic)),
@@ -117,7 +116,6 @@ def test_requests_are_kafka_pythons(topic: str) -> None:
 
 
 def test_versions_are_read() -> None:
-    """The oldest and the newest, by key."""
     api = ApiVersionsResponse.ApiVersion
     known = [
         api(version=0, api_key=1, min_version=4, max_version=18),
@@ -166,7 +164,6 @@ def test_leaders_are_read(rack: str | None) -> None:
 
 
 def test_offsets_are_read() -> None:
-    """Of each partition its error and its offset."""
     kind = ListOffsetsResponse.ListOffsetsTopicResponse
     parts = [
         kind.ListOffsetsPartitionResponse(

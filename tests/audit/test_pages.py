@@ -105,7 +105,6 @@ def test_runs_of_neighbours_are_counted_like_any_others(rounds: int) -> None:
 
 @pytest.mark.parametrize("names", [["b", None, "a", "b", ""], [None, None], [], ["a"]])
 def test_no_key_is_the_empty_key(names: list[str | None]) -> None:
-    """Beside a dictionary, too, where a null points at nothing."""
     column = pa.array(names, pa.string())
     for array in (column, column.dictionary_encode(), pa.chunked_array([column])):
         keys = Keys()
@@ -116,7 +115,6 @@ def test_no_key_is_the_empty_key(names: list[str | None]) -> None:
 
 
 def test_tallies_of_several_tasks_add_up() -> None:
-    """What two tasks saw of one page is the sum, beyond a byte too."""
     one, other = np.zeros(PAGE, np.uint32), np.zeros(PAGE, np.uint32)
     one[3], other[3], other[9] = 200, 100, 70_000
     total = merge([encode(one), encode(other)])
@@ -137,7 +135,6 @@ def slowly_reordered(rows: list[tuple[int, int]]) -> int:
 
 @given(chunks)
 def test_the_order_is_counted_like_by_hand(given_chunks: list[list[tuple[int, int]]]) -> None:
-    """Per stream, over chunks."""
     order = Order()
     for rows in given_chunks:
         streams = np.array([stream for stream, _ in rows], dtype=np.int64)

@@ -219,7 +219,6 @@ def test_damage_is_told() -> None:
 def test_patterns_find_what_java_finds(
     pattern: str, text: str, expected: tuple[str | None, int | None]
 ) -> None:
-    """The number of a text, and its key where the pattern has two groups."""
     side = Rows("", "kafka", "", "value", pattern=pattern)
     reader = texts.reader_of(side)
     assert reader is not None
@@ -291,6 +290,5 @@ def test_text_that_is_no_utf8() -> None:
 def test_what_producers_compress(
     number: int, compress: Callable[[bytes], bytes], size: int
 ) -> None:
-    """Each compression in each of its forms, of any size."""
     data = random.Random(size).randbytes(min(size, 1000)) * max(1, size // 1000)
     assert bytes(batches.DECOMPRESS[number](compress(data))) == data

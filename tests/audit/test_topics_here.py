@@ -208,7 +208,6 @@ def test_two_topics_and_an_open_transaction() -> None:
 
 
 def test_no_such_topic_and_nobody_there(monkeypatch: pytest.MonkeyPatch) -> None:
-    """One line each."""
     monkeypatch.setattr("harness.audit.extents.ANSWER_WITHIN_MS", 200)
     with (
         broker(Topic("t", [Stored()])) as at,

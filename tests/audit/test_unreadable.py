@@ -236,12 +236,10 @@ def test_a_texts_neighbours_do_not_change_it(batch_of_one: bool) -> None:
     "kind", [pa.string(), pa.large_string(), pa.binary(), pa.large_binary()], ids=str
 )
 def test_what_is_read_of_each_kind_of_column(tmp_path: Path, kind: pa.DataType) -> None:
-    """The same texts as a column of text or of bytes."""
     read_of_parquet(here, tmp_path, kind)
 
 
 def test_what_is_read_of_parquet(auditor: Auditor, tmp_path: Path) -> None:
-    """Here and on Spark."""
     read_of_parquet(auditor, tmp_path, pa.binary())
 
 
@@ -294,7 +292,6 @@ def test_why_each_is_no_id_of_parquet(tmp_path: Path) -> None:
 def test_patterns_find_what_java_finds(
     *, tmp_path: Path, pattern: str, text: str, number: int | None, key: str
 ) -> None:
-    """Java's digits and letters and ends of lines, whoever reads."""
     spec = ids(tmp_path / "t.parquet", [text], pa.string())
     found = here(
         f"range:{key}=7-7,{key}=5-5" if key else "range:5-5,7-7",
@@ -306,7 +303,6 @@ def test_patterns_find_what_java_finds(
 
 
 def test_patterns_that_may_be_read_differently_are_sparks(tmp_path: Path) -> None:
-    """Python's words for them are not asked."""
     one = ids(tmp_path / "t.parquet", ["a7"], pa.string())
     for pattern, plain in ((r"a(\d)", True), (r"(?<=a)(\d)", False), (r"(?i)A(\d)", False)):
         assert can_read(parse(f"{one}#pattern={pattern}")) == plain
@@ -551,7 +547,6 @@ def test_the_first_three_of_a_topic_that_tasks_fetch(monkeypatch: pytest.MonkeyP
 def test_a_fetch_of_nothing_but_strange_texts_is_cut_to_three(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """A whole topic of them does not come to the driver."""
     records = read(batch(0, [(None, b"x", [])] * 1000), [])
     side = topic("id=value")
     found = _hits(
@@ -746,7 +741,6 @@ def test_the_report_tells_of_both_sides() -> None:
     ["kafka:h:1/t#unreadable=3", "parquet:/x#unreadable=3", "jdbc:sqlite:/x#table=t&unreadable=3"],
 )
 def test_a_few_can_be_stated_of_every_side(spec: str) -> None:
-    """None are where nobody says so."""
     side, plain = parse(spec), parse(spec.replace("unreadable=3", "id=a"))
     assert isinstance(side, Rows)
     assert isinstance(plain, Rows)
@@ -755,7 +749,6 @@ def test_a_few_can_be_stated_of_every_side(spec: str) -> None:
 
 @pytest.mark.parametrize("given", ["", "x", "-1", "1.5", "٣", "²", "9" * 30])
 def test_what_is_stated_is_a_number(given: str) -> None:
-    """As is the number of readers."""
     for name in ("unreadable", "readers"):
         with pytest.raises(SpecError, match=f"{name} must be a number from"):
             parse(f"jdbc:sqlite:/x#table=t&{name}={given}")
@@ -823,7 +816,6 @@ def test_the_help_says_how_to_state_a_few(capsys: pytest.CaptureFixture[str]) ->
 
 @pytest.mark.parametrize("text", ["range:\u0661-\u0665", "range:a=1-\uff17"])
 def test_a_range_is_of_the_digits_0_to_9(text: str) -> None:
-    """As an id is."""
     with pytest.raises(SpecError, match="a range is"):
         parse(text)
 
@@ -843,5 +835,4 @@ def test_padded_ids_of_another_verifier(auditor: Auditor, tmp_path: Path) -> Non
 
 
 def test_reading_ids_needs_a_pattern_that_is_plain() -> None:
-    """Else there is no way that all engines share."""
     assert reading_of(topic("id=value&pattern=(?<=a)(\\d)")) is None

@@ -100,7 +100,6 @@ def test_what_a_random_kill_breaks_is_a_hit(tmp_path: Path) -> None:
 
 
 def test_what_another_cause_breaks_is_no_hit(tmp_path: Path) -> None:
-    """A kill that nobody died of has broken nothing."""
     one = sweep(
         tmp_path / "one",
         lambda cell: Plant(lose=1) if isinstance(cell.scenario.fault, KillAtRandom) else RIGHT,

@@ -157,7 +157,6 @@ def test_a_program_that_failed_has_its_last_words(browser: Chrome, page: str) ->
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_it_can_be_read_by_day_and_by_night(browser: Chrome, page: str, scheme: str) -> None:
-    """What is new on it has contrast enough."""
     browser.execute_cdp_cmd(
         "Emulation.setEmulatedMedia",
         {"features": [{"name": "prefers-color-scheme", "value": scheme}]},
@@ -229,7 +228,6 @@ def test_a_verdict_says_what_it_rests_on(browser: Chrome, page: str) -> None:
 
 
 def test_logs_and_history_are_a_click_away(browser: Chrome, page: str) -> None:
-    """Their links lead to files that are there."""
     browser.get(f"{page}#cell={ENDED}")
     assert shown(browser, ENDED)
     links = js(browser, "[...document.querySelectorAll('.card dd a')].map((one) => one.href)")

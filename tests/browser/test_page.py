@@ -372,7 +372,6 @@ def test_hostile_text_is_shown_and_obeyed_nowhere(browser: Chrome, pages: Pages)
 def test_an_address_of_no_cell_shows_the_matrix(
     browser: Chrome, pages: Pages, address: str
 ) -> None:
-    """A link that is wrong does no harm."""
     browser.get(pages.golden + address)
     assert one(browser, "#overview").is_displayed()
     assert unquote(browser.current_url).startswith(pages.golden)
@@ -466,7 +465,6 @@ def test_without_scripts_the_matrix_is_still_there(browser: Chrome, pages: Pages
 
 @pytest.mark.parametrize("width", [360, 768, 1920])
 def test_it_fits_every_screen(browser: Chrome, pages: Pages, width: int) -> None:
-    """Nothing but tables scrolls sideways, on a telephone or on a wall."""
     size = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": False}
     browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
     try:

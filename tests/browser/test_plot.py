@@ -112,7 +112,6 @@ def test_dots_stand_out_from_their_ground(browser: Chrome, broken: Planted, sche
 
 
 def test_it_fits_a_telephone(browser: Chrome, broken: Planted) -> None:
-    """Neither the story nor its plot goes over the edge."""
     with width(browser, 360):
         browser.get(broken.page)
         one(browser, ".dots [data-fate]")

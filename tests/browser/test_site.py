@@ -19,7 +19,6 @@ FOUND = "return [...document.querySelectorAll('.md-search-result__link')].map((e
 
 
 def test_what_is_searched_is_found_from_a_disk(tmp_path: Path) -> None:
-    """By a word that one page has."""
     site.main(tmp_path)
     with chromium() as browser:
         browser.get((tmp_path / "index.html").as_uri())

@@ -110,7 +110,6 @@ def test_it_fits_the_screen_and_asks_nobody(browser: Chrome, page: str, pixels: 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_it_can_be_read(browser: Chrome, page: str, scheme: str) -> None:
-    """By day and by night."""
     browser.execute_cdp_cmd(
         "Emulation.setEmulatedMedia",
         {"features": [{"name": "prefers-color-scheme", "value": scheme}]},

@@ -102,7 +102,6 @@ def test_arguments_are_words_and_never_a_script(tmp_path: Path) -> None:
 
 
 def test_lines_of_windows_are_words_all_the_same(tmp_path: Path) -> None:
-    """A workflow that is checked out there ends its lines by two characters."""
     assert (
         pretend(tmp_path, 0, LOSTACK_ARGUMENTS="--only\r\ncommit-lost\r\n\r\n--strict\r").returncode
         == 0
@@ -120,7 +119,6 @@ def test_lines_of_windows_are_words_all_the_same(tmp_path: Path) -> None:
 
 
 def test_a_sweep_has_its_last_lines_in_the_summary(tmp_path: Path) -> None:
-    """In a block that nothing of them ends."""
     assert pretend(tmp_path, 1, LOSTACK_COMMAND="sweep").returncode == 1
     assert (tmp_path / "summary").read_text() == "```\nfinding 1: ```\n```\n"
 
@@ -149,7 +147,6 @@ def test_a_wrong_input_is_one_line(tmp_path: Path, given: dict[str, str], said: 
 
 
 def test_the_key_changes_with_what_is_locked(tmp_path: Path) -> None:
-    """The same for the same lock and Python, and another for another lock."""
     first, again = act(tmp_path, "key").stdout, act(tmp_path, "key").stdout
     assert first == again
     copy = tmp_path / "copy"

@@ -71,7 +71,6 @@ def test_a_command_is_made_alone_or_among_all() -> None:
 
 @pytest.mark.parametrize("name", [None, *COMMANDS])
 def test_help_has_a_short_name(name: str | None, capsys: pytest.CaptureFixture[str]) -> None:
-    """Of every command, and of lostack itself."""
     words = [] if name is None else [name]
     assert main([*words, "-h"]) == 0
     short = capsys.readouterr().out
@@ -111,7 +110,6 @@ def test_a_shell_completes(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    """Commands and options, as bash asks for them."""
     monkeypatch.setenv("_LOSTACK_COMPLETE", "complete_bash")
     monkeypatch.setenv("COMP_WORDS", line)
     monkeypatch.setenv("COMP_CWORD", str(at))

@@ -257,7 +257,6 @@ def test_no_command_shows_the_help(capsys: pytest.CaptureFixture[str]) -> None:
 def test_the_exit_codes_of_a_command_name_its_own_options(
     command: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """A baseline is named where it can be given, and only there."""
     assert cli.main([command, "--help"]) == 0
     options, _, codes = capsys.readouterr().out.partition("Exit codes:")
     assert "130 Ctrl-C" in " ".join(codes.split())
@@ -326,7 +325,6 @@ def test_progress_is_live_on_a_terminal() -> None:
 
 
 def test_list_shows_every_cell_with_its_prediction(capsys: pytest.CaptureFixture[str]) -> None:
-    """Cells that do not apply are listed with their reason, never left out."""
     assert cli.main(["list", "--json"]) == 0
     rows = json.loads(capsys.readouterr().out)
     assert len(rows) == sum(len(scenario.expect) for scenario in played.SCENARIOS)
@@ -336,7 +334,6 @@ def test_list_shows_every_cell_with_its_prediction(capsys: pytest.CaptureFixture
 
 
 def test_a_semantic_named_twice_is_run_once() -> None:
-    """Two cells never share one folder."""
     assert run("none", more="--semantic exactly-once --semantic exactly-once") == 0
     assert report(Path("reports/latest/report.json"))["summary"]["ran"] == 1
 
@@ -552,7 +549,6 @@ def copied(saved: Path, folder: Path) -> Path:
 
 
 def test_a_cell_without_its_history_is_void(saved: Path, tmp_path: Path) -> None:
-    """Deleting a history never improves a verdict."""
     copy = copied(saved, tmp_path)
     [cell, _] = sorted((copy / "cells").iterdir())
     for file in (cell / "history").iterdir():

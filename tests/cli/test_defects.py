@@ -146,7 +146,6 @@ def told(err: str) -> None:
 def test_an_error_of_ours_is_no_broken_promise(
     name: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """In every command."""
     arguments, where = PLANTS[name]
     monkeypatch.setattr(where, _break)
     assert cli.main([name, *shlex.split(arguments)]) == int(ExitCode.DEFECT) == 70
@@ -157,8 +156,6 @@ def test_an_error_of_ours_is_no_broken_promise(
 def test_an_interrupt_is_told(
     name: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """In every command, in one line."""
-
     def interrupted(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
 
@@ -252,7 +249,6 @@ def _odd(kind: str) -> Iterator[int]:
 def test_an_error_in_a_process_of_the_audit_comes_with_its_traceback(
     kind: str, error: type[Exception]
 ) -> None:
-    """The one that it was, or one that says what it was."""
     crew = Cores(1)
     try:
         with pytest.raises(error) as caught:
@@ -265,7 +261,6 @@ def test_an_error_in_a_process_of_the_audit_comes_with_its_traceback(
 def test_what_the_machine_is_short_of_is_no_defect(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Errors that name no file."""
     for error, says in (
         (OSError(errno.EMFILE, "Too many open files"), "Too many open files"),
         (MemoryError(), "out of memory"),
@@ -295,8 +290,6 @@ def test_a_broken_pipe_of_our_own_is_a_defect(
 def test_an_end_of_a_file_of_our_own_is_a_defect(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """A module that was compiled to half a file, say. Nobody has interrupted anything."""
-
     def diagnose() -> list[Any]:
         raise EOFError("marshal data too short")
 
@@ -311,7 +304,6 @@ def test_an_end_of_a_file_of_our_own_is_a_defect(
 def test_a_full_disk_behind_standard_output(
     command: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """One line, and the code of a machine that lacks something."""
     with monkeypatch.context() as patch:
         patch.setattr(sys, "stdout", Refusing(errno.ENOSPC))
         assert cli.main(shlex.split(command)) == ExitCode.ENVIRONMENT

@@ -25,7 +25,6 @@ SECOND = 1_000_000_000
 
 
 def test_its_programs_are_copied_and_declared_rightly(tmp_path: Path) -> None:
-    """The two declarations differ in the consumer only."""
     copy_programs(tmp_path / "demo")
     assert {path.name for path in (tmp_path / "demo").iterdir()} == {*PROGRAMS}
     wrong, right = (read_pipeline(tmp_path / "demo" / name) for name in PROGRAMS[3:])
@@ -44,7 +43,6 @@ def test_a_program_that_the_user_has_changed_stays(tmp_path: Path) -> None:
 
 
 def test_a_folder_that_cannot_be_written_is_one_line(tmp_path: Path) -> None:
-    """A file stands where the folder should be."""
     (tmp_path / "taken").write_text("")
     with pytest.raises(UsageError, match=r"cannot write .*taken.*name another folder"):
         copy_programs(tmp_path / "taken")
@@ -75,7 +73,6 @@ def test_no_program_is_written_through_a_link(tmp_path: Path) -> None:
 def test_its_exit_code_says_whether_it_showed_what_it_says(
     kinds: tuple[Kind, ...], code: ExitCode
 ) -> None:
-    """A fault that did not fire makes a run void."""
     results: Any = [SimpleNamespace(verdict=SimpleNamespace(kind=kind)) for kind in kinds]
     assert _exit_code(*results) is code
 

@@ -117,7 +117,6 @@ def test_the_commands_use_ours(folder: Path, tmp_path_factory: pytest.TempPathFa
 
 
 def test_the_plugin_uses_ours(folder: Path) -> None:
-    """A session of pytest in such a folder runs our cells."""
     (folder / "test_cells.py").write_text((ROOT / "scenarios" / "test_scenarios.py").read_text())
     words = (
         "-p",
@@ -190,7 +189,6 @@ def test_a_wheel_has_the_scenarios_below_the_package(wheel: Path) -> None:
 
 
 def test_a_wheel_that_is_unpacked_uses_its_own(wheel: Path, tmp_path: Path) -> None:
-    """In a folder with a foreign one, and without the repository."""
     home, project = tmp_path / "home", tmp_path / "project"
     with zipfile.ZipFile(wheel) as archive:
         archive.extractall(home)

@@ -143,7 +143,6 @@ def test_nothing_is_written_over(orders: Path, capsys: pytest.CaptureFixture[str
 def test_what_it_cannot_know_is_one_line(
     orders: Path, capsys: pytest.CaptureFixture[str], words: tuple[str, ...], said: str
 ) -> None:
-    """And nothing is left behind."""
     assert main(["init", str(orders), *words]) == 2
     told = capsys.readouterr().err
     assert said in told
@@ -168,7 +167,6 @@ def test_what_it_cannot_know_is_one_line(
 def test_an_option_that_no_declaration_can_have(
     orders: Path, capsys: pytest.CaptureFixture[str], words: tuple[str, str], said: str
 ) -> None:
-    """It is named, in one line, and nothing is written."""
     assert main(["init", str(orders), *WORDS, *words]) == 2
     told = capsys.readouterr()
     assert said in told.err
@@ -205,7 +203,6 @@ def test_nothing_is_half_written(
 
 
 def test_a_workflow_that_is_there_stays(orders: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """And that is said."""
     workflow = orders / ".github/workflows/lostack.yml"
     workflow.parent.mkdir(parents=True)
     workflow.write_text("mine")
@@ -215,13 +212,11 @@ def test_a_workflow_that_is_there_stays(orders: Path, capsys: pytest.CaptureFixt
 
 
 def test_a_folder_that_is_none(capsys: pytest.CaptureFixture[str]) -> None:
-    """One line."""
     assert main(["init", "no/such/folder", *WORDS]) == 2
     assert "no/such/folder is not a folder" in capsys.readouterr().err
 
 
 def test_questions_have_what_was_seen_for_an_answer(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where somebody is there to answer."""
     asked = []
 
     def prompt(text: str, default: str | None = None, **_: object) -> str:
@@ -281,7 +276,6 @@ def test_every_kind_of_input_can_be_written(tmp_path: Path, kind: InputKind) -> 
 
 @pytest.mark.parametrize("kind", OutputKind)
 def test_every_kind_of_output_can_be_written(tmp_path: Path, kind: OutputKind) -> None:
-    """By options alone."""
     words = ["--producer", "./producer", "--consumer", "./consumer", "--topic", "orders"]
     more = ["--input", "stdin", "--output", kind, *OUTPUTS[kind]]
     assert main(["init", str(programs(tmp_path)), *words, *more]) == 0
@@ -401,7 +395,6 @@ def test_a_wrong_answer_is_asked_for_again(monkeypatch: pytest.MonkeyPatch) -> N
     ],
 )
 def test_what_an_image_is(tmp_path: Path, image: str, kind: str) -> None:
-    """By the words in its name, not by a part of them."""
     file = tmp_path / "compose.yml"
     file.write_text(f"services: {{one: {{image: '{image}'}}}}", encoding="utf-8")
     [found] = read_compose(file)
@@ -430,7 +423,6 @@ def test_what_a_service_shows_of_itself(tmp_path: Path) -> None:
     ("declared", "name"), [("my orders", "my-orders"), ("a/b (new)", "a-b-new"), ("ok_1", "ok_1")]
 )
 def test_a_name_gets_hyphens(tmp_path: Path, declared: str, name: str) -> None:
-    """As the docs say, for a folder's name and for one that is declared."""
     text = (EXAMPLES / "orders" / "pipeline.toml").read_text(encoding="utf-8")
     file = tmp_path / "pipeline.toml"
     file.write_text(f"name = {json.dumps(declared)}\n{text}", encoding="utf-8")
@@ -456,7 +448,6 @@ def test_a_program_that_names_its_broker_is_told_of(
 
 
 def test_a_variable_of_its_own_is_given_the_brokers(orders: Path) -> None:
-    """It is seen in the source."""
     program = orders / "consumer.py"
     text = program.read_text(encoding="utf-8")
     program.write_text(
@@ -474,7 +465,6 @@ def test_a_variable_of_its_own_is_given_the_brokers(orders: Path) -> None:
 
 
 def test_the_projects_own_interpreter_is_found(orders: Path) -> None:
-    """The programs' libraries are there, and not in lostack's."""
     python = orders / ".venv" / "bin" / "python"
     python.parent.mkdir(parents=True)
     python.write_text("#!/bin/sh\n", encoding="utf-8")
@@ -567,7 +557,6 @@ def test_services_of_a_compose_file_are_stages(
 
 @pytest.mark.parametrize("text", ["", "services: 3", "a: [", "services: {x: 3}"])
 def test_a_compose_file_that_is_none(tmp_path: Path, text: str) -> None:
-    """One line."""
     file = tmp_path / "compose.yml"
     file.write_text(text, encoding="utf-8")
     with pytest.raises(DeclarationError, match="is not a docker-compose file") as told:
@@ -576,7 +565,6 @@ def test_a_compose_file_that_is_none(tmp_path: Path, text: str) -> None:
 
 
 def test_several_brokers_are_one_address(tmp_path: Path) -> None:
-    """As clients are given them."""
     file = tmp_path / "compose.yml"
     file.write_text(
         "services: {kafka1: {image: apache/kafka}, kafka2: {image: apache/kafka}}", encoding="utf-8"
@@ -585,7 +573,6 @@ def test_several_brokers_are_one_address(tmp_path: Path) -> None:
 
 
 def test_sources_show_topics_and_tables(tmp_path: Path) -> None:
-    """Of other languages, too."""
     (tmp_path / "A.java").write_text(
         'c.subscribe(List.of("bills")); new ProducerRecord<String, String>("paid", v)', "utf-8"
     )
@@ -594,7 +581,6 @@ def test_sources_show_topics_and_tables(tmp_path: Path) -> None:
 
 
 def test_what_a_shell_script_starts_is_looked_at(orders: Path) -> None:
-    """Two consumers, say."""
     script = orders / "two.sh"
     script.write_text(
         '#!/bin/sh\n"$1" consumer.py "$2" & "$1" consumer.py "$2" & wait\n', encoding="utf-8"
@@ -613,7 +599,6 @@ def test_what_a_shell_script_starts_is_looked_at(orders: Path) -> None:
 
 @pytest.mark.parametrize("file", DECLARATIONS, ids=lambda file: str(file.relative_to(EXAMPLES)))
 def test_every_example_is_of_the_schema(file: Path) -> None:
-    """What is read is what the schema describes."""
     jsonschema.validate(tomllib.loads(file.read_text(encoding="utf-8")), schema())
 
 
@@ -655,8 +640,6 @@ def test_what_the_reader_refuses_the_schema_refuses(
 
 
 def test_every_field_says_what_it_means() -> None:
-    """An editor shows it, and so do the pages that are made of it."""
-
     def untold(where: str, found: Schema) -> list[str]:
         silent = [
             f"{where}.{name}"
@@ -671,6 +654,5 @@ def test_every_field_says_what_it_means() -> None:
 
 
 def test_the_schema_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
-    """For an editor, without any folder."""
     assert main(["init", "--schema"]) == 0
     assert json.loads(capsys.readouterr().out) == schema()

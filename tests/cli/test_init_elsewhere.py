@@ -27,7 +27,6 @@ def init(folder: Path, *more: str) -> int:
 def test_nothing_is_written_through_a_link(
     tmp_path: Path, name: str, there: bool, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Whether its target is there or not, and even with --force."""
     folder, target = tmp_path / "theirs", tmp_path / "mine"
     folder.mkdir()
     if there:
@@ -56,7 +55,6 @@ def test_no_workflow_is_written_through_a_linked_folder(
 
 
 def test_a_fifo_is_not_waited_for(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Neither as the declaration nor as a compose file."""
     os.mkfifo(tmp_path / "pipeline.toml")
     assert init(tmp_path, "--no-ci", "--force") != 0
     assert "pipeline.toml" in capsys.readouterr().err
@@ -65,7 +63,6 @@ def test_a_fifo_is_not_waited_for(tmp_path: Path, capsys: pytest.CaptureFixture[
 
 
 def test_an_endless_compose_file_is_refused(tmp_path: Path) -> None:
-    """A device behind a link, and a file without content that is large."""
     (tmp_path / "endless.yml").symlink_to("/dev/zero")
     with pytest.raises(DeclarationError, match="cannot read"):
         read_compose(tmp_path / "endless.yml")
@@ -76,7 +73,6 @@ def test_an_endless_compose_file_is_refused(tmp_path: Path) -> None:
 
 
 def test_a_compose_file_that_grows_by_its_aliases_is_refused(tmp_path: Path) -> None:
-    """Ten lists of ten aliases each stand for ten thousand million values."""
     lines = ["a0: &a0 [x, x, x, x, x, x, x, x, x, x]"]
     lines += [f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 10)}]" for n in range(1, 10)]
     lines += ["services:", "  one:", "    image: redis", "    command: *a9"]
@@ -86,7 +82,6 @@ def test_a_compose_file_that_grows_by_its_aliases_is_refused(tmp_path: Path) -> 
 
 
 def test_a_compose_file_that_is_nested_without_end_is_refused(tmp_path: Path) -> None:
-    """It is no defect of lostack."""
     (tmp_path / "deep.yml").write_text("services: " + "[" * 20_000)
     with pytest.raises(DeclarationError, match="nested too deep"):
         read_compose(tmp_path / "deep.yml")
@@ -95,7 +90,6 @@ def test_a_compose_file_that_is_nested_without_end_is_refused(tmp_path: Path) ->
 def test_a_huge_source_is_looked_at_in_part(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Its first part is enough to guess from."""
     with (tmp_path / "a.py").open("wb") as file:
         file.truncate(1 << 40)
     words = ["init", str(tmp_path), "--producer", "{python} a.py", *ANSWERS[2:], "--no-ci"]

@@ -203,7 +203,6 @@ def test_a_known_break_fails_nothing_and_is_told(folder: Path) -> None:
     ],
 )
 def test_a_mistake_is_one_line(folder: Path, words: tuple[str, ...], code: int, said: str) -> None:
-    """Wrong options end the session with one line, and no cell is run."""
     done = session(folder, *words)
     assert done.returncode == code, done.stdout
     assert said in done.stdout + done.stderr

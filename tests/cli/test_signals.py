@@ -169,7 +169,6 @@ def test_tests_hear_signals_where_pytest_was_begun_with_them_ignored(
 
 
 def test_an_interrupt_during_the_imports_is_one_line() -> None:
-    """Ctrl-C within the first second."""
     program = """
 import os, signal, sys
 class Interrupts:

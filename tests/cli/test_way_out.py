@@ -205,7 +205,6 @@ def poison_lines(file: Path, spare: Callable[[str], bool]) -> None:
 
 
 def test_every_command_is_tried_or_named() -> None:
-    """A new command is thought of."""
     tried = {line.split()[0] for line in SAVED}
     assert tried | ELSEWHERE == set(COMMANDS)
 
@@ -298,7 +297,6 @@ def _kind(data: Any, place: tuple[str | int, ...], *, whole: bool) -> tuple[obje
 
 
 def test_the_names_of_cells_in_a_trend(world: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """They are the keys of an object."""
     file = world / "history.jsonl"
     text = file.read_text(encoding="utf-8")
     file.write_text(
@@ -348,13 +346,11 @@ def test_json_stays_json(world: Path, capsys: pytest.CaptureFixture[str]) -> Non
 def test_what_stands_on_the_command_line(
     line: str, world: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """A script passes on what others named."""
     assert cli.main([word.replace("{odd}", HOSTILE) for word in line.split()]) in {2, 3}
     assert harmless(capsys)
 
 
 def test_only_one_module_prints() -> None:
-    """Whoever prints elsewhere prints what nobody has looked at."""
     files = {str(file.relative_to(HERE)): file for file in HERE.rglob("*.py")}
     assert files.keys() >= MAY
     found = [

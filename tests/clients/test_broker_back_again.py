@@ -39,6 +39,5 @@ def test_who_subscribes_waits_for_a_broker(error: Exception) -> None:
 
 
 def test_other_errors_end_the_program() -> None:
-    """What the client says of its own mistakes is not waited for."""
     with pytest.raises(ValueError, match="wrong"):
         subscribed(ValueError("wrong"), {"in"})

@@ -101,7 +101,6 @@ def test_settings_that_the_client_refuses_are_told(tmp_path: Path) -> None:
 
 
 def test_a_version_whose_sums_are_not_known_is_told() -> None:
-    """Nothing is fetched that nobody has checked."""
     assert {"3.8.0", "3.9.1"} < set(java_versions())
     with pytest.raises(
         EnvironmentFailure,

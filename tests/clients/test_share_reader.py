@@ -60,13 +60,11 @@ def test_a_delivery_says_how_often_it_was_made() -> None:
 
 
 def test_a_fatal_error_is_raised() -> None:
-    """Such a reader reads nothing any more."""
     with pytest.raises(ClientError, match="gone"):
         Sharer(Binding(message(-1, KafkaError(KafkaError._FATAL, "gone", fatal=True)))).poll(0.1)
 
 
 def test_what_is_said_of_a_record_is_what_the_broker_is_told() -> None:
-    """By the binding's own numbers."""
     binding = Binding()
     for offset, answer in enumerate((Answer.ACCEPT, Answer.RELEASE, Answer.REJECT)):
         Sharer(binding).answer(Delivered("in", 1, 3, offset, b"k", b"v"), answer)
@@ -77,7 +75,6 @@ def test_what_is_said_of_a_record_is_what_the_broker_is_told() -> None:
 
 
 def test_a_refusal_of_one_partition_is_a_refusal() -> None:
-    """Whatever the others say."""
     Sharer(Binding()).commit(1)
     with pytest.raises(ClientError):
         Sharer(Binding(told=KafkaException(KafkaError(121)))).commit(1)

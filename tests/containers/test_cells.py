@@ -72,7 +72,6 @@ def smoke(tmp_path_factory: pytest.TempPathFactory) -> SavedRun:
 
 @pytest.mark.parametrize("name", SMOKE)
 def test_a_cell_comes_out_as_predicted(smoke: SavedRun, name: str) -> None:
-    """Every promise kept, by the very predictions of the runtime of processes."""
     result = next(each for each in smoke.results if each.plan.id.endswith(name))
     assert result.verdict.green, result.verdict.reason
 

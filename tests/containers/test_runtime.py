@@ -66,7 +66,6 @@ def of_run(run: str) -> list[str]:
 
 
 def test_a_container_goes_with_its_program(runtime: DockerRuntime) -> None:
-    """Whose output stays in its log."""
     node = runtime.start(NodeSpec("a", "consumer", ("python3", "-c", "print('bye')")))
     assert node.wait(GONE_S) is not None
     assert node.log_tail() == "bye"
@@ -127,7 +126,6 @@ def _quietly(act: object) -> bool:
 
 
 def test_a_memory_limit_that_is_hit_is_told(runtime: DockerRuntime) -> None:
-    """The kernel kills it, and the engine says for what."""
     greedy = ("python3", "-c", "x = bytearray(400_000_000); print(sum(x))")
     node = runtime.start(NodeSpec("a", "consumer", greedy, container=ContainerSpec(memory="64m")))
     end = node.wait(GONE_S)
@@ -227,7 +225,6 @@ def test_a_user_whom_the_image_does_not_know_has_a_name(
 
 
 def test_a_node_without_a_network_has_no_address(runtime: DockerRuntime) -> None:
-    """It is given back by the same name."""
     node = runtime.start(NodeSpec("a", "consumer", SLEEPER))
     address = node.disconnect()
     assert address

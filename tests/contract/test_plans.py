@@ -10,5 +10,4 @@ from tests.contract.systems import SYSTEMS
 
 
 def test_every_system_there_is_has_its_line() -> None:
-    """Those of the registry, and pipelines that users bring."""
     assert set(SYSTEMS) == {*systems.SYSTEMS, "declared"}

@@ -189,7 +189,6 @@ def test_a_conversation_arrives_as_it_was_said(joint: Joint, piece: int) -> None
 
 
 def test_who_has_said_all_still_gets_its_answer(joint: Joint) -> None:
-    """A half-closed connection stays open the other way."""
     question = joint.begin()
     joint.client.sendall(question)
     joint.client.shutdown(socket.SHUT_WR)
@@ -206,7 +205,6 @@ def finish(sock: socket.socket | TlsSocket) -> None:
 
 
 def test_100_megabytes_are_streamed(joint: Joint) -> None:
-    """In one frame, of which the wire keeps next to nothing."""
     joint.say(joint.speaker.opening(joint.key))
     size = 100 * MEGABYTE
     head = joint.speaker.large(joint.key, size)

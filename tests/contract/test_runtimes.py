@@ -42,12 +42,10 @@ TELLS = (
 
 
 def test_every_runtime_there_is_has_its_line() -> None:
-    """Those of the registry, and no others."""
     assert tuple(RUNTIMES) == registry.RUNTIMES
 
 
 def test_a_runtime_is_called_what_selects_it(place: Place) -> None:
-    """And whoever asks whether all is well with it is not contradicted."""
     assert place.runtime.name == place.name
     place.runtime.check()
 
@@ -71,19 +69,16 @@ def test_a_killed_node_is_reaped_and_says_how_it_ended(place: Place) -> None:
 def test_a_node_that_leaves_by_itself_has_its_status_and_no_signal(
     place: Place, status: int
 ) -> None:
-    """Zero or not."""
     end = ended(place.start(f"raise SystemExit({status})"))
     assert (end.status, end.signal) == (status, None)
 
 
 def test_a_node_that_kills_itself_has_ended_by_that_signal(place: Place) -> None:
-    """As a program at a failpoint does."""
     end = ended(place.start("import os; os.kill(os.getpid(), 9)"))
     assert (end.status, end.signal) == (None, signal.SIGKILL)
 
 
 def test_the_end_of_a_node_is_in_the_past_and_behind_its_start(place: Place) -> None:
-    """By the one clock that orders a history."""
     since = time.monotonic_ns()
     end = place.up(SLEEPER).kill()
     assert since < end.at_ns <= time.monotonic_ns()
@@ -119,7 +114,6 @@ def test_two_who_kill_a_node_learn_of_one_end(place: Place) -> None:
 
 
 def test_what_a_node_has_started_dies_with_it(place: Place) -> None:
-    """Its children are its own."""
     file = place.file()
     node = place.ticking(file)
     child = int(node.log_tail())
@@ -156,14 +150,12 @@ def test_a_node_that_does_not_end_in_time_is_killed(place: Place) -> None:
 
 
 def test_to_tell_a_node_to_end_does_not_wait(place: Place) -> None:
-    """One that does not listen lives on."""
     node = place.up(DEAF)
     assert node.tell_to_end()
     assert node.alive
 
 
 def test_a_wait_is_bounded(place: Place) -> None:
-    """Who waits for a node that lives on is told nothing, in time."""
     node = place.up(SLEEPER)
     began = time.monotonic()
     assert node.wait(STILL_S) is None
@@ -185,7 +177,6 @@ def test_a_paused_node_stands_still_and_goes_on(place: Place) -> None:
 
 
 def test_a_paused_node_can_be_killed(place: Place) -> None:
-    """It is gone at once, stopped or not."""
     node = place.up(SLEEPER)
     node.pause()
     assert node.kill().signal == signal.SIGKILL
@@ -193,7 +184,6 @@ def test_a_paused_node_can_be_killed(place: Place) -> None:
 
 
 def test_a_node_that_stops_itself_is_seen_and_goes_on(place: Place) -> None:
-    """As a program at a failpoint does that is to be paused."""
     program = "import os, signal; print('up'); os.kill(os.getpid(), signal.SIGSTOP); print('on')"
     node = place.up(program)
     wait_until(node.stands_still, within_s=WITHIN_S, because="the program to stop itself")
@@ -209,7 +199,6 @@ def test_a_node_that_stops_itself_is_seen_and_goes_on(place: Place) -> None:
 def test_environment_words_and_folder_are_the_node_s(
     place: Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What its spec says goes over what the harness has."""
     monkeypatch.setenv("MINE", "the harness's")
     node = place.start(TELLS, "one", "two words", env={"MINE": "its own"}, cwd=place.folder)
     ended(node)
@@ -241,7 +230,6 @@ def test_what_is_written_to_a_node_is_read_or_refused(place: Place) -> None:
 
 
 def test_nodes_reach_each_other_by_their_addresses(place: Place) -> None:
-    """One binds where the runtime says, another connects to where it says."""
     serve = (
         "import socket, sys; s = socket.create_server((sys.argv[1], int(sys.argv[2]))); "
         "print('up'); s.accept()"
@@ -359,7 +347,6 @@ def test_nothing_survives_a_closed_runtime(place: Place, tmp_path: Path) -> None
 
 
 def test_an_error_ends_a_runtime_and_is_told(place: Place, tmp_path: Path) -> None:
-    """Leaving the context in any way ends the nodes, and hides nothing."""
     nodes: list[Node] = []
 
     def fail() -> None:
@@ -373,7 +360,6 @@ def test_an_error_ends_a_runtime_and_is_told(place: Place, tmp_path: Path) -> No
 
 
 def test_to_clear_what_is_not_there_is_harmless(place: Place) -> None:
-    """A cell's folder for temporary files, of which its programs made no use."""
     place.runtime.clear("a cell")
     place.runtime.clear("a cell")
 

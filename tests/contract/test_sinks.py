@@ -104,7 +104,6 @@ def test_any_bytes_and_any_place_are_read_as_they_were(kind: SinkKind) -> None:
 
 
 def test_a_new_sink_has_nothing(kind: SinkKind) -> None:
-    """Neither results nor positions, and nothing is on its way."""
     with closing(kind.open(kind.made())) as sink:
         assert (list(sink.results()), list(sink.absorbed()), sink.positions()) == ([], [], {})
         assert (sink.size(), sink.unsettled()) == ((0, 0), 0)
@@ -131,7 +130,6 @@ def test_an_id_and_a_batch_are_known_from_the_first_time_on(kind: SinkKind) -> N
 
 
 def test_a_position_is_the_last_one_that_was_saved(kind: SinkKind) -> None:
-    """Of each partition."""
     with closing(kind.open(kind.made())) as sink:
         sink.begin()
         for partition, offset in ((2, 5), (0, 1), (2, 1 << 40), (2, 8)):
@@ -193,7 +191,6 @@ def test_several_writers_lose_nothing_of_each_other(kind: SinkKind) -> None:
 
 
 def test_nobody_sees_what_is_not_committed(kind: SinkKind) -> None:
-    """And everybody what is."""
     where = kind.made()
     with closing(kind.open(where)) as sink, closing(kind.open(where)) as other:
         sink.begin()
@@ -349,7 +346,6 @@ def test_a_sink_that_is_not_there_is_one_line(kind: SinkKind) -> None:
 
 
 def test_a_sink_that_cannot_be_made_is_one_line(kind: SinkKind) -> None:
-    """Which names the place."""
     for where in kind.unusable:
         with pytest.raises(EnvironmentFailure) as failure:
             kind.create(where)
@@ -357,7 +353,6 @@ def test_a_sink_that_cannot_be_made_is_one_line(kind: SinkKind) -> None:
 
 
 def test_a_sink_is_not_made_over_another_one(kind: SinkKind) -> None:
-    """What stands there stays, and the line says where."""
     where = kind.made()
     with closing(kind.open(where)) as sink:
         write(sink, (b"1", "k"))

@@ -154,7 +154,6 @@ SINKS = cases_of(
 
 @pytest.mark.parametrize("case", SINKS, ids=lambda case: case.name)
 def test_a_wrong_sink_is_found_out(tmp_path: Path, case: Case) -> None:
-    """By the clause that it breaks."""
     kind = files_below(tmp_path)
     if inspect.isclass(case.wrong):
         kind = replace(kind, opener=f"{wrong_sinks.__name__}:{case.wrong.__name__}")
@@ -164,7 +163,6 @@ def test_a_wrong_sink_is_found_out(tmp_path: Path, case: Case) -> None:
 
 
 def test_each_clause_about_sinks_can_be_broken() -> None:
-    """Whoever adds one shows that it can be red."""
     assert tried(SINKS) == clauses(of_sinks, "kind")
 
 
@@ -301,7 +299,6 @@ RUNTIMES = cases_of(
 def test_a_wrong_runtime_is_found_out(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, case: Case
 ) -> None:
-    """By the clause that it breaks."""
     made: list[wrong_runtimes.Wrong] = []
 
     def make(directory: Path) -> wrong_runtimes.Wrong:
@@ -324,7 +321,6 @@ def test_a_wrong_runtime_is_found_out(
 
 
 def test_each_clause_about_runtimes_can_be_broken() -> None:
-    """Whoever adds one shows that it can be red."""
     assert tried(RUNTIMES) == clauses(of_runtimes, "place")
 
 
@@ -349,7 +345,6 @@ def failing_at(at: str) -> Callable[..., None]:
 
 
 def test_of_its_end(ground: systems.Ground) -> None:
-    """What the fixture of the suite asks at the end of all tests."""
     assert ground.end() == []
 
 
@@ -439,7 +434,6 @@ def test_a_wrong_system_is_found_out(
 
 
 def test_each_clause_about_systems_can_be_broken() -> None:
-    """Whoever adds one shows that it can be red."""
     assert tried(SYSTEMS) == clauses(of_systems, "ground") | {test_of_its_end.__name__}
 
 
@@ -494,7 +488,6 @@ PLANS = cases_of(
 
 @pytest.mark.parametrize("case", PLANS, ids=lambda case: case.name)
 def test_a_wrong_plan_is_found_out(tmp_path: Path, case: Case) -> None:
-    """By the clause that it breaks."""
     given = {"subject": case.wrong()}
     if "tmp_path" in inspect.signature(case.test).parameters:
         given["tmp_path"] = tmp_path
@@ -502,7 +495,6 @@ def test_a_wrong_plan_is_found_out(tmp_path: Path, case: Case) -> None:
 
 
 def test_each_clause_about_plans_can_be_broken() -> None:
-    """Whoever adds one shows that it can be red."""
     assert tried(PLANS) == clauses(of_plans, "subject")
 
 
@@ -607,7 +599,6 @@ PROTOCOL_CASES = cases_of(
 def test_a_wrong_protocol_is_found_out(
     tmp_path: Path, small_wire: WireProcess, monkeypatch: pytest.MonkeyPatch, case: Case
 ) -> None:
-    """By the clause that it breaks."""
     monkeypatch.setattr(in_a_wire, "WITHIN_S", SOON_S)
     speaker = with_the_wrong(PROTOCOLS[case.wrong.base], case.wrong)
     if "speaker" in inspect.signature(getattr(case.test, "func", case.test)).parameters:
@@ -621,5 +612,4 @@ def test_a_wrong_protocol_is_found_out(
 
 
 def test_each_clause_about_protocols_can_be_broken() -> None:
-    """Whoever adds one shows that it can be red."""
     assert tried(PROTOCOL_CASES) == clauses(of_protocols, "speaker") | clauses(in_a_wire, "joint")

@@ -86,7 +86,6 @@ def test_its_cells_run_and_are_judged(installed: Path, tmp_path: Path) -> None:
 
 
 def test_a_protocol_that_lies_proves_nothing(installed: Path, tmp_path: Path) -> None:
-    """Here it says that what was dropped was sent."""
     broken = tmp_path / "installed"
     shutil.copytree(installed, broken)
     protocol, right = (
@@ -151,7 +150,6 @@ LYING = {
 
 @pytest.mark.parametrize("name", LYING)
 def test_an_authority_that_lies_proves_nothing(installed: Path, tmp_path: Path, name: str) -> None:
-    """Of what its queue has had, the wire knows better, or it contradicts itself."""
     file, right, wrong, cell, because = LYING[name]
     broken = tmp_path / "installed"
     shutil.copytree(installed, broken)
@@ -169,7 +167,6 @@ def test_an_authority_that_lies_proves_nothing(installed: Path, tmp_path: Path, 
     "words", [("list",), ("list", "--system", "toy"), ("doctor",)], ids=" ".join
 )
 def test_it_is_shown(installed: Path, tmp_path: Path, words: tuple[str, ...]) -> None:
-    """Where all that there is is shown."""
     there, gone = (lostack(*words, folder=tmp_path, packages=each) for each in (installed, None))
     assert "toy" in there.stdout
     assert "toy" not in gone.stdout
@@ -214,7 +211,6 @@ def test_without_the_package_it_is_not_there(tmp_path: Path) -> None:
 def test_a_package_that_cannot_be_is_told_in_one_line(
     installed: Path, tmp_path: Path, name: str, value: str, told: str
 ) -> None:
-    """And by which command it goes."""
     broken = tmp_path / "installed"
     shutil.copytree(installed, broken)
     entries = next(broken.glob("*.dist-info/entry_points.txt"))
@@ -271,7 +267,6 @@ _SYSTEM = (
 def test_a_package_that_brings_something_else_is_told_in_one_line(
     tmp_path: Path, code: str, words: tuple[str, ...], because: str
 ) -> None:
-    """Never a traceback, and never an end that looks like a success."""
     bad = _packaged(tmp_path / "bad", code)
     done = lostack(*words, folder=tmp_path, packages=bad)
     told = (
@@ -286,7 +281,6 @@ def test_a_package_that_brings_something_else_is_told_in_one_line(
 
 
 def test_two_that_tell_the_judge_the_same_are_told_in_one_line(tmp_path: Path) -> None:
-    """Whoever is ours or another's."""
     know = (
         "from harness.judge.proof import Knowledge\nMORE = Knowledge(proofs={'answered': "
         "object()})\n"
@@ -303,7 +297,6 @@ def test_two_that_tell_the_judge_the_same_are_told_in_one_line(tmp_path: Path) -
 
 
 def test_a_package_that_cannot_read_a_history_voids_its_cells(tmp_path: Path) -> None:
-    """Its failure is no verdict, and no end of the run."""
     know = (
         "from harness.judge.proof import Knowledge\ndef look(_): raise KeyError('record')\nMORE "
         "= Knowledge(signs=(look,))\n"
@@ -432,7 +425,6 @@ STOMP = dialect_of("activemq", "stomp")
 
 @pytest.mark.parametrize("name", WRONG)
 def test_a_wrong_package_is_told_what_to_do(installed: Path, tmp_path: Path, name: str) -> None:
-    """By the clause that it breaks."""
     file, right, wrong, clause, said = WRONG[name]
     broken = tmp_path / "installed"
     shutil.copytree(installed, broken)
@@ -446,7 +438,6 @@ def test_a_wrong_package_is_told_what_to_do(installed: Path, tmp_path: Path, nam
 
 
 def test_a_package_that_is_not_there_is_told_in_one_line(tmp_path: Path) -> None:
-    """And which there are."""
     status, said = contract("lostack-nowhere", tmp_path, None)
     assert status == pytest.ExitCode.USAGE_ERROR
     assert said.strip().startswith(

@@ -53,7 +53,6 @@ def wrong(line: str) -> str | None:
 
 @pytest.mark.parametrize("page", pages.pages(), ids=lambda page: str(page.relative_to(ROOT)))
 def test_every_command_line_of_a_page_exists(page: Path) -> None:
-    """Who copies it is not refused."""
     text = page.read_text(encoding="utf-8")
     assert [(line, why) for line in shown(text) if (why := wrong(line))] == []
 
@@ -67,5 +66,4 @@ def test_every_command_line_of_a_page_exists(page: Path) -> None:
     ],
 )
 def test_a_command_that_does_not_exist_is_seen(text: str, why: list[str]) -> None:
-    """The test above can fail."""
     assert [found for line in shown(text) if (found := wrong(line))] == why

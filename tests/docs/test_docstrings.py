@@ -113,7 +113,6 @@ def modules() -> Iterator[tuple[Path, ast.AST]]:
 
 
 def test_what_is_raised_stands_in_a_block() -> None:
-    """Of every public function of the harness."""
     trees = dict(modules())
     known = (
         {name for tree in trees.values() for name in names_in(tree)}

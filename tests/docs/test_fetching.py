@@ -11,7 +11,6 @@ OURS = {"LOSTACK_HOME", "LOSTACK_IMAGE_"}
 
 
 def test_every_variable_of_what_is_fetched_is_on_the_page() -> None:
-    """A mirror that nobody can find is none."""
     page = (ROOT / "docs" / "fetching.md").read_text()
     source = "".join(file.read_text() for file in (ROOT / "harness/provision").glob("*.py"))
     names = set(re.findall(r'"(LOSTACK_[A-Z_]+)"', source)) - OURS

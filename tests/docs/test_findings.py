@@ -52,7 +52,6 @@ def versions(told: list[dict[str, Any]], *, broken: bool) -> set[str]:
 
 
 def test_there_are_finds() -> None:
-    """Otherwise nothing below is tried."""
     assert len(ROWS) >= 6
 
 
@@ -70,7 +69,6 @@ def test_a_find_is_in_its_run(row: list[str]) -> None:
 
 
 def test_another_version_would_be_noticed() -> None:
-    """A version that was not run, and one that was kept."""
     told = [
         {
             "run": {"versions": {"kafka": "4.9.9", "java": "4.9.8"}},

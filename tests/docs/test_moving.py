@@ -92,7 +92,6 @@ def test_the_picture_shows_the_recorded_lines() -> None:
 
 
 def test_a_line_that_was_not_recorded_is_noticed() -> None:
-    """The test above can fail."""
     recording = Recording.read()
     other = replace(recording, lines=(*recording.lines, (99.0, "never said")))
     assert texts(drawn(other)) != texts(drawn(recording))

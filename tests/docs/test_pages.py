@@ -33,7 +33,6 @@ def figures(text: str) -> list[str]:
 
 @pytest.mark.parametrize("page", pages.pages(), ids=lambda page: str(page.relative_to(ROOT)))
 def test_every_link_leads_somewhere(page: Path) -> None:
-    """To a file of this repository, and to a heading that is there."""
     assert list(dead_links(page)) == []
 
 
@@ -69,7 +68,6 @@ def test_every_part_is_made_by_something() -> None:
 
 
 def test_a_part_that_was_touched_is_found_out(tmp_path: Path) -> None:
-    """One number changed by hand."""
     page = tmp_path / "page.md"
     page.write_text("text\n\n<!-- suites -->\n<!-- /suites -->\n\n more\n", encoding="utf-8")
     page.write_text(rewritten(page), encoding="utf-8")
@@ -81,12 +79,10 @@ def test_a_part_that_was_touched_is_found_out(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", LONGEST)
 def test_no_page_is_too_long(name: str) -> None:
-    """What everybody reads first is short."""
     assert len((ROOT / name).read_text(encoding="utf-8").splitlines()) <= LONGEST[name]
 
 
 def test_no_release_of_the_changelog_is_too_long() -> None:
-    """Older detail is in the file's history."""
     text = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
     releases = text.split("\n## ")[1:]
     assert releases
@@ -109,12 +105,10 @@ def test_readme_has_no_figure_of_its_own() -> None:
     ],
 )
 def test_a_figure_is_seen(text: str, found: list[str]) -> None:
-    """The test above can fail."""
     assert figures(text) == found
 
 
 def test_a_dead_link_is_seen(tmp_path: Path) -> None:
-    """A file that is not there, and a heading that is not."""
     (tmp_path / "other.md").write_text(
         "# A heading, `with` code\n\n## Twice\n\n## Twice\n", encoding="utf-8"
     )
@@ -154,7 +148,6 @@ def test_what_extending_names_is_there(page: Path) -> None:
 
 
 def test_a_file_that_is_not_there_is_seen() -> None:
-    """The test above can fail."""
     assert _NAMED.findall(
         "`harness/gone.py`, `tests/contract/`, `tests/a.py::test_b`, `docs`, `harness x`"
     ) == [

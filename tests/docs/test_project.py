@@ -54,7 +54,6 @@ def test_what_lostack_is_built_on_stays_declared() -> None:
 
 
 def test_the_citation_is_of_this_version() -> None:
-    """The citation names the version, the licence and the authors that the metadata name."""
     told = yaml.safe_load((ROOT / "CITATION.cff").read_text(encoding="utf-8"))
     assert told["version"] == project()["version"]
     assert told["license"] == project()["license"]
@@ -91,7 +90,6 @@ def test_a_release_is_checked_and_not_uploaded() -> None:
 
 
 def test_every_python_of_the_metadata_is_in_the_workflows() -> None:
-    """CI and the release try the versions that the classifiers name."""
     named = {each.rpartition(" ")[2] for each in project()["classifiers"] if "Python :: 3." in each}
     ci = PUBLISH.with_name("ci.yml").read_text(encoding="utf-8")
     assert named == set(re.findall(r'"(3\.\d+)"', ci))

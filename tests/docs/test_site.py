@@ -36,7 +36,6 @@ def test_every_page_is_there_and_can_be_searched(built: Path) -> None:
 
 
 def test_its_first_page_has_the_moving_picture(built: Path) -> None:
-    """And the picture lies beside it."""
     assert 'src="docs/demo.svg"' in (built / "index.html").read_text(encoding="utf-8")
     assert (built / "docs" / "demo.svg").read_bytes() == (ROOT / "docs" / "demo.svg").read_bytes()
 
@@ -51,7 +50,6 @@ def test_its_first_page_has_the_moving_picture(built: Path) -> None:
     ],
 )
 def test_a_link_that_leads_nowhere_stops_it(text: str, *, whole: bool, tmp_path: Path) -> None:
-    """To no page, to no heading of one, or to no file."""
     source = tmp_path / "pages"
     source.mkdir()
     (source / "README.md").write_text(text, encoding="utf-8")

@@ -159,7 +159,6 @@ def test_a_run_of_another_version_is_refused(engines: Path) -> None:
 
 
 def test_a_folder_without_a_report_is_refused(engines: Path) -> None:
-    """In one line."""
     with pytest.raises(measured.CannotKeepError, match=r"has no report\.json"):
         measured.keep([engines / "gone"])
 
@@ -167,7 +166,6 @@ def test_a_folder_without_a_report_is_refused(engines: Path) -> None:
 def test_what_is_known_without_counts_is_told_apart(
     engines: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It was run and came out so, or it did not, or nobody knows."""
     assert engines.is_dir()
     assert "| *predicted L+* |" in line(STORM, "storm-crash-after-emit")
     monkeypatch.setattr(tables, "as_predicted", lambda: {EMITTED: {1: True}})
@@ -233,7 +231,6 @@ def test_a_note_about_nothing_is_refused(notes: str, wrong: str) -> None:
 
 
 def test_notes_are_read_and_kept_when_a_page_is_made_anew(tmp_path: Path) -> None:
-    """The opening mark stays as it was written."""
     name = "table kafka/kafka-python/plain/growing"
     page = tmp_path / "page.md"
     page.write_text(
@@ -323,7 +320,6 @@ def test_every_mark_of_the_common_points_has_its_run() -> None:
 
 
 def test_all_counts_are_of_the_versions_that_lostack_runs() -> None:
-    """Whoever raises a default version runs the committed counts again."""
     defaults = {"kafka": KAFKA, "kafka-streams": STREAMS, "spark": pyspark_version()}
     files = (
         PUBLISHED / "report.json",

@@ -99,7 +99,6 @@ def keeps(graph: grimp.ImportGraph, contract: str, **changed: Any) -> bool:
 def test_an_import_that_points_the_other_way_breaks_its_contract(
     imports: grimp.ImportGraph, contract: str, importer: str, imported: str
 ) -> None:
-    """And without it the contract holds."""
     assert keeps(deepcopy(imports), contract)
     planted = deepcopy(imports)
     planted.add_import(importer=importer, imported=imported)
@@ -107,7 +106,6 @@ def test_an_import_that_points_the_other_way_breaks_its_contract(
 
 
 def test_every_contract_is_seen_to_break() -> None:
-    """Who writes a new one says what breaks it."""
     assert {contract for contract, _, _ in PLANTED} == set(CONTRACTS)
 
 

@@ -116,7 +116,6 @@ def test_folders_of_runs_are_read_and_written_safely() -> None:
     ],
 )
 def test_a_bare_call_is_found(source: str) -> None:
-    """Wherever it stands."""
     assert len(list(bare_calls(f"def act():\n    return [{source}]\n"))) == 1
 
 
@@ -125,5 +124,4 @@ def test_a_bare_call_is_found(source: str) -> None:
     ["safe_files.read_text(below, 'x')", "safe_files.parse_json(text)", "json.dumps(value)"],
 )
 def test_what_is_safe_is_not(source: str) -> None:
-    """The module's own functions, and what writes no file."""
     assert not list(bare_calls(source))

@@ -99,7 +99,6 @@ BLANK = (
     "package", sorted(ENGINES.glob("*/lostack_*")), ids=lambda package: package.name
 )
 def test_an_engine_s_package_is_small(package: Path) -> None:
-    """What its protocol and its files mean, and its scenarios and trials, come besides."""
     assert package.is_dir()
     codec = codec_of(package)
     assert codec <= {file.stem for file in package.rglob("*.py")}, "a module that it has not"
@@ -120,7 +119,6 @@ def test_what_reads_a_file_is_no_codec() -> None:
 
 
 def test_code_is_counted_without_what_is_said_of_it(tmp_path: Path) -> None:
-    """A line more is a line more."""
     file = tmp_path / "m.py"
     file.write_text(
         '"""Told\n\nin lines."""\n\n# said\nx = (\n    1,\n)\n\n\ndef f():\n    """Say."""\n'
@@ -161,7 +159,6 @@ def test_nothing_is_too_long() -> None:
     ],
 )
 def test_one_line_too_many_is_seen(tmp_path: Path, lines: int, seen: list[str]) -> None:
-    """In a file, and in a class, wherever they are."""
     file = tmp_path / "harness" / "deep" / "m.py"
     file.parent.mkdir(parents=True)
     file.write_text("class C:\n" + "    x = 1\n" * (lines - 1))

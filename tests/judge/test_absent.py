@@ -39,7 +39,6 @@ def test_it_asks_to_join_when_the_others_have_finished() -> None:
 
 
 def test_a_member_that_is_not_asked_to_join_again_never_heals() -> None:
-    """Then the group never went on without it."""
     assert "healed" not in steps(MissedRebalance(AT), AT)
 
 

@@ -33,7 +33,6 @@ OF_LOGS = (
 
 @pytest.mark.parametrize("batch", range(BATCHES))
 def test_many_cells_agree_with_the_oracle(batch: int) -> None:
-    """Every column and every record's state agrees with the oracle."""
     histories = {
         f"cell-{batch * PER_BATCH + n}": story_of(batch * PER_BATCH + n) for n in range(PER_BATCH)
     }

@@ -87,7 +87,6 @@ def trouble(proof: Any, *rows: Row) -> str | None:
     ],
 )
 def test_what_no_broker_says_is_refused_when_it_is_planned(made: Any, says: str) -> None:
-    """In one line."""
     with pytest.raises(RuleError, match=says) as refused:
         made()
     assert "\n" not in str(refused.value)
@@ -104,7 +103,6 @@ def test_every_error_of_every_step_can_be_planned() -> None:
 
 
 def test_it_is_armed_and_waited_for_as_often_as_it_is_to_happen() -> None:
-    """Each time by the same rule."""
     fault = Answer(SENDS, "REQUEST_TIMED_OUT", forward=True, times=3)
     controls = played(fault)
     [(_, rule)] = controls.armed
@@ -189,13 +187,11 @@ def test_a_refusal_must_have_been_given_and_have_been_true(
     ],
 )
 def test_who_asks_again_shows_it(asked: Row, shows: bool) -> None:
-    """The same client, the same kind of request, behind the refusal."""
     again = {"event": "frame", "dir": "request", **ASKED, **asked}
     assert answer_signs(history((HIT, TOLD, again))) == {ASKED_ANEW: {"k-1"} if shows else set()}
 
 
 def test_what_names_no_record_shows_it_of_the_one_that_it_counts_from() -> None:
-    """A heartbeat is about nobody."""
     bare = {name: value for name, value in TOLD.items() if name != "records"}
     again = {"t": 3, "event": "frame", "dir": "request", **ASKED, "corr": 9}
     assert answer_signs(
@@ -239,7 +235,6 @@ def test_the_frame_that_it_waits_for_may_be_lost() -> None:
     ],
 )
 def test_it_may_wait_for_what_no_frame_says(until: Until, waits: str) -> None:
-    """Then it goes on."""
     assert steps(Hold(COMMITS, until), COMMITS) == [
         "fired",
         "applied",
@@ -257,7 +252,6 @@ def test_where_the_other_never_comes_it_has_not_healed() -> None:
 
 
 def test_nobody_waits_for_what_cannot_come() -> None:
-    """With a frame in hand."""
     with pytest.raises(ValueError, match="a held frame cannot wait for gave-up"):
         Hold(COMMITS, Until.GAVE_UP)
 
@@ -296,6 +290,5 @@ FAULT = {"t": 1, "event": "rule", "rule": "fault"}
     ],
 )
 def test_what_was_held_must_have_gone_on(rows: tuple[Row, ...], says: str | None) -> None:
-    """Else the experiment was another one."""
     found = trouble(LetGo("the end of the world"), *rows)
     assert found is None if says is None else says in str(found)

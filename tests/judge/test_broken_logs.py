@@ -465,7 +465,6 @@ def test_a_planted_anomaly_is_convicted(name: str, way: str) -> None:
     ("name", "twin"), [(name, twin) for name, each in CORPUS.items() for twin in each.twins]
 )
 def test_its_right_twin_is_kept(name: str, twin: str) -> None:
-    """Where the lines do not prove it, nobody is convicted."""
     planted, story = CORPUS[name], run()
     planted.twins[twin](story)
     found = judged(story, **planted.changes).verdict
@@ -550,7 +549,6 @@ def test_a_control_is_not_convicted_of_a_wrong_log() -> None:
 
 
 def test_a_blind_instrument_convicts_no_log() -> None:
-    """If the authorities contradict each other, too, the run is void."""
     story = run()
     other_record(story)
     without(story, lambda row: row["event"] == "log" and row["partition"] == 1)
@@ -558,7 +556,6 @@ def test_a_blind_instrument_convicts_no_log() -> None:
 
 
 def test_the_reason_does_not_name_hundreds() -> None:
-    """Three of a kind are named, and the rest are counted."""
     story = run()
     replicas(story)
     for row in [row for row in story.events if row["event"] == "replica"][COUNT:]:
@@ -574,7 +571,6 @@ def test_the_attempts_of_the_corpus_are_those_of_the_run() -> None:
 
 
 def test_a_lost_record_that_was_sent_to_another_topic_says_where_it_went() -> None:
-    """A producer that sends one record to another topic has lost it there."""
     story = run()
     lose(story, TARGET, "stored", "fetched", "delivered", "recorded")
     assert "strayed" not in judged(story).verdict.reason

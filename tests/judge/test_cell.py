@@ -62,7 +62,6 @@ def test_ids_and_keys_are_stable() -> None:
 
 
 def test_every_axis_changes_the_key() -> None:
-    """Two cells that differ in any axis are kept apart on a shared broker."""
     cell = cells()[0]
     others = (
         replace(cell, system="other"),
@@ -161,7 +160,6 @@ def test_a_queue_is_no_log() -> None:
 
 
 def test_positions_count_from_one_and_ids_are_unique() -> None:
-    """Records are numbered without gaps, and every id names its key and position."""
     records = make_records(50, keys=5, filler_bytes=(0, 9), seed=3)
     assert [record.position for record in records] == list(range(1, 51))
     assert len({record.id for record in records}) == 50
@@ -219,7 +217,6 @@ def test_any_flipped_bit_is_found(filler: str) -> None:
 
 @pytest.mark.parametrize("filler", ["", "abc"])
 def test_any_truncation_is_found(filler: str) -> None:
-    """A payload cut anywhere is damaged or none of ours."""
     value = Record("k3-7", "k3", 7, filler).encode("c0ffee00")
     cuts = [decode(value[:keep]) for keep in range(len(value))]
     assert not [payload for payload in cuts if payload and payload.intact]
@@ -227,7 +224,6 @@ def test_any_truncation_is_found(filler: str) -> None:
 
 @given(st.binary(max_size=60))
 def test_foreign_bytes_are_none_of_ours(value: bytes) -> None:
-    """Arbitrary bytes never raise, and are never an intact record."""
     for candidate in (value, b"lostack " + value):
         payload = decode(candidate)
         assert payload is None or not payload.intact

@@ -41,7 +41,6 @@ def test_an_order_is_broken_where_it_is_claimed_and_counted_anyhow() -> None:
 
 
 def test_records_of_other_keys_may_overtake() -> None:
-    """Nothing is claimed across keys."""
     story = run()
     rows = {row["record"]: row for row in story.events if row["event"] == "recorded"}
     rows[TARGET]["order"], rows["k0-4"]["order"] = rows["k0-4"]["order"], rows[TARGET]["order"]
@@ -93,7 +92,6 @@ def totals(story: Story, **wrong: int | str | None) -> None:
 
 
 def test_totals_that_are_right_are_kept() -> None:
-    """Every record is in one, once."""
     story = run()
     totals(story)
     found = judged(story)
@@ -125,7 +123,6 @@ def test_a_total_that_is_too_low_is_a_loss_that_cannot_be_named() -> None:
 
 
 def test_a_total_that_is_too_high_is_a_duplicate_that_cannot_be_named() -> None:
-    """Likewise."""
     story = run()
     totals(story, found=18, extra=2)
     found = judged(story, semantic=EOS)

@@ -45,7 +45,6 @@ def test_the_default_is_one_client_and_a_named_one_runs_where_it_can() -> None:
 
 
 def test_a_client_that_nobody_knows_or_that_the_system_does_not_use_is_told() -> None:
-    """One line, with what there is."""
     with pytest.raises(
         registry.UnknownNameError, match=r"no client is called confluent; .*confluent-kafka"
     ):
@@ -55,7 +54,6 @@ def test_a_client_that_nobody_knows_or_that_the_system_does_not_use_is_told() ->
 
 
 def test_every_adapter_can_be_selected() -> None:
-    """The stage's registry and the command line's name the same clients of Kafka."""
     assert set(registry.described("kafka").clients) == set(ADAPTERS)
 
 
@@ -100,7 +98,6 @@ def test_what_theory_says_of_some_versions_only() -> None:
 
 
 def test_the_load_is_the_same_for_every_client() -> None:
-    """So that a column of the client table compares one and the same run."""
     a, b, *_ = (
         Cell(PRODUCER_CRASH_BEFORE_COMMIT, EOS, "kafka", client, "process", 3, 24)
         for client in ADAPTERS

@@ -97,7 +97,6 @@ def test_the_load_waits_until_the_first_broker_leads_kafkas_own_topics(tmp_path:
 def test_nothing_is_loaded_where_another_broker_keeps_them(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The wait is bounded."""
     done: list[str] = []
     monkeypatch.setattr(cluster, "SYNC_S", 0.2)
     scene = scene_of(tmp_path, leaderships=lambda _: led_by(3), prefer_leaders=lambda _: None)
@@ -185,7 +184,6 @@ def test_who_plays_a_part_is_asked_when_it_is_needed(tmp_path: Path) -> None:
 def test_a_broker_alone_outlives_starvation_until_it_was_killed(
     tmp_path: Path, brokers: int, first: str, again: str
 ) -> None:
-    """Its second life is not kept waiting by the registration of its first one."""
     held: list[str] = []
 
     def note(_: str, settings: Mapping[str, str], *__: object) -> object:

@@ -73,7 +73,6 @@ def test_a_type_that_several_threads_meet_first_is_learnt_by_one(kind: str) -> N
 
 
 def test_nobody_reads_typed_data_without_it() -> None:
-    """But for the audit's types, which one thread makes and no other one meets."""
     around = [
         str(file.relative_to(ROOT))
         for file in sorted((ROOT / "harness").rglob("*.py"))

@@ -60,7 +60,6 @@ def test_every_trial_is_a_cell_that_exists_and_both_sides_are_tried(bug: Publish
 
 
 def test_a_bug_of_an_engine_is_tried_where_it_is_named() -> None:
-    """Nobody who tries the corpus fetches an engine that he has not asked for."""
     assert {
         trial.system.partition("==")[0] for bug in CORPUS if not apart(bug) for trial in bug.trials
     } == {"kafka"}
@@ -99,7 +98,6 @@ def test_standing_still_for_another_reason_convicts_nobody() -> None:
 
 
 def test_a_corpus_that_is_true_is_told_so() -> None:
-    """Every ruling agrees."""
     assert all(
         ruling.agreed == ruling.runs == 1 and not ruling.differs
         for ruling in rulings([BUG], as_stated(BUG))
@@ -123,7 +121,6 @@ def test_a_bug_that_is_not_convicted_as_stated_is_told(verdict: Verdict) -> None
 
 
 def test_a_trial_that_was_not_run_is_no_success() -> None:
-    """Nothing agreed with nothing."""
     last = list(rulings([BUG], as_stated(BUG)[:-1]))[-1]
     assert (last.agreed, last.runs, last.differs) == (0, 0, "it was not run")
 

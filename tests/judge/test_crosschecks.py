@@ -495,7 +495,6 @@ def test_nobody_else_says_so(
     because: str,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Without the one check that is meant, nothing gives this reason."""
     for name in ("_CHECKS", "_SINCE_SEALED"):
         kept = tuple(one for one in getattr(crosschecks, name) if one.__name__ != check)
         monkeypatch.setattr(crosschecks, name, kept)
@@ -504,7 +503,6 @@ def test_nobody_else_says_so(
 
 
 def test_every_check_is_tried() -> None:
-    """There is a contradiction for each of them."""
     checks = {check.__name__ for check in (*crosschecks._CHECKS, *crosschecks._SINCE_SEALED)}
     assert checks == {check for check, *_ in WRONG.values()}
 
@@ -619,7 +617,6 @@ def test_where_there_may_be_markers_there_may_be_gaps(sign: Callable[[Story], ob
 
 
 def test_an_idempotent_producer_leaves_no_markers() -> None:
-    """It begins without a transactional id."""
     story = run()
     log = first(story, "log", partition=0)
     log.update(stable=log["end"] + 1, end=log["end"] + 1)
@@ -639,7 +636,6 @@ def test_what_retention_took_was_there() -> None:
 
 
 def test_every_kind_of_line_that_is_told_here_is_known() -> None:
-    """The hand-made histories of the tests speak the same language."""
     told = {row["event"] for make, _ in RIGHT.values() for row in _made(make).events}
     assert told <= KINDS
 

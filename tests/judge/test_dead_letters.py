@@ -57,7 +57,6 @@ def test_a_dead_letter_that_a_reader_has_taken_is_at_no_end() -> None:
 
 
 def test_a_dead_letter_of_an_aborted_transaction_is_none() -> None:
-    """Nobody will ever see it."""
     story = run()
     aside(story, visible=False).update(waiting=None)
     found = judged(story, **DECLARED)
@@ -65,7 +64,6 @@ def test_a_dead_letter_of_an_aborted_transaction_is_none() -> None:
 
 
 def test_what_is_recorded_and_set_aside_is_recorded() -> None:
-    """The copy is mentioned."""
     story = run()
     aside(story)
     story.recorded(LAST, 90, 0, 2)

@@ -33,7 +33,6 @@ def examples_of(module: str) -> list[doctest.DocTest]:
 
 @pytest.mark.parametrize("module", MODULES)
 def test_examples_are_true(module: str) -> None:
-    """Every example of the module gives the answer it shows."""
     runner = doctest.DocTestRunner(
         optionflags=doctest.REPORT_ONLY_FIRST_FAILURE | doctest.NORMALIZE_WHITESPACE
     )

@@ -77,7 +77,6 @@ DAMAGES: dict[str, Callable[[list[bytes]], bytes]] = {
 
 
 def test_a_history_ends_with_what_its_files_held(cell: Path) -> None:
-    """As it was written, it is whole."""
     assert judge_cell(cell).verdict.kind is Kind.KEPT
     last = json.loads((cell / HISTORY / RUNNER).read_bytes().splitlines()[-1])
     assert last["phase"] == "ended"
@@ -112,7 +111,6 @@ def test_a_file_that_is_gone_is_missed(cell: Path) -> None:
 
 
 def test_a_file_of_another_place_or_time_is_seen(cell: Path) -> None:
-    """Copied under another name, exchanged with another, written on, or added."""
     first, second = (cell / HISTORY / f"producer-{number}.jsonl" for number in (1, 2))
     deeper = cell / HISTORY / "aa" / "wire.jsonl"
     deeper.parent.mkdir()
@@ -138,7 +136,6 @@ def test_a_file_of_another_place_or_time_is_seen(cell: Path) -> None:
 
 
 def test_a_history_of_an_earlier_version_is_judged_as_it_was(cell: Path) -> None:
-    """It has no end, so nothing is missed there."""
     plan, runner = cell / PLAN_FILE, cell / HISTORY / RUNNER
     old = json.loads(plan.read_text())["seal"]
     plan.write_text(sealed_anew(json.dumps(json.loads(plan.read_text()) | {"schema": 3})))
@@ -149,7 +146,6 @@ def test_a_history_of_an_earlier_version_is_judged_as_it_was(cell: Path) -> None
 
 
 def test_a_copy_with_other_folders_ends_by_its_own_files(kept: CellResult, tmp_path: Path) -> None:
-    """It is as whole as what it was made of, and no more."""
     run = load_run(kept.directory.parents[1])
     copied = without_folders(run, tmp_path / "copy") / CELLS / kept.directory.name
     assert judge_cell(copied).verdict.kind is Kind.KEPT

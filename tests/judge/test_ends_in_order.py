@@ -58,12 +58,10 @@ def test_the_input_ends_while_its_reader_stands_still() -> None:
 
 
 def test_where_nothing_was_hit_nobody_is_told() -> None:
-    """Neither to end, nor that there is no more."""
     assert steps(Terminate(SENDS)) == steps(EndInput(SENDS)) == []
 
 
 def test_the_history_must_show_what_was_done() -> None:
-    """Who was told, and that the input ended."""
     assert Terminate(SENDS).evidence() == Evidence("rule", told=(Role.PRODUCER,))
     assert EndInput(SENDS).evidence() == Evidence(
         "rule", paused=(Role.PRODUCER,), proofs=(InputEnded(),)
@@ -74,7 +72,6 @@ COMMITS = OnWire(Role.CONSUMER, Api.OFFSET_COMMIT, Direction.REQUEST, since=GIVE
 
 
 def test_an_end_in_order_is_cut_short_at_its_next_durable_step() -> None:
-    """The process is killed there, and what it asked for never arrives."""
     assert steps(Terminate(GIVEN, COMMITS), GIVEN, COMMITS)[2:] == [
         "applied",
         "resolve Fetch release",
@@ -138,7 +135,6 @@ SAVED = OnWire(Role.PROCESSOR, Api.OFFSET_COMMIT, Direction.RESPONSE, since=SEND
 
 
 def test_a_request_is_withheld_until_its_sender_has_saved_something_else() -> None:
-    """Then its sender is killed, and neither the request nor the other's answer arrives."""
     assert steps(Withheld(SENDS_ON, SAVED), SENDS_ON, SAVED) == [
         "fired",
         "kill",
@@ -180,7 +176,6 @@ def test_who_waits_for_the_answer_is_given_it() -> None:
 
 
 def test_only_a_request_can_be_withheld_from_the_broker() -> None:
-    """And only its own sender dies of it."""
     with pytest.raises(ValueError, match="only a request"):
         Withheld(SAVED, replace(SAVED, since=SAVED))
     with pytest.raises(ValueError, match="a frame of the processor"):

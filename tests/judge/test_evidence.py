@@ -99,14 +99,12 @@ def test_the_conclusion_is_named_by_its_rule(semantic: Semantic, rule: Rule) -> 
 
 
 def test_nothing_is_said_where_nobody_said_how_the_output_was_read() -> None:
-    """Of lostack's own pipelines, and of older histories."""
     found = judged(run())
     assert found.details.get("evidence") is None
     assert [*evidence_of(found)] == []
 
 
 def test_an_output_that_was_read_before_the_drain_had_ended_is_no_authority() -> None:
-    """As any other authority."""
     found = judged(asked(run(), rows=COUNT, t=1))
     assert found.verdict.rule is Rule.INSTRUMENT
     assert "asked before the drain had ended" in found.verdict.reason

@@ -98,7 +98,6 @@ def comes(wait: Callable[..., None], *args: Any, **more: Any) -> bool:
 def test_who_was_put_out_has_been_told_by_an_answer_since(
     scene: Scene, reading: Any, frame: dict[str, Any], early: bool, counts: bool
 ) -> None:
-    """Its coordinator knows it no more, whatever it asks."""
     membership = GroupMembership(scene, reading)
     if early:
         tell(scene, kinds.FRAME, **frame)
@@ -112,7 +111,6 @@ def test_who_was_put_out_has_been_told_by_an_answer_since(
 def test_a_group_has_put_out_a_member_when_it_has_one_less_than_the_cell(
     scene: Scene, reading: Any, monkeypatch: pytest.MonkeyPatch, left: int, expired: bool
 ) -> None:
-    """Of as many processes as it has of that role."""
     monkeypatch.setattr(abilities, "EXPULSION_S", 0.1)
     there = {f"m-{number}": "client" for number in range(left)}
     scene.observer.members = lambda *_: there  # type: ignore[method-assign]
@@ -210,7 +208,6 @@ def test_another_asks_for_positions_after_the_sleeper_was_stopped(
 def test_who_asked_twice_for_metadata_was_answered_once(
     scene: Scene, members: tuple[StageNode, ...]
 ) -> None:
-    """Since the topic grew."""
     source = SourceTopic(scene)
     for _ in range(2):
         asks(scene, "Metadata")

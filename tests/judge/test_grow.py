@@ -103,7 +103,6 @@ def test_nobody_gathers_asleep() -> None:
 
 
 def test_a_target_that_was_found_in_a_new_partition_is_protected() -> None:
-    """The sign is the result's own origin."""
     found = judged(grown(), **GROWS, sign=FOUND).verdict
     assert (found.kind, found.label) == (Kind.KEPT, "kept"), found.reason
 
@@ -117,13 +116,11 @@ def test_a_target_that_was_found_in_a_new_partition_is_protected() -> None:
     ids=["not grown", "elsewhere"],
 )
 def test_growth_without_the_target_is_void(story: Story, partitions: int, because: str) -> None:
-    """Fired and healed is not enough."""
     found = judged(story, **GROWS | {"logs": {"topic": partitions}}).verdict
     assert (found.kind, found.reason) == (Kind.VOID, because)
 
 
 def test_a_topic_that_grew_before_anybody_read_it_is_void() -> None:
-    """A query that is started on the whole topic has nothing to find."""
     story = grown()
     before(story, first(story, "fetched"), first(story, "added"))
     found = judged(story, **GROWS).verdict
@@ -155,7 +152,6 @@ def test_who_never_reads_the_new_ones_is_convicted_of_being_stuck() -> None:
 
 
 def test_a_control_that_reads_them_after_all_is_red() -> None:
-    """It was to stand still, and went on."""
     assert not judged(grown(), **STANDS).verdict.green
 
 

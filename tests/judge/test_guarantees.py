@@ -524,7 +524,6 @@ def test_a_planted_anomaly_is_convicted(name: str, way: str) -> None:
     ("name", "twin"), [(name, twin) for name, each in CORPUS.items() for twin in each.twins]
 )
 def test_its_right_twin_is_kept(name: str, twin: str) -> None:
-    """Where the lines do not prove it, nobody is convicted."""
     found = found_in(name, CORPUS[name].twins[twin])
     assert found.kind is Kind.KEPT, found
 
@@ -542,7 +541,6 @@ def test_its_right_twin_is_kept(name: str, twin: str) -> None:
     ],
 )
 def test_nothing_else_convicts_it(check: str, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without its check, a history of the class is kept."""
     monkeypatch.setattr(guarantees, check, lambda *_: ())
     assert any(found_in(name, wrong).kind is Kind.KEPT for wrong in CORPUS[name].wrong.values())
 
@@ -581,14 +579,12 @@ def test_nothing_else_convicts_it(check: str, name: str, monkeypatch: pytest.Mon
 def test_a_kept_verdict_says_what_was_judged(
     change: Change, claimed: tuple[Guarantee, ...], said: str
 ) -> None:
-    """And what was not."""
     story = watched()
     change(story)
     assert said in judged(story, guarantees=claimed).verdict.reason
 
 
 def test_without_a_wire_nothing_is_judged_and_that_is_said() -> None:
-    """A history without its connections shows no reader."""
     found = judged(run(), guarantees=MONOTONIC).verdict
     assert found.kind is Kind.KEPT
     assert "monotonic not judged" in found.reason
@@ -619,7 +615,6 @@ def test_a_plan_says_what_is_claimed() -> None:
 
 
 def test_findings_are_told_with_all_others() -> None:
-    """A reason names three of a kind, and how many more there are."""
     story = watched()
     for number in range(5):
         saves(story, rests(story) - number % 2, 1 + number % 2)

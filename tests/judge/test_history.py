@@ -169,7 +169,6 @@ def test_a_whole_line_that_is_no_event_was_not_cut(tmp_path: Path) -> None:
 
 
 def test_bytes_that_are_no_text_are_damage(tmp_path: Path) -> None:
-    """Undecodable bytes are reported like any other damage, and never raise."""
     (tmp_path / "a.jsonl").write_bytes(b"\xff\xfe\n" + json.dumps(event(2)).encode() + b"\n")
     assert read_history(tmp_path).damage == ("a.jsonl:1",)
 
@@ -320,7 +319,6 @@ def test_what_is_written_is_what_is_read(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("kind", sorted(CLASSES))
 def test_an_event_is_what_its_line_says(kind: str) -> None:
-    """Every kind, read from its line and shown as a line again."""
     event = typed({"event": kind, "t": 1, "cell": "c", "by": "x"})
     assert event_of(json.loads(json.dumps(line_of(event)))) == event
     assert event_of(json.loads(json.dumps(line_of(event, defaults=False)))) == event
@@ -328,7 +326,6 @@ def test_an_event_is_what_its_line_says(kind: str) -> None:
 
 @pytest.mark.parametrize("kind", ["frame", "rule", "undecodable", "fault", "of another version"])
 def test_what_lostack_does_not_know_of_a_line_is_kept(tmp_path: Path, kind: str) -> None:
-    """Protocols of others say of their frames what no protocol of ours does."""
     line = {"line": 1, "t": 1, "w": 2, "cell": "c", "by": "wire", "event": kind}
     line |= {"rule": "fault", "phase": "hit"} if kind == "rule" else {}
     line |= {"fault": "mine", "phase": "mine"} if kind == "fault" else {"api": "PUB"}
@@ -351,7 +348,6 @@ def test_a_phase_of_somebody_else_is_kept(tmp_path: Path, kind: str) -> None:
 
 
 def test_threads_may_share_a_writer(tmp_path: Path) -> None:
-    """Lines of several threads of one process never mix, whatever their length."""
     with HistoryWriter(tmp_path / "a.jsonl", cell="c", by="w") as history:
 
         def hundred(n: int) -> None:
@@ -427,7 +423,6 @@ def test_a_line_that_fits_only_in_part_is_an_error(tmp_path: Path) -> None:
 
 
 def test_a_folder_that_cannot_be_is_one_clear_line(tmp_path: Path) -> None:
-    """A history below a file raises HistoryError with one line, and no other exception."""
     (tmp_path / "file").write_text("")
     with pytest.raises(
         HistoryError, match=r"^cannot write the history .*: (Not a directory|File exists)$"

@@ -215,7 +215,6 @@ def test_every_sign_that_a_scenario_names_is_known() -> None:
 
 
 def test_a_detail_is_told_by_its_name_where_there_is_one() -> None:
-    """As plain data, which the judge does not look into."""
     mine = Knowledge(details={"moon": lambda _: {"phase": "full"}, "sun": lambda _: None})
     assert judge(plan(), history_of(run()), mine).details == {"moon": {"phase": "full"}}
 
@@ -230,7 +229,6 @@ def test_a_remark_stands_behind_the_reason_of_a_void_run() -> None:
 
 
 def test_a_plan_saves_proofs_by_name_and_reads_them_back() -> None:
-    """What was saved makes the same proof again."""
     proofs = (
         NetworkBad(("producer",), Effect.SLOW, 5.0),
         Rolled(3),

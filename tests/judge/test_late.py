@@ -30,7 +30,6 @@ def test_it_arrives_while_what_it_comes_into_waits() -> None:
 
 
 def test_with_kill_its_sender_never_learns_of_it() -> None:
-    """It dies where it waits, and what it waited for goes with it."""
     assert steps(Late(AT, INTO, kill=True), AT, INTO)[2:] == [
         "resolve EndTxn deliver",
         "applied",
@@ -48,7 +47,6 @@ def test_what_never_comes_into_anything_is_not_healed() -> None:
 
 
 def test_only_a_request_can_be_late_and_only_for_its_own_sender() -> None:
-    """A response belongs to its connection."""
     with pytest.raises(ValueError, match="only a request"):
         Late(replace(AT, direction=Direction.RESPONSE), INTO)
     with pytest.raises(ValueError, match="into must be a frame of the producer"):

@@ -43,7 +43,6 @@ def node_of(kind: type[StageNode], folder: Path, name: str) -> Any:
 
 
 def test_who_is_ready_says_so_itself(tmp_path: Path) -> None:
-    """Not its neighbour, nor the one whose place it has taken."""
     stage = node_of(StageNode, tmp_path, "consumer")
     tell(tmp_path, {"event": kinds.READY}, by="consumer-1")
     tell(tmp_path, {"event": kinds.READY}, by="producer-2")
@@ -98,7 +97,6 @@ def test_what_the_wire_sees_is_no_progress(tmp_path: Path) -> None:
 
 
 def test_a_driver_moves_when_its_program_or_its_jvm_says_something(tmp_path: Path) -> None:
-    """Its own, of this life."""
     driver, moves = node_of(DriverNode, tmp_path, "driver"), []
     for by in ("driver-1", "driver-2", "driver-2-jvm", "driver-1-jvm", "stand-in-1"):
         tell(tmp_path, {"event": kinds.BATCH}, by=by)

@@ -96,7 +96,6 @@ def test_records_beside_the_target_in_the_first_request_are_load() -> None:
 
 
 def test_of_what_was_sent_before_nothing_is_told() -> None:
-    """That is how it should be."""
     found = verdict_of(foreign())
     assert found.kind is Kind.KEPT
     assert "the load is" not in found.reason
@@ -114,14 +113,12 @@ def test_programs_of_ours_send_in_units_that_are_set(kind: str) -> None:
 
 @pytest.mark.parametrize("records", [[TARGET], None])
 def test_a_request_with_the_target_alone_is_no_load(records: list[str] | None) -> None:
-    """Nothing was beside it."""
     story = foreign()
     everything_at_once(story)["records"] = records
     assert void(story, "before")
 
 
 def test_a_request_that_was_only_held_back_is_no_load() -> None:
-    """The one of a later wave is struck by nothing."""
     story = foreign()
     hit = everything_at_once(story)
     hit["records"] = [TARGET]
@@ -133,7 +130,6 @@ def test_a_request_that_was_only_held_back_is_no_load() -> None:
 
 
 def test_records_beside_another_than_the_target_are_no_load() -> None:
-    """A fault that struck elsewhere proves nothing, whatever was there."""
     story = foreign()
     everything_at_once(story)["records"] = OTHERS
     found = verdict_of(story)
@@ -144,7 +140,6 @@ def test_records_beside_another_than_the_target_are_no_load() -> None:
 
 
 def test_a_fault_that_did_not_fire_is_void_whatever_was_sent() -> None:
-    """There is nothing beside what was not struck."""
     story = foreign()
     everything_at_once(story)
     without(story, lambda row: row["event"] in {"fault", "rule"})
@@ -255,7 +250,6 @@ def hit(**more: Any) -> kinds.Rule:
 
 
 def test_only_a_request_that_held_the_target_has_something_beside_it() -> None:
-    """Of several triggers the other ones were hit by other requests."""
     story = foreign()
     everything_at_once(story)
     hits = [hit(records=OTHERS), hit(records=[TARGET]), hit()]
@@ -288,7 +282,6 @@ def test_what_only_comes_again_is_no_load(kind: str) -> None:
 
 
 def test_a_batch_that_is_worked_on_again_is_no_load() -> None:
-    """The next one is."""
     story = run()
     at = struck(story)
     without(story, lambda row: row["event"] in OURS | MOVES and row["t"] > at)

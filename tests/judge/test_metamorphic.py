@@ -438,7 +438,6 @@ def planted() -> dict[str, tuple[Counts, Counts]]:
 
 
 def test_a_clean_history_counts_nothing_but_its_records() -> None:
-    """The story everything is planted in holds no anomaly of its own."""
     found = account(clean().events)
     assert {name: count for name, count in found.counts.items() if count} == CLEAN
     assert not found.lost

@@ -92,7 +92,6 @@ def test_who_is_put_out_while_it_joins_asks_when_the_others_have_done_the_work()
 def test_whether_the_position_must_be_saved_follows_from_the_moment(
     at: OnWire, *, saved: bool
 ) -> None:
-    """Its request is held, or its answer."""
     [proof] = Rebalanced(at, Change.PUT_OUT).evidence().proofs
     assert proof == Moved("consumer", "put-out", saved=saved)
 
@@ -217,14 +216,12 @@ def test_what_the_history_must_show(
 
 @pytest.mark.parametrize("moved", [AGAIN, member(9, assigned=["orders/1"])])
 def test_another_must_have_it_where_that_is_declared(tmp_path: Path, moved: dict[str, Any]) -> None:
-    """Its member's own, given up and assigned again, proves nothing then."""
     gave_up = member(7, "JoinGroup", 1, owned=[])
     found = trouble(tmp_path, lines(moved=moved, gave_up=gave_up), elsewhere=True)
     assert (found is None) is (moved is not AGAIN)
 
 
 def test_a_record_that_never_came_proves_nothing(tmp_path: Path) -> None:
-    """It was on its way, and not in hand."""
     given = lines()[1] | {"reached": False}
     assert "did not reach" in trouble(tmp_path, lines(given=given))
 

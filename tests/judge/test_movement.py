@@ -49,7 +49,6 @@ LOG = (stored(0, "a"), stored(1, "b"), stored(2, "x", visible=False), stored(3, 
 
 
 def test_a_reader_that_goes_on_shows_nothing() -> None:
-    """What is not visible is not skipped."""
     assert (
         movement_of(
             a_history((delivered(1, 0, "a"), delivered(2, 1, "b"), delivered(3, 3, "c"), *LOG))

@@ -38,13 +38,11 @@ class Colour(Name):
 )
 @pytest.mark.parametrize("name", [Role.PRODUCER, Role("task-manager")])
 def test_an_equal_name_is_the_same_object(name: Role, again: object) -> None:
-    """Faults compare roles by identity, also those that come from a saved plan."""
     assert callable(again)
     assert again(name) is name
 
 
 def test_names_of_different_kinds_are_different_objects() -> None:
-    """They are equal as texts, and each is of its own kind."""
     mine: object = Colour("target")
     assert mine is not Select.TARGET
     assert isinstance(Select("target"), Select)

@@ -65,7 +65,6 @@ def test_an_effect_shows_or_does_not(effect: Effect) -> None:
 
 @pytest.mark.parametrize("effect", NOTHING)
 def test_where_nothing_passes_nothing_shows(effect: Effect) -> None:
-    """An idle line is neither silent nor slow nor sliced."""
     assert NOTHING[effect] in str(trouble(NetworkBad(("producer",), effect, 2), window()))
 
 
@@ -83,7 +82,6 @@ def test_it_must_have_been_put_on_and_taken_off_as_often_as_declared() -> None:
 
 
 def test_every_role_must_have_felt_it() -> None:
-    """What the producer felt proves nothing about the consumer."""
     need = NetworkBad(("producer", "consumer"), Effect.CUT, 1)
     assert "for the consumer 0 times" in str(trouble(need, window(lost=1)))
     assert trouble(need, [*window(lost=1), *window("consumer", lost=1)]) is None

@@ -127,7 +127,6 @@ def test_what_moves_is_not_still(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_there_is_an_end(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A cell that moves for ever without the fault."""
     found, waited = wait(monkeypatch, moves=lambda _: True)
     assert found is None
     assert FIRE_S < waited <= FIRE_S + STEP_S

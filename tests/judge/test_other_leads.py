@@ -262,14 +262,12 @@ def rolled(*numbers: int, asked: bool = True) -> list[dict[str, Any]]:
 def test_all_must_have_been_restarted_in_turn(
     tmp_path: Path, lives: list[dict[str, Any]], said: str | None
 ) -> None:
-    """The one that the frame was for is the first."""
     told = sorted([*lines(killed=None), *lives], key=lambda line: line["t"])
     found = trouble(tmp_path, Turn.ROLLS, told)
     assert found is None if said is None else said in str(found)
 
 
 def test_a_frame_that_nobody_saw_proves_nothing(tmp_path: Path) -> None:
-    """Nor one of which nobody knows which broker it was for."""
     without = {name: value for name, value in HIT.items() if name != "node"}
     for hit in (None, without):
         found = trouble(tmp_path, Turn.DIES, lines(hit=hit), 2)

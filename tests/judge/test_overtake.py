@@ -129,7 +129,6 @@ def test_a_commit_that_overtook_the_work_is_judged_by_what_it_lost() -> None:
 
 
 def test_a_position_that_waited_shows_it() -> None:
-    """By a sign, on the record whose work was held."""
     story = run()
     waited(story)
     first(story, "rule", phase="hit")["rule"] = "fault"
@@ -162,7 +161,6 @@ def test_what_the_history_must_show() -> None:
 
 
 def test_work_must_be_held_for_as_long_as_a_commit_may_take() -> None:
-    """And then released."""
     story = run()
     waited(story, 0.5)
     verdict = judged(story, **STRUCK).verdict

@@ -38,7 +38,6 @@ def test_a_history_of_before_is_given_places() -> None:
 
 
 def test_a_history_of_today_is_left_as_it_is() -> None:
-    """To place what has places changes nothing."""
     once = placed(of_before())
     assert placed(once) == once
 

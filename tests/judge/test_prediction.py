@@ -79,7 +79,6 @@ def test_only_an_effect_must_show(prediction: Prediction, shows: bool) -> None:
 
 
 def test_every_prediction_reads_differently() -> None:
-    """No two predictions look the same in a report."""
     texts = [prediction.text() for prediction, _, _ in AGREES]
     assert len(set(texts)) == len(texts)
     assert all(texts)

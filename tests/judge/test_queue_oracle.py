@@ -29,7 +29,6 @@ OFTEN = 10
 
 @pytest.mark.parametrize("batch", range(BATCHES))
 def test_many_cells_agree_with_the_oracle(batch: int) -> None:
-    """Every column and every record's state agrees with the oracle."""
     for seed in range(batch * PER_BATCH, (batch + 1) * PER_BATCH):
         if said := disagreement(story_of(seed), queue_oracle):
             pytest.fail(f"seed {seed}: {said}", pytrace=False)
@@ -134,5 +133,4 @@ STORIES = [story_of(seed) for seed in SEEDS if seed % 2]
 
 @pytest.mark.parametrize("accident", ACCIDENTS)
 def test_the_stories_have_every_accident(accident: str) -> None:
-    """Now and then."""
     assert sum(ACCIDENTS[accident](events) for events in STORIES) >= OFTEN

@@ -68,7 +68,6 @@ def in_hand(*events: Row) -> Iterable[str]:
 
 
 def test_of_what_has_no_queue_nothing_is_said() -> None:
-    """A log has positions."""
     assert given_selections(a_history((given("a"), GONE)), "") == {}
 
 
@@ -252,7 +251,6 @@ ANY = {"sign": None}
 
 
 def test_a_broker_that_forgets_an_answered_acknowledgement_is_not_kept() -> None:
-    """A crash explains what was in hand, and no more."""
     story = queue_run()
     gives_again(story)
     assert judged(story, **ANY, duplicated=Permitted()).verdict.kind is Kind.KEPT

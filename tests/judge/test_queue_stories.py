@@ -353,7 +353,6 @@ def test_a_queue_is_counted_as_a_person_counts_it(case: Case) -> None:
 
 
 def test_a_record_that_is_recorded_tells_of_its_dead_letter() -> None:
-    """Nothing is lost of it, and somebody will find it among the dead letters."""
     story = sent()
     recorded_and_aside(story)
     assert account(story.events).records["aside"].tolist() == [1]

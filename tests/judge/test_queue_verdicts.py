@@ -43,7 +43,6 @@ def lose(story: QueueStory) -> None:
 
 
 def test_a_right_run_of_a_queue_is_kept() -> None:
-    """It has no ends, no positions and no partitions, and nobody misses them."""
     found = judged(queue_run())
     assert (found.verdict.kind, found.verdict.reason) == (
         Kind.KEPT,
@@ -65,7 +64,6 @@ def test_what_waits_after_a_drain_is_a_duplicate_to_come(record: str | None, wai
 
 
 def test_dead_letters_may_stay() -> None:
-    """They are at rest. Of a record that is recorded it is told."""
     story = queue_run()
     stays(story, TARGET, "ready", "dlq", hop="aside")
     found = judged(story).verdict
@@ -91,7 +89,6 @@ def test_what_is_only_set_aside_is_lost_unless_it_is_part_of_the_pipeline(
 
 
 def test_a_queue_has_no_log_that_goes_on() -> None:
-    """Its broker's load, its losses and its duplicates are judged as another's."""
     story = queue_run()
     lose(story)
     assert "k0-6 delivered, not recorded" in judged(story).verdict.reason
@@ -133,7 +130,6 @@ def recorded_once(story: QueueStory) -> None:
 def test_who_has_absorbed_what_was_doubled_is_said_of_queues(
     happens: Callable[[QueueStory], None], said: str | None
 ) -> None:
-    """Of a pipeline that was declared. What was moved is not doubled."""
     story = queue_run()
     happens(story)
     found = judged(story, **ANYTHING).verdict
@@ -149,7 +145,6 @@ def test_who_has_absorbed_what_was_doubled_is_said_of_queues(
 
 
 def test_a_power_loss_of_a_queue_is_judged() -> None:
-    """What a reader of it was given names no offset."""
     story = queue_run()
     lost = Evidence("rule", killed=(Role.PRODUCER,), forgotten=True)
     story.tell("fault", "runner", phase="forgot", fault="kill")["t"] = (
@@ -166,7 +161,6 @@ def test_a_power_loss_of_a_queue_flushes_no_offset() -> None:
 
 
 def test_a_second_delivery_is_a_sign() -> None:
-    """As of a log."""
     story = queue_run()
     deliver(story, TARGET, again=True)
     for row in story.events[-2:]:

@@ -338,7 +338,6 @@ def prepared(name: str, spoil: Callable[[QueueStory], object]) -> tuple[QueueSto
 
 @pytest.mark.parametrize("name", RIGHT)
 def test_a_right_history_contradicts_nothing(name: str) -> None:
-    """Of every kind of run."""
     story, changes = prepared(name, nothing)
     found = judged(story, **changes).verdict
     assert (found.kind, found.green) == (Kind.KEPT, True), found.reason
@@ -357,7 +356,6 @@ def test_a_contradiction_is_void(name: str) -> None:
 
 @pytest.mark.parametrize("name", WRONG)
 def test_nobody_else_says_so(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without the one check that is meant, nothing gives this reason."""
     check, right, spoil, because = WRONG[name]
     for module, names in (
         (crosschecks, "_CHECKS"),
@@ -374,7 +372,6 @@ def test_nobody_else_says_so(name: str, monkeypatch: pytest.MonkeyPatch) -> None
 
 
 def test_every_check_is_tried() -> None:
-    """There is a contradiction for each of them."""
     assert {check.__name__ for check in queuechecks._CHECKS} <= {
         check for check, *_ in WRONG.values()
     }
@@ -521,7 +518,6 @@ def test_a_broker_that_counts_parts_is_believed() -> None:
 
 @pytest.mark.parametrize("counted", [2, 3, 5])
 def test_a_broker_that_counts_other_parts_is_not(counted: int) -> None:
-    """Neither messages, nor fewer parts, nor more."""
     story = queue_run()
     stays(story, TARGET, "ready", counts=3)
     stays(story, None, "ready", foreign=True)
@@ -535,7 +531,6 @@ def test_a_broker_that_counts_other_parts_is_not(counted: int) -> None:
 
 
 def test_a_plan_of_version_1_promises_no_count() -> None:
-    """It does not say what is between producer and consumer."""
     story, _ = prepared("a crash", drop("counted"))
     assert judged(story, schema=1).verdict.kind is Kind.KEPT
 
@@ -572,7 +567,6 @@ MUTATIONS: dict[str, Callable[[QueueStory], object]] = {
 
 @pytest.mark.parametrize("mutation", MUTATIONS)
 def test_no_mutation_of_an_authority_stays_green(mutation: str) -> None:
-    """Each word of an authority about a queue that matters is held by another's."""
     story = queue_run()
     MUTATIONS[mutation](story)
     assert not judged(story).verdict.green

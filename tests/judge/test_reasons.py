@@ -120,7 +120,6 @@ def test_why_a_record_was_set_aside(name: str) -> None:
 
 
 def test_records_of_one_reason_are_told_together() -> None:
-    """Each reason stands once."""
     story = queue_run()
     rests_aside(story)
     moved(story, "expiry")
@@ -165,7 +164,6 @@ def test_what_a_program_has_set_aside_in_a_log_has_no_reason() -> None:
 def test_what_a_record_waits_for_is_told(
     waiting: str, state: State, why: str | None, phase: str
 ) -> None:
-    """Where the drain failed, and where it completed all the same."""
     story = queue_run()
     without(
         story,
@@ -183,7 +181,6 @@ def test_what_a_record_waits_for_is_told(
 
 
 def test_a_record_of_which_one_copy_is_ready_waits_for_nothing_else() -> None:
-    """Another copy of it is in flight."""
     story = queue_run()
     without(story, lambda row: row["event"] == "recorded" and row.get("record") == TARGET)
     stays(story, TARGET, "in-flight")
@@ -257,7 +254,6 @@ DOUBTS: dict[str, tuple[Callable[[Story], object], bool]] = {
 
 @pytest.mark.parametrize("name", DOUBTS)
 def test_a_record_is_in_doubt_if_nobody_knows_the_end_of_its_transaction(name: str) -> None:
-    """Its program says so, or no answer to its commit was seen to arrive."""
     make, doubt = DOUBTS[name]
     story = run()
     make(story)
@@ -296,7 +292,6 @@ def effects(story: Story) -> str:
 
 
 def test_topics_for_retries_are_hops_and_no_signs() -> None:
-    """Each time it is another copy that is given, and that is sent on."""
     story = quiet()
     retries(story)
     found = runs.judged(story, **ANYTHING)
@@ -341,14 +336,12 @@ def lost_on_its_way(story: Story) -> None:
     ],
 )
 def test_what_is_repeated_is_still_seen(change: Callable[[Story], object], said: str) -> None:
-    """In a topic for retries as in any other."""
     story = quiet()
     change(story)
     assert effects(story) == f"{TARGET}: {said}"
 
 
 def test_a_failed_drain_tells_only_what_is_known() -> None:
-    """A record that is ready is only named by its count."""
     story = queue_run()
     without(story, lambda row: row["event"] == "recorded" and row.get("record") == TARGET)
     stays(story, TARGET, "ready")

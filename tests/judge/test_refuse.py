@@ -53,7 +53,6 @@ def answer(record: str = "k-1", error: Any = 0, *, reached: bool = True) -> dict
     ],
 )
 def test_the_answer_proves_the_refusal(answers: list[dict[str, Any]], said: str | None) -> None:
-    """Of the target, once, and it arrived."""
     course: Any = SimpleNamespace(
         history=a_history(tuple(answers)), plan=SimpleNamespace(target="k-1")
     )

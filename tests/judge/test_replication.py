@@ -168,7 +168,6 @@ def test_a_leader_that_coordinates_too_is_two_faults_in_one() -> None:
 
 
 def test_a_part_that_nobody_asked_for_is_no_proof() -> None:
-    """Without a word of the cluster itself, who led is not known."""
     history = a_history((event(1, kinds.SENT, record="r"), led(9, "broker-2")))
     end = died(role=Role.LEADER, node="broker-2")
     assert (
@@ -193,7 +192,6 @@ def test_a_leader_that_was_to_move_and_stayed_is_told() -> None:
 
 @pytest.mark.parametrize(("leads", "wrong"), [("broker-1", False), ("broker-3", True)])
 def test_a_coordinator_is_who_leads_the_log_of_transactions(leads: str, wrong: bool) -> None:
-    """Whoever leads the target's partition does not matter."""
     log = {**led(2, leads), "topic": "__transaction_state"}
     history = a_history((event(1, kinds.SENT, record="r"), log, led(3, "broker-2")))
     assert bool(wrong_part(history, "r", [died(role=Role.COORDINATOR, node="broker-1")])) is wrong

@@ -112,5 +112,4 @@ def test_nothing_is_told_of_one_driver(events: list[Event], without: str) -> Non
 
 
 def test_nothing_is_told_where_there_is_no_state() -> None:
-    """Queries without state have no such figure."""
     assert rollback_of(a_history((), ())) is None

@@ -71,6 +71,5 @@ def test_one_that_is_to_hear_of_its_group_has_only_one_request_held() -> None:
 
 @pytest.mark.parametrize("fault", [Pause, Zombie], ids=lambda fault: fault.id)
 def test_at_a_failpoint_it_stops_by_itself(fault: Any) -> None:
-    """And nothing is held on the wire."""
     at = InProgram(Role.CONSUMER, "before-commit")
     assert played(fault(at), ()).armed == [(at, Stop.PAUSE)]

@@ -69,7 +69,6 @@ def differences(events: list[Row]) -> list[str]:
 
 @pytest.mark.parametrize("seed", range(0, SEEDS, SEEDS // 10))
 def test_many_histories_agree_with_the_oracle(seed: int) -> None:
-    """Every sign of every record."""
     for each in range(seed, seed + SEEDS // 10):
         assert not differences(story_of(each)), each
 
@@ -82,7 +81,6 @@ def test_one_history_agrees_with_the_oracle(seed: int) -> None:
 
 
 def test_the_oracle_knows_every_sign_there_is() -> None:
-    """A sign that is new is looked at twice from its first day on."""
     known = signs_of(Rows(()), a_history((), ()), knowledge())
     assert set(map(str, known.seen)) - signs_of_engines() == set(SHOWS)
 

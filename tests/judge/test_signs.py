@@ -359,7 +359,6 @@ def test_every_sign_of_an_engine_is_tried_with_it() -> None:
 
 
 def test_a_quiet_run_shows_no_sign() -> None:
-    """No sign is seen where nothing was protected."""
     assert shown(quiet()) == frozenset()
 
 
@@ -393,7 +392,6 @@ def test_a_fetch_that_did_not_arrive_and_one_that_did_are_two_deliveries() -> No
 
 
 def test_what_was_flushed_was_not_saved_by_a_follower() -> None:
-    """Where the power took nothing, a copy elsewhere shows nothing."""
     story = quiet()
     copied(story)
     story.tell("flushed", "runner", partition=place(TARGET)[0], offset=place(TARGET)[1] + 1)
@@ -440,7 +438,6 @@ def test_a_copy_in_another_log_is_not_what_a_reader_has_passed(hop: str) -> None
 
 
 def test_an_unknown_record_shows_no_sign() -> None:
-    """Asking for a record that was never offered gives nothing, and no error."""
     assert shown(quiet(), "k9-99") == frozenset()
 
 

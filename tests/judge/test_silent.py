@@ -52,7 +52,6 @@ def test_its_connection_lives_on(at: OnWire, action: Action, after: After) -> No
 
 
 def test_what_is_not_hit_never_heals() -> None:
-    """The judge voids the cell."""
     assert steps(Silent(ANSWER)) == []
 
 
@@ -92,7 +91,6 @@ def short(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_one_that_hangs_up_has_given_up() -> None:
-    """Whether the wire still holds its answer, or its connection has ended."""
     assert gave_up(line("conn", 11, phase="left", conn=7)) is False
     assert gave_up(line("conn", 11, phase="close", conn=7, ended_by="client")) is False
 

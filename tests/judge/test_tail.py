@@ -204,7 +204,6 @@ def test_a_file_that_is_not_what_it_was_is_an_error(
 
 
 def test_a_file_that_nobody_has_read_may_be_another(tmp_path: Path) -> None:
-    """Nothing was told of it."""
     tail, file = Tail(tmp_path), tmp_path / "a.jsonl"
     append(file, b"")
     assert tail.read() == []
@@ -259,7 +258,6 @@ def test_nothing_is_read_twice(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_readers_do_not_disturb_each_other(tmp_path: Path) -> None:
-    """Each is told everything, whenever it asks."""
     often, seldom = Tail(tmp_path), Tail(tmp_path)
     got: list[int] = []
     for number in range(1, 20):
@@ -333,7 +331,6 @@ def test_what_is_looked_for_is_looked_at_once(tmp_path: Path) -> None:
 
 
 def test_threads_may_ask_at_once(tmp_path: Path) -> None:
-    """Each event is there once, whoever has read it."""
     so_far, wrong = SoFar(tmp_path), list[object]()
 
     def ask() -> None:

@@ -49,7 +49,6 @@ def test_a_zombie_wakes_up_when_its_stand_in_has_done_everything() -> None:
 
 
 def test_where_nothing_was_hit_nobody_sleeps() -> None:
-    """Neither on the wire nor in a program."""
     assert steps(TransactionTimeout(END)) == steps(Zombie(END)) == steps(Zombie(IN_HAND)) == []
 
 

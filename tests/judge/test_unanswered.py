@@ -36,7 +36,6 @@ def test_one_that_never_asks_is_never_healed() -> None:
 
 
 def test_the_judge_is_told_who_dies_and_that_there_are_two_rules() -> None:
-    """The first is about the target, the second about no record."""
     evidence = FAULT.evidence()
     assert (evidence.trigger, evidence.killed, evidence.at_target, evidence.approached) == (
         "rule",

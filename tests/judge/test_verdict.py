@@ -179,7 +179,6 @@ def test_a_phantom_is_shown() -> None:
     [("patience", True), ("learnt", True), ("saved", False), (None, False)],
 )
 def test_a_rest_is_told_where_something_could_still_have_come(why: str | None, told: bool) -> None:
-    """Where nothing proves that all was done, and only silence ended the drain."""
     story = run()
     end = next(e for e in reversed(story.events) if e["event"] == "drain")
     end.update({"why": why, "rested": 12.0, "gap": 30.0})
@@ -553,7 +552,6 @@ def powerless(story: Story, forgets: tuple[str, ...]) -> None:
 
 
 def test_of_two_brokers_without_power_each_must_have_forgotten() -> None:
-    """What both have reverted is no reason for a void run."""
     story = run()
     powerless(story, forgets=("broker-1", "broker-2"))
     found = judged(
@@ -626,7 +624,6 @@ def by_itself(story: Story, **more: object) -> None:
 
 
 def test_a_node_that_ended_because_its_disk_was_full_is_what_was_wanted() -> None:
-    """Its end with an error is neither a bad health nor a kill."""
     story = run()
     by_itself(story)
     assert judged(story, **FILLED).verdict.kind is Kind.KEPT
@@ -1044,7 +1041,6 @@ def test_damage_is_void() -> None:
 
 
 def test_a_cell_without_history_is_void() -> None:
-    """Nothing to read is void, never kept, also for a control."""
     found = unjudged(plan(control=True), "no history in x", knowledge())
     check(Kind.VOID, "no history in x", found.verdict)
     assert not found.verdict.green
@@ -1060,7 +1056,6 @@ def test_processes_ended_after_the_drain_are_no_victims() -> None:
 
 
 def test_a_fault_may_hit_several_records() -> None:
-    """A hit that names the target among others is a hit at the target."""
     story = run()
     first(story, "rule").update(record=None, records=[RECORDS[1], TARGET])
     check(Kind.KEPT, "", judged(story).verdict)
@@ -1175,7 +1170,6 @@ def test_who_was_replaced_may_end_by_an_error() -> None:
 
 
 def test_the_process_that_hit_the_failpoint_is_the_one_that_died() -> None:
-    """By its process id, which the kernel gave."""
     story = run()
     by_failpoint(story, 101)
     check(Kind.KEPT, "", judged(story, **BY_FAILPOINT).verdict)
@@ -1257,7 +1251,6 @@ def test_a_fault_need_not_be_at_the_target() -> None:
 
 
 def test_a_failpoint_is_a_trigger() -> None:
-    """A program's own failpoint, hit at the target, proves the fault."""
     story = run()
     hit = first(story, "rule")
     hit.update(event="failpoint", name="before-send", hit=1, action="kill", pid=101)
@@ -1599,7 +1592,6 @@ def test_a_reason_has_the_cause_of_what_a_program_said(cause: str) -> None:
 
 
 def test_a_control_that_must_stop_and_goes_on_is_red() -> None:
-    """A silent loss is no conviction of one that should have been loud."""
     story = run()
     lose(story, TARGET)
     found = judged(story, **STOPS).verdict
@@ -1648,14 +1640,12 @@ def test_a_control_that_loses_is_convicted() -> None:
 
 
 def test_a_control_that_holds_is_red() -> None:
-    """A control that shows nothing proves the instrument blind."""
     found = judged(run(), **CONTROL).verdict
     check(Kind.VOID, "without effect", found)
     assert (found.green, found.label) == (False, "void")
 
 
 def test_a_control_convicted_of_something_else_is_red() -> None:
-    """Another record, or an unpredicted loss beside the duplicate, is not what was predicted."""
     for duplicated, lost in ((RECORDS[1], None), (TARGET, RECORDS[1])):
         story = run()
         duplicate(story, duplicated)
@@ -1800,7 +1790,6 @@ def test_a_drain_that_is_none_keeps_and_convicts_nobody(
 
 
 def test_a_row_that_was_not_filled_in_is_told_of() -> None:
-    """Where its record is lost for that, and where that is permitted."""
     for semantic, kind in ((ALO, Kind.BROKEN), (AMO, Kind.KEPT)):
         story = run()
         lose(story, TARGET, "recorded")
@@ -1886,7 +1875,6 @@ def test_a_run_cut_short_while_observing_is_void() -> None:
 
 
 def test_a_record_offered_twice_does_not_make_up_for_another() -> None:
-    """Offered records are counted as records, not as lines."""
     story = run()
     without(story, lambda row: about(row, RECORDS[5], "offered", "stored", "recorded"))
     story.offered(RECORDS[0], "k1", 1)

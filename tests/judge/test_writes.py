@@ -96,13 +96,11 @@ def dies_between(met: list[str], start: int, point: Point, transaction: list[str
 
 
 def test_every_call_is_of_one_kind() -> None:
-    """One that changes what there is, or one that only makes it last."""
     assert not set(CHANGES) & set(FLUSHES)
     assert set(CALLS) == {*CHANGES, *FLUSHES}
 
 
 def test_there_are_no_more_points_than_names() -> None:
-    """Whatever is made, and no point twice."""
     for counts, records in product(([1], [3], [50], [7, 7, 7], [400]), (1, 10, 50)):
         points = chosen(dict.fromkeys(CALLS, counts), records)
         assert len(set(points)) == len(points) <= MOST

@@ -97,7 +97,6 @@ def left(cell: Path) -> set[str]:
     ],
 )
 def test_what_stays(keep: tuple[str, ...], *, kept: bool, broken: bool) -> None:
-    """By default broken cells keep everything, kept ones plan, history, and logs without length."""
     cells = ran(*keep)
     for name, whole in ((KEPT, kept), (BROKEN, broken)):
         cell = cells[name]

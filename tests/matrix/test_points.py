@@ -35,7 +35,6 @@ def test_every_line_is_of_a_system_that_can_be_run(line: list[Place]) -> None:
 
 
 def test_the_four_that_there_are_have_their_lines() -> None:
-    """A system without one is not seen beside the others."""
     assert {"kafka", "activemq", "artemis"} <= {line[0].system for line in places()}
 
 
@@ -64,7 +63,6 @@ def test_what_is_written_is_what_is_predicted_and_was_measured() -> None:
     ],
 )
 def test_a_prediction_is_a_letter_or_two(theory: Predicted, want: str) -> None:
-    """Lost, duplicated, or standing still."""
     assert symbol(theory) == want
 
 
@@ -101,7 +99,6 @@ def test_a_cell_that_was_cut_short_was_not_run() -> None:
 
 
 def test_what_was_not_run_or_came_out_otherwise_shows_so() -> None:
-    """Of one seed of several, too."""
     cell = Cell("c", Predicted())
     assert [cell.text({}), cell.text({"c": {1: True}}), cell.text({"c": {1: True, 2: False}})] == [
         "0?",
@@ -115,7 +112,6 @@ def test_what_was_not_run_or_came_out_otherwise_shows_so() -> None:
 
 
 def test_seeds_are_those_of_every_cell() -> None:
-    """A seed at which one of them was not run is none."""
     [line] = [
         line
         for line in places()
@@ -134,13 +130,11 @@ def _row(text: str) -> str:
 
 
 def test_the_words_are_the_protocols() -> None:
-    """With the way that the frame goes."""
     assert "| SEND → | ← RECEIPT | ← RECEIPT | ← MESSAGE | ACK → | ← RECEIPT |" in vocabulary()
     assert "| Produce → | ← Produce |" in vocabulary()
 
 
 def test_the_command_shows_the_table(capsys: pytest.CaptureFixture[str]) -> None:
-    """With the reasons, where they are asked for."""
     assert cli.main(["points"]) == 0
     assert capsys.readouterr().out.startswith(table({}).splitlines()[0])
     assert cli.main(["points", "--why"]) == 0

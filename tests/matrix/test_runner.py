@@ -206,8 +206,6 @@ def test_the_first_failure_of_a_cell_is_the_one_that_is_told(tmp_path: Path) -> 
 
 @pytest.mark.parametrize("odd", ["a link", "a FIFO"])
 def test_a_history_that_cannot_be_read_voids_its_cell_alone(tmp_path: Path, odd: str) -> None:
-    """A program has left something odd in it."""
-
     def leave(step: str, scenario: str) -> None:
         if (step, scenario) == ("drain", "cell-2"):
             [cell] = (only_run(tmp_path) / CELLS).glob("*.cell-2.*")
@@ -292,7 +290,6 @@ def test_the_logs_of_a_broker_that_did_not_start_stay(tmp_path: Path) -> None:
 def test_a_broker_that_did_not_come_back_is_nobody_elses_trouble(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """After a cell that proved nothing the next ones get a new deployment."""
     monkeypatch.setattr(runner, "OWN_LANES", 1)
     deployed: list[str] = []
 
@@ -365,7 +362,6 @@ def test_where_a_deployment_takes_one_cell_as_many_are_up_as_cells_are_under_way
 def test_lanes_of_one_cell_have_folders_of_their_own(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Of each kind of deployment that a lane has in turn."""
     monkeypatch.setattr(TroubledSystem, "one_cell", True, raising=False)
     folders: list[Path] = []
     deploy = TroubledSystem.deploy
@@ -382,7 +378,6 @@ def test_lanes_of_one_cell_have_folders_of_their_own(
 def test_no_broker_is_started_for_the_last_cell_that_kills_one(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Whoever began with such cells runs it, though others have nothing left to do."""
     monkeypatch.setattr(TroubledSystem, "one_cell", True, raising=False)
     begun: list[Deployment] = []
     over = threading.Semaphore(0)
@@ -428,8 +423,6 @@ def test_a_launcher_may_want_fewer_deployments_at_once(
 
 
 def test_what_was_judged_before_the_ground_broke_can_be_reported(tmp_path: Path) -> None:
-    """The failure names the saved run, which has the cells that were over."""
-
     def fail(at: str, scenario: str) -> None:
         if (at, scenario) == ("prepare", "cell-2"):
             raise EnvironmentFailure("the guardian has died")
@@ -457,7 +450,6 @@ def test_ground_that_breaks_ends_the_waits_of_the_cells_on_it(tmp_path: Path) ->
 
 
 def test_nobody_to_work_is_no_complete_run(tmp_path: Path) -> None:
-    """A run that ran nothing never says that it is complete, whatever the reason."""
     saved = run_troubled(named(2), tmp_path, jobs=0)
     assert (saved.info.complete, len(saved.missing)) == (False, 2)
 

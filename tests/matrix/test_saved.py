@@ -236,7 +236,6 @@ def nest(line: bytes) -> bytes:
 def test_damage_in_the_middle_is_void_and_says_where(
     cell: Path, writer: str, damage: Callable[[bytes], bytes]
 ) -> None:
-    """A damaged line that others follow voids the cell, with file and line."""
     file = cell / HISTORY / f"{writer}.jsonl"
     lines = file.read_bytes().splitlines(keepends=True)
     middle = len(lines) // 2
@@ -379,7 +378,6 @@ def test_an_old_plan_is_judged_as_it_is(cell: Path) -> None:
 
 
 def test_the_spelling_of_a_plan_is_not_sealed(cell: Path) -> None:
-    """Order, indentation and how a letter is escaped say nothing."""
     text = (cell / PLAN_FILE).read_text()
     (cell / PLAN_FILE).write_text(
         json.dumps(dict(reversed(json.loads(text).items())), indent=7, ensure_ascii=False)
@@ -388,7 +386,6 @@ def test_the_spelling_of_a_plan_is_not_sealed(cell: Path) -> None:
 
 
 def test_a_plan_of_a_newer_version_is_one_clear_line(cell: Path) -> None:
-    """It is not guessed at."""
     rewrite(cell, schema=99, something="new")
     with pytest.raises(
         SavedRunError,
@@ -459,7 +456,6 @@ def test_a_run_without_one_of_its_cells_is_not_whole(fresh: SavedRun, tmp_path: 
 def test_what_is_damaged_is_told_in_plain_words(
     cell: Path, capsys: pytest.CaptureFixture[str], command: str, text: bytes, said: str
 ) -> None:
-    """The file is named, of a run and of a cell, in one line."""
     directory = cell.parents[1]
     whole = (directory / RUN_FILE).read_bytes()
     for file in (directory / RUN_FILE, cell / PLAN_FILE):
@@ -473,7 +469,6 @@ def test_what_is_damaged_is_told_in_plain_words(
 
 
 def test_events_of_a_run_without_cells(cell: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """It is said that there are none, and no pattern is blamed."""
     directory = cell.parents[1]
     shutil.rmtree(cell)
     assert main(["events", str(directory)]) == 2
@@ -483,7 +478,6 @@ def test_events_of_a_run_without_cells(cell: Path, capsys: pytest.CaptureFixture
 def test_a_pattern_that_means_no_cell_is_blamed(
     cell: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """And not the record."""
     for words in (["report", "--record", "k1-1"], ["events"]):
         assert main([words[0], str(cell.parents[1]), *words[1:], "--only", "nope"]) == 2
         assert "matches 'nope'" in capsys.readouterr().err

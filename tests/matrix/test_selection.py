@@ -12,7 +12,6 @@ from harness.model.scenario import Suite
 
 
 def test_a_system_whose_scenarios_are_all_of_the_night_says_so() -> None:
-    """Who names a system, and no suite, is told which one it has."""
     night = [
         replace(scenario, suite=Suite.NIGHT)
         for scenario in registry.scenarios()

@@ -100,7 +100,6 @@ def test_every_step_waits_for_all(at_once: Callable[..., Future[str]]) -> None:
 
 
 def test_who_leaves_is_not_waited_for(at_once: Callable[..., Future[str]]) -> None:
-    """A cell whose fault never fires, or that has failed, keeps nobody."""
     volley, kill = SharedCrash("ab"), Counted()
     held = at_once(volley.die, "a", kill)
     volley.leave("b")
@@ -162,7 +161,6 @@ def test_what_goes_wrong_goes_wrong_for_all(at_once: Callable[..., Future[str]])
 
 
 def test_the_wait_can_be_cancelled(at_once: Callable[..., Future[str]]) -> None:
-    """Ctrl-C ends it."""
     volley, stop = SharedCrash("ab"), threading.Event()
 
     def held() -> str:
@@ -176,7 +174,6 @@ def test_the_wait_can_be_cancelled(at_once: Callable[..., Future[str]]) -> None:
 
 
 def test_a_broker_that_nobody_shares_waits_for_nobody() -> None:
-    """Without a volley it is killed at once."""
     assert SharedCrash(()).die("a", Counted()) == "exit 1"
 
 
@@ -233,7 +230,6 @@ def test_one_job_is_one_cell_at_a_time(tmp_path: Path, monkeypatch: pytest.Monke
 def test_all_of_a_volley_are_over_before_the_next_begins(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The broker of one group is never killed by another."""
     running: list[str] = []
     beside: set[frozenset[str]] = set()
 

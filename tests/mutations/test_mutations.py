@@ -123,7 +123,6 @@ def test_the_table_is_up_to_date() -> None:
 @pytest.mark.timeout(WITHIN_S)
 @pytest.mark.parametrize("mutation", ALL, ids=lambda mutation: mutation.name)
 def test_fast_tests_notice_a_mutation(mutation: Mutation, tmp_path: Path) -> None:
-    """Without any broker."""
     must_be_red(fast(mutation), tmp_path, mutation)
 
 
@@ -141,7 +140,6 @@ def test_cells_notice_a_mutation(mutation: Mutation, tmp_path: Path) -> None:
 @pytest.mark.rest
 @pytest.mark.timeout(WITHIN_S)
 def test_without_a_mutation_the_fast_tests_are_green(tmp_path: Path) -> None:
-    """The same ones."""
     found = session(sorted({test for one in ALL for test in fast(one)}), tmp_path)
     assert set(found.values()) == {None}, found
 
@@ -150,6 +148,5 @@ def test_without_a_mutation_the_fast_tests_are_green(tmp_path: Path) -> None:
 @pytest.mark.kafka
 @pytest.mark.timeout(WITHIN_S)
 def test_without_a_mutation_the_cells_are_green(tmp_path: Path) -> None:
-    """The same ones."""
     found = session(sorted({test for one in ALL for test in cells(one)}), tmp_path)
     assert set(found.values()) == {None}, found

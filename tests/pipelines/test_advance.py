@@ -130,7 +130,6 @@ def test_acknowledgements_of_a_queue_are_steps(load: Load) -> None:
 
 
 def test_a_row_that_goes_and_comes_again_is_the_same(load: Load) -> None:
-    """An output that is written anew with each batch."""
     load.output.rows = [*load.ids[:3]]
     assert load.count() == 3
     load.output.rows = []
@@ -141,7 +140,6 @@ def test_a_row_that_goes_and_comes_again_is_the_same(load: Load) -> None:
 
 @pytest.mark.parametrize("error", [OutputError("no such table"), ConnectionError("no broker")])
 def test_what_cannot_be_read_now_is_read_later(load: Load, error: Exception) -> None:
-    """The file is not there yet, or a broker is down."""
     load.output.broken, load.output.rows = error, [load.ids[0]]
     assert load.count() == 0
     load.output.broken = None
@@ -201,8 +199,6 @@ def test_who_sends_what_it_reads_for_ever_comes_no_further(load: Load) -> None:
 
 
 def test_who_writes_into_new_topics_for_ever_comes_no_further(load: Load) -> None:
-    """From retry to retry, each in a topic of its own."""
-
     def goes_on(times: range) -> int:
         for number in times:
             topic = f"retry-{number}"

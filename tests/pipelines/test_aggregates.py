@@ -78,7 +78,6 @@ def by_key(scene: Scene) -> list[str]:
 
 
 def test_every_record_of_right_totals_is_counted_once(scenes: Scenes) -> None:
-    """Nothing is lost, and nothing doubled."""
     scene = scenes("totals")
     fill_in(scene, {})
     counts = accounted(scene).counts
@@ -116,7 +115,6 @@ def test_planted_losses_and_duplicates_are_named_to_the_record(
 def test_counts_and_sums_of_positions_say_how_many_at_the_least(
     scenes: Scenes, aggregate: Aggregate
 ) -> None:
-    """Which record it is they do not say, and nobody says it for them."""
     for times, name in ((0, "lost"), (2, "duplicated")):
         scene = scenes("totals", pipeline=BY_POSITION | {"aggregate": aggregate})
         target = by_key(scene)[-1]
@@ -136,7 +134,6 @@ def test_counts_and_sums_of_positions_say_how_many_at_the_least(
 
 
 def test_a_key_without_a_total_has_lost_all_of_its_records(scenes: Scenes) -> None:
-    """And a total of a key that nobody has offered is a phantom."""
     scene = scenes("totals")
     fill_in(scene, {})
     key, weights = max(scene.cell.totals().items(), key=lambda each: len(each[1]))
@@ -167,7 +164,6 @@ def test_totals_of_an_earlier_run_are_not_this_ones(scenes: Scenes) -> None:
 
 
 def test_the_last_row_of_a_key_counts(scenes: Scenes) -> None:
-    """A log of versions has all of them."""
     scene = scenes("totals")
     totals = RecordMatcher(scene).totals
     assert totals is not None
@@ -180,7 +176,6 @@ def test_the_last_row_of_a_key_counts(scenes: Scenes) -> None:
 
 
 def test_one_total_of_all_has_no_key(scenes: Scenes) -> None:
-    """Then the pattern has no group for it."""
     one = Aggregate(of=Of.SUM, pattern=r"(?P<value>\d+)$")
     scene = scenes("totals", pipeline=BY_POSITION | {"aggregate": one})
     totals, count = RecordMatcher(scene).totals, len(scene.known)
@@ -190,7 +185,6 @@ def test_one_total_of_all_has_no_key(scenes: Scenes) -> None:
 
 
 def test_amounts_fit_a_double_and_every_key_has_few_enough_records() -> None:
-    """However many records there are."""
     records = [Record(f"k{n % 4}-{n}", f"k{n % 4}", n) for n in range(1, 2001)]
     keys = spread(records)
     made = amounts([dataclasses.replace(record, key=keys[record.id]) for record in records])
@@ -200,7 +194,6 @@ def test_amounts_fit_a_double_and_every_key_has_few_enough_records() -> None:
 
 
 def test_a_total_that_no_counts_make_is_not_decoded() -> None:
-    """Nor is a negative one."""
     weights = {"a-1": 1, "a-2": 16}
     assert total_of(-3, weights, exact=True).missing == 2
     assert total_of(16**2 + 17, weights, exact=True).extra == 16
@@ -223,7 +216,6 @@ def test_a_total_that_no_counts_make_is_not_decoded() -> None:
     ],
 )
 def test_what_a_row_is(text: str, found: tuple[str, int] | None) -> None:
-    """Two columns, or a line with both."""
     assert SUM.read(text) == found
 
 
@@ -244,7 +236,6 @@ def test_what_a_row_is(text: str, found: tuple[str, int] | None) -> None:
     ],
 )
 def test_a_line_that_no_total_can_be_made_of(aggregate: Aggregate, line: str, said: str) -> None:
-    """It is one line that says what to write."""
     with pytest.raises(DeclarationError, match=said):
         aggregate.check(line)
 
@@ -253,7 +244,6 @@ def test_a_line_that_no_total_can_be_made_of(aggregate: Aggregate, line: str, sa
     ("pattern", "said"), [("(", "is not a regular expression"), (r"(\d+)", "has no group value")]
 )
 def test_a_pattern_that_finds_nothing(pattern: str, said: str) -> None:
-    """Likewise."""
     with pytest.raises(DeclarationError, match=said):
         Aggregate(of=Of.COUNT, pattern=pattern)
 

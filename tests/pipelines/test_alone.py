@@ -85,7 +85,6 @@ def test_what_cells_would_have_in_common_is_named(
 
 
 def test_the_examples_run_side_by_side() -> None:
-    """Each of them, but one whose service is started once."""
     files = sorted(EXAMPLES.rglob("pipeline.toml"))
     assert len(files) > 20
     found = {

@@ -143,7 +143,6 @@ def test_turns_are_tried_as_many_as_a_record_takes(
     ],
 )
 def test_what_does_not_apply_says_why_once(pipeline: Pipeline, said: Said, because: str) -> None:
-    """Nothing, or too little."""
     assert reasons(pipeline, said) == {NAMES[0]: because}
 
 
@@ -227,7 +226,6 @@ def test_steps_count_from_the_target_on() -> None:
 
 
 def test_of_a_stage_that_is_given_nothing_they_count_from_its_send() -> None:
-    """A producer that notes in a database what it has sent."""
     sent = [
         {"event": "sent", "record": record, "topic": "t", "request": f"1:{number}"}
         for number, record in enumerate(("a", "b"))

@@ -84,7 +84,6 @@ def test_a_row_and_its_position_come_apart_between_two_transactions(
 
 
 def test_in_one_transaction_they_stay_together(system: DeclaredSystem, tmp_path: Path) -> None:
-    """At both commits, in front of one, and in the middle of it."""
     points = ("consumer-crash-at-write-1", FIRST, SECOND, "consumer-crash-at-write-6")
     found = check(system, tmp_path, FOLDER / "right.toml", *points)
     assert {

@@ -78,7 +78,6 @@ def test_a_broker_tells_where_the_wire_must_be() -> None:
     ],
 )
 def test_a_listener_that_would_not_do_is_named(advertised: str, said: str) -> None:
-    """With what to add."""
     settings = {
         "listeners": "LOSTACK_CONSUMER://127.0.0.1:9192",
         "advertised.listeners": advertised,
@@ -284,7 +283,6 @@ def test_somebody_elses_broker_is_used_and_left_as_it_was(
 @pytest.mark.rest
 @pytest.mark.timeout(400)
 def test_a_topic_that_is_there_already_is_not_touched(broker: str, tmp_path: Path) -> None:
-    """Refused, and what stands in it still stands there."""
     before = what_is_there(broker)
     pipeline = replace(read_pipeline(ORDERS), topics=("payroll",))
     system = DeclaredSystem(keep=True, source=AttachedKafka(Attachment(broker, pipeline)))

@@ -75,7 +75,6 @@ def run(broker: str, folder: Path, *, past: bool) -> tuple[Kind, str, Path]:
 
 
 def test_a_broker_at_an_ipv6_address_is_attached_to(broker: str, tmp_path: Path) -> None:
-    """The programs reach it through the wire."""
     kind, reason, history = run(broker, tmp_path, past=False)
     assert kind is Kind.KEPT, reason
     reached = {event.node for event in read_history(history).of(kinds.Conn)}

@@ -190,7 +190,6 @@ def test_programs_that_log_in_to_somebody_elses_broker_are_judged_alike(
 def test_a_password_that_is_wrong_ends_it_at_once(
     asked: Check, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """In one line, without it."""
     monkeypatch.setenv("ORDERS_PASSWORD", "another one")
     with (
         make_progress(Silent()) as progress,

@@ -53,7 +53,6 @@ def of_broker(tmp_path: Path, told: str) -> Pipeline:
 
 
 def test_a_declaration_names_protocol_version_and_settings(tmp_path: Path) -> None:
-    """Numbers and truths become the texts that a broker reads."""
     found = of_broker(
         tmp_path,
         'protocol = "openwire"\nversion = "5.18.6"\n'
@@ -81,13 +80,11 @@ def test_a_declaration_names_protocol_version_and_settings(tmp_path: Path) -> No
     ],
 )
 def test_what_no_broker_has_is_refused(tmp_path: Path, told: str, said: str) -> None:
-    """In one line, with the place."""
     with pytest.raises(DeclarationError, match=said):
         of_broker(tmp_path, told)
 
 
 def test_what_cannot_be_fetched_is_refused_before_anything_is_started(tmp_path: Path) -> None:
-    """The version of a broker, and a set of jars in a command."""
     with pytest.raises(DeclarationError, match=r"broker: version '9\.9': of activemq lostack has"):
         check_declared(parcels(version="9.9"))
     right = parcels()
@@ -167,7 +164,6 @@ def test_settings_of_topics_that_nobody_could_keep_are_refused() -> None:
 
 
 def test_a_version_that_nobody_has_is_refused_with_those_there_are() -> None:
-    """Before anything is fetched."""
     with pytest.raises(DeclarationError, match=r"version '9\.9': of activemq .* 5\.16\.1, .*6\.3"):
         own("activemq", Broker(version="9.9"))
     with pytest.raises(DeclarationError, match="of kafka lostack has the versions"):
@@ -175,7 +171,6 @@ def test_a_version_that_nobody_has_is_refused_with_those_there_are() -> None:
 
 
 def test_an_attached_broker_is_nobodys_to_set() -> None:
-    """Lostack does not start it."""
     orders = read_pipeline(EXAMPLES / "orders" / "pipeline.toml")
     Attachment("localhost:9092", orders).check()
     told = dataclasses.replace(orders, broker=Broker(settings={"num.partitions": "2"}))
@@ -184,7 +179,6 @@ def test_an_attached_broker_is_nobodys_to_set() -> None:
 
 
 def test_another_broker_ends_the_kept_ones(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its settings are those of a broker's start."""
     closed: list[object] = []
     monkeypatch.setattr(DeclaredSystem, "close", lambda self: closed.append(self._runs_on))
     system = DeclaredSystem()
@@ -249,7 +243,6 @@ class SimpleProgram:
 def test_each_protocol_has_the_points_of_a_queue_by_its_own_words(
     system: str, protocol: str
 ) -> None:
-    """Each at a step that its wire can select by the record."""
     pipeline = parcels(system, protocol=protocol)
     found = {point.failure_point: point for point in failure_points(pipeline)}
     assert {"ack-lost", "delivery-lost", "acknowledgement-lost", "session-commit-lost"} <= set(
@@ -299,7 +292,6 @@ def test_only_what_was_seen_of_a_record_is_tried() -> None:
 def test_a_session_of_core_acknowledges_by_a_commit_or_by_itself(
     label: str | None, step: Packet
 ) -> None:
-    """As its library was asked to."""
     assert dialect_of("artemis", "core").at(Moment.ACKNOWLEDGEMENT, label)[0] is step
 
 

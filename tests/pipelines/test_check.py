@@ -249,7 +249,6 @@ def test_two_stages_of_a_role_are_told_apart(system: DeclaredSystem, tmp_path: P
 def test_ids_inside_avro_values_are_found_on_the_wire_and_in_logs(
     system: DeclaredSystem, tmp_path: Path
 ) -> None:
-    """The target is found in a request, an answer, and both topics."""
     point = "processor-crash-before-ack"
     found = check(system, tmp_path, PROGRAMS / "avro" / "pipeline.toml", point)[point]
     assert found.verdict.kind is Kind.KEPT, found.verdict.reason
@@ -320,7 +319,6 @@ def test_what_is_recorded_out_of_order_is_counted(system: DeclaredSystem, tmp_pa
 def test_an_invariant_is_asked_of_the_output_at_rest(
     system: DeclaredSystem, tmp_path: Path
 ) -> None:
-    """One that does not hold without a fault breaks every claim."""
     shutil.copytree(EXAMPLES / "orders", tmp_path / "orders")
     file = tmp_path / "orders" / "pipeline.toml"
     query = "SELECT count(*) FROM orders"
@@ -523,7 +521,6 @@ def test_a_mistake_is_convicted_and_its_twin_is_not(
 def test_the_right_twin_of_a_mistake_is_kept(
     system: DeclaredSystem, tmp_path: Path, name: str, point: str
 ) -> None:
-    """At the point at which the mistake is convicted."""
     twin = check(system, tmp_path, EXAMPLES / "mistakes" / name / "right.toml", point)[point]
     assert twin.verdict.kind is Kind.KEPT, twin.verdict.reason
     assert twin.verdict.fired == 1
@@ -837,7 +834,6 @@ def test_a_run_that_is_no_good_says_so(
 def test_security_that_a_run_does_not_have_is_named(
     system: DeclaredSystem, tmp_path: Path, setting: str, said: str
 ) -> None:
-    """Not a time-out without a reason."""
     for program in ("producer.py", "consumer.py"):
         text = (EXAMPLES / "orders" / program).read_text(encoding="utf-8")
         (tmp_path / program).write_text(

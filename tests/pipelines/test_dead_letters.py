@@ -77,7 +77,6 @@ POISON = frozenset({12, 24, 36, 48})
 def test_a_topic_in_which_no_record_can_rest_is_refused(
     tmp_path: Path, change: dict[str, str], said: str
 ) -> None:
-    """In one line, which names the field."""
     text = (PROGRAMS / "pipeline.toml").read_text(encoding="utf-8")
     for field, value in change.items():
         match field:
@@ -199,7 +198,6 @@ def test_what_rests_in_the_declared_topic_is_ready_for_a_reader(scenes: Scenes) 
 
 
 def test_a_reader_without_a_saved_position_has_taken_what_it_was_given(scenes: Scenes) -> None:
-    """The wire has seen it."""
     cell = Cell(scenes, DEAD, 12, 24, read=("orders", DEAD))
     assert [waits for _, _, waits in cell.observed()] == [None, Waiting.READY]
 
@@ -213,7 +211,6 @@ def test_the_drain_does_not_wait_for_what_is_set_aside(scenes: Scenes) -> None:
 
 
 def test_the_output_has_changed_when_a_record_was_set_aside(scenes: Scenes) -> None:
-    """So the drain looks again."""
     sizes = [Cell(scenes, DEAD, *held).found.size() for held in ((12,), (12,), (12, 24))]
     assert sizes[0] == sizes[1] != sizes[2]
     sizes = [Cell(scenes, "", *held).found.size() for held in ((12,), (12, 24))]
@@ -362,7 +359,6 @@ def test_the_records_are_those_of_the_dry_run(tmp_path: Path) -> None:
 
 
 def test_seeds_and_points_draw_different_ones() -> None:
-    """If there are several."""
     pipeline = undertaken()
     share = {"undertaker": Share(frozenset(range(2, 49, 2)), frozenset(), 48)}
     cells = [
@@ -381,7 +377,6 @@ def test_seeds_and_points_draw_different_ones() -> None:
 
 
 def test_a_stage_that_gets_none_of_the_middle_third_is_not_tried(tmp_path: Path) -> None:
-    """The reason says what to do."""
     rare = shown(
         booking=Share(EVERY, frozenset({48}), 48), undertaker=Share(frozenset({48}), offered=48)
     )
@@ -462,7 +457,6 @@ def test_what_a_stage_gets_is_learnt_from_the_dry_run(tmp_path: Path) -> None:
 
 
 def test_the_plan_says_who_gets_only_some() -> None:
-    """Only of whom it is true."""
     lines = "\n".join(explanation(undertaken(), shown(**BOTH), ()))
     assert lines.count("a fault strikes at one of these") == 2
     assert "it sent 4 of 48 records" in lines

@@ -66,7 +66,6 @@ def declared(folder: Path, text: str) -> Path:
     "name", ["x" * 65, "x" * 200, "ä" * 33], ids=["one more", "200", "two bytes each"]
 )
 def test_a_name_that_is_too_long_for_a_folder_is_refused(tmp_path: Path, name: str) -> None:
-    """In one line with the limit, whether it is declared or its folder's."""
     said = f"name: has {len(name.encode())} bytes, and 64 is the most"
     with pytest.raises(DeclarationError, match=said) as caught:
         read_pipeline(declared(tmp_path, GOOD.replace('"mine"', f'"{name}"')))
@@ -352,7 +351,6 @@ def test_ten_lines_are_enough(tmp_path: Path) -> None:
     ],
 )
 def test_a_mistake_is_named(tmp_path: Path, change: tuple[str, str], said: str) -> None:
-    """With the nearest right word, in one line that begins with the file."""
     file = declared(tmp_path, GOOD.replace(*change, 1))
     with pytest.raises(DeclarationError) as told:
         read_pipeline(file)
@@ -459,7 +457,6 @@ def test_what_asks_for_an_invariant_is_there(
 
 
 def test_the_command_of_an_output_is_there(tmp_path: Path) -> None:
-    """As that of an invariant."""
     output = 'kind = "command"\ncommand = "no-such-program --x"'
     pipeline = read_pipeline(
         declared(tmp_path, GOOD.replace('kind = "lines"\nfile = "{work}/*.jsonl"', output))
@@ -500,7 +497,6 @@ def test_what_a_container_runs_is_in_its_image(tmp_path: Path) -> None:
 
 
 def test_an_id_that_cannot_be_found_in_what_is_offered(tmp_path: Path) -> None:
-    """A pattern that finds nothing, and one that finds the same everywhere."""
     for pattern, said in (
         ("id=(x+)", "no id is found in the offered"),
         ("(key)", "void: the input has the id 'key' 48 times"),
@@ -685,7 +681,6 @@ def test_a_reader_with_a_position_of_its_own_is_tried_at_its_writes(
 
 
 def test_the_next_request_of_one_process_of_several_is_nobodys(tmp_path: Path) -> None:
-    """The wire tells stages apart, and not whose request of a stage comes next."""
     text = GOOD.replace('role = "consumer"', 'role = "consumer"\ncrash = "process"')
     pipeline = read_pipeline(declared(tmp_path, text))
     [point] = [
@@ -772,7 +767,6 @@ def test_the_examples_are_declared_rightly(tmp_path: Path, monkeypatch: pytest.M
 
 
 def test_sets_of_jars_are_named_in_commands(tmp_path: Path) -> None:
-    """Each once, in a command or in its environment."""
     text = GOOD.replace(
         'command = "cat"',
         'command = "java -cp {jars:a-1}/*:{jars:b-2}/* X"\nenvironment = { Y = "{jars:a-1}" }',
@@ -792,7 +786,6 @@ def test_sets_of_jars_are_named_in_commands(tmp_path: Path) -> None:
 def test_a_zombie_needs_somebody_to_take_over(
     tmp_path: Path, processes: dict[str, int] | None, reason: str | None
 ) -> None:
-    """Whether a group has two members shows in the dry run."""
     pipeline = read_pipeline(declared(tmp_path, GOOD))
     requests = {"producer": ["Produce"], "consumer": ["Fetch", "OffsetCommit"]}
     [point] = [
@@ -817,7 +810,6 @@ ORDERED = GOOD.replace('file = "{work}/*.jsonl"', 'file = "{work}/out.jsonl"').r
 
 
 def test_an_order_can_be_claimed(tmp_path: Path) -> None:
-    """The plan says so, and the judge holds the results to it."""
     [cell] = cells_of(
         read_pipeline(declared(tmp_path, ORDERED)),
         failure_points(read_pipeline(declared(tmp_path, ORDERED)))[:1],
@@ -827,7 +819,6 @@ def test_an_order_can_be_claimed(tmp_path: Path) -> None:
 
 
 def test_guarantees_can_be_claimed(tmp_path: Path) -> None:
-    """The plan says so, and the judge holds readers and writers to it."""
     named = '["monotonic", "read-your-writes"]'
     pipeline = read_pipeline(
         declared(tmp_path, GOOD.replace("[[stage]]", f"guarantees = {named}\n[[stage]]", 1))
@@ -891,13 +882,11 @@ def test_guarantees_can_be_claimed(tmp_path: Path) -> None:
 def test_claims_that_nobody_could_hold_it_to(
     tmp_path: Path, change: tuple[str, str], said: str
 ) -> None:
-    """Each is refused in one line."""
     with pytest.raises(DeclarationError, match=said):
         read_pipeline(declared(tmp_path, ORDERED.replace(*change)))
 
 
 def test_invariants_are_one_or_several(tmp_path: Path) -> None:
-    """And compared as numbers where they are numbers."""
     text = ORDERED + "".join(
         f"[[invariant]]\ncommand = 'echo {n}'\nequals = {n}\n" for n in (1, 2.5)
     )
@@ -979,13 +968,11 @@ def test_a_service_has_failure_points_of_its_own(tmp_path: Path) -> None:
     ],
 )
 def test_services_that_cannot_be(tmp_path: Path, change: tuple[str, str], said: str) -> None:
-    """Each is refused in one line."""
     with pytest.raises(DeclarationError, match=said):
         read_pipeline(declared(tmp_path, SERVED.replace(*change)))
 
 
 def test_the_port_of_a_service_that_there_is_not(tmp_path: Path) -> None:
-    """It is said what to write."""
     with pytest.raises(DeclarationError, match=r"write a \[\[service\]\] of that name"):
         read_pipeline(
             declared(tmp_path, GOOD.replace('command = "cat"', 'command = "cat {db.port}"'))
@@ -1003,7 +990,6 @@ def test_the_port_of_a_service_that_there_is_not(tmp_path: Path) -> None:
     ],
 )
 def test_a_header_that_nobody_reads(tmp_path: Path, said: str, problem: str) -> None:
-    """It is the first line of a file, or of standard input."""
     with pytest.raises(DeclarationError, match=problem):
         read_pipeline(declared(tmp_path, GOOD + said))
 
@@ -1020,7 +1006,6 @@ command = "cat"
 
 
 def test_several_stages_of_a_role_are_known_by_their_names(tmp_path: Path) -> None:
-    """Each has the failure points of its role, under its own name."""
     pipeline = read_pipeline(declared(tmp_path, TWO))
     assert [str(stage.known) for stage in pipeline.stages] == ["producer", "consumer", "audit"]
     assert (pipeline.named, pipeline.reads("audit"), pipeline.reads("producer")) == (
@@ -1067,7 +1052,6 @@ def test_several_stages_of_a_role_are_known_by_their_names(tmp_path: Path) -> No
     ],
 )
 def test_names_that_stages_cannot_have(tmp_path: Path, change: tuple[str, str], said: str) -> None:
-    """Each is refused in one line."""
     with pytest.raises(DeclarationError, match=said):
         read_pipeline(declared(tmp_path, TWO.replace(*change)))
 
@@ -1118,7 +1102,6 @@ LONG = {name for name in CLUSTERS if re.search("crash-|rolling|insync", name)} -
 def test_another_broker_leads_where_there_are_several(
     tmp_path: Path, brokers: str, why: str | None
 ) -> None:
-    """With a copy of the topic. Of one broker the reason stands once."""
     text = (ROOT / "examples" / "orders" / "pipeline.toml").read_text(encoding="utf-8")
     pipeline = read_pipeline(declared(tmp_path, brokers + text))
     found = {

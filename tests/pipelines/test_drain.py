@@ -125,7 +125,6 @@ class Pipe:
 
 
 def test_what_is_whole_is_over_soon(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Everything there, acknowledged, and read."""
     pipe = Pipe(monkeypatch)
     pipe.rows.append("b")
     after, drain = pipe.drained_after()
@@ -146,7 +145,6 @@ def test_who_rests_among_the_dead_letters_is_waited_for_no_more(
 
 
 def test_where_nobody_is_left_nobody_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Not even for what is missing."""
     pipe = Pipe(monkeypatch)
     pipe.ended = True
     after, drain = pipe.drained_after()
@@ -188,7 +186,6 @@ def test_what_came_after_a_silence_is_learnt(monkeypatch: pytest.MonkeyPatch, wh
 
 
 def test_what_is_known_to_come_is_no_silence(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A reader that is behind is waited for, and teaches nothing."""
     pipe = Pipe(monkeypatch)
     pipe.rows.append("b")
     pipe.trouble = "partition 0 is behind"
@@ -198,7 +195,6 @@ def test_what_is_known_to_come_is_no_silence(monkeypatch: pytest.MonkeyPatch) ->
 
 
 def test_a_change_that_is_no_result_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A log that goes on, a journal that is put away."""
     pipe = Pipe(monkeypatch)
     after, drain = pipe.drained_after(at_20=lambda: setattr(pipe, "noise", 1))
     assert after == pytest.approx(PATIENCE_S, abs=0.3)
@@ -476,7 +472,6 @@ def test_who_waits_for_an_answer(wire: Wire) -> None:
 def test_an_answer_that_tells_nothing_acknowledges_nothing(
     wire: Wire, error: int, reached: bool
 ) -> None:
-    """One that never reached its client, or an error."""
     wire.sends("1:1", "a")
     wire.answers("1:1", "a", error, reached=reached)
     assert wire.view.unacknowledged("producer") == 1
@@ -502,7 +497,6 @@ def test_a_connection_that_has_ended(wire: Wire) -> None:
 
 
 def test_a_position_that_is_saved_again_is_nothing_new(wire: Wire) -> None:
-    """Clients save it every few seconds, for ever."""
     wire.opens(2, "consumer")
     saved = {"group": "billing", "topic": "orders", "partition": 0, "request": "2:1"}
     for offset in (4, 4, 5, 5):
@@ -528,7 +522,6 @@ def test_topics_that_records_were_seen_in(wire: Wire) -> None:
 
 
 def test_each_line_counts_once(wire: Wire) -> None:
-    """However often it is asked."""
     wire.sends("1:1", "a")
     assert wire.view.moments() == wire.view.moments() == [3]
     wire.answers("1:1", "a")

@@ -135,7 +135,6 @@ def test_what_is_not_at_rest_in_time_is_said_with_its_stage(
 
 
 def test_to_offer_the_records_takes_as_long_as_it_takes(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The deadline begins anew with each."""
     pipe = Drains(monkeypatch)
     pipe.rows.append("b")
     pipe.trouble = "some records have not been offered yet"

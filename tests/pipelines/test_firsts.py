@@ -117,7 +117,6 @@ def test_what_no_reader_can_keep_is_not_asked_of_it(tmp_path: Path) -> None:
 
 
 def test_where_nobody_sends_what_it_reads_nothing_shows_that_it_is_there() -> None:
-    """Lostack puts the records there itself, not through the wire."""
     pipeline = read_pipeline(EXAMPLES / "enrich" / "pipeline.toml")
     said = why_not(pipeline, "processor-started-late")
     assert said is None or said.startswith("no stage sends what it reads")
@@ -145,7 +144,6 @@ def test_the_stage_is_started_when_the_records_are_there() -> None:
     ],
 )
 def test_its_proof_is_when_it_was_first_started(started: Sequence[int], said: str | None) -> None:
-    """By what the node's lines say."""
     lines = [
         typed(
             {
@@ -176,7 +174,6 @@ def test_a_record_that_waited_for_its_reader_shows_the_effect() -> None:
 def test_a_producer_that_is_silent_for_long_is_given_longer_to_fill_a_new_partition(
     scenes: Scenes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As long as it was silent without a fault, twice."""
     asked: list[float] = []
     monkeypatch.setattr(
         abilities, "wait_until", lambda _, *, within_s, **__: asked.append(within_s)
@@ -192,7 +189,6 @@ def test_a_producer_that_is_silent_for_long_is_given_longer_to_fill_a_new_partit
 
 
 def test_new_partitions_have_records_before_their_reader_is_back() -> None:
-    """Its sender is back first, and knows them."""
     at = OnWire(Role.PRODUCER, Api.PRODUCE, Direction.REQUEST)
     assert steps(PartitionFilled(at, Role.CONSUMER), at) == [
         "fired",
@@ -223,7 +219,6 @@ def test_new_partitions_have_records_before_their_reader_is_back() -> None:
 def test_the_proof_is_a_record_in_a_new_partition(
     added: int | None, sent: int | None, back: int, said: str | None
 ) -> None:
-    """Before its reader was started again."""
     node = {"phase": "started", "node": "consumer", "role": "consumer", "incarnation": 2}
     at = {"topic": "t", "partition": 1}
     lines = [

@@ -83,7 +83,6 @@ def advised(
     ],
 )
 def test_who_lost_a_record_is_who_is_advised(hop: LastHop, said: set[str]) -> None:
-    """What retention has deleted is neither the producer's fault nor the consumer's."""
     told = advised(last_hop=hop)
     assert {
         word for word in ("acks=all", "enable.auto.commit=false", "retention.ms") if word in told

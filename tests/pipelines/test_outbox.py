@@ -15,7 +15,6 @@ PAGE: Final = ROOT / "docs" / "recipe-outbox.md"
 
 
 def test_two_programs_are_declared_as_the_page_says(tmp_path: Path) -> None:
-    """Handler and relay of one's own."""
     [two] = re.findall(r"`(command = \"[^`]*relay[^`]*\")`", PAGE.read_text(encoding="utf-8"))
     text = (EXAMPLE / "pipeline.toml").read_text(encoding="utf-8")
     one = 'command = "{python} shop.py {port}"'

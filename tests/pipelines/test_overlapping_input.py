@@ -65,7 +65,6 @@ def passed(found: CellResult) -> dict[str, tuple[str, ...]]:
 def test_who_goes_by_the_highest_number_loses_what_comes_behind_it(
     system: DeclaredSystem, folder: Path, of: str
 ) -> None:
-    """Without any fault."""
     found = check(system, folder, PROGRAMS / of)["none"]
     assert found.verdict.kind is Kind.BROKEN, found.verdict.reason
     lost = found.judgement.account.lost

@@ -159,7 +159,6 @@ def test_a_mark_by_a_clock_is_awaited(system: DeclaredSystem, tmp_path: Path) ->
 def test_a_clock_that_waits_for_acknowledgements_is_kept(
     system: DeclaredSystem, tmp_path: Path
 ) -> None:
-    """Whether it has saved a mark of earlier records meanwhile, or none."""
     found = checked(system, tmp_path, "clock-behind", "marking", MARK_OVERTAKES)
     assert (found.verdict.kind, found.verdict.fired) == (Kind.KEPT, 1), found.verdict.reason
     assert phases(found)[:2] == [WorkPhase.WATCHED, WorkPhase.HELD]

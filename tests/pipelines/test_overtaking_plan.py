@@ -69,7 +69,6 @@ def work_of(scenario: Scenario) -> InHand:
 
 
 def test_the_names_are_there_before_the_dry_run(tmp_path: Path) -> None:
-    """For --only, and for pytest."""
     points = {p.id: p for p in failure_points(read_pipeline(declared(tmp_path, GOOD)))}
     assert reason(points[OVERTAKES]) is None
     assert points[OVERTAKES].failure_point == OVERTAKES
@@ -77,7 +76,6 @@ def test_the_names_are_there_before_the_dry_run(tmp_path: Path) -> None:
 
 
 def test_its_work_is_what_goes_into_the_output(tmp_path: Path) -> None:
-    """No other file of its own, and no request, for it sends nothing."""
     scenario = planned(tmp_path, OVERTAKES)
     assert reason(scenario) is None
     work = work_of(scenario)
@@ -88,7 +86,6 @@ def test_its_work_is_what_goes_into_the_output(tmp_path: Path) -> None:
 
 
 def test_a_processor_is_held_at_what_it_sends(tmp_path: Path) -> None:
-    """Not at the files of its state."""
     steps = {"Fetch": 9, "OffsetCommit": 9, "Produce": 9}
     seen = replace(CONSUMER, requests=steps)
     work = work_of(planned(tmp_path, OVERTAKES, seen, PROCESSOR, "processor"))
@@ -107,7 +104,6 @@ def test_work_past_the_wire_cannot_be_held(tmp_path: Path) -> None:
 def test_a_mark_past_the_wire_cannot_be_seen(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The point knows the servers."""
     for servers in ((), ("127.0.0.1:5432",)):
         changed = replace(PRODUCER, elsewhere=servers)
         monkeypatch.setitem(globals(), "PRODUCER", changed)
@@ -127,14 +123,12 @@ def test_a_mark_past_the_wire_cannot_be_seen(
 def test_what_cannot_be_held_says_why(
     tmp_path: Path, changed: dict[str, Any], because: str
 ) -> None:
-    """No commit, nothing to hold, no tracer, or a long clock."""
     found = reason(planned(tmp_path, OVERTAKES, replace(CONSUMER, **changed)))
     assert found is not None
     assert because in found
 
 
 def test_calls_without_a_file_of_its_own_are_held_wherever_they_are(tmp_path: Path) -> None:
-    """A file for each record, which is renamed into its place."""
     seen = replace(CONSUMER, written=Written({"rename": [20]}, 20))
     assert work_of(planned(tmp_path, OVERTAKES, seen)).writes == FirstWrites()
 
@@ -156,7 +150,6 @@ def test_what_it_says_to_a_service_is_held_on_its_way(tmp_path: Path) -> None:
 def test_of_a_file_for_each_record_only_its_calls_can_be_held(
     tmp_path: Path, *, renames: bool
 ) -> None:
-    """Another run gives the files other names."""
     files = tuple(f"{{work}}/{number}.jsonl" for number in range(20))
     made = {"write": [40], **({"rename": [20]} if renames else {})}
     found = planned(tmp_path, OVERTAKES, replace(CONSUMER, written=Written(made, 20, files=files)))
@@ -169,7 +162,6 @@ def test_of_a_file_for_each_record_only_its_calls_can_be_held(
 
 
 def test_only_a_producer_with_a_source_has_a_mark(tmp_path: Path) -> None:
-    """What was given by standard input, lostack itself has marked."""
     found = reason(planned(tmp_path, MARK_OVERTAKES))
     assert found is not None
     assert "reads standard input" in found
@@ -220,7 +212,6 @@ BEATS = replace(
 
 
 def test_a_stage_that_talks_all_the_time_cannot_be_held_at_that(tmp_path: Path) -> None:
-    """It never rests, and nobody can tell a question from a result."""
     found = reason(planned(tmp_path, OVERTAKES, BEATS))
     assert found is not None
     assert "speaks to the cache all the time, also with no record in hand" in found
@@ -247,7 +238,6 @@ def test_larger_turns_are_work(tmp_path: Path) -> None:
 
 
 def test_where_its_results_go_it_is_held_all_the_same(tmp_path: Path) -> None:
-    """Into the file of its output, or, of a processor, into its topic."""
     work = work_of(planned(tmp_path, OVERTAKES, replace(BEATS, written=WRITES)))
     assert (work.writes, work.sends) == (
         FirstWrites(("{work}/out.jsonl",), "{work}/*.jsonl"),
@@ -263,7 +253,6 @@ def test_where_its_results_go_it_is_held_all_the_same(tmp_path: Path) -> None:
 
 
 def test_what_goes_on_at_rest_is_incessant() -> None:
-    """One answer is given for each question, and only what follows closely never rests."""
     second = 1_000_000_000
     place = {"topic": "orders", "partition": 0, "offset": 0}
     told: list[dict[str, Any]] = [
@@ -334,7 +323,6 @@ def test_the_target_is_the_last_that_is_offered_until_the_fault_lets_the_rest_go
 
 
 def test_a_work_line_is_a_kind() -> None:
-    """With its phase, and what was held."""
     line = {"event": "work", "role": "consumer", "phase": "held", "how": "write", "t": 1}
     [event] = a_history([line]).of(kinds.Work)
     assert event.phase == kinds.WorkPhase.HELD

@@ -79,7 +79,6 @@ def held_at(found: CellResult) -> list[tuple[str | None, str | None]]:
 def test_a_commit_that_overtakes_the_work_at_a_service_loses_it(
     system: DeclaredSystem, folder_of_all: Path, file: str, step: str, how: str
 ) -> None:
-    """The clock commits what threads are busy with, or what is collected in memory."""
     found = checked(system, folder_of_all, file, f"{how}-by-clock")
     assert found.verdict.kind is Kind.BROKEN, found.verdict.reason
     assert found.verdict.by_fault

@@ -54,7 +54,6 @@ def why_not(scenario: Scenario) -> str | None:
 
 
 def test_the_few_are_planned_and_all_only_if_they_are_asked_for() -> None:
-    """And none where none are."""
     assert list(planned()) == [pair.id for pair in FEW]
     assert list(planned(which=Pairs.ALL)) == [pair.id for pair in FEW + MORE]
     assert planned(which=Pairs.NONE) == {}
@@ -104,7 +103,6 @@ def test_who_may_lose_need_not_send_again() -> None:
 
 
 def test_a_reader_that_saves_its_position_elsewhere_has_none_of_its_pairs() -> None:
-    """The dry run has seen no request that saves one."""
     found = planned(asked={**ASKED, "consumer": frozenset({"Fetch"})})
     reasons = {name: why_not(each) for name, each in found.items() if why_not(each)}
     assert set(reasons) == {
@@ -125,7 +123,6 @@ def test_one_process_of_several_has_none() -> None:
 
 
 def test_a_queue_has_no_pairs_yet() -> None:
-    """The errors of its protocol are not known."""
     parcels = read_pipeline(EXAMPLES / "parcels" / "pipeline.toml")
     points = failure_points(parcels, paired=Paired(Pairs.ALL))
     assert not [each for each in points if each.failure_point in NAMES]

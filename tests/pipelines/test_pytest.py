@@ -84,7 +84,6 @@ def test_a_declaration_above_the_tests(project: Path) -> None:
     ],
 )
 def test_a_mistake_is_one_line(project: Path, mark: str, said: str) -> None:
-    """A test without a pipeline, and one of a file that is not there."""
     (project / "test_bad.py").write_text(
         f"import pytest\n{mark}\ndef test_it(lostack_delivery): ...\n", encoding="utf-8"
     )

@@ -130,7 +130,6 @@ def test_what_a_queue_has_not_is_refused(changes: dict[str, Any], said: str) -> 
 
 
 def test_pulsar_has_the_same_points_by_its_own_words() -> None:
-    """And its programs an interpreter of an environment of their own."""
     pipeline = read_pipeline(EXAMPLES / "letters" / "pipeline.toml")
     found = {point.failure_point: point for point in failure_points(pipeline)}
     assert {
@@ -261,7 +260,6 @@ def test_what_earlier_cells_have_left_is_not_of_this_one(scenes: Scenes) -> None
 
 
 def test_what_an_earlier_cell_left_is_taken_off_the_count_it_stands_in() -> None:
-    """A broker counts a scheduled message apart, and one of an open transaction nowhere."""
     left = [
         Message(f"1:{number}", f"1:{number}", b"", waiting=waiting)
         for number, waiting in enumerate((*Waiting, None))

@@ -62,7 +62,6 @@ def test_who_keeps_its_position_itself_has_begun_when_it_knows_where_the_topic_e
 
 
 def test_what_the_life_before_was_told_does_not_count(scenes: Scenes) -> None:
-    """A stage that was started again asks again."""
     scene = scenes("orders", *ENDS)
     assert ready(scene, "elsewhere")
     assert not ready(scene, "elsewhere", since=scene.view.told_ends("consumer"))
@@ -92,7 +91,6 @@ def test_what_the_life_before_was_told_does_not_count(scenes: Scenes) -> None:
 def test_who_is_not_ready_is_told_which_setting_says_when_it_is(
     scenes: Scenes, events: tuple[dict[str, Any], ...], said: str
 ) -> None:
-    """Not only that something is missing."""
     with pytest.raises(AssertionError, match=said):
         raise AssertionError(
             Hints(scenes("orders", *events), Role.CONSUMER).why_unready(ended=False)
@@ -100,7 +98,6 @@ def test_who_is_not_ready_is_told_which_setting_says_when_it_is(
 
 
 def test_who_has_ended_will_not_be_ready_later(scenes: Scenes) -> None:
-    """No setting helps it."""
     said: Any = Hints(scenes("orders"), Role.CONSUMER).why_unready(ended=True)
     assert said == "it sent no request to nowhere:2"
 
@@ -129,7 +126,6 @@ def test_who_has_ended_will_not_be_ready_later(scenes: Scenes) -> None:
 def test_who_is_not_let_in_is_told_what_the_broker_said(
     scenes: Scenes, step: str, error: int, said: str
 ) -> None:
-    """Its topic has nothing to do with it."""
     steps = [OPENS, asks("SaslHandshake"), {**asks(step, "response"), "error": error}]
     scene = scenes("secured", *steps, access=Access("SASL_SSL", "", "SCRAM-SHA-256", "me", "x"))
     assert Hints(scene, Role.CONSUMER).why_unready(ended=False) == said

@@ -67,7 +67,6 @@ def test_a_position_saved_for_work_that_is_thrown_away_loses_it(
 def test_a_batch_that_is_booked_first_or_read_again_is_kept(
     system: DeclaredSystem, tmp_path: Path, how: str
 ) -> None:
-    """The same members, at the same moment."""
     kept = checked(system, tmp_path, f"{how} range", JOINS)[JOINS]
     assert kept.verdict.kind is Kind.KEPT, kept.verdict.reason
     assert not kept.judgement.account.lost
@@ -103,7 +102,6 @@ def test_a_member_that_is_put_out_is_not_told(system: DeclaredSystem, tmp_path: 
 def test_cooperative_members_are_tried_as_eager_ones_are(
     system: DeclaredSystem, tmp_path: Path, how: str, kind: Kind
 ) -> None:
-    """Who leaves gives up all that it has, whatever the assignor."""
     found = checked(system, tmp_path, f"{how} cooperative-sticky", LEAVES)[LEAVES]
     assert found.verdict.kind is kind, found.verdict.reason
     assert bool(found.judgement.account.lost) is (kind is Kind.BROKEN)

@@ -73,7 +73,6 @@ def checked(
 
 
 def test_a_right_pipeline_is_kept_whoever_leads(system: DeclaredSystem, tmp_path: Path) -> None:
-    """All replicas in sync have what was acknowledged, and clients ask who leads."""
     found = checked(system, tmp_path, "send.py all", "waits", AHEAD, MOVED, SHORT)
     for point in (AHEAD, MOVED, SHORT):
         assert found[point].verdict.kind is Kind.KEPT, found[point].verdict.reason

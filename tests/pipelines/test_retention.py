@@ -85,7 +85,6 @@ GIVEN = {"event": "fetched", "t": 7, "record": "b", "topic": "orders", "partitio
 def test_a_reader_has_it_that_saves_its_position_behind_the_work(
     tmp_path: Path, old: str, new: str, said: str | None
 ) -> None:
-    """And is meant to read what is there."""
     pipeline = read_pipeline(declared(tmp_path, GOOD.replace(old, new) if old else GOOD))
     [point] = [each for each in failure_points(pipeline) if each.id == POINT]
     expected = point.expect[pipeline.claims]
@@ -140,7 +139,6 @@ def test_what_was_deleted_before_it_was_recorded_proves_nothing() -> None:
 
 
 def test_a_reader_that_goes_on_with_what_is_left_shows_it() -> None:
-    """By the first record behind the deleted ones, given to it afterwards."""
     given = GIVEN | {"reached": True}
     assert retention_signs(a_history([OVERRUN, given])) == {WENT_ON: {"a"}}
     for other in ({"reached": False}, {"offset": 9}, {"t": 4}, {"topic": "others"}):
@@ -149,7 +147,6 @@ def test_a_reader_that_goes_on_with_what_is_left_shows_it() -> None:
 
 
 def test_where_the_target_is_must_have_been_seen(scenes: Scenes) -> None:
-    """Otherwise nothing is deleted, and the fault did not fire."""
     scene, feed = scenes("orders"), SimpleNamespace(release=lambda: None)
     given: Any = feed
     fault: Any = RetentionPasses(COMMITS)

@@ -723,7 +723,6 @@ def test_what_a_log_says_again_and_again_is_shown_once() -> None:
 def test_the_step_that_the_second_wave_waits_for(
     scenes: Scenes, fault: Any, step: tuple[str, str]
 ) -> None:
-    """The one that the fault is at, wherever that is."""
     scene, asked = scenes("orders", fault=fault), list[tuple[str, str]]()
     scene.view = SimpleNamespace(stepped=lambda *step: asked.append(step))  # type: ignore[assignment]
     scene.has_stepped()

@@ -147,7 +147,6 @@ def test_a_plain_word_is_masked_where_it_is_declared_and_nowhere_else() -> None:
 
 
 def test_a_copy_for_a_bug_report_has_none(file: Path) -> None:
-    """And is a declaration still."""
     before = read_pipeline(file)
     file.write_text(_concealed(file), encoding="utf-8")
     assert traces(file.read_text(encoding="utf-8")) == []
@@ -189,14 +188,12 @@ def test_a_copy_has_none_however_it_is_written(file: Path, pairs: str, dotted: b
 
 
 def test_what_cannot_be_masked_is_not_exported(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """In one line that says what to do."""
     monkeypatch.setattr("tomlkit.dumps", lambda _: file.read_text(encoding="utf-8"))
     with pytest.raises(UsageError, match="cannot be masked: take them out of it"):
         _concealed(file)
 
 
 def test_a_broker_s_settings_may_be_secret(file: Path) -> None:
-    """By their names, as a program's variables."""
     text = file.read_text(encoding="utf-8")
     settings = '\n[broker]\nsettings = { "registry.password" = "opensesame", "n.pwd" = 481516 }\n'
     file.write_text(text + settings, encoding="utf-8")
@@ -206,7 +203,6 @@ def test_a_broker_s_settings_may_be_secret(file: Path) -> None:
 
 
 def test_a_secret_that_is_part_of_another_hides_none_of_it() -> None:
-    """The longer one is masked first, whichever was brought first."""
     for name in ("A_SECRET", "B_SECRET", "C_SECRET"):
         bring([{name: "part-0f-it" + {"A": "", "B": "-and-m0re", "C": "-and-m0re-still"}[name[0]]}])
     assert masked("x part-0f-it-and-m0re-still y part-0f-it-and-m0re z") == f"x {MASK} y {MASK} z"
@@ -261,7 +257,6 @@ def test_what_a_broker_was_told_is_masked_when_it_has_ended(tmp_path: Path) -> N
     ],
 )
 def test_secrets_in_a_command(words: list[str]) -> None:
-    """Word by word, and as one text."""
     assert "hunter2" not in json.dumps(masked_settings({"command": words}))
     assert "hunter2" not in masked(shlex.join(words).replace("'", ""))
     assert words[0] in masked(shlex.join(words))
@@ -343,7 +338,6 @@ def test_a_short_number_may_be_a_secret(text: str, shown: str) -> None:
 
 @pytest.mark.parametrize("words", [["./pay", "--pin", "4711"], ["./pay", "--passcode", "4711"]])
 def test_a_short_number_behind_an_option(words: list[str]) -> None:
-    """In a list of words, too."""
     assert masked_settings({"command": words}) == {"command": [*words[:2], MASK]}
 
 
@@ -361,12 +355,10 @@ def test_a_short_number_behind_an_option(words: list[str]) -> None:
     ],
 )
 def test_what_looks_a_little_like_a_secret_stays(text: str) -> None:
-    """Ordinary words, and beginnings without what follows."""
     assert masked(text) == text
 
 
 def test_names() -> None:
-    """Of secrets, and of what only tells of one."""
     assert all(is_secret(name) for name in SECRETS if name not in {"DATABASE_URL", "SIGNED_BY"})
     assert not any(is_secret(name) for name in OPEN if name != "SASL_PASSWORD")
     assert not is_secret("AWS_ACCESS_KEY_ID")
@@ -424,7 +416,6 @@ def test_a_key_that_does_not_end_hides_what_may_be_of_it_only(tmp_path: Path) ->
 
 
 def test_a_name_at_the_end_of_a_line_hides_nothing_of_the_next() -> None:
-    """So a log in which each line ends with one can be cut anywhere."""
     assert masked("password=\nfetched k3-17 token:\nx") == "password=\nfetched k3-17 token:\nx"
 
 
@@ -497,7 +488,6 @@ def test_what_stands_behind_a_quoted_secret_stays() -> None:
 
 
 def test_an_apostrophe_hides_nothing_of_the_next_lines() -> None:
-    """Only the word goes."""
     assert masked("--password hunter2's\nit's\ndone") == "--password ***\nit's\ndone"
 
 

@@ -45,7 +45,6 @@ def declared(folder: Path, *changes: tuple[str, str]) -> Path:
 
 
 def test_the_example_says_what_it_speaks() -> None:
-    """In Kafka's own words, of which the brokers are made."""
     found = read_pipeline(SECURED)
     assert found.security is not None
     assert (found.security.protocol, found.security.security.tls) == ("SASL_SSL", True)
@@ -140,7 +139,6 @@ def test_somebody_elses_users_must_be_named(
 
 
 def test_a_listener_that_speaks_otherwise_is_named() -> None:
-    """With both words for it."""
     settings = {
         "listeners": "LOSTACK_CONSUMER://127.0.0.1:9192",
         "advertised.listeners": "LOSTACK_CONSUMER://127.0.0.1:9292",
@@ -218,7 +216,6 @@ def test_a_broker_is_asked_before_anything_is_started(
 
 
 def test_an_authority_that_is_not_there_is_named(tmp_path: Path) -> None:
-    """Before anybody is connected to."""
     with pytest.raises(EnvironmentFailure, match=r"security: ca: .*nowhere\.pem: No such file"):
         probe("127.0.0.1", 1, str(tmp_path / "nowhere.pem"), "security: ca")
 

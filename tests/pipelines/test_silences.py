@@ -79,7 +79,6 @@ def test_nothing_else_is_long() -> None:
 
 
 def test_a_queue_has_none() -> None:
-    """Its clients have other ways to notice."""
     pipeline = read_pipeline(EXAMPLES / "parcels" / "pipeline.toml")
     assert not [point for point in failure_points(pipeline) if is_long(point)]
 
@@ -154,7 +153,6 @@ def test_a_request_without_an_answer_is_sent_again(
 def test_a_silence_that_does_not_come_proves_nothing(
     system: DeclaredSystem, tmp_path: Path
 ) -> None:
-    """Void, and said so."""
     one = Check(read_pipeline(ORDERS), system, tmp_path, "pytest")
     with make_progress(Silent()) as progress:
         [cell], _ = one.plan(seen_in(one.dry_run(progress)), ("ack-silent",))

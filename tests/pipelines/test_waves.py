@@ -112,7 +112,6 @@ def test_three_waves(rig: Rig) -> None:
 
 
 def test_the_second_wave_holds_every_target() -> None:
-    """It is drawn from it."""
     for count in (12, 13, 24, 48, 100):
         for seed in range(1, 20):
             target = make_load(seed=seed, salt="x", count=count, unit=1).target

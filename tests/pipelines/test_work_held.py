@@ -157,7 +157,6 @@ def bench(monkeypatch: pytest.MonkeyPatch) -> Bench:
 def test_a_stage_may_be_silent_for_as_long_as_without_a_fault(
     bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Before it comes to its work."""
     asked: list[float] = []
     monkeypatch.setattr(WorkOnItsWay, "_within", lambda _, seconds, __: asked.append(seconds))
     for silent_s, most in ((0.0, 0.1), (80.0, 80.0)):
@@ -177,7 +176,6 @@ def test_what_a_stage_is_busy_with_is_let_go_before_the_target_comes(bench: Benc
 def test_a_stage_that_never_rests_proves_nothing(
     bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """And is not held for ever."""
     monkeypatch.setattr(overtaking, "RESTS_S", 0.05)
     bench.busy = 1_000_000
     with pytest.raises(CellFailure, match="before it was given the target"):
@@ -215,7 +213,6 @@ def test_a_request_that_is_held_is_work_as_well(bench: Bench) -> None:
 
 
 def test_a_commit_of_other_records_overtakes_nothing(bench: Bench) -> None:
-    """The work is released, and the wire holds nothing more."""
     work = bench.parts(WorkOnItsWay)
     work.hold(BOTH)
     bench.hit("position", "k-0")
@@ -233,7 +230,6 @@ def test_a_commit_of_other_records_overtakes_nothing(bench: Bench) -> None:
 
 
 def test_where_nothing_is_held_nothing_was_overtaken(bench: Bench) -> None:
-    """Whatever was committed."""
     work = bench.parts(WorkOnItsWay)
     work.hold(BOTH)
     bench.hit("position", "k-1")
@@ -242,7 +238,6 @@ def test_where_nothing_is_held_nothing_was_overtaken(bench: Bench) -> None:
 
 
 def test_a_stage_that_ends_by_itself_is_no_proof(bench: Bench) -> None:
-    """It says so."""
     work = bench.parts(WorkOnItsWay)
     work.hold(BOTH)
     bench.ended = True

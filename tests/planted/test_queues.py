@@ -242,7 +242,6 @@ def test_every_lie_is_found_out_and_counted_exactly(
 def test_each_lost_record_is_lost_at_its_own_hop(
     results: dict[str, CellResult], hop: LastHop
 ) -> None:
-    """And all the others are recorded."""
     name = next(case.name for case in ALL if case.plant == Plant(lose=5, lose_at=hop))
     records = results[name].judgement.account.records
     assert records["last_hop"].dropna().tolist() == [hop] * 5
@@ -250,7 +249,6 @@ def test_each_lost_record_is_lost_at_its_own_hop(
 
 
 def test_the_oracle_says_the_same_of_every_lie(results: dict[str, CellResult]) -> None:
-    """Of the whole history that a run writes."""
     told = {
         name: plain(read_history(result.directory / "history").events)
         for name, result in results.items()
@@ -319,7 +317,6 @@ def test_any_mixture_is_counted_exactly(
 
 
 def test_a_log_does_not_do_what_only_a_queue_can(tmp_path: Path) -> None:
-    """It is an error of the test, told in the cell's own verdict."""
     plants = (
         Plant(hide=1),
         Plant(set_aside=1),
@@ -336,5 +333,4 @@ def test_a_log_does_not_do_what_only_a_queue_can(tmp_path: Path) -> None:
 
 
 def test_what_waits_for_a_transaction_is_not_hidden_but_stalled() -> None:
-    """Such messages are planted by another name."""
     assert {Waiting.OPEN, Waiting.PREPARED}.isdisjoint(MOVABLE)

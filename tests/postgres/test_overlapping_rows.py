@@ -124,7 +124,6 @@ def passed(folder: Path) -> dict[str, tuple[str, ...]]:
 def test_only_who_goes_by_the_highest_number_misses_rows(
     server: PostgresServer, history: HistoryWriter, tmp_path: Path, how: str
 ) -> None:
-    """Those that were committed last of several, though they began first."""
     outbox = Outbox(server, history, how)
     outbox.feed()
     assert outbox.feeder.trouble() is None
@@ -168,7 +167,6 @@ def test_a_server_that_dies_has_each_row_once(
 
 
 def test_a_table_that_is_not_there_is_told(server: PostgresServer, history: HistoryWriter) -> None:
-    """In one line."""
     outbox = Outbox(server, history, "none")
     outbox.ask("DROP TABLE outbox")
     outbox.feed()

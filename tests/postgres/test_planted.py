@@ -123,14 +123,12 @@ def test_a_commit_that_was_silently_undone_is_a_loss(results: dict[str, CellResu
 
 
 def test_a_commit_that_recorded_twice_is_a_duplicate(results: dict[str, CellResult]) -> None:
-    """Exactly once is broken by one row too many, whatever the program was told."""
     result = results[DOUBLED.id]
     assert result.verdict.kind is Kind.BROKEN, result.verdict.reason
     assert result.judgement.account.duplicated == {DOUBLED.load().target.id}
 
 
 def test_a_fault_that_never_fires_proves_nothing(results: dict[str, CellResult]) -> None:
-    """Nothing was lost or duplicated, and the cell is void all the same."""
     verdict = results[DISARMED.id].verdict
     assert (verdict.kind, verdict.reason) == (Kind.VOID, "the fault did not fire")
 

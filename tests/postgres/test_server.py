@@ -80,7 +80,6 @@ def test_killed_it_is_gone_whole_and_comes_back_with_what_it_had_committed(
 
 
 def test_a_commit_without_an_answer_is_in_doubt(server: PostgresServer, address: str) -> None:
-    """The program is told so, and nothing more."""
     sink = open_sink(address)
     sink.begin()
     server.kill()

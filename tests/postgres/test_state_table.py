@@ -95,7 +95,6 @@ def test_what_is_folded_into_a_value_is_told_with_its_transaction(told: Told) ->
     [b"nothing of ours", value(1, "k-1=1 ")[:-1], Record("k-1", "k", 1).encode("another")],
 )
 def test_a_value_that_is_none_of_ours_is_told_as_such(told: Told, damaged: bytes) -> None:
-    """It is a result that nobody has offered, and nothing is taken from it."""
     told.write("k", damaged, 3)
     [row] = told.seen(kinds.RECORDED)
     assert (row["key"], row["intact"]) == ("k", False)
@@ -103,7 +102,6 @@ def test_a_value_that_is_none_of_ours_is_told_as_such(told: Told, damaged: bytes
 
 
 def test_its_size_changes_with_each_version(told: Told) -> None:
-    """Also where a value is replaced by one that is as long."""
     sizes = [told.table.size()]
     for transaction in (3, 4):
         told.write("k", value(1, "k-1=1 "), transaction)
@@ -122,7 +120,6 @@ def test_a_transaction_of_a_worker_that_is_open_is_trouble(told: Told) -> None:
 
 
 def test_a_table_that_cannot_be_made_is_told(told: Told) -> None:
-    """As where it is there."""
     with pytest.raises(
         EnvironmentFailure, match=r"cannot create the table of Trident's state: .*already exists"
     ):

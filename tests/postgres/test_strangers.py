@@ -19,7 +19,6 @@ pytestmark = pytest.mark.postgres
 
 @pytest.mark.parametrize("password", ["", "wrong", USER])
 def test_nobody_gets_in_without_the_password(server: PostgresServer, password: str) -> None:
-    """By the port that every user of the machine can connect to."""
     with pytest.raises(psycopg.OperationalError, match="password"):
         psycopg.connect(
             host="127.0.0.1",

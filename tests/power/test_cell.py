@@ -172,7 +172,6 @@ def test_a_broker_whose_tracer_died_proves_nothing(runtime: ProcessRuntime, tmp_
 
 
 def test_a_broker_that_is_not_traced_is_said_so(runtime: ProcessRuntime, tmp_path: Path) -> None:
-    """Before anything is done, in one line."""
     power, _ = power_of(started(runtime, tmp_path, traced=False))
     with pytest.raises(CellFailure, match=r"^not applicable: .*(not started traced|strace)"):
         power.check()
@@ -209,7 +208,6 @@ FAULT = Kill(OnWire(Role.PRODUCER, "SEND", "request"), (Role.BROKER,), forget=Fo
 
 
 def test_the_fault_needs_a_traced_broker_and_a_proof() -> None:
-    """Of the victims' death, and of what it took away."""
     assert FAULT.needs() == (TracedWrites,)
     evidence = FAULT.evidence()
     assert evidence.proofs == (PowerWent(),)
@@ -241,7 +239,6 @@ WRONG: dict[str, tuple[tuple[tuple[str, int, int], ...], str]] = {
 def test_without_its_loss_of_power_a_cell_is_void(
     events: tuple[tuple[str, int, int], ...], why: str
 ) -> None:
-    """Whatever the counts are."""
     story = run()
     powerless(story, *events)
     evidence = Evidence("rule", killed=(Role.PRODUCER, Role.BROKER), forgotten=True)

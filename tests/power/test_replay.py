@@ -59,13 +59,11 @@ def test_a_write_that_races_with_a_flush_is_not_covered_by_it() -> None:
     "end", ["", "fsync(3</w/data/a>) = -1 EIO (Input/output error)", "fsync(3</w/data/a> <unfin"]
 )
 def test_a_flush_that_failed_or_has_not_ended_covers_nothing(end: str) -> None:
-    """Neither does one that the log does not have whole."""
     replay = replayed(CREATED, 'write(3</w/data/a>, "one", 3) = 3', *filter(None, [end]))
     assert left(replay) == {}, "not even its name was flushed"
 
 
 def test_a_file_that_is_overwritten_is_put_back_as_it_was_flushed() -> None:
-    """In place, by position, in several parts, cut and made longer."""
     replay = replayed(
         'openat(AT_FDCWD</w>, "/w/data/k", O_RDWR) = 4</w/data/k>',
         'pwrite64(4</w/data/k>, "BB", 2, 1) = 2',
@@ -99,7 +97,6 @@ def test_positions_are_followed() -> None:
 
 @pytest.mark.parametrize("flag", ["O_SYNC", "O_DSYNC"])
 def test_a_file_that_is_opened_for_it_is_flushed_by_each_write(flag: str) -> None:
-    """By each write through that descriptor, and not through another."""
     replay = replayed(
         f'openat(AT_FDCWD</w>, "/w/data/a", O_RDWR|O_CREAT|{flag}, 0600) = 3</w/data/a>',
         'write(3</w/data/a>, "one", 3) = 3',
@@ -204,7 +201,6 @@ def test_a_descriptor_has_its_new_name_before_the_rename_has_ended() -> None:
 
 
 def test_a_call_that_was_cut_off_by_the_end_may_have_been_done() -> None:
-    """The folder says whether it was. Nothing of it is flushed."""
     calls = [CREATED, "fsync(3</w/data/a>) = 0", 'write(3</w/data/a>, "one", 3 <unfinished ...>']
     for now in (b"", b"one"):
         replay = replayed(*calls)

@@ -28,7 +28,6 @@ def nats(setting: str) -> Server:
 
 @pytest.mark.parametrize("server", [valkey, nats])
 def test_who_flushes_always_keeps_all_that_it_acknowledged(server: object, tmp_path: Path) -> None:
-    """One flush for each record, at the least."""
     assert callable(server)
     kept = power_cut(server("always"), tmp_path)
     assert kept.left == RECORDS
@@ -48,7 +47,6 @@ def test_who_leaves_it_to_the_kernel_loses_all(
 
 
 def test_each_second_loses_what_the_last_flush_does_not_cover(tmp_path: Path) -> None:
-    """Whatever is left are the first ones, none is missing in between."""
     kept = power_cut(valkey("everysec"), tmp_path)
     [stored] = [content for path, content in kept.cut.kept.items() if path.endswith(".incr.aof")]
     assert stored is not None
@@ -56,7 +54,6 @@ def test_each_second_loses_what_the_last_flush_does_not_cover(tmp_path: Path) ->
 
 
 def test_by_posix_even_a_flushed_file_is_gone_without_its_folder(tmp_path: Path) -> None:
-    """Valkey flushes its file, and not the folder in which it has made it."""
     kept = power_cut(valkey("always"), tmp_path, Names.POSIX)
     assert kept.left == 0
     assert {each.after for each in kept.cut.files} == {None}

@@ -42,7 +42,6 @@ def test_a_log_is_cut_to_its_last_flush(tmp_path: Path) -> None:
 
 
 def test_who_flushes_everything_loses_nothing(tmp_path: Path) -> None:
-    """No file is touched, and the flushes are counted."""
     cut = died(tmp_path, APPENDS + "    os.fsync(log)\n").cut()
     assert (cut.files, cut.flushes) == ((), 2)
 
@@ -68,7 +67,6 @@ OVERWRITES = """
 
 
 def test_what_is_overwritten_is_put_back(tmp_path: Path) -> None:
-    """Its old bytes, its old length."""
     trace = died(tmp_path, OVERWRITES)
     assert (trace.folder / "pages").read_bytes() == b"CCCCBB"
     trace.cut()
@@ -108,7 +106,6 @@ MAPS = """
 
 
 def test_a_mapped_file_is_told_and_nothing_is_touched(tmp_path: Path) -> None:
-    """The reason names the file."""
     trace = died(tmp_path, MAPS + APPENDS)
     with pytest.raises(NotSeenError, match=r"^pages is mapped into memory"):
         trace.cut()
@@ -136,7 +133,6 @@ CHILDREN = """
 
 
 def test_children_write_and_flush_too(tmp_path: Path) -> None:
-    """By a program of their own, and by a descriptor that they have inherited."""
     trace = died(tmp_path, CHILDREN)
     trace.cut()
     assert (trace.folder / "child").read_bytes() == b"one"
@@ -235,7 +231,6 @@ def test_what_was_there_before_is_the_beginning(tmp_path: Path) -> None:
 def test_where_it_cannot_be_done_the_reason_is_one_line(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, strace: str | None, said: str
 ) -> None:
-    """It is tried, not believed."""
     if strace is not None:
         (tmp_path / "strace").write_text(f"#!/bin/sh\n{strace}\n")
         (tmp_path / "strace").chmod(0o755)
@@ -247,6 +242,5 @@ def test_where_it_cannot_be_done_the_reason_is_one_line(
 
 
 def test_here_it_can_be_done() -> None:
-    """And only the calls that matter stop the program."""
     assert why_no_power_loss.__wrapped__() is None
     assert "--seccomp-bpf" in traced(["x"], __import__("pathlib").Path("/w/log"))

@@ -62,7 +62,6 @@ def opening(client: str) -> list[tuple[Direction, bytes]]:
 
 
 def test_values_are_read() -> None:
-    """Of every width, and what is within others."""
     for raw, want in (
         (b"\x40", None),
         (b"\x43", 0),
@@ -137,7 +136,6 @@ def test_how_much_of_a_message_has_come_is_no_outcome() -> None:
 
 
 def test_a_transfer_that_is_aborted_carries_nothing() -> None:
-    """Nobody has its message, and nobody settles it."""
     talk = Talk()
     flags = (af.NULL, af.NULL, af.FALSE, af.FALSE, af.NULL, af.NULL, af.FALSE, af.TRUE)
     said = af.described(0x14, af.number(SENDS), af.number(5), *flags)
@@ -156,7 +154,6 @@ def test_the_numbers_of_deliveries_go_round() -> None:
 
 
 def test_one_outcome_may_be_about_many() -> None:
-    """A range of what was sent."""
     talk = Talk()
     for number, record in enumerate("abc"):
         talk.say(af.transfer(af.CHANNEL, SENDS, number, carrying(record)))
@@ -225,7 +222,6 @@ def test_a_message_in_several_frames_voids() -> None:
 
 
 def test_an_id_may_be_in_a_property() -> None:
-    """As in a header elsewhere."""
     talk = Talk(Identity(where="header:id"))
     talk.say(af.transfer(af.CHANNEL, SENDS, 5, af.message(b"anything", id="r-1")))
     assert talk.seen.subject.records == {"r-1"}
@@ -260,12 +256,10 @@ def test_a_frame_above_the_limit_voids() -> None:
     ],
 )
 def test_what_is_no_frame_is_opaque(data: bytes) -> None:
-    """Whatever it is."""
     assert isinstance(Talk().session.feed(TO, data), Opaque)
 
 
 def test_an_empty_frame_is_no_step() -> None:
-    """Each side has said how long it waits."""
     talk = Talk()
     assert talk.session.feed(TO, af.ALIVE) == Between(8)
     assert isinstance(talk.session.feed(FROM, af.ALIVE[:3]), Need)
@@ -274,7 +268,6 @@ def test_an_empty_frame_is_no_step() -> None:
 
 
 def test_no_frame_is_refused_or_moved() -> None:
-    """It is numbered in its session."""
     talk = Talk()
     talk.say(af.transfer(af.CHANNEL, SENDS, 5, carrying("a")))
     assert isinstance(talk.session.move(talk.last, b""), Immovable)
@@ -283,6 +276,5 @@ def test_no_frame_is_refused_or_moved() -> None:
 
 
 def test_nothing_may_vanish_from_a_link() -> None:
-    """Its frames are numbered."""
     with pytest.raises(RuleError, match="can vanish while its connection lives on"):
         Rule("r", Action.DROP, Performative.TRANSFER, FROM, record="a", after=After.GO_ON)

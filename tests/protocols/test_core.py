@@ -107,7 +107,6 @@ def test_a_session_of_another_connection_voids() -> None:
 
 @pytest.mark.parametrize("way", [TO, FROM])
 def test_a_consumer_that_is_made_again_has_nothing_of_the_one_before(way: Any) -> None:
-    """Of its number, whoever closed it."""
     talk = Talk()
     talk.given("a")
     closed = core.packet(
@@ -196,7 +195,6 @@ def test_two_phases() -> None:
     ("said", "number", "error"), [("no room", 4, "no room (110)"), (None, None, "refused (110)")]
 )
 def test_a_refusal_says_why(said: str | None, number: int | None, error: str) -> None:
-    """By its text and its code."""
     talk = Talk()
     talk.say(core.send(value("a"), number=core.UNNUMBERED if number is None else number))
     assert talk.hear(core.refuse(said, number))[0][:2] == ("produce_answer", "a")
@@ -227,7 +225,6 @@ def test_what_was_acknowledged_before_it_was_given_waits_for_nothing() -> None:
 
 
 def test_a_redelivery_says_so() -> None:
-    """By its count."""
     talk = Talk()
     for deliveries, again in ((1, False), (2, True)):
         talk.hear(core.give(1, value("a"), deliveries=deliveries))
@@ -298,7 +295,6 @@ def test_a_ping_is_no_step() -> None:
 
 @pytest.mark.parametrize("said", ["short", "one that is longer than eight characters", "x" * 300])
 def test_what_is_refused_can_be_read(said: str) -> None:
-    """The refusal goes to the session that asked, by the number that it gave."""
     talk = Talk()
     for number in (core.UNNUMBERED, 5):
         talk.say(core.send(value("a"), number=number))
@@ -310,7 +306,6 @@ def test_what_is_refused_can_be_read(said: str) -> None:
 
 
 def test_what_asks_for_nothing_cannot_be_refused() -> None:
-    """Nor what nobody refuses so."""
     talk = Talk()
     talk.say(core.send(value("a"), asks=False))
     with pytest.raises(UnableError, match="requests no answer"):
@@ -328,7 +323,6 @@ def test_texts_and_properties_are_read() -> None:
 
 
 def test_a_message_in_several_packets_voids() -> None:
-    """So does one above the limit, whose end nobody waits for."""
     talk = Talk()
     talk.say(core.packet(Kind.SESS_SEND_LARGE, b"whatever"))
     assert talk.seen.voids
@@ -340,7 +334,6 @@ def test_a_message_in_several_packets_voids() -> None:
 
 
 def test_a_packet_that_nobody_knows_passes() -> None:
-    """By its number."""
     talk = Talk()
     assert talk.say(core.packet(99, b"abc")) == []
     assert talk.last.step == "PACKET_99"
@@ -358,12 +351,10 @@ def test_a_packet_that_nobody_knows_passes() -> None:
     ],
 )
 def test_what_is_no_packet_is_told(data: bytes) -> None:
-    """From there on both directions pass unread."""
     assert isinstance(Talk().session.feed(TO, data), Opaque)
 
 
 def test_a_packet_is_waited_for() -> None:
-    """Up to its end, in which it says whether it asks for an answer."""
     data, session = core.send(value("a")), Talk().session
     assert [session.feed(TO, data[:size]) for size in (3, 10, 20)] == [
         Need(7),

@@ -118,7 +118,6 @@ def test_who_joins_and_what_it_has_not_given_up(owned: tuple[int, ...]) -> None:
 
 @pytest.mark.parametrize("version", [3, 5])
 def test_what_a_member_is_assigned(version: int) -> None:
-    """By the group's leader, whose words the broker passes on."""
     told = ConsumerProtocolAssignment(
         version=1,
         assigned_partitions=[PARTS(version=1, topic="orders", partitions=[1, 2])],
@@ -138,7 +137,6 @@ def test_what_a_member_is_assigned(version: int) -> None:
 
 
 def test_a_group_of_others_than_consumers_says_nothing_that_can_be_read() -> None:
-    """Connect's workers assign connectors."""
     answer = SyncGroupResponse(
         version=5,
         throttle_time_ms=0,
@@ -159,7 +157,6 @@ def test_a_heartbeat_is_told_only_if_it_is_refused(error: int) -> None:
 
 
 def test_who_leaves_has_no_partitions() -> None:
-    """The request names the member, in the newer form one of several."""
     leaving = LeaveGroupRequest.MemberIdentity(version=4, member_id="m-1", group_instance_id=None)
     request = LeaveGroupRequest(version=4, group_id=GROUP, members=[leaving])
     answer = LeaveGroupResponse(version=4, throttle_time_ms=0, error_code=0, members=[])
@@ -181,6 +178,5 @@ def test_a_frame_that_cannot_be_read_is_no_damage() -> None:
 
 
 def test_of_programs_of_our_own_nothing_is_told() -> None:
-    """Their groups are seen by other means."""
     assert talk((joining(()), joined()), identity=None) == []
     assert talk((join(1, "c"), joined()), identity=None) == []

@@ -50,7 +50,6 @@ def test_what_is_sent_and_answered() -> None:
 
 
 def test_a_refusal_names_its_exception() -> None:
-    """By its class, without the package, and what it says."""
     talk = Talk()
     talk.say(ow.send(5, value("a")))
     talk.hear(ow.answer(5, "no room"))
@@ -73,7 +72,6 @@ def test_what_an_acknowledgement_is_about(how: int, first: int | None, taken: li
 
 
 def test_a_range_that_begins_with_what_was_not_given_is_about_nothing() -> None:
-    """A broker looks for its beginning, and acknowledges nothing."""
     talk = Talk()
     talk.given("a", "b")
     assert talk.say(ow.acknowledge(5, 2, how=2, first=99)) == []
@@ -90,7 +88,6 @@ def test_what_says_only_that_it_was_delivered_takes_nothing() -> None:
 
 
 def test_a_redelivery_says_so() -> None:
-    """By its count."""
     talk = Talk()
     for deliveries, again in ((0, False), (2, True)):
         talk.hear(ow.dispatch(1, value("a"), deliveries=deliveries))
@@ -101,7 +98,6 @@ def test_a_redelivery_says_so() -> None:
     ("what", "step"), [(ONE_PHASE, Command.COMMIT_ONE_PHASE), (TWO_PHASE, Command.COMMIT_TWO_PHASE)]
 )
 def test_a_commit_is_about_what_was_done_in_it(what: int, step: str) -> None:
-    """What was sent and what was acknowledged, and so is its answer."""
     talk = Talk()
     talk.given("a")
     talk.say(ow.transact(3, 1, BEGIN))
@@ -172,7 +168,6 @@ def test_what_cannot_be_read_voids(data: bytes, because: str | None) -> None:
 
 @pytest.mark.parametrize("can", ["TightEncodingEnabled", "CacheEnabled", "SizePrefixDisabled"])
 def test_what_both_sides_have_and_is_not_read_is_opaque(can: str) -> None:
-    """Where one has it not, it is not used."""
     both = Talk(None, **{can: True}).session.feed(TO, ow.send(5, b"x"))
     assert isinstance(both, Opaque)
     assert can in both.because
@@ -201,7 +196,6 @@ def test_an_old_version_is_opaque() -> None:
     ],
 )
 def test_what_is_no_command_of_a_client_is_opaque(data: bytes) -> None:
-    """Whatever it is."""
     assert isinstance(Talk().session.feed(TO, data), Opaque)
 
 

@@ -53,7 +53,6 @@ VALUE = Record("k0-1", "k0", 1, "x").encode("key")
     ],
 )
 def test_what_statements_do_is_read_by_their_words(text: bytes, does: list[Does]) -> None:
-    """Not by what stands in strings, names and comments."""
     assert read(text) == does
 
 
@@ -123,7 +122,6 @@ def test_a_block_is_committed_by_its_commit(talk: Talk) -> None:
 
 
 def test_a_rollback_takes_its_records_along(talk: Talk) -> None:
-    """Those of the next transaction are others."""
     assert talk.commits(TO, BEGUN + query("rollback") + query("begin") + query("commit")) == []
 
 
@@ -144,7 +142,6 @@ def test_a_statement_alone_commits_itself(talk: Talk) -> None:
 
 
 def test_a_sync_commits_what_was_run_before_it(talk: Talk) -> None:
-    """It is the frame, and ReadyForQuery its answer."""
     pipeline = executed("INSERT", VALUE).removesuffix(said(b"S")) + executed(
         "INSERT", b"nothing of ours"
     )
@@ -166,7 +163,6 @@ def test_an_error_answers_all_that_it_prevents(talk: Talk) -> None:
 
 
 def test_a_chained_commit_opens_the_next_block(talk: Talk) -> None:
-    """What follows is not committed by its own Sync."""
     assert talk.commits(TO, BEGUN + query("commit and chain") + executed("INSERT", VALUE)) == [
         ("k0-1", "1:1", None)
     ]
@@ -203,7 +199,6 @@ def test_a_chained_commit_opens_the_next_block(talk: Talk) -> None:
 def test_what_contradicts_the_prediction_is_told(
     talk: Talk, asked: bytes, answered: bytes, says: str
 ) -> None:
-    """So that the judge can void."""
     told = talk.because(TO, asked) + talk.because(FROM, answered)
     assert says in " ".join(told)
     assert told
@@ -236,7 +231,6 @@ def test_a_begin_that_is_refused_makes_what_follows_unsure_and_no_contradiction(
 
 
 def test_what_is_above_the_limit_voids_and_is_no_contradiction(talk: Talk) -> None:
-    """Nobody knows what was in it."""
     large = query("insert into t values ('" + "x" * (1 << 20) + "')")
     fed = talk.session.feed(TO, large)
     assert isinstance(fed, Between)
@@ -250,7 +244,6 @@ def test_what_is_above_the_limit_voids_and_is_no_contradiction(talk: Talk) -> No
     [said(b"P", b"name"), said(b"B", b"portal\0name"), said(b"P"), b"\1\0\0\0\5", b"Q\0\0\0\3"],
 )
 def test_a_message_that_cannot_be_is_opaque(talk: Talk, data: bytes) -> None:
-    """Found by feeding a million damaged ones."""
     assert isinstance(talk.session.feed(TO, data), Opaque)
 
 

@@ -139,7 +139,6 @@ def test_a_receipt_is_about_the_oldest_of_its_sequence() -> None:
 
 
 def test_a_receipt_without_a_place_is_of_a_duplicate() -> None:
-    """The broker knows the sequence, and has stored nothing."""
     talk = Talk()
     talk.send(value("k0-1"))
     talk.answer(Command.SEND_RECEIPT, {1: 0, 2: 1, 3: made({1: -1, 2: -1})})
@@ -147,7 +146,6 @@ def test_a_receipt_without_a_place_is_of_a_duplicate() -> None:
 
 
 def test_an_error_refuses_what_was_sent() -> None:
-    """By its name."""
     talk = Talk()
     talk.send(value("k0-1"))
     assert talk.answer(Command.SEND_ERROR, {1: 0, 2: 1, 3: 2, 4: "no"}) == [
@@ -181,7 +179,6 @@ def test_a_batch_is_all_its_messages(codec: int, deflate: Any) -> None:
 
 @pytest.mark.parametrize("metadata", [{"f13": [made({1: "k", 2: b"v"})]}, {"f14": "AES"}])
 def test_what_is_encrypted_voids(metadata: dict[str, Any]) -> None:
-    """Nobody knows what it carries."""
     talk = Talk()
     assert talk.send(value("k0-1"), **metadata) == []
     assert talk.seen.because == "an encrypted payload cannot be read without its key"
@@ -201,7 +198,6 @@ def test_a_wrong_checksum_voids() -> None:
 
 
 def test_what_a_broker_puts_in_front_is_passed_over() -> None:
-    """Its own metadata, of a size that it says."""
     talk = Talk()
     own = made({1: 17})
     message = (
@@ -318,7 +314,6 @@ def test_a_message_that_is_begun_again_comes_whole() -> None:
 
 
 def test_parts_that_are_not_as_large_as_they_say_void() -> None:
-    """All together."""
     talk, whole = Talk(), value("k0-1") * 3
     talk.give(0, whole[:20], f26="u", f27=2, f29=0)
     assert talk.give(1, whole[20:], f26="u", f27=2, f29=1, f28=len(whole) + 1) == []
@@ -389,7 +384,6 @@ def test_of_a_batch_some_may_be_acknowledged() -> None:
 
 
 def test_one_acknowledgement_may_name_a_batch_twice() -> None:
-    """What either of them leaves out is acknowledged."""
     talk = Talk()
     talk.give(0, batch("k0-1", "k0-2", "k0-3"), f11=3)
     assert [each[1] for each in talk.ack(place(0, 0b110), place(0, 0b101))] == ["k0-1", "k0-2"]
@@ -417,7 +411,6 @@ def test_an_acknowledgement_need_not_name_the_partition(kind: int) -> None:
 
 
 def test_what_a_consumer_cannot_read_it_discards() -> None:
-    """That is told from what it is done with."""
     talk = Talk()
     talk.tells = ("record", "how")
     talk.give(0, value("k0-1"))
@@ -445,7 +438,6 @@ def test_a_consumer_that_is_made_again_has_nothing_of_the_one_before(by: Any) ->
 
 
 def test_who_does_not_want_a_message_says_so() -> None:
-    """Named, or all that were given."""
     talk = Talk()
     for entry in range(2):
         talk.give(entry, value(f"k0-{entry}"))
@@ -464,7 +456,6 @@ def test_what_names_no_message_of_the_broker_has_no_place(command: Command) -> N
 
 
 def test_what_did_not_arrive_was_not_said() -> None:
-    """Neither sent, nor given."""
     talk = Talk()
     message = frames.message({1: "p", 2: 1, 3: 1}, value("k0-1"))
     assert talk.tell(Command.SEND, {1: 0, 2: 1}, message, reached=False) == [
@@ -535,7 +526,6 @@ def test_other_bytes_are_opaque(data: bytes) -> None:
 
 
 def test_a_frame_says_how_much_of_it_is_needed() -> None:
-    """Its command first, and of a message the metadata, wherever it is cut."""
     data = frames.command(
         NUMBERS[Command.SEND], {1: 0, 2: 1}, frames.message({1: "p", 2: 1, 3: 1}, bytes(100))
     )
@@ -567,7 +557,6 @@ def test_what_is_no_message_is_told(data: bytes) -> None:
 
 
 def test_fields_of_another_kind_are_told() -> None:
-    """A text where a number should be, and the other way."""
     message = Message(made({1: 5, 2: "x"}))
     with pytest.raises(MalformedError):
         message.number(2)

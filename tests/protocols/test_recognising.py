@@ -30,7 +30,6 @@ FIRST: Mapping[str, bytes] = {
 
 
 def test_each_protocol_that_is_read_has_a_name() -> None:
-    """A hint names it as people do."""
     assert set(NAMES) == {*READ} == {*FIRST}
     assert set(NAMES) <= set(PROTOCOLS)
 

@@ -219,13 +219,11 @@ def played(talk: Move | Immovable, server: Callable[[bytes], bytes]) -> list[byt
 
 
 def test_a_connection_without_a_login_needs_none() -> None:
-    """A frame is all that goes over."""
     session = Kafka().session(1, limit=1 << 20)
     assert moved(session) == Move(request(Api.END_TXN, 7, "c", b"..."))
 
 
 def test_plain_is_said_again() -> None:
-    """By whoever knows the password, which the wire was told, and did not overhear."""
     said = played(
         moved(begun("PLAIN", b"\0ann\0overheard")),
         lambda frame: authenticated(struct.unpack_from(">i", frame, 8)[0]),
@@ -280,7 +278,6 @@ def test_scram_is_a_conversation_of_its_own(mechanism: str, digest: str, user: s
 
 
 def test_a_password_that_is_wrong_is_said_to_be() -> None:
-    """And is not said itself."""
     talk = moved(begun("SCRAM-SHA-256", b"n,,n=ann,r=x", users={"ann": "other"}))
     with pytest.raises(UnableError, match=r"does not let the wire log in \(error 58\)"):
         played(talk, ScramServer("sha256", "ann", "pencil"))
@@ -296,8 +293,6 @@ def test_a_password_that_is_wrong_is_said_to_be() -> None:
     ],
 )
 def test_a_server_that_is_none_gets_no_proof(told: bytes) -> None:
-    """A nonce that is not ours, no words at all, work without end."""
-
     def server(frame: bytes) -> bytes:
         nonce = frame.rpartition(b"r=")[2]
         return authenticated(
@@ -322,7 +317,6 @@ def test_a_server_that_is_none_gets_no_proof(told: bytes) -> None:
     ],
 )
 def test_who_cannot_be_stood_for_says_so(session: KafkaSession, said: str) -> None:
-    """Its frames can only go on in place."""
     found = moved(session)
     assert isinstance(found, Immovable)
     assert said in found.because

@@ -135,7 +135,6 @@ def test_each_commit_of_somebody_elses_program_is_a_step() -> None:
     ],
 )
 def test_a_commit_that_failed_is_told_by_its_answer(answer: bytes, error: str | None) -> None:
-    """So that a fault behind a commit passes over those that were not done."""
     session = Service().session(1, limit=LIMIT)
     ears = {way: Ear(session, way) for way in Direction}
     ears[TO].take(pg.startup("billing"))

@@ -227,7 +227,6 @@ def test_an_acknowledgement_may_be_refused(case: str) -> None:
 
 
 def test_one_word_stands_for_a_range_of_offsets() -> None:
-    """A batch of acknowledgements says one thing of all, or one of each."""
     assert sharing.Range("t", 0, 4, 6, (1,)).each() == ((4, 1), (5, 1), (6, 1))
     assert sharing.Range("t", 0, 4, 5, (1, 2)).each() == ((4, 1), (5, 2))
 

@@ -103,7 +103,6 @@ def test_a_member_by_heart_beats_is_known_to_name_itself(body: bytes, named: boo
 
 @pytest.mark.parametrize("acks", [-1, 0, 1])
 def test_what_a_producer_asks_for_is_in_its_line(acks: int) -> None:
-    """Advice does not tell a program to use acks=all that uses it."""
     found = (
         Kafka().session(1, limit=1 << 20).feed(Direction.REQUEST, produce(7, "c", b"", acks=acks))
     )

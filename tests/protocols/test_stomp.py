@@ -71,7 +71,6 @@ def test_an_error_refuses_what_asked_for_a_receipt() -> None:
 
 
 def test_an_error_without_words_is_an_error() -> None:
-    """Nothing was granted, whether its header says nothing or is not there."""
     for headers in ({"message": ""}, {}):
         talk = Talk()
         talk.answer("ERROR", headers)
@@ -117,7 +116,6 @@ def test_what_acknowledges_itself_is_answered_by_nobody() -> None:
 def test_an_ack_names_its_message_as_its_version_does(
     version: str, headers: dict[str, str]
 ) -> None:
-    """By the message's id, or by a name that the server has given it."""
     talk = Talk(version)
     talk.tell("SUBSCRIBE", {"id": "s", "destination": "/queue/q", "ack": "client"})
     names = {"message-id": "m-k0-1"} | ({"ack": "a-k0-1"} if version == "1.2" else {})
@@ -200,7 +198,6 @@ def test_the_end_of_a_transaction_is_about_all_that_was_in_it() -> None:
 
 
 def test_a_foreign_record_is_found_where_its_identity_says() -> None:
-    """In a header, say."""
     talk = Talk(identity=Identity(where="value", json="no"))
     assert talk.tell("SEND", {"destination": "/queue/q"}, b'{"no": "17"}') == [
         ("sent", "17", "7:2", None)
@@ -220,7 +217,6 @@ def test_a_foreign_record_is_found_where_its_identity_says() -> None:
     ],
 )
 def test_what_is_between_frames_or_not_yet_one(data: bytes, is_: object) -> None:
-    """Ends of lines, of either kind, and beginnings."""
     assert Stomp().session(1, limit=1 << 12).feed(TO, data) == is_
 
 
@@ -274,7 +270,6 @@ def test_headers_are_escaped_behind_the_hello_only() -> None:
 
 
 def test_a_client_without_a_name_is_known_by_its_first_destination() -> None:
-    """Which carries the cell's key."""
     session = Stomp().session(1, limit=1 << 12)
     for data in (
         made("CONNECT", {}),

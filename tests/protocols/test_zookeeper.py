@@ -82,7 +82,6 @@ def test_pings_are_no_steps_both_ways() -> None:
 
 
 def test_a_watch_tells_without_being_asked() -> None:
-    """It answers nothing, and what answers nobody is unknown."""
     talk = Talk()
     assert talk.hear(zk.event("/a")) == []
     assert (talk.last.step, talk.last.answers) == ("event", ())
@@ -95,7 +94,6 @@ def test_a_watch_tells_without_being_asked() -> None:
     [b"ruok" + bytes(60), b"GET / HTTP/1.1\r\nHost: x\r\nAccept: every single thing\r\n\r\n"],
 )
 def test_what_is_no_client_is_opaque(data: bytes) -> None:
-    """As a word of four letters, which an administrator says."""
     assert isinstance(ZooKeeper().session(1, limit=1 << 12).feed(TO, data), Opaque)
 
 

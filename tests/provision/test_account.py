@@ -30,7 +30,6 @@ def unknown(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_who_has_an_account_is_given_nothing() -> None:
-    """Neither variables nor an agent."""
     environ: dict[str, str] = {}
     give_account(environ)
     assert environ == {}

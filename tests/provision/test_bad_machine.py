@@ -165,7 +165,6 @@ def test_our_lists_have_the_module_of_every_jar(name: str) -> None:
 def test_a_mirror_s_settings_are_used_in_the_place_of_ours(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Ours ask for jars alone, and only for what is listed."""
     java = Java(tmp_path / "java", 17, "17.0.9")
     java.path.write_text('#!/bin/sh\necho "$@" > "$0.words"\n')
     java.path.chmod(0o755)
@@ -187,7 +186,6 @@ def test_a_mirror_s_settings_are_used_in_the_place_of_ours(
 
 
 def test_a_malformed_list_is_refused(tmp_path: Path) -> None:
-    """A list without modules, or with half a module, is one clear line."""
     for text in ("00  a.jar\n", "# org a\n00  a.jar\n", "# org a 1\n"):
         (tmp_path / "bad.sha256").write_text(text)
         with pytest.raises(EnvironmentFailure, match="is no list of jars"):

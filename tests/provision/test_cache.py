@@ -79,7 +79,6 @@ def test_what_it_lacks_is_made_beside_it(read_only: Path) -> None:
 
 
 def test_what_vanished_from_it_can_be_made_anew(read_only: Path) -> None:
-    """A link that leads nowhere goes."""
     root = cache_root()
     (read_only / "note.json").unlink()
     assert cache_root() == root
@@ -87,7 +86,6 @@ def test_what_vanished_from_it_can_be_made_anew(read_only: Path) -> None:
 
 
 def test_the_doctor_says_so(read_only: Path) -> None:
-    """Where it is, and where the rest goes."""
     finding = doctor._cache()
     assert finding.ok
     assert finding.detail.startswith(f"{read_only} is read-only: ")

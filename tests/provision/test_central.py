@@ -83,7 +83,6 @@ def test_a_jar_that_is_not_there_is_one_line(
 def test_a_jar_that_differs_from_its_sum_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It is fetched a second time, and no third."""
     with serving(dict.fromkeys(FILES, b"a stranger's")) as served:
         monkeypatch.setenv(MIRROR, f"{served.address}/m2")
         with pytest.raises(EnvironmentFailure, match="fetched twice and differs from the list"):
@@ -124,7 +123,6 @@ def test_ivy_is_asked_for_what_only_it_can_do(
 
 
 def test_ivy_s_settings_need_ivy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """One line names the extra."""
     monkeypatch.setenv(SETTINGS_VARIABLE, "/settings.xml")
     with pytest.raises(EnvironmentFailure, match=r"pip install 'lostack\[spark\]'$"):
         fetched(tmp_path)

@@ -49,7 +49,6 @@ def test_a_program_on_jars_is_the_same_but_for_its_java() -> None:
 
 
 def test_a_stage_with_a_jvm_beside_it_is_of_the_image_with_a_java() -> None:
-    """Which is the image of the stages, and that."""
     here = ClientSetup.beside("1.0", BRIDGE)
     assert json.loads(here.variables[COMMAND]) == list(BRIDGE.command())
     assert (here.image, here.folders) == (PROGRAMS_IMAGE, ())

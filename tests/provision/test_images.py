@@ -42,7 +42,6 @@ def test_official_images_are_the_default_and_each_is_a_setting() -> None:
 
 
 def test_what_a_run_would_find_of_an_image_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Ours are pulled from nowhere."""
     monkeypatch.setattr(
         images, "_present", lambda _, reference: reference if "java" in reference else None
     )
@@ -158,7 +157,6 @@ def test_the_fingerprint_changes_with_what_is_inside(rootfs: Rootfs) -> None:
 
 
 def test_a_module_comes_with_what_it_compiles_to(tmp_path: Path) -> None:
-    """Nobody compiles it at every start."""
     (tmp_path / "m.py").write_text("x = 1\n")
     rootfs = Rootfs()
     rootfs.python("/opt/m.py", tmp_path / "m.py")
@@ -173,7 +171,6 @@ def with_ours() -> tuple[Rootfs, list[str]]:
 
 
 def test_every_image_with_our_modules_has_what_they_read() -> None:
-    """A wire in a container reads descriptions of frames that are no modules."""
     home = Path(harness.__path__[0])
     wanted = {
         f"/opt/lostack/harness/{file.relative_to(home)}"

@@ -78,7 +78,6 @@ def test_it_comes_through_a_socks_proxy(
 def test_tls_goes_through_a_socks_proxy_and_its_certificate_is_looked_at(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The proxy is no reason to trust anybody."""
     (tmp_path / "cache").mkdir()
     content, tls = archive(), tmp_path / "tls"
     with serving({PATH: content}, tls) as served, socks_to(served.port) as proxy:
@@ -122,7 +121,6 @@ def test_what_was_changed_on_its_way_is_refused(tmp_path: Path) -> None:
 
 
 def test_a_server_that_does_not_have_it_is_told(tmp_path: Path) -> None:
-    """With its answer, and the address."""
     (tmp_path / "cache").mkdir()
     with serving({}) as served:
         said = failure(tmp_path, build(served.address + PATH, b""))
@@ -142,7 +140,6 @@ def test_an_address_that_cannot_be_reached_is_told(tmp_path: Path) -> None:
 
 
 def test_a_certificate_that_is_not_trusted_is_told(tmp_path: Path) -> None:
-    """And which variable names another authority."""
     (tmp_path / "cache").mkdir()
     with serving({PATH: archive()}, tls=tmp_path / "tls") as served:
         said = failure(tmp_path, build(f"https://127.0.0.1:{served.port}{PATH}", archive()))
@@ -151,7 +148,6 @@ def test_a_certificate_that_is_not_trusted_is_told(tmp_path: Path) -> None:
 
 
 def test_the_machine_s_proxy_is_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It is asked for the whole address."""
     address, content = f"http://elsewhere.invalid{PATH}", archive()
     with serving({address: content}) as proxy:
         monkeypatch.setenv("http_proxy", proxy.address)
@@ -160,7 +156,6 @@ def test_the_machine_s_proxy_is_used(tmp_path: Path, monkeypatch: pytest.MonkeyP
 
 
 def test_an_archive_of_something_else_is_refused(tmp_path: Path) -> None:
-    """Though its checksum is right."""
     (tmp_path / "cache").mkdir()
     content = archive("readme")
     with serving({PATH: content}) as served:
@@ -227,12 +222,10 @@ def test_the_hint_names_what_the_package_manager_offers(
 
 
 def test_where_there_is_no_apt_the_hint_names_no_package(tmp_path: Path) -> None:
-    """But what to look for, and the variable."""
     assert java.VARIABLE in how_to_install({"PATH": str(tmp_path)})
 
 
 def test_only_root_needs_no_sudo(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Root has none in a container."""
     for name in ("apt-get", "apt-cache"):
         (tmp_path / name).write_text("#!/bin/sh\necho 'openjdk-21-jre-headless - a Java'\n")
         (tmp_path / name).chmod(0o755)

@@ -123,7 +123,6 @@ def test_a_command_says_which_extra_it_needs(
 
 @pytest.mark.parametrize("command", ["list", "points", "doctor"])
 def test_what_needs_no_extra_runs_without(python: Path, command: str) -> None:
-    """What a machine lacks besides is another matter."""
     ended = run(python, "-m", "harness.cli", command)
     assert ended.returncode in ({0, 3} if command == "doctor" else {0}), ended.stderr
     assert ended.stderr == ""
@@ -160,7 +159,6 @@ NEED_EXTRAS: Final = (
 
 
 def test_an_extra_that_is_installed_is_not_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    """And one that lacks a single module is, by name."""
     assert [lacks(extra) for extra in EXTRAS] == [None] * len(EXTRAS)
     require("spark", "Spark")
     monkeypatch.setattr("harness.model.extras.EXTRAS", {"spark": ("json", "nowhere.at_all")})
@@ -170,7 +168,6 @@ def test_an_extra_that_is_installed_is_not_asked_for(monkeypatch: pytest.MonkeyP
 
 @pytest.mark.parametrize("name", ["pyarrows", "harness.nothing", "", None])
 def test_a_defect_is_no_missing_extra(name: str | None) -> None:
-    """A module that no extra brings is missing for another reason."""
     assert why_missing(ModuleNotFoundError(name=name)) is None
     assert why_missing(ImportError(name="pyspark")) is None
 

@@ -47,7 +47,6 @@ def test_a_loader_of_musl_alone_is_refused(
 
 
 def test_a_python_of_musl_is_refused_before_anything_is_fetched(tmp_path: Path) -> None:
-    """Where both loaders are there, its Python knows."""
     python = tmp_path / "python"
     python.write_text(
         f'#!/bin/sh\ncase "$2" in *confstr*) exit 1;; esac\nexec {sys.executable} "$@"\n'

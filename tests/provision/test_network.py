@@ -216,7 +216,6 @@ def test_a_proxy_that_wants_a_login_gets_it(fetching: Fetching) -> None:
 
 
 def test_a_login_that_ivy_cannot_give_a_socks_proxy_is_told(fetching: Fetching) -> None:
-    """As the docs say."""
     with socks_to(0, "me:s3cret#") as proxy:
         said = fetching.failure("http://repo.invalid", ALL_PROXY=proxy.named)
     assert "SOCKS : authentication failed" in said
@@ -240,7 +239,6 @@ def test_jars_come_through_a_socks_proxy(fetching: Fetching) -> None:
 
 
 def test_no_proxy_is_heeded_with_socks(fetching: Fetching) -> None:
-    """The repository is asked itself, which here nobody can find."""
     with serving({AT: b"jar"}) as repository, socks_to(repository.port) as proxy:
         said = fetching.failure(
             "http://repo.invalid", ALL_PROXY=proxy.named, no_proxy="elsewhere,repo.invalid"
@@ -250,7 +248,6 @@ def test_no_proxy_is_heeded_with_socks(fetching: Fetching) -> None:
 
 
 def test_no_proxy_is_heeded(fetching: Fetching) -> None:
-    """The repository is asked itself."""
     with serving({AT: b"jar"}) as repository, serving({}) as proxy:
         root = repository.address.replace("127.0.0.1", "localhost")
         fetching.fetch(root, http_proxy=proxy.address, no_proxy="elsewhere")
@@ -283,7 +280,6 @@ def trust_store(tls: Path) -> Path:
 
 
 def test_a_server_that_is_not_there_is_told(fetching: Fetching) -> None:
-    """Which one, and what the operating system says."""
     with serving({}) as gone:
         pass
     said = fetching.failure(gone.address)
@@ -291,7 +287,6 @@ def test_a_server_that_is_not_there_is_told(fetching: Fetching) -> None:
 
 
 def test_a_module_that_the_repository_lacks_is_not_found(fetching: Fetching) -> None:
-    """The server answered, so the network is not to blame."""
     with serving({}) as repository:
         assert "not found: org.test#thing;1" in fetching.failure(repository.address)
 

@@ -39,7 +39,6 @@ def alone(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
 
 
 def test_the_newest_is_taken(alone: Path) -> None:
-    """Versions are numbers, not words."""
     for version in ("9.6", "15.18", "17.2"):
         fake(alone / "usual" / version / "bin", version)
     found = postgres.find_postgres(os.environ)
@@ -98,7 +97,6 @@ def test_without_a_server_the_cells_that_need_one_are_void(alone: Path) -> None:
 
 
 def test_a_container_needs_no_server_of_this_machine(alone: Path) -> None:
-    """An image brings its own."""
     del alone
     chosen = select(registry.scenarios(), only=("database-none",), system="kafka", runtime="docker")
     assert len(chosen.cells) == 3

@@ -52,14 +52,12 @@ def connector(cache: Path, *names: str) -> Any:
 
 @pytest.mark.parametrize(("text", "wanted"), [("", None), ("4.0.0", None), (" 4.0.1 ", "4.0.1")])
 def test_the_locked_release_is_the_default(text: str, wanted: str | None) -> None:
-    """Nothing, or the locked release itself, changes nothing."""
     assert wanted_release({"LOSTACK_SPARK": text}, "4.0.0") == wanted
     assert wanted_release({}, "4.0.0") is None
 
 
 @pytest.mark.parametrize("text", ["latest", "4", "4.0.1; rm", "v4.0.1", "3.5.7"])
 def test_what_is_no_release_is_refused(text: str) -> None:
-    """One line says what it should be."""
     with pytest.raises(
         EnvironmentFailure,
         match=r"LOSTACK_SPARK must be a release of Spark 4 or later, such as 4\.0\.0",

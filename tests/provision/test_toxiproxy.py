@@ -127,7 +127,6 @@ def test_the_go_of_the_wheel_is_the_program_and_not_the_script(
 def test_a_wheel_beside_this_python_is_found(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Also where the environment is not activated."""
     monkeypatch.setattr("sysconfig.get_path", lambda _: str(tmp_path))
     assert go_of_wheel(tmp_path) in go_candidates(tmp_path / "cache", {"PATH": ""}, ())
 

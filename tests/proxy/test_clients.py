@@ -108,7 +108,6 @@ def test_all_goes_through_and_a_lost_answer_duplicates(
 
 @pytest.mark.parametrize("broker", [1], indirect=True)
 def test_the_first_example_of_the_page_runs_as_it_stands(broker: str, tmp_path: Path) -> None:
-    """And fails where the page says so."""
     text = (ROOT / "docs" / "proxy.md").read_text(encoding="utf-8")
     found = re.search(r"```python\n(.*?)```", text, re.DOTALL)
     assert found is not None

@@ -71,7 +71,6 @@ def test_the_answer_to_a_commit_is_lost(server: PostgresServer, tmp_path: Path) 
 
 @pytest.mark.postgres
 def test_a_transaction_that_commits_nothing_meets_no_fault(server: PostgresServer) -> None:
-    """What only reads, or is rolled back, is no commit."""
     with Proxy(f"127.0.0.1:{server.port}", protocol="postgres") as proxy:
         fault = proxy.lose("COMMIT")
         with psycopg.connect(through(proxy, server)) as client:
@@ -83,7 +82,6 @@ def test_a_transaction_that_commits_nothing_meets_no_fault(server: PostgresServe
 
 
 def test_what_does_not_apply_is_refused_in_one_line() -> None:
-    """Before anything is armed."""
     place = "127.0.0.1:1"
     with Proxy(place, protocol="postgres") as proxy:
         for asked, said in (
@@ -118,7 +116,6 @@ def speak(speaker: Speaker, client: Client, peer: Peer) -> None:
 
 @pytest.mark.parametrize("name", ["stomp", "amqp"])
 def test_the_answer_to_a_message_is_lost(name: str) -> None:
-    """The server has the message, and its connection ends."""
     speaker = PROTOCOLS[name]
     with ScriptedBroker(raw=True) as broker, Proxy(upstream(broker), protocol=name) as proxy:
         with proxy.lose(speaker.answered_by, answer=True, record="") as fault:

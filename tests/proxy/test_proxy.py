@@ -97,7 +97,6 @@ NOT_MET: tuple[Which, ...] = (
 
 
 def test_a_fault_that_never_strikes_fails(broker: ScriptedBroker) -> None:
-    """With what was seen, at the end of its block, and of the proxy."""
     with Proxy(upstream(broker)) as proxy:
         faults = [proxy.lose("Produce", **named) for named in NOT_MET]
         with connect(proxy) as client:
@@ -123,7 +122,6 @@ def test_a_kafka_that_is_not_there_is_named(broker: ScriptedBroker) -> None:
 
 
 def test_what_is_named_is_met(broker: ScriptedBroker) -> None:
-    """The request never arrives."""
     with Proxy(upstream(broker)) as proxy:
         for named in MET:
             with proxy.lose("Produce", **named), connect(proxy) as client:
@@ -145,7 +143,6 @@ def test_a_request_is_refused_as_a_broker_would(broker: ScriptedBroker) -> None:
 
 
 def test_a_request_is_held_until_it_is_released(broker: ScriptedBroker) -> None:
-    """A test can do something in between."""
     with Proxy(upstream(broker)) as proxy, connect(proxy) as client:
         with proxy.hold("Produce") as fault:
             client.send(order(1))
@@ -161,7 +158,6 @@ def test_a_request_is_held_until_it_is_released(broker: ScriptedBroker) -> None:
 
 
 def test_a_held_request_whose_connection_is_gone_goes_nowhere(broker: ScriptedBroker) -> None:
-    """The block ends all the same."""
     with Proxy(upstream(broker)) as proxy:
         with proxy.hold("Produce") as fault, connect(proxy) as client:
             client.send(order(1))
@@ -172,7 +168,6 @@ def test_a_held_request_whose_connection_is_gone_goes_nowhere(broker: ScriptedBr
 
 
 def test_a_proxy_that_is_closed_waits_for_nothing(broker: ScriptedBroker) -> None:
-    """Also not for a request that was to be late."""
     proxy = Proxy(upstream(broker))
     late = proxy.late("Produce")
     proxy.close()
@@ -186,7 +181,6 @@ def test_a_proxy_that_is_closed_waits_for_nothing(broker: ScriptedBroker) -> Non
 def test_a_late_request_arrives_behind_the_one_that_took_its_place(
     broker: ScriptedBroker,
 ) -> None:
-    """Its connection ended, so the client tried again."""
     with Proxy(upstream(broker)) as proxy, proxy.late("Produce") as fault:
         with connect(proxy) as client:
             client.send(order(1))
@@ -199,7 +193,6 @@ def test_a_late_request_arrives_behind_the_one_that_took_its_place(
 
 
 def test_nothing_is_answered_any_more(broker: ScriptedBroker) -> None:
-    """The connection stays open."""
     with Proxy(upstream(broker)) as proxy, proxy.never("Produce", answer=True):
         with connect(proxy) as client:
             client.send(order(1), request(Api.HEARTBEAT, 2, CLIENT))
@@ -208,7 +201,6 @@ def test_nothing_is_answered_any_more(broker: ScriptedBroker) -> None:
 
 
 def test_what_cannot_be_read_fails(broker: ScriptedBroker) -> None:
-    """It was no Kafka that was spoken."""
     proxy = Proxy(upstream(broker))
     with connect(proxy) as client:
         client.send(b"GET / HTTP/1.1\r\n\r\n")
@@ -259,7 +251,6 @@ def test_a_mechanism_that_cannot_pass_is_named(broker: ScriptedBroker) -> None:
 
 
 def test_a_fault_is_ended_by_several_threads_at_once(broker: ScriptedBroker) -> None:
-    """What it holds goes on once, and all are told the same."""
     with Proxy(upstream(broker)) as proxy:
         for number in range(8):
             fault = proxy.hold("Produce")
@@ -274,7 +265,6 @@ def test_a_fault_is_ended_by_several_threads_at_once(broker: ScriptedBroker) -> 
 
 
 def test_what_was_seen_can_be_asked_for_when_all_is_closed(broker: ScriptedBroker) -> None:
-    """Also by whoever asks for the first time."""
     with Proxy(upstream(broker)) as proxy, connect(proxy) as client:
         client.ask(order(1))
     [seen] = proxy.records()
@@ -305,7 +295,6 @@ MISTAKES: tuple[tuple[str, dict[str, object], str], ...] = (
 
 @pytest.mark.parametrize(("do", "more", "said"), MISTAKES)
 def test_a_mistake_is_told_in_one_line(do: str, more: dict[str, object], said: str) -> None:
-    """Before anything is armed."""
     with pytest.raises(UsageError, match=said) as error:
         rule_of("f1", asked_for({"do": do, "api": "Produce", **more}))
     assert "\n" not in str(error.value)
@@ -337,7 +326,6 @@ ARGUMENTS: tuple[tuple[dict[str, Any], type[Exception], str], ...] = (
 def test_an_argument_that_is_wrong_is_told(
     wrong: dict[str, Any], kind: type[Exception], said: str
 ) -> None:
-    """In one line."""
     with pytest.raises(kind, match=said) as error:
         Proxy(**{"upstream": "127.0.0.1:1", **wrong})
     assert "\n" not in str(error.value)
@@ -354,7 +342,6 @@ def test_lines_that_are_damaged_are_told(broker: ScriptedBroker, tmp_path: Path)
 
 
 def test_what_arrived_is_compared_with_what_was_sent(broker: ScriptedBroker) -> None:
-    """A lost record has its way in the message."""
     assert_delivered([1, 2], [2, 1, 1], at_least="once")
     assert_delivered(["a", "b"], ["b"], at_most="once")
     with pytest.raises(AssertionError, match=r"1 duplicated: 1"):

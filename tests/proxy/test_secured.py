@@ -274,7 +274,6 @@ def test_a_broker_is_verified_by_the_name_that_answers_give_it(kafka: Secured) -
 
 
 def test_a_program_that_does_not_trust_the_proxy_is_told_of(kafka: Secured) -> None:
-    """The fault had nothing to strike."""
     with kafka.proxy("TLS") as proxy:
         fault = proxy.lose("Produce")
         config = {"bootstrap.servers": proxy.bootstrap, "security.protocol": "SSL"}

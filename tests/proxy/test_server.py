@@ -75,7 +75,6 @@ def connect(bootstrap: str) -> Client:
 
 
 def test_a_fault_is_armed_met_and_verified(api: Api, broker: ScriptedBroker) -> None:
-    """From the route to the end."""
     status, route = api.ask("POST", "/routes", {"upstream": upstream(broker)})
     assert (status, route["route"]) == (201, "1")
     asked = {"do": "lose", "api": "Produce", "answer": True, "record": {"order": 17}}
@@ -138,7 +137,6 @@ def test_each_role_has_an_address(api: Api, broker: ScriptedBroker) -> None:
 
 
 def test_a_held_request_is_released(api: Api, broker: ScriptedBroker) -> None:
-    """By its fault."""
     route = api.ask("POST", "/routes", {"upstream": upstream(broker)})[1]
     api.ask("POST", "/faults", {"do": "hold", "api": "Produce"})
     assert api.ask("POST", "/faults/1.f1/release")[0] == 400
@@ -183,7 +181,6 @@ MISTAKES: tuple[tuple[str, str, Any, int, str], ...] = (
 
 
 def test_a_mistake_is_told(api: Api, broker: ScriptedBroker) -> None:
-    """In one line, and the server goes on."""
     api.ask("POST", "/routes", {"upstream": upstream(broker)})
     for method, path, body, status, said in MISTAKES:
         code, answered = api.ask(method, path, body)
@@ -204,7 +201,6 @@ SIZES: tuple[tuple[str, str, int, str], ...] = (
 def test_a_body_of_no_known_length_is_not_taken_for_the_next_request(
     api: Api, name: str, value: str, status: int, told: str
 ) -> None:
-    """One answer, and the connection ends."""
     port = int(api.at.rpartition(":")[2])
     with socket.create_connection(("127.0.0.1", port), timeout=ANSWER_S) as sock:
         head = f"POST /verify HTTP/1.1\r\n{KNOWN}{name}: {value}\r\n\r\n"
@@ -217,7 +213,6 @@ def test_a_body_of_no_known_length_is_not_taken_for_the_next_request(
 
 @pytest.mark.parametrize("wait", ["nan", "-1", "soon"])
 def test_it_is_waited_for_a_number_of_seconds(api: Api, broker: ScriptedBroker, wait: str) -> None:
-    """And not for ever."""
     api.ask("POST", "/routes", {"upstream": upstream(broker)})
     api.ask("POST", "/faults", {"do": "lose", "api": "Produce"})
     status, said = api.ask("GET", f"/faults/1.f1?wait={wait}")
@@ -225,7 +220,6 @@ def test_it_is_waited_for_a_number_of_seconds(api: Api, broker: ScriptedBroker, 
 
 
 def test_several_threads_arm_faults_at_once(api: Api, broker: ScriptedBroker) -> None:
-    """Each gets a number of its own."""
     api.ask("POST", "/routes", {"upstream": upstream(broker)})
     asked = {"do": "lose", "api": "Produce"}
     with ThreadPoolExecutor(16) as pool:
@@ -235,7 +229,6 @@ def test_several_threads_arm_faults_at_once(api: Api, broker: ScriptedBroker) ->
 
 
 def test_nothing_is_done_without_the_secret(api: Api) -> None:
-    """Whatever is asked."""
     status, _ = api.ask("GET", "/faults", secret="another")  # noqa: S106 - a wrong one
     assert status == 401
     assert api.ask("POST", "/routes", {"upstream": "127.0.0.1:1"}, secret="")[0] == 401
@@ -301,7 +294,6 @@ def wire_of(running: subprocess.Popen[str]) -> int:
 def test_nothing_is_left_of_a_command_that_is_killed(
     broker: ScriptedBroker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Neither its wire nor a temporary folder."""
     monkeypatch.setenv("TMPDIR", str(tmp_path))
     running = command(upstream(broker))
     said_by(running)
@@ -315,7 +307,6 @@ def test_nothing_is_left_of_a_command_that_is_killed(
 
 
 def test_a_command_whose_wire_has_ended_ends_and_says_so(broker: ScriptedBroker) -> None:
-    """It can prove nothing any more."""
     running = command(upstream(broker))
     said_by(running)
     os.kill(wire_of(running), signal.SIGKILL)
@@ -338,7 +329,6 @@ OPTIONS = (
 def test_a_secret_is_asked_for(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """And an address that can be one."""
     monkeypatch.delenv("LOSTACK_PROXY_SECRET", raising=False)
     assert main(["proxy", "--upstream", "127.0.0.1:1"]) == 2
     assert "set the variable LOSTACK_PROXY_SECRET" in capsys.readouterr().err

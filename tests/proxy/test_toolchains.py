@@ -42,7 +42,6 @@ def test_modules_of_go_are_known_by_checksum(lock: Path) -> None:
 def test_a_toolchain_that_is_missing_or_too_old_is_named(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """And is not fetched."""
     monkeypatch.setattr(toolchains, "go_candidates", lambda *_: [tmp_path / "go"])
     monkeypatch.setenv("PATH", str(tmp_path))
     toolchains.go.cache_clear()

@@ -69,7 +69,6 @@ def test_a_record_is_known_by_what_was_sent(value: bytes | str) -> None:
 
 
 def test_bytes_name_a_key_and_a_field_too() -> None:
-    """As their text does."""
     way = Way(whole(b"k", b'{"order": 17}'))
     assert way.is_of(b"k")
     assert way.is_of(b"17")

@@ -19,7 +19,6 @@ ORDERS = ROOT / "examples" / "orders" / "pipeline.toml"
 @pytest.mark.rest
 @pytest.mark.timeout(300)
 def test_a_check_returns_the_run(tmp_path: Path) -> None:
-    """Judged, saved with its reports, and read back to the same verdict."""
     run = check(str(ORDERS), only=["ack-lost"], reports=tmp_path)
     [cell] = run.results
     assert (cell.plan.scenario, cell.verdict.kind) == ("ack-lost", Kind.KEPT), cell.verdict.reason

@@ -98,7 +98,6 @@ FOR_CONTRIBUTORS: Final = ("docs/extending/", "ARCHITECTURE.md", "CHANGELOG.md",
 
 
 def test_the_names_stay() -> None:
-    """No more and no fewer, and each can be had."""
     assert set(lostack.__all__) == NAMES
     assert [name for name in NAMES if getattr(lostack, name, None) is None] == []
     with pytest.raises(AttributeError, match="no attribute 'nothing'"):
@@ -107,26 +106,22 @@ def test_the_names_stay() -> None:
 
 @pytest.mark.parametrize("name", SIGNATURES)
 def test_a_signature_stays(name: str) -> None:
-    """Parameters, defaults and types."""
     assert str(inspect.signature(getattr(lostack, name))) == SIGNATURES[name]
 
 
 @pytest.mark.parametrize("name", MEMBERS)
 def test_what_is_read_of_a_run_stays(name: str) -> None:
-    """Fields and properties."""
     kind = getattr(lostack, name)
     there = {*getattr(kind, "__dataclass_fields__", ()), *dir(kind)}
     assert MEMBERS[name] <= there
 
 
 def test_the_package_says_that_it_has_types() -> None:
-    """So has what its types come from."""
     assert (ROOT / "lostack" / "py.typed").exists()
     assert (ROOT / "harness" / "py.typed").exists()
 
 
 def test_a_program_with_a_failpoint_loads_nothing_else() -> None:
-    """It runs in production, and unarmed it does nothing."""
     told = (
         "import sys; from lostack import failpoint; failpoint('here'); "
         "print([name for name in sys.modules if name.startswith('harness')])"
@@ -166,21 +161,18 @@ def test_a_program_can_carry_the_failpoint_alone(
 
 @pytest.mark.parametrize("page", pages.pages(), ids=lambda page: str(page.relative_to(ROOT)))
 def test_no_page_tells_a_user_to_import_the_inside(page: Path) -> None:
-    """Pages for contributors do."""
     name = str(page.relative_to(ROOT))
     text = re.sub(r"`from\s+harness", "\nfrom harness", page.read_text(encoding="utf-8"))
     assert name.startswith(FOR_CONTRIBUTORS) or not IMPORTS.search(text)
 
 
 def test_the_reference_names_all() -> None:
-    """Each name and each fixture has its entry."""
     text = (ROOT / "docs" / "python.md").read_text(encoding="utf-8")
     listed = set(re.findall(r"^\| `(\w+)", text, re.MULTILINE))
     assert listed == NAMES | FIXTURES
 
 
 def test_the_fixtures_are_there() -> None:
-    """As the plugin brings them."""
     import harness.pytest_plugin as plugin  # noqa: PLC0415 - coverage starts before it
 
     there = {name for name in FIXTURES if hasattr(plugin, name)}

@@ -67,7 +67,6 @@ def test_another_break_of_a_known_cell_is_new() -> None:
 
 
 def test_a_stage_that_nobody_tried_is_not_saved_by_a_baseline() -> None:
-    """Of what no cell kills nobody knows anything, whatever is known of the others."""
     run = run_of(result(ACK_LOST, EOS, BROKEN))
     assert exit_code(run, breaks_of(run, KNOWN)) == ExitCode.KEPT
     run = replace(
@@ -78,7 +77,6 @@ def test_a_stage_that_nobody_tried_is_not_saved_by_a_baseline() -> None:
 
 
 def test_a_partial_run_is_not_saved_by_a_baseline() -> None:
-    """What was not run has not been forgiven."""
     run = run_of(result(ACK_LOST, EOS, BROKEN), complete=False)
     assert exit_code(run, breaks_of(run, KNOWN)) == ExitCode.BROKEN
     run = run_of(result(ACK_LOST, EOS, BROKEN), complete=False, interrupted=True)
@@ -110,7 +108,6 @@ def test_a_bad_baseline_is_one_clear_line(tmp_path: Path, text: str, because: st
 
 
 def test_the_baseline_beside_the_scenarios_can_be_read() -> None:
-    """The committed one is in the package."""
     read_baseline(registry.baseline())
 
 
@@ -139,7 +136,6 @@ def test_every_run_adds_one_line_to_the_history(tmp_path: Path) -> None:
     ],
 )
 def test_what_is_no_baseline_is_told_in_plain_words(tmp_path: Path, text: bytes, said: str) -> None:
-    """With what to write."""
     file = tmp_path / "known.toml"
     file.write_bytes(text)
     with pytest.raises(BaselineError, match=said):

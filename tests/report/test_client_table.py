@@ -51,7 +51,6 @@ def test_clients_of_several_runs_stand_side_by_side() -> None:
 
 
 def test_a_version_of_its_own_is_a_column_of_its_own() -> None:
-    """Nothing is said where there is but one client, and little where none differ."""
     older = _with("java==3.9.1", result(NONE, ALO, KEPT))
     assert client_table([older]) == "\n"
     assert "No point at which they differ." in client_table(

@@ -167,7 +167,6 @@ def test_nothing_is_shown_where_there_is_nothing_to_compare(tmp_path: Path) -> N
 
 
 def test_without_at_most_once_there_is_no_ratio() -> None:
-    """Seconds are told, and what they are compared with is not made up."""
     assert _shown(run_of(_moved(ALO, 2.0, 1), _moved(EOS, 3.0, 1))) == {
         MOVED: (1, {ALO: (2.0, None), EOS: (3.0, None)})
     }
@@ -175,7 +174,6 @@ def test_without_at_most_once_there_is_no_ratio() -> None:
 
 @pytest.mark.parametrize("form", ["markdown", "html"])
 def test_the_panel_stands_in_the_report(form: str) -> None:
-    """With its n, and only where there is one."""
     heading = "What a semantic costs here"
     text = RENDERERS[form].render(run_of(_moved(AMO, 2.0, 1), _moved(EOS, 3.0, 1)))
     assert heading in text
@@ -186,7 +184,6 @@ def test_the_panel_stands_in_the_report(form: str) -> None:
 
 
 def test_programs_get_a_row_for_each_semantic() -> None:
-    """With the ratio that people see, and in the published form."""
     report = json.loads(RENDERERS["json"].render(run_of(_moved(AMO, 2.0, 1), _moved(EOS, 3.0, 1))))
     jsonschema.validate(
         report,

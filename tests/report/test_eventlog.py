@@ -56,7 +56,6 @@ def test_every_frame_of_a_record_is_listed_and_no_other(cell: CellResult) -> Non
 
 
 def test_without_frames_the_authorities_are_listed_too(cell: CellResult) -> None:
-    """All that the history holds about the record, each line in its place."""
     target = cell.plan.target
     lines = list(event_lines([cell], record=target))
     for word in ("offered", "sent", "produce_answer", "fetched", "delivered", "stored", "recorded"):
@@ -66,7 +65,6 @@ def test_without_frames_the_authorities_are_listed_too(cell: CellResult) -> None
 
 
 def test_a_line_that_only_counts_records_is_about_none() -> None:
-    """Such a line tells how many records retention has deleted."""
     cell = golden("convicted-of-going-on")
     history = read_history(cell.directory / HISTORY)
     assert any(isinstance(fault.records, int) for fault in history.of(kinds.Fault))
@@ -174,6 +172,5 @@ def test_a_line_begins_with_its_record_and_shows_lists() -> None:
 
 
 def test_a_run_without_any_history_has_no_events() -> None:
-    """It is said, and is no traceback."""
     with pytest.raises(NoRecordError, match="the histories of 0 cells hold no events"):
         list(event_lines(run_of().results))

@@ -314,7 +314,6 @@ def test_a_run_that_cannot_be_read_is_told_in_one_line(
 def test_a_history_that_is_no_file_voids_its_cell(
     how: str, foreign: Foreign, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """The other cells are judged all the same."""
     HOSTILE[how](foreign)
     main(["judge", str(foreign.run)])
     told = capsys.readouterr().out

@@ -57,8 +57,6 @@ def test_the_broken_row_is_the_first(own: SavedRun) -> None:
 
 
 def test_the_sign_beside_the_headline_is_that_of_the_worst_cell(own: SavedRun) -> None:
-    """Where nothing is broken, it is not the sign of a broken promise."""
-
     def sign(run: SavedRun) -> str:
         page = RENDERERS["html"].render(run)
         return page.partition('class="seal" aria-hidden="true">')[2][0]
@@ -72,7 +70,6 @@ def test_the_sign_beside_the_headline_is_that_of_the_worst_cell(own: SavedRun) -
 
 
 def test_a_green_run_and_one_that_is_cut_short() -> None:
-    """Nothing is called kept that did not run."""
     run = green_run()
     assert headline(run) == "every promise kept"
     missing = (*run.info.planned, "another/cell/s1")

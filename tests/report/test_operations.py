@@ -103,7 +103,6 @@ def answered(story: Story, request: str, **more: object) -> None:
 
 
 def test_what_was_answered_is_ok_and_the_rest_unknown() -> None:
-    """The record that was withheld and sent again by another attempt failed once."""
     story = run()
     answered(story, "1/1")
     told = completed(story, "send")
@@ -129,7 +128,6 @@ def test_only_what_certainly_did_not_happen_fails(answer: dict[str, Any], kind: 
 
 
 def test_a_request_that_is_sent_again_is_one_operation() -> None:
-    """The same attempt, in a second request that is answered."""
     story = run()
     again = first(story, "sent", request="1/1")
     story.tell(**{**again, "request": "1/9"})["t"] = again["t"] + 1
@@ -156,7 +154,6 @@ def test_a_transaction_is_one_operation(error: int, commit: bool, kind: str) -> 
 
 
 def test_a_transaction_whose_end_was_withheld_is_unknown() -> None:
-    """Nobody has ended it."""
     story = run()
     in_a_transaction(story)
     first(story, "end_txn")["reached"] = False
@@ -182,7 +179,6 @@ def test_numbers_are_named() -> None:
 
 
 def test_operations_are_of_one_cell() -> None:
-    """Several are refused, and so is a run without a history."""
     with pytest.raises(UsageError, match="name one with --only"):
         list(operation_lines([None, None]))  # type: ignore[list-item]  # only counted
     with pytest.raises(NoRecordError, match="no operation"):

@@ -108,7 +108,6 @@ def test_lanes_are_found_in_the_data() -> None:
 
 
 def test_who_sends_stands_before_the_wire_and_who_receives_behind_the_broker() -> None:
-    """The lanes follow the way of a record."""
     tape = Tape()
     tape.node("b", "consumer", "started")
     tape.node("a", "producer", "started")
@@ -462,7 +461,6 @@ def _rows(of: Account) -> list[Row]:
 
 
 def test_a_path_tells_every_hop_of_a_duplicate_both_ways() -> None:
-    """Each log copy has a letter, and its own deliveries and recordings bear it."""
     found = golden("broken-by-a-duplicate")
     history = read_history(found.directory / "history")
     rows = _rows(found.judgement.account)
@@ -528,7 +526,6 @@ def _copies(fates: str, at: int = 0) -> tuple[tuple[Event, ...], list[Row]]:
 
 
 def test_a_ribbon_tells_a_batch_from_scattered_losses() -> None:
-    """Neighbours that fared alike are one stretch."""
     for fates, want in (("rrlllrr", 1), ("lrlrlrr", 3)):
         source, log = ribbons_of(*_copies(fates, at=5))
         assert sum(stretch.kind == "lost" for stretch in source.stretches) == want
@@ -537,7 +534,6 @@ def test_a_ribbon_tells_a_batch_from_scattered_losses() -> None:
 
 
 def test_a_ribbon_has_an_end() -> None:
-    """However often fates change, a ribbon stays small, and says what it leaves out."""
     _, log = ribbons_of(*_copies("rl" * MOST_STRETCHES))
     assert (len(log.stretches), log.cut) == (MOST_STRETCHES, MOST_STRETCHES)
 
@@ -569,7 +565,6 @@ def test_settings_are_shown_against_the_recipe() -> None:
 
 
 def test_every_outcome_has_a_next_step() -> None:
-    """No cell leaves its reader without a word on what to do."""
     assert all(next_step(one) for one in hostile_run().results)
 
 
@@ -695,7 +690,6 @@ def test_a_path_through_a_queue_names_places_and_no_offsets() -> None:
 
 
 def test_what_was_set_aside_has_its_path_told() -> None:
-    """It is as good as lost."""
     story = queue_run()
     story.events[:] = [
         row for row in story.events if not (row["event"] == "recorded" and row["record"] == TARGET)

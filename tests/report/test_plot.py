@@ -112,7 +112,6 @@ def test_the_page_opens_with_where_the_record_went(tmp_path: Path) -> None:
 
 
 def test_several_losses_of_one_kind_are_one_sentence(tmp_path: Path) -> None:
-    """Two are named, the rest is counted."""
     cell, _ = planted(tmp_path / "cell")
     account = cell.judgement.account
     gone = {"state": State.LOST, "last_hop": LastHop.ACKED, "recordings": 0}
@@ -145,7 +144,6 @@ def test_a_fault_that_never_struck_is_told_as_never_reached() -> None:
 
 
 def test_a_stuck_cell_says_where_its_records_rest() -> None:
-    """By the counts of the account."""
     cell = result(ACK_LOST, AMO, Verdict(Kind.STUCK, "no progress", fired=1))
     counts = cell.judgement.account.counts | {"recorded": 20, "left_in_topic": 3, "stalled": 1}
     account = replace(cell.judgement.account, counts=counts)
@@ -159,7 +157,6 @@ def test_a_stuck_cell_says_where_its_records_rest() -> None:
 
 
 def test_a_green_run_says_what_was_proved_and_what_does_not_apply() -> None:
-    """By its own cells."""
     run = green_run()
     assert proved(run) == [
         "In 1 cell the fault struck, and the promise held.",
@@ -180,7 +177,6 @@ def test_a_green_run_says_what_was_proved_and_what_does_not_apply() -> None:
 
 
 def test_the_page_counts_what_does_not_apply_as_its_first_line_does() -> None:
-    """Cells, although a point that does not apply to two semantics is listed once."""
     run = green_run()
     [row] = run.info.not_applicable
     rows = (row, replace(row, semantic=ALO if row.semantic is not ALO else AMO))

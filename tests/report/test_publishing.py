@@ -176,7 +176,6 @@ def vars_of(info: RunInfo) -> dict[str, Any]:
 
 
 def test_what_is_published_agrees(tmp_path: Path) -> None:
-    """Matrix, numbers and page are of one run, and small."""
     files = publish(saved(tmp_path), tmp_path / "published")
     assert [file.name for file in files] == list(FILES)
     assert sum(file.stat().st_size for file in files) < MOST_BYTES
@@ -193,7 +192,6 @@ SPOILS: dict[str, Callable[[str], str]] = {
 
 @pytest.mark.parametrize("name", SPOILS)
 def test_a_file_that_was_touched_is_found_out(tmp_path: Path, name: str) -> None:
-    """One number changed in one file is a disagreement."""
     folder = tmp_path / "published"
     publish(saved(tmp_path), folder)
     before = (folder / name).read_text(encoding="utf-8")
@@ -203,7 +201,6 @@ def test_a_file_that_was_touched_is_found_out(tmp_path: Path, name: str) -> None
 
 
 def test_no_folder_of_this_machine_is_published(tmp_path: Path) -> None:
-    """Command, histories and what is folded into the page name places, not folders."""
     publish(saved(tmp_path), tmp_path / "published")
     page = (tmp_path / "published" / "report.html").read_text(encoding="utf-8")
     folded = json.dumps(

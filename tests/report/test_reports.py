@@ -53,7 +53,6 @@ RUNS = {"green": green_run, "hostile": hostile_run}
 @pytest.mark.parametrize("run", RUNS)
 @pytest.mark.parametrize("form", RENDERERS)
 def test_reports_look_as_they_did(snapshot: SnapshotAssertion, form: str, run: str) -> None:
-    """Nobody changes what people and programs read without seeing it."""
     assert _without_own(RENDERERS[form].render(RUNS[run]())) == snapshot
 
 
@@ -210,7 +209,6 @@ def test_what_was_cut_short_has_not_run() -> None:
 
 
 def test_renderers_are_known_by_their_names() -> None:
-    """The registry's names are the renderers', and no two write one file."""
     assert {name: renderer.name for name, renderer in RENDERERS.items()} == {
         name: name for name in RENDERERS
     }
@@ -349,7 +347,6 @@ def test_escapes_are_undone_by_a_parser(text: str) -> None:
 
 
 def test_a_rerun_line_is_safe_to_paste() -> None:
-    """A shell sees one word in the cell's id, whatever is in it."""
     plan = next(one.plan for one in hostile_run().results if NASTY_ID in one.plan.id)
     words = shlex.split(rerun_line(plan))
     assert words == ["lostack", "run", "--only", plan.id, "--seed", "1", "--records", "24"]
@@ -373,7 +370,6 @@ def test_seeds_share_a_spot_and_zero_is_bounded() -> None:
 
 
 def test_a_run_that_stands_still_is_none_of_n() -> None:
-    """What has not been counted to the end shows no zero."""
     stuck = Verdict(Kind.STUCK, "no progress", fired=1)
     [table] = tables(run_of(result(NONE, ALO, KEPT, seed=1), result(NONE, ALO, stuck, seed=2)))
     assert (table.rows[0].spots[ALO].evidence, table.rows[0].spots[ALO].zero_bound("lost")) == (
@@ -401,7 +397,6 @@ def test_a_run_of_somebodys_own_speaks_of_no_controls(tmp_path: Path) -> None:
 
 
 def test_a_simulated_run_says_so_first() -> None:
-    """Nobody mistakes a play for a measurement."""
     one = result(ACK_LOST, EOS, KEPT)
     played = replace(one, judgement=replace(one.judgement, plan=replace(one.plan, system="memory")))
     run = run_of(played)

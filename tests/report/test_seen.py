@@ -179,7 +179,6 @@ def test_a_relay_that_marks_rows_as_sent_too_early() -> None:
 
 
 def test_what_the_wire_could_not_deliver_is_not_the_faults() -> None:
-    """A request whose connection had ended did not arrive, and no rule is named."""
     tale = Tale().sent("r", 2, arrives=False).life("broker", "exited", signal=9)
     assert tale.said(hop=LastHop.NEVER_SENT) == (
         "a request of the producer with it did not reach the broker at 4.0 s; the broker was "
@@ -342,7 +341,6 @@ def test_a_position_is_past_a_record_when_it_is_past_all_its_copies() -> None:
 
 @pytest.mark.parametrize("other", [{"topic": "u"}, {"partition": 1}])
 def test_a_position_of_another_log_is_not_past_it(other: Row) -> None:
-    """The same offsets of another topic, or of another partition."""
     tale = Tale().stored("r", 0)
     tale.events[-1] |= other
     assert "past" not in tale.committed(4).said(hop=LastHop.SKIPPED)
@@ -391,7 +389,6 @@ def test_of_whom_the_wire_saw_nothing_its_own_word_counts() -> None:
 
 
 def test_where_the_wire_saw_a_reader_its_own_word_is_not_told_again() -> None:
-    """The program tells each delivery that the wire has seen as well."""
     tale = Tale().life("consumer", "started").fetched("r").delivered("r").fetched("a")
     assert (
         tale.delivered("a")
@@ -419,7 +416,6 @@ def test_a_program_that_no_line_names() -> None:
 
 
 def test_a_held_send_is_told() -> None:
-    """It was held, its program died, and then it was discarded."""
     tale = Tale().rule("held", 2).life("producer", "exited", signal=9)
     tale.sent("r", 2, arrives=False).rule("discarded", 2).life("producer", "started", 2)
     assert tale.sent("a", 3).said(hop=LastHop.NEVER_SENT) == (
@@ -431,7 +427,6 @@ def test_a_held_send_is_told() -> None:
 
 
 def test_a_held_send_that_was_delivered_late_is_told() -> None:
-    """Another copy was sent meanwhile."""
     tale = Tale().rule("held", 2).sent("r", 3).sent("r", 2).rule("delivered", 2)
     assert (
         tale.stored("r", 0)
@@ -473,7 +468,6 @@ def test_a_commit_that_was_kept_back(phase: str, words: str) -> None:
 
 
 def test_an_aborted_send_is_told() -> None:
-    """Sent, acknowledged, and what its program was told of the transaction."""
     tale = (
         Tale()
         .life("producer", "started")
@@ -504,7 +498,6 @@ def test_every_answer_is_told() -> None:
 
 
 def test_an_answer_that_did_not_arrive() -> None:
-    """And what the program says that it was told."""
     tale = Tale().life("producer", "started").sent("r", 1).answered("r", 1, reached=False)
     told = tale.tell("unknown", "producer-1", record="r", error="E").said(hop=LastHop.SENT)
     assert "the broker's acknowledgement of it did not reach the producer at 6.0 s" in told
@@ -525,7 +518,6 @@ def test_what_the_wire_saw_of_an_answer_is_not_told_again() -> None:
 
 
 def test_what_only_the_program_says() -> None:
-    """It told of a send, and no request was seen."""
     tale = Tale().life("producer", "started").tell("unknown", "producer-1", record="r", error="E")
     assert tale.said(hop=LastHop.SENT).startswith(
         "the producer could not know whether it is stored (E) at 5.0 s; no request with it was "
@@ -593,7 +585,6 @@ def test_only_ends_between_two_deliveries_are_told() -> None:
 
 
 def test_what_happens_often_is_counted() -> None:
-    """Ends and starts each by themselves."""
     tale = Tale().sent("r", 1)
     for _ in range(4):
         tale.restarted("producer")
@@ -693,7 +684,6 @@ def test_another_loss_of_power_is_not_told_of_it(tale: Tale) -> None:
 
 
 def test_of_a_record_that_fared_well_nothing_is_said() -> None:
-    """Its path has no sentence, and no cause."""
     tale = Tale().sent("r", 1)
     assert tale.said(recordings=1) == ""
     assert tale.usually(recordings=1) == ""
@@ -714,7 +704,6 @@ def test_processes_of_one_role_are_told_apart() -> None:
 
 
 def test_of_several_processes_the_wire_may_not_tell_which_it_was() -> None:
-    """One of them it was."""
     tale = Tale().node("driver", "started").node("stand-in", "started")
     tale.tell("owner", "runner", conn=9, role="driver").stored("r", 3).fetched("r", 9)
     assert "a driver was given it at 8.0 s" in tale.said(hop=LastHop.DELIVERED)

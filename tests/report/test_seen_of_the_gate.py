@@ -70,7 +70,6 @@ def told(tmp_path_factory: pytest.TempPathFactory) -> list[Told]:
 
 
 def test_every_clause_about_a_record_of_a_real_run_is_true(told: list[Told]) -> None:
-    """And where sends are told, all of them are, and every answer."""
     assert {each.sentence: each.wrong for each in told if each.wrong} == {}
     assert len(told) > 600
     kinds = {kind for each in told for _, kind, _ in clauses(each.sentence)}
@@ -161,14 +160,12 @@ def test_a_clause_that_is_changed_is_found_false(told: list[Told]) -> None:
     ],
 )
 def test_a_clause_that_is_added_is_found_false(told: list[Told], words: str, kind: str) -> None:
-    """That there is no line, where there is one."""
     each = next(e for e in told if any(name == kind for _, name, _ in clauses(e.sentence)))
     assert each.false(f"{each.sentence}; {words}")
 
 
 @pytest.mark.parametrize("kind", ["sent", "acknowledged", "answered"])
 def test_a_send_or_an_answer_that_is_not_told_is_missed(told: list[Told], kind: str) -> None:
-    """A clause is left out."""
     each = next(e for e in told if any(name == kind for _, name, _ in clauses(e.sentence)))
     left = "; ".join(words for words, name, _ in clauses(each.sentence) if name != kind)
     assert list(each.reading.left_out(each.row["record"], left, each.row))

@@ -88,14 +88,12 @@ def test_a_comparison_says_what_changed_and_both_counts() -> None:
 
 
 def test_a_run_compared_with_itself_has_no_changes() -> None:
-    """Nothing is said to change where nothing did."""
     comparison = compare(hostile_run(), hostile_run())
     assert comparison.changes == ()
     assert "No change: " in as_page(comparison)
 
 
 def test_a_run_that_is_not_there_is_no_change_for_the_worse() -> None:
-    """A cell that only one run has is neither better nor worse."""
     comparison = compare(run_of(result(NONE, EOS, KEPT)), run_of(result(NONE, AMO, BROKEN)))
     assert not any(change.worse or change.better for change in comparison.changes)
 
@@ -170,7 +168,6 @@ def test_a_cell_that_a_runtime_lacks_is_red_unless_it_says_why() -> None:
 def test_runtimes_that_disagree_have_an_exit_code(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The nightly run is red for it."""
     runs = {
         "one": run_of(result(NONE, EOS, KEPT)),
         "two": _in("docker", run_of(result(NONE, EOS, BROKEN))),
@@ -253,7 +250,6 @@ def test_the_list_of_runs_has_the_newest_first_and_links_what_is_there(tmp_path:
 def test_the_list_says_what_the_worst_of_a_run_is(
     tmp_path: Path, counts: dict[str, int], verdict: str
 ) -> None:
-    """A run of voids has broken nothing, and has not shown anything either."""
     run = _named(green_run(), "a", tmp_path / "a")
     run.directory.mkdir()
     run.info.save(run.directory)
@@ -280,7 +276,6 @@ def test_a_record_can_be_followed_in_a_terminal() -> None:
 
 
 def test_a_record_that_is_not_there_is_one_clear_line() -> None:
-    """The message names a record that there is."""
     found = golden("lost-at-every-hop")
     with pytest.raises(
         NoRecordError,

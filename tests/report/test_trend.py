@@ -87,7 +87,6 @@ def test_a_run_that_did_not_have_a_cell_says_nothing_of_it(tmp_path: Path) -> No
 
 
 def test_the_worst_seed_counts_and_a_control_that_is_convicted_is_green(tmp_path: Path) -> None:
-    """Nine seeds that were kept do not hide the tenth."""
     mixed = json.loads(line(1, {}))
     mixed["cells"] = {CELL: {"kept": 9, "broken": 1}, OTHER: {"convicted": 10}}
     [broke] = breaks_over(read_past(history(tmp_path, json.dumps(mixed)))[0])
@@ -174,7 +173,6 @@ def test_a_history_without_a_line_that_can_be_read_is_damaged(
 
 
 def test_a_line_that_was_cut_spoils_no_other(tmp_path: Path) -> None:
-    """The next run begins a line of its own."""
     (tmp_path / HISTORY_FILE).write_text('{"run": "r0", "sta', encoding="utf-8")
     run = replace(run_of(result(ACK_LOST, EOS, KEPT)), directory=tmp_path / "r1")
     assert remember(run, breaks_of(run, ())) is None
@@ -246,6 +244,5 @@ def test_the_commit_is_what_git_says(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", VARIABLES)
 def test_the_commit_is_what_the_ci_says_first(tmp_path: Path, name: str) -> None:
-    """Nothing but a commit is taken for one."""
     assert commit_of({name: f" {COMMITS[2]}\n"}, tmp_path) == COMMITS[2]
     assert commit_of({name: "$(touch gone)"}, tmp_path) is None

@@ -183,6 +183,5 @@ def test_a_step_summary_that_cannot_be_written_is_one_line(tmp_path: Path) -> No
 
 
 def test_a_folder_that_is_no_run_is_named(tmp_path: Path) -> None:
-    """Where nothing is, one line says where nothing is."""
     with pytest.raises(SavedRunError, match=r"^there is no saved run at .*nothing$"):
         run_directory(tmp_path / "nothing")

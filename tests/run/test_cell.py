@@ -181,7 +181,6 @@ def test_the_reading_side_starts_when_it_should(
 
 
 def test_every_way_to_start_is_tried() -> None:
-    """Who adds one says its order."""
     [mark] = [
         each
         for each in vars(test_the_reading_side_starts_when_it_should)["pytestmark"]
@@ -210,7 +209,6 @@ def test_who_waits_for_the_end_of_a_fault_is_let_go_where_it_fails(fails: str) -
 
 
 def test_one_that_cannot_be_let_go_keeps_no_other_waiting() -> None:
-    """Nor does it hide the failure of the fault itself."""
     played = Played("injected", "free 1")
     with pytest.raises(BrokenError, match="free 1") as told:
         run_of(played).inject()
@@ -220,7 +218,6 @@ def test_one_that_cannot_be_let_go_keeps_no_other_waiting() -> None:
 
 
 def test_what_is_opened_first_is_closed_last_and_only_once() -> None:
-    """Asked again, it closes nothing."""
     played = Played()
     run = run_of(played, ground="123")
     run.prepare()
@@ -247,7 +244,6 @@ def test_whatever_opens_in_vain_everything_is_closed(fails: str) -> None:
 
 
 def test_a_cell_that_never_began_is_closed() -> None:
-    """As where its run was interrupted."""
     played = Played()
     run_of(played).close()
     assert played.done == ["close 2", "close 1"]
@@ -307,7 +303,6 @@ def test_the_drain_is_written_down(end: Drained, last: dict[str, Any]) -> None:
 
 
 def test_a_part_that_is_made_by_a_call_may_have_no_end() -> None:
-    """Then there is nothing to close."""
     done: list[str] = []
     part = Opened(lambda: done.append("made"))
     part.open()
@@ -316,7 +311,6 @@ def test_a_part_that_is_made_by_a_call_may_have_no_end() -> None:
 
 
 def test_a_fault_without_verbs_is_told_before_anything_starts() -> None:
-    """By the class, and by the verb that it lacks."""
     armed = SimpleNamespace(id="kill", evidence=lambda: (), arm=lambda _: None)
     with pytest.raises(TypeError, match=r"it has no inject$"):
         injectable(armed)

@@ -55,7 +55,6 @@ def test_the_adapter_of_a_client_is_found(entries: list[EntryPoint]) -> None:
 def test_a_client_that_nobody_brings_is_told_in_one_line(
     entries: list[EntryPoint], where: str | None, told: str
 ) -> None:
-    """Whether it has no entry point, or one that leads nowhere."""
     if where:
         entries.append(EntryPoint("mine", where, clients.GROUP))
     with pytest.raises(EnvironmentFailure, match=told) as raised:
@@ -64,7 +63,6 @@ def test_a_client_that_nobody_brings_is_told_in_one_line(
 
 
 def test_a_package_brings_what_is_spoken_to_its_system(entries: list[EntryPoint]) -> None:
-    """The first in the alphabet is the default. What is ours stays ours."""
     where = "harness.pipelines.dialects:STOMP"
     entries += [EntryPoint(f"mine.{name}", where, dialects.GROUP) for name in ("abc", "stomp")]
     entries.append(EntryPoint("kafka.stomp", where, dialects.GROUP))
@@ -76,14 +74,12 @@ def test_a_package_brings_what_is_spoken_to_its_system(entries: list[EntryPoint]
 
 
 def test_a_dialect_that_is_none_is_told_in_one_line(entries: list[EntryPoint]) -> None:
-    """As every package's mistake."""
     entries.append(EntryPoint("mine.abc", "harness.pipelines.dialects:GROUP", dialects.GROUP))
     with pytest.raises(EnvironmentFailure, match=f"is no {Dialect.__name__}"):
         dialect_of("mine", "abc")
 
 
 def test_a_server_in_a_wheel_is_of_a_known_version() -> None:
-    """Nothing is fetched for it."""
     server = WheelServer("some-server", {"2.0": ("ab",), "1.9": ("cd",)}, "bin/server")
     assert server.version == "2.0"
     assert server.versions() == ("1.9", "2.0")

@@ -72,7 +72,6 @@ def running(command: list[str]) -> Iterator[tuple[subprocess.Popen[bytes], Contr
 def test_who_knows_the_secret_is_answered(
     running: tuple[subprocess.Popen[bytes], ControlPort],
 ) -> None:
-    """With lines, or with an error in one line."""
     _, port = running
     assert port.ask("count", "k.in") == [{"asked": "count k.in"}]
     with pytest.raises(OSError, match=r"^the answer to fail is an error: [^\n]*as it was told to$"):
@@ -92,7 +91,6 @@ def test_another_user_is_not_answered(
 
 
 def test_one_without_a_secret_does_not_listen(command: list[str]) -> None:
-    """It ends, and says what is missing."""
     environment = {name: value for name, value in os.environ.items() if name != VARIABLE}
     done = subprocess.run(
         [*command, "127.0.0.1:0"],

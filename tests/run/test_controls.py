@@ -220,7 +220,6 @@ def test_a_rule_is_armed_at_its_record(controls: WireControls, wire: Wire, offse
 
 
 def test_a_program_stops_and_a_frame_does_not(controls: WireControls) -> None:
-    """How a program stops is no rule."""
     with pytest.raises(TypeError, match="stops a program, but the trigger"):
         controls.arm(AT, Stop.PAUSE)
 
@@ -349,7 +348,6 @@ def test_what_counts_from_a_failpoint_is_armed_while_its_program_stands_still(
 def test_what_counts_from_something_that_has_fired_is_armed_at_once(
     controls: WireControls, wire: Wire
 ) -> None:
-    """That is not waited for again."""
     controls.arm(GIVEN, rule_at(GIVEN, Action.HOLD))
     hits(controls, "fault of consumer", record=LOAD.target.id)
     assert controls.await_fired(GIVEN) == Fired(LOAD.target.id, "consumer-3", "h1")
@@ -424,7 +422,6 @@ def test_a_program_that_is_held_goes_on_when_it_is_released(
 def test_a_program_that_stops_itself_is_not_held(
     controls: WireControls, nodes: Nodes, stop: Stop
 ) -> None:
-    """It is killed or woken as a process."""
     controls.arm(IN_HAND, stop)
     nodes.stands[IN_HAND] = Fired(LOAD.target.id, "consumer", None)
     assert controls.await_fired(IN_HAND).hold is None
@@ -480,7 +477,6 @@ def test_what_is_said_is_written_down(controls: WireControls) -> None:
 
 
 def test_the_node_of_a_role_is_asked_for(controls: WireControls) -> None:
-    """By the name that a trigger gave, where there are several."""
     found = controls.target(Role.CONSUMER, "consumer-2")
     assert (found.role, found.name) == (Role.CONSUMER, "consumer-2")
 

@@ -149,7 +149,6 @@ WRONG: dict[str, tuple[tuple[dict[str, Any], ...], str]] = {
 
 @pytest.mark.parametrize(("told", "why"), WRONG.values(), ids=WRONG)
 def test_without_its_damage_a_cell_is_void(told: tuple[dict[str, Any], ...], why: str) -> None:
-    """Whatever the counts are."""
     story = run()
     harmed(story, *told)
     evidence = Evidence("rule", killed=(Role.PRODUCER, Role.BROKER), forgotten=True)
@@ -160,7 +159,6 @@ def test_without_its_damage_a_cell_is_void(told: tuple[dict[str, Any], ...], why
 
 @pytest.mark.parametrize("told", [BIT, TAIL], ids=["bit", "tail"])
 def test_with_it_that_is_no_reason(told: dict[str, Any]) -> None:
-    """It was damaged between death and start."""
     story = run()
     harmed(story, told)
     evidence = Evidence("rule", killed=(Role.PRODUCER, Role.BROKER), forgotten=True)

@@ -89,7 +89,6 @@ def test_the_first_condition_that_does_not_hold_is_remembered() -> None:
 
 
 def test_all_hold_or_none_was_asked_for() -> None:
-    """Then the last was asked."""
     cell = Cell(source=no_trouble, topic=no_trouble)
     checks = cell.checks()
     assert checks.stage == "source", "before it was asked anything"
@@ -137,7 +136,6 @@ def test_nobody_who_is_costly_is_asked_while_results_move() -> None:
 
 
 def test_a_drain_is_over_when_all_hold_and_the_sink_is_quiet() -> None:
-    """It waits for what comes later, and says nothing of it then."""
     cell = Cell(
         source=one_by_one("more to come", "more to come", None), topic=one_by_one("open", None)
     )
@@ -210,7 +208,6 @@ def still_soon(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.usefixtures("still_soon")
 def test_one_that_comes_to_rest_all_the_same_is_at_rest() -> None:
-    """Nothing of it is said then."""
     cell = Cell(position=one_by_one("behind", None))
     still = Idle(lambda: len(cell.asked), lambda: True, idle_s=30)
     assert QuietSink(cell.checks(), cell.size, still).wait() == Drained()
@@ -273,7 +270,6 @@ def test_nobody_looks_twice_at_the_same_moment(monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_what_a_complete_drain_says_besides() -> None:
-    """Of one that is not complete it says nothing."""
     right, behind = Cell(position=no_trouble), Cell(position=lambda: "behind")
     assert QuietSink(right.checks(), right.size, more=lambda: {"tail": True}).wait() == Drained(
         more={"tail": True}

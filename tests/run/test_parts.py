@@ -249,7 +249,6 @@ def test_a_cell_whose_fault_has_not_fired_keeps_nobody_waiting(tmp_path: Path) -
 
 
 def test_a_cell_that_was_never_prepared_leaves_what_it_was_to_share(tmp_path: Path) -> None:
-    """Its turn to wait with the others never comes."""
     cell, volley = first(lambda cell: cell.scenario.together), Leaving()
     history: Any = Kept()
     CellRun(cell, history, made(cell, tmp_path, crash=volley)).close()
@@ -297,7 +296,6 @@ def test_authorities_are_asked_for_the_position_first_and_for_the_source_last(
 
 
 def test_on_a_cluster_who_leads_is_asked_behind_the_logs(tmp_path: Path) -> None:
-    """And then what each replica has."""
     observer = Observer()
     parts = made(
         first(lambda cell: cell.scenario.deployment.clustered), tmp_path, observer=observer

@@ -119,7 +119,6 @@ def test_what_waits_keeps_a_queue_from_rest(stand: Stand) -> None:
 def test_a_cell_that_has_its_broker_to_itself_has_its_talk_to_itself_too(
     stand: Stand, *, alone: bool
 ) -> None:
-    """What a shared broker says to itself is of nobody knows which cell."""
     opened: list[Any] = []
     need = Deployment.OWN if alone else Deployment.SHARED
     stand.scene.cell = replace(CELL, scenario=replace(CELL.scenario, deployment=need))

@@ -63,7 +63,6 @@ def broker(port: Port) -> QueueServer:
 def test_a_broker_is_told_to_refuse_by_the_name_of_its_queue(
     port: Port, broker: QueueServer, queue: str
 ) -> None:
-    """Whatever a client calls it."""
     Refusing(broker, queue).refuse_next()
     assert port.asked == ["refuse k.in"]
     assert port.secrets == [broker._control.secret]

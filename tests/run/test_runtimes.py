@@ -129,7 +129,6 @@ def test_a_pulsar_leads_its_clients_to_the_wire(
 
 
 def test_a_broker_that_is_a_process_listens_on_loopback(folder: Path) -> None:
-    """By the Java of this machine."""
     broker = QueueServer(CLASSIC, Install(PROGRAM, "1", "17"), folder)
     try:
         words = broker.spec().argv
@@ -154,7 +153,6 @@ def test_the_images_are_told(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["activemq==5.18.6", "artemis==2.44.0", "flink==1.19.3"])
 def test_what_is_made_of_jars_has_its_versions_in_containers_too(name: str) -> None:
-    """Only what is an image there has that one's."""
     assert registry.systems("docker", name) == (name,)
 
 

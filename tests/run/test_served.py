@@ -145,7 +145,6 @@ def test_only_a_broker_of_its_own_can_have_a_scenario_s_settings() -> None:
 
 
 def test_a_wire_that_has_died_by_itself_is_told(echo: Echo) -> None:
-    """What was measured through it is worth nothing."""
     echo.wire_node.kill()
     with pytest.raises(EnvironmentFailure, match="the wire ended"):
         echo.check()
@@ -167,7 +166,6 @@ def test_a_wire_that_has_died_by_itself_is_told(echo: Echo) -> None:
 def test_one_that_does_not_come_up_says_why(
     program: str, wanted: bytes, says: str, folder: Path
 ) -> None:
-    """In one line, and nothing of it is left."""
     broker = Echo(folder, program, wanted)
     try:
         with pytest.raises(EnvironmentFailure, match=says):

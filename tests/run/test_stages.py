@@ -99,7 +99,6 @@ def test_nobody_else_is(
 
 
 def test_a_program_that_ends_again_and_again_is_given_up(tmp_path: Path) -> None:
-    """After so many lives it is told how it ended."""
     history = Kept()
     node = ended(tmp_path, Role.CONSUMER, history, FAILED, supervised=True, lasts=False)
     reading = Reading(lambda _role, _name: node, Role.CONSUMER)
@@ -115,7 +114,6 @@ def test_a_program_that_ends_again_and_again_is_given_up(tmp_path: Path) -> None
 
 
 def test_a_program_that_nobody_supervises_leaves_it_open_why_nothing_moves(tmp_path: Path) -> None:
-    """Only of one that was started again and again it is known."""
     node = ended(tmp_path, Role.CONSUMER, Kept(), FAILED, supervised=False)
     reading = Reading(lambda _role, _name: node, Role.CONSUMER)
     drained = QuietSink(Checks([Check("consumer", reading.trouble)]), lambda: 0).wait()

@@ -135,7 +135,6 @@ class _Held(Recording):
 def test_the_second_strikes_while_the_first_ones_successor_gets_ready(
     first: Any, second: Any, did: list[str]
 ) -> None:
-    """Each incarnation once, and everybody is waited for at the end, once."""
     fault = Twice(first, second)
     controls = _Held(fault)
     fault.arm(controls)
@@ -189,6 +188,5 @@ def test_who_is_told_to_end_must_have_been_told(hit: int, proved: bool) -> None:
 
 
 def test_another_roles_fault_needs_no_death() -> None:
-    """The producer is not the one that the first fault kills."""
     fault = Twice(kill_on_wire(DONE, Role.CONSUMER), kill_on_wire(SENDS, Role.PRODUCER))
     assert not [each for each in fault.evidence().proofs if isinstance(each, InSuccessor)]

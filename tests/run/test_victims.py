@@ -71,7 +71,6 @@ def test_only_the_death_of_the_server_is_a_death(victim: str, port: int, tmp_pat
 
 
 def test_who_did_not_serve_cannot_be_killed(port: int, tmp_path: Path) -> None:
-    """Nothing is killed then."""
     with HistoryWriter(tmp_path / "h" / "runner.jsonl", cell="c", by="runner") as said:
         killed: list[str] = []
         node = ServerNode(

@@ -52,14 +52,12 @@ def test_it_is_asked_once_more_behind_the_limit(clock: Clock) -> None:
 
 
 def test_the_limit_begins_when_the_advance_was_asked_for(clock: Clock) -> None:
-    """A slow first look at it takes nothing off the limit."""
     looks = clock.taking(20, iter([1, 1, 1, 1, 1]))
     begun = iter([False, True])
     assert wait_until(lambda: next(begun), within_s=15, because="it", advance=looks) is True
 
 
 def test_it_ends_when_nothing_comes_further(clock: Clock) -> None:
-    """As long as the advance grows, the limit begins anew."""
     grows = iter([0, 1, 2, 3])
     with pytest.raises(WaitTimeoutError, match="waited 5 s for the end"):
         wait_until(

@@ -96,7 +96,6 @@ def test_a_pause_is_what_the_engine_shows(node: DockerNode) -> None:
 
 
 def test_who_has_stopped_itself_is_told_to_go_on(node: DockerNode) -> None:
-    """A failpoint stops its process, which the engine does not call paused."""
     node.container.processes = [["7", "S"], ["8", "Tl"]]
     assert node.stands_still()
     node.resume()
@@ -105,7 +104,6 @@ def test_who_has_stopped_itself_is_told_to_go_on(node: DockerNode) -> None:
 
 
 def test_an_ended_node_is_asked_nothing(node: DockerNode) -> None:
-    """Its end is what is told."""
     node.end(Exit(7, None, KILL, 1))
     assert not node.tell_to_end()
     assert (node.kill().signal, node.container.asked, node.stands_still()) == (KILL, [], False)

@@ -139,7 +139,6 @@ def test_writes_of_a_time_are_counted_by_thread_and_call(tmp_path: Path) -> None
 
 
 def test_a_point_is_told_to_the_tracer_as_a_delay() -> None:
-    """Never as a signal, which does not come where only some calls are traced."""
     log = Path("/w/log")
     assert durable.attached([7], log, Point("fsync", 3, Side.BEFORE))[-4:] == (
         "-e",
@@ -617,7 +616,6 @@ def test_a_stage_dies_between_two_writes_into_files(tmp_path: Path, prints: bool
 
 @pytest.mark.strace
 def test_a_stage_is_held_in_its_first_life(tmp_path: Path) -> None:
-    """It is written down once, dies, and is not held again."""
     (tmp_path / "program.py").write_text(GO + textwrap.dedent(RENAMES))
     point = Point("rename", 1, Side.AFTER)
     with (

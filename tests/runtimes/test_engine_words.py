@@ -33,7 +33,6 @@ REFUSALS = {
 
 @pytest.mark.parametrize(("said", "told"), REFUSALS.items())
 def test_what_the_engine_refuses_says_what_to_do(said: str, told: str) -> None:
-    """A port that is taken, a disk that is full."""
     with (
         pytest.raises(EngineError, match="cannot start node a: ") as caught,
         telling("cannot start node a"),
@@ -44,7 +43,6 @@ def test_what_the_engine_refuses_says_what_to_do(said: str, told: str) -> None:
 
 
 def test_an_engine_that_is_gone_is_one_line() -> None:
-    """Whatever its client raises."""
     with pytest.raises(EngineError) as caught, telling("asking for the state of node a"):
         raise ConnectionRefusedError(111, "Connection refused")
     assert str(caught.value) == (
@@ -53,7 +51,6 @@ def test_an_engine_that_is_gone_is_one_line() -> None:
 
 
 def test_no_engine_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """None at that address, and what to do."""
     monkeypatch.setenv("DOCKER_HOST", f"unix://{tmp_path}/docker.sock")
     with pytest.raises(
         EngineError,
@@ -63,8 +60,6 @@ def test_no_engine_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_permission_denied_names_the_group(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As the engine's client says it, whoever runs this test."""
-
     def denied(**_: Any) -> None:
         raise DockerException(
             "Error while fetching server API version: ('Connection aborted.', "

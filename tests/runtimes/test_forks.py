@@ -271,7 +271,6 @@ def test_nothing_outlives_the_harness_or_the_guardian(tmp_path: Path, victim: st
 def test_the_death_of_the_guardian_is_told_of_forked_programs(
     runtime: ProcessRuntime, tmp_path: Path
 ) -> None:
-    """Nobody knows their end any more, and that is said."""
     node = runtime.start(spec(tmp_path, "a", "sleep"))
     psutil.Process(runtime.guardian_pid).kill()
     wait_until(lambda: gone(node.pid), within_s=GONE_S, because="the program to be gone")

@@ -297,7 +297,6 @@ def test_who_is_started_while_all_are_being_killed_is_found(place: Place) -> Non
 
 
 def test_who_is_started_while_all_are_being_stopped_is_found(place: Place) -> None:
-    """The same for a pause."""
     with starting(place) as (find, looks):
         found = run(members.hold(find, UP_S))
         [worker] = place.workers()
@@ -432,7 +431,6 @@ def cgroups_of(runtime: ProcessRuntime) -> list[str]:
 
 
 def test_a_cgroup_is_killed_as_a_whole(bounding: ProcessRuntime, place: Place) -> None:
-    """All at once, without a look at who is in it."""
     node = bounding.start(
         NodeSpec("a", "consumer", place.command("two forks, and no environment"), foreign=True)
     )
@@ -531,7 +529,6 @@ ctypes.CDLL(None).syscall(60 if os.uname().machine == "x86_64" else 93, 0)
 def test_a_process_whose_first_thread_has_ended_lives(
     runtime: ProcessRuntime, place: Place
 ) -> None:
-    """The kernel shows it as a zombie, and its other threads go on."""
     command = ("sh", "-c", f"{sys.executable} {place.folder / 'headless.py'} {place.folder} & wait")
     (place.folder / "headless.py").write_text(HEADLESS)
     node = runtime.start(NodeSpec("a", "consumer", command))
@@ -630,7 +627,6 @@ def test_the_harness_kills_what_its_guardian_and_the_second_have_left(
 def test_what_all_three_have_left_is_killed_by_the_next_guardian(
     bounding: ProcessRuntime, place: Place
 ) -> None:
-    """As far as it is in a cgroup."""
     with harness_of(place, "two forks, and no environment", cgroups=True) as started:
         harness, node, guardian = started
         [worker] = place.workers()

@@ -111,7 +111,6 @@ def test_who_was_not_answered_in_time_is_replaced_for_the_next_question(
 
 
 def test_any_other_complaint_is_not_asked_away(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Only this one says that the question was fine."""
     admin = Admin(KafkaError("no"), ["mine"])
     with pytest.raises(KafkaError):
         observer_of(admin, monkeypatch).has("mine")

@@ -46,7 +46,6 @@ def only(monkeypatch: pytest.MonkeyPatch, found: list[int]) -> None:
 
 
 def test_leased_ports_are_leased_once() -> None:
-    """Two leases never share a port, and all lie outside the kernel's ephemeral range."""
     with PortLease(20) as one, PortLease(20) as other:
         assert not set(one.ports) & set(other.ports)
         assert len({*one.ports, *other.ports}) == 40

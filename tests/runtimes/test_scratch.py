@@ -118,7 +118,6 @@ def test_where_all_three_are_killed_the_next_runtime_removes_it(place: Path) -> 
 
 
 def test_a_folder_whose_owner_lives_is_let_alone(place: Path) -> None:
-    """However old it is."""
     mine = Scratch()
     os.utime(mine.path, (0, 0))
     Scratch().close()

@@ -97,7 +97,6 @@ def test_a_row_that_could_not_be_run_is_not_there(monkeypatch: pytest.MonkeyPatc
 
 
 def test_a_damaged_row_is_told(tmp_path: Path) -> None:
-    """In one line, with its file."""
     (tmp_path / ROWS).mkdir()
     (tmp_path / ROWS / "x.json").write_text('{"row": 1}')
     with pytest.raises(UsageError, match=r"x\.json is no row of a scoreboard"):

@@ -36,7 +36,6 @@ def texts(*outcomes: Outcome) -> dict[str, str]:
 
 
 def test_the_worst_client_comes_first() -> None:
-    """By broken cells, then by stuck ones."""
     assert texts(GOOD, SLOW, BAD) == {
         "bad 1.0": "✘ broken 1 of 3",
         "slow 1.0": "◐ stuck 1 of 2",
@@ -83,14 +82,12 @@ def test_a_table_of_points_leads_to_each_cell() -> None:
 
 
 def test_a_cell_without_an_effect_is_told_apart() -> None:
-    """It is kept, and shows less."""
     idle = replace(cell("none"), effect=False)
     [table] = tables([outcome("idle", "consumer/as-it-comes", idle)])
     assert table.lines[0].spots[0].text == "✔ no effect seen"
 
 
 def test_a_partial_board_says_so(tmp_path: Path) -> None:
-    """On each page, and with the row that is next."""
     write_page(tmp_path, [GOOD], BOARD, ())
     assert partial([GOOD], BOARD).startswith(f"partial: 0 of {len(BOARD)} rows are there")
     for name in ("scoreboard.md", "scoreboard.json", "scoreboard.html"):
@@ -100,7 +97,6 @@ def test_a_partial_board_says_so(tmp_path: Path) -> None:
 
 
 def test_the_page_tells_the_way_of_a_record(tmp_path: Path) -> None:
-    """Its cell opens it."""
     write_page(tmp_path, [BAD, GOOD], BOARD, ())
     page = (tmp_path / "scoreboard.html").read_text(encoding="utf-8")
     assert 'href="#bad-1.0_consumer_as-it-comes.s1_ack-lost"' in page
@@ -119,14 +115,12 @@ def test_the_json_fits_its_schema(tmp_path: Path) -> None:
 
 
 def test_a_row_is_read_as_it_was_written(tmp_path: Path) -> None:
-    """The page is made from these files alone."""
     (tmp_path / ROWS).mkdir()
     (tmp_path / ROWS / "bad.json").write_text(BAD.to_json(), encoding="utf-8")
     assert read_outcomes(tmp_path) == (BAD,)
 
 
 def test_what_contradicts_the_predictions_is_told() -> None:
-    """Where nothing is predicted, a cell is predicted to be kept."""
     meant = (Predicted("bad-*/consumer/*", ("ack-*",), "broken", "it commits first"),)
     assert list(differs([GOOD, BAD], meant)) == []
     assert list(differs([BAD, SLOW], ())) == [

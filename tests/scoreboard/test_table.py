@@ -77,7 +77,6 @@ def test_each_row_is_in_one_shard() -> None:
 
 
 def test_a_choice_is_by_name_or_glob() -> None:
-    """A client's name means all its rows."""
     meant = chosen(ROWS, ["kafkajs", "*/producer/exactly-once"], (1, 1))
     assert {row.client.name for row in meant if row.mode != "exactly-once"} == {"kafkajs"}
     assert {"java", "kafkajs"} <= {row.client.name for row in meant}
@@ -91,6 +90,5 @@ def test_a_choice_of_nothing_is_refused() -> None:
 
 @pytest.mark.parametrize("text", ["5/4", "0/4", "2", "2/", "a/b", "-1/4", "1/0"])
 def test_a_wrong_shard_is_refused(text: str) -> None:
-    """In one line that says how it is written."""
     with pytest.raises(UsageError, match="as 2/4"):
         read_shard(text)

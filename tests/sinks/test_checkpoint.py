@@ -44,13 +44,11 @@ def test_the_position_is_that_of_the_last_committed_batch(checkpoint: Path) -> N
 def test_what_is_planned_is_the_last_batch_of_the_offset_log(
     checkpoint: Path, tmp_path: Path
 ) -> None:
-    """Committed or not, it is what the next driver will read."""
     assert Checkpoint(checkpoint).planned() == {0: 6, 1: 3}
     assert Checkpoint(tmp_path / "none").planned() == {}
 
 
 def test_nothing_committed_is_no_position(tmp_path: Path) -> None:
-    """A checkpoint that is not there yet, or has no commit, has no position."""
     assert Checkpoint(tmp_path / "none").committed() == {}
 
 

@@ -42,7 +42,6 @@ def write(sink: DatabaseSink, *values: bytes) -> None:
 
 
 def test_a_declared_pipeline_s_reader_sees_every_row(tmp_path: Path) -> None:
-    """Twice what was recorded twice."""
     file = tmp_path / "sink.db"
     DatabaseSink.create(file)
     with closing(DatabaseSink(file)) as sink:
@@ -51,7 +50,6 @@ def test_a_declared_pipeline_s_reader_sees_every_row(tmp_path: Path) -> None:
 
 
 def test_a_full_disk_has_no_room_for_a_sink(tmp_path: Path) -> None:
-    """One line, which names the file."""
     file = tmp_path / "sink.db"
     with room_for(0), pytest.raises(EnvironmentFailure) as failure:
         DatabaseSink.create(file)
@@ -60,7 +58,6 @@ def test_a_full_disk_has_no_room_for_a_sink(tmp_path: Path) -> None:
 
 
 def test_a_transaction_that_does_not_fit_is_none(tmp_path: Path) -> None:
-    """Whoever commits it is told, and what was there stays."""
     file = tmp_path / "sink.db"
     DatabaseSink.create(file)
     with closing(DatabaseSink(file)) as sink, closing(DatabaseSink(file)) as reader:

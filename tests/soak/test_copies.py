@@ -13,7 +13,6 @@ from harness.soak.copies import LIVE, Copies
 
 @pytest.mark.parametrize("seed", range(5))
 def test_against_a_plain_loop(seed: int) -> None:
-    """Runs at random, over the borders of pages, some outside."""
     dice = random.Random(seed)
     end = 5 * PAGE + 17
     copies, plain = Copies(3, end), Counter[int]()

@@ -70,7 +70,6 @@ def put(change: dict[str, Any], **meant: Any) -> Callable[[Row], Row]:
 
 @pytest.mark.parametrize("semantic", Semantic)
 def test_each_fault_that_does_what_theory_says_is_kept(tmp_path: Path, semantic: Semantic) -> None:
-    """All that can be drawn."""
     drawn = streamable(registry.scenarios(), semantic)
     assert {
         "ack-lost",
@@ -182,7 +181,6 @@ def test_an_effect_that_does_not_show_is_void(
     change: Callable[[Row], Row | None] | None,
     reason: str,
 ) -> None:
-    """Predicted loss, predicted duplicates, or the sign of a protection."""
     seen = window(tmp_path, scenario, semantic)
     kind, told = judge(changed(seen, change) if change else seen)
     assert (kind, reason in told) == (Kind.VOID, True), told

@@ -144,14 +144,12 @@ def test_a_loss_outside_of_every_window_that_is_permitted_proves_that_something_
 
 
 def test_a_disarmed_fault_is_void(tmp_path: Path) -> None:
-    """Nothing is proved by it."""
     found = streamed(Play(asked(tmp_path), {2: Harm(disarm=True)}))
     assert [one.reason for one in found.faults if not one.green] == ["the fault did not fire"]
     assert found.kind is Kind.VOID
 
 
 def test_the_wrong_process_killed_is_void(tmp_path: Path) -> None:
-    """The victim lives, and somebody has died whom nobody was to kill."""
     play = Play(asked(tmp_path, scenarios=(plain.COMMIT_LOST,)), {2: Harm(wrong=True)})
     found = streamed(play)
     bad = [one for one in found.faults if not one.green]
@@ -247,7 +245,6 @@ def test_what_was_strange_before_it_went_on_is_not_forgotten(tmp_path: Path) -> 
     "line", ["{}", '{"verdict": "kept"}', '{"leg": 1}', '{"armed": 99}', '{"counts": {}}', "[]"]
 )
 def test_a_line_that_no_stream_writes(tmp_path: Path, line: str) -> None:
-    """One sentence says so."""
     streamed(Play(asked(tmp_path), ends_at=60_000))
     with (tmp_path / WAVES_FILE).open("a") as opened:
         opened.write(line + "\n")
@@ -277,7 +274,6 @@ def test_a_damaged_leg(tmp_path: Path, name: str, content: bytes | None) -> None
 
 
 def test_another_stream_does_not_go_on(tmp_path: Path) -> None:
-    """Nor one whose lines are damaged, nor waves."""
     streamed(Play(asked(tmp_path, records=20_000)))
     with pytest.raises(SoakError, match=r"has a soak with other settings \(seed\)"):
         streamed(Play(asked(tmp_path, records=20_000, seed=4)))
@@ -290,7 +286,6 @@ def test_another_stream_does_not_go_on(tmp_path: Path) -> None:
 
 
 def test_what_stands_still_is_stuck(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It says how far each partition has come."""
     monkeypatch.setattr("harness.soak.stream.STILL_S", 0.05)
     found = streamed(Play(asked(tmp_path / "with faults"), stops_at=30_000))
     assert found.kind is Kind.STUCK
@@ -316,7 +311,6 @@ def test_without_a_fault_nothing_is_proved(tmp_path: Path) -> None:
 def test_a_loss_without_a_fault_breaks_the_promise(
     tmp_path: Path, semantic: Semantic, kind: Kind
 ) -> None:
-    """Where it is forbidden."""
     found = streamed(Play(asked(tmp_path, semantic, records=2000), beside={0: Harm(lose=1)}))
     assert found.faults == []
     assert found.total("lost") == 1

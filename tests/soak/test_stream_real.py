@@ -68,7 +68,6 @@ def test_faults_strike_a_stream(tmp_path: Path, semantic: Semantic) -> None:
 
 
 def test_it_goes_on_after_a_sigkill(tmp_path: Path) -> None:
-    """Every record is accounted for once, though what was under way had no end."""
     words = ["soak", "plain", "--records", str(RECORDS), "--faults-per-minute", "60"]
     command = [str(Path(sys.executable).with_name("lostack")), *words, "--reports", str(tmp_path)]
     with subprocess.Popen(command, start_new_session=True) as first:

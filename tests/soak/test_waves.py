@@ -86,8 +86,6 @@ def asked(
 def test_a_soak_that_ends_before_its_first_cell_leaves_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """But a soak that is continued stays, whatever the machine lacks then."""
-
     def lack(*_: object) -> None:
         raise EnvironmentFailure("no Java")
 
@@ -151,7 +149,6 @@ def test_planted_losses_and_duplicates_are_found_in_their_fault(tmp_path: Path) 
 
 
 def test_a_fault_that_never_fires_makes_the_whole_void(tmp_path: Path) -> None:
-    """Nothing is proved by it."""
     plants: dict[str, Any] = {"delivery-lost": Plant(disarm=True)}
     found = soak(asked(tmp_path, **plants), Heard())
     assert found.kind is Kind.VOID
@@ -181,7 +178,6 @@ def test_it_goes_on_where_it_was_ended(tmp_path: Path) -> None:
     "change", [{"counts": {}}, {"counts": None}, {"verdict": "good"}, {"more": 1}]
 )
 def test_a_line_that_no_soak_writes(tmp_path: Path, change: dict[str, object]) -> None:
-    """One sentence says so."""
     soak(asked(tmp_path, records=30), Heard())
     file = tmp_path / WAVES_FILE
     first, *rest = file.read_text().splitlines()
@@ -206,7 +202,6 @@ def test_a_declaration_says_what_is_soaked(
 
 
 def test_another_soak_does_not_go_on(tmp_path: Path) -> None:
-    """Nor one whose lines are damaged."""
     soak(asked(tmp_path, records=30), Heard())
     with pytest.raises(SoakError, match=r"has a soak with other settings \(seed\)"):
         soak(asked(tmp_path, records=30, seed=2), Heard())

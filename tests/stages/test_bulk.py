@@ -59,7 +59,6 @@ def test_values_say_what_they_are() -> None:
 
 @pytest.mark.parametrize("at", [0, 15, 19, 23, 31, 32, 99])
 def test_any_damage_is_seen(at: int) -> None:
-    """Each part of a value."""
     (value,) = encode(KEY, 1, 7, 1, size=100)
     damaged = value[:at] + bytes([value[at] ^ 1]) + value[at + 1 :]
     assert decode([damaged], KEY, 1, 100)[1:] == (1, False)

@@ -125,7 +125,6 @@ def test_a_program_that_starts_again_sends_more_at_once(
 def test_a_refused_commit_is_taken_for_one_that_was_done_before(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Once, and its source goes on behind all that was in it."""
     client = Client(refuses=1)
     assert ran(tmp_path, monkeypatch, client, 2, 2) == len(RECORDS) + 1
     assert client.ended == [

@@ -211,7 +211,6 @@ def test_an_acknowledgement_that_is_refused_is_told(played: Played) -> None:
 
 
 def test_what_is_refused_is_asked_for_again(played: Played) -> None:
-    """There is no word for never."""
     played.says({"receive": [given("7", b"a")]})
     reader = consumer(played)
     message = reader.receive(0.5)
@@ -246,7 +245,6 @@ def test_a_send_is_answered_or_not(played: Played) -> None:
 def test_a_message_carries_its_record_s_id_where_the_settings_say_so(
     played: Played, settings: Settings, *, there: bool
 ) -> None:
-    """In a transaction, too."""
     value = Record("k-1", "k", 1).encode("k")
     jms.make_producer(played.stage(settings), transactional_id="").send("k.in", value, None, ())
     [words] = played.asked("send", "send-unheard")
@@ -254,7 +252,6 @@ def test_a_message_carries_its_record_s_id_where_the_settings_say_so(
 
 
 def test_who_waits_for_nothing_says_so(played: Played) -> None:
-    """And who lets the library come back, names the broker to it alone."""
     jms.make_producer(played.stage(QUEUE_AT_MOST_ONCE), transactional_id="").send(
         "k.in", b"a", None, ()
     )

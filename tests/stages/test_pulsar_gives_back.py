@@ -83,7 +83,6 @@ def test_an_abort_gives_back_what_was_not_acknowledged(
 def test_an_abort_leaves_what_was_acknowledged(
     parts: tuple[PulsarProducer, PulsarConsumer, Given], calls: Calls
 ) -> None:
-    """How the transaction ends decides over that."""
     producer, consumer, given = parts
     consumer.acknowledge(given)
     producer.abort()

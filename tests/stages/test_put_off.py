@@ -91,7 +91,6 @@ def test_every_second_one_waits_until_nothing_else_comes(work: Work, client: Cli
 def test_with_the_connection_all_is_forgotten_that_was_put_off(
     work: Work, client: Client, tmp_path: Path
 ) -> None:
-    """It will be given again, and nothing is worked on that was not acknowledged."""
     work.on(given(1))
     client.lost = True
     work.on(given(2))

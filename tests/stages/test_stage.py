@@ -42,7 +42,6 @@ OTHERS = [
     "settings", [*RECIPES, *(replace(RECIPES[0], consumer=each) for each in OTHERS)]
 )
 def test_a_program_reads_the_settings_that_it_was_started_with(settings: Settings) -> None:
-    """Each value, and of its own type."""
     stage = Stage(
         cell="cell",
         key="k",

@@ -158,7 +158,6 @@ def test_what_a_state_has_lost_is_lost_in_the_sink(exactly_once: Played) -> None
 
 
 def test_what_a_state_holds_twice_stands_twice_in_the_sink(exactly_once: Played) -> None:
-    """A state that was not rolled back takes the batch in a second time."""
     exactly_once.batch(0, 1, state(0))
     exactly_once.batch(1, 2, state(0, 1, 1))
     assert exactly_once.recorded() == [IDS[0], IDS[1], IDS[1]]

@@ -61,7 +61,6 @@ def session(folder: Path, test: str) -> subprocess.CompletedProcess[str]:
 
 @pytest.mark.parametrize("what", LEAVES)
 def test_what_is_left_is_shown_and_red(tmp_path: Path, what: str) -> None:
-    """Though the test itself has passed."""
     done = session(tmp_path, LEAVES[what])
     try:
         assert "1 passed" in done.stdout
@@ -74,7 +73,6 @@ def test_what_is_left_is_shown_and_red(tmp_path: Path, what: str) -> None:
 
 
 def test_what_is_nobodys_or_somebody_elses_is_not(tmp_path: Path) -> None:
-    """Another program's files in the same folder are no business of ours."""
     done = session(tmp_path, TIDY)
     assert done.returncode == 0, done.stdout
     assert "LEFT BEHIND" not in done.stdout

@@ -19,7 +19,6 @@ WAITS = "import signal; print('up', flush=True); signal.pause()"
 
 
 def test_a_program_ends_with_the_test_that_gives_up(tmp_path: Path) -> None:
-    """Its output stays."""
     out = tmp_path / "out"
 
     def give_up() -> None:
@@ -35,7 +34,6 @@ def test_a_program_ends_with_the_test_that_gives_up(tmp_path: Path) -> None:
 
 
 def test_a_program_that_has_ended_keeps_its_status(tmp_path: Path) -> None:
-    """Nobody is killed in its place."""
     with started((sys.executable, "-S", "-c", "raise SystemExit(3)"), tmp_path / "out") as program:
         program.wait(30)
     assert program.returncode == 3

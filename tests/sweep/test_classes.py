@@ -162,7 +162,6 @@ def test_all_acts_and_all_programs_come_soon() -> None:
 
 @given(st.integers(3, 60), st.data())
 def test_a_split_finds_where_a_class_changes(length: int, data: st.DataObject) -> None:
-    """In as many runs as halving takes."""
     points = line(length)
     border = data.draw(st.integers(1, length - 1))
     outcome = {points[at].id: at >= border for at in (0, length - 1)}

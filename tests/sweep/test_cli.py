@@ -195,7 +195,6 @@ def test_what_would_make_other_points_of_a_sweep_is_refused(
     begun: Path,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    """Before anything is run."""
     before = sorted(begun.rglob("*"))
     assert main(("sweep", "--resume", str(begun), *arguments)) == ExitCode.USAGE
     told = capsys.readouterr().err
@@ -205,7 +204,6 @@ def test_what_would_make_other_points_of_a_sweep_is_refused(
 
 
 def test_a_sweep_goes_on_as_it_was_begun(begun: Path, wrong: list[Plant], tmp_path: Path) -> None:
-    """What says the same is taken, and so is what only says how."""
     assert wrong
     one = shutil.copytree(begun, tmp_path / "one", symlinks=True)
     same = ("--seed", "1", "--act", "lose", "--records", "12", "--jobs", "2", "--minutes", "5")

@@ -161,7 +161,6 @@ PLANS = (
 def test_a_damaged_plan(
     said: str | dict[str, object], played: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """One line that says what is wrong, and nothing is run."""
     plan = json.loads((played / SWEEP_FILE).read_text())
     (played / SWEEP_FILE).write_text(said if isinstance(said, str) else json.dumps(plan | said))
     before = sorted(played.rglob("*"))

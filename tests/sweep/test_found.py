@@ -55,7 +55,6 @@ def test_a_file_says_what_was_found(tmp_path: Path) -> None:
 
 
 def test_a_place_in_a_program_is_said_by_its_name(tmp_path: Path) -> None:
-    """Read back it is the same."""
     inside = replace(
         LATE, fault=Happening(KILL, InProgram(Role.CONSUMER, "before-commit")), then=None
     )
@@ -102,7 +101,6 @@ def test_where_there_is_no_frame_none_is_lost(at: AtWrite | InProgram) -> None:
 
 @pytest.mark.parametrize("semantic", ["at-least-once", "exactly-once"])
 def test_every_point_of_a_real_run_can_be_written(semantic: str, tmp_path: Path) -> None:
-    """What happens at it is read back as it was."""
     [base] = swept([f"plain/{semantic}"], asked(system="", records=24))
     known = {
         point.happens
@@ -136,7 +134,6 @@ def test_every_point_of_a_real_run_can_be_written(semantic: str, tmp_path: Path)
 def test_what_is_wrong_with_a_file_is_told_in_one_line(
     was: str, becomes: str, because: str, tmp_path: Path
 ) -> None:
-    """With the file's name."""
     file = LATE.save(tmp_path, "late.toml")
     text = file.read_text()
     assert was in text
@@ -246,7 +243,6 @@ def test_the_time_may_be_over(tmp_path: Path) -> None:
 
 
 def test_no_two_names_are_one() -> None:
-    """However long what they have in common is."""
     long = "producer.AddOffsetsToTxn.request.1-after-Produce.response.k1-3+kill+then+InitProducerId.response.1+"  # noqa: E501
     assert slug(f"{long}lose") != slug(f"{long}kill")
     assert len(slug(f"{long}lose")) == LONGEST

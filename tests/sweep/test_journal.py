@@ -77,13 +77,11 @@ def recorded(program: str, folder: Path, *crashes: str) -> list[str]:
 @pytest.mark.parametrize("program", ["consumer.py", "right.py"])
 @pytest.mark.parametrize("dies", ONCE)
 def test_one_crash_loses_nothing(program: str, dies: str, tmp_path: Path) -> None:
-    """Wherever it is."""
     assert set(recorded(program, tmp_path, dies)) == {"o1", "o2", "o3"}
 
 
 @pytest.mark.parametrize("second", ["connect", "committed"])
 def test_a_crash_of_the_recovery_loses_what_was_in_the_journal(second: str, tmp_path: Path) -> None:
-    """Only behind the commit, and only by the program with the mistake."""
     for program, lost in (("consumer.py", {"o1"}), ("right.py", set[str]())):
         folder = tmp_path / program
         folder.mkdir()
@@ -96,7 +94,6 @@ def test_a_crash_of_the_recovery_loses_what_was_in_the_journal(second: str, tmp_
 
 
 def test_the_twins_differ_in_nothing_but_the_mistake() -> None:
-    """One line stands elsewhere."""
     declared = [
         tomllib.loads((HERE / name).read_text()) for name in ("pipeline.toml", "right.toml")
     ]

@@ -100,7 +100,6 @@ def places(semantic: str, api: str, way: str) -> list[int]:
 
 @pytest.mark.parametrize("semantic", RUNS)
 def test_a_run_that_is_like_the_others_does_not_part(semantic: str) -> None:
-    """Wherever a fault struck that changed nothing."""
     lines = RUNS[semantic][2][1]
     for at in places(semantic, "", "")[::25]:
         found = compared(semantic, struck(lines, at))
@@ -175,7 +174,6 @@ def test_a_refusal_is_found_by_its_error() -> None:
 
 
 def test_each_role_parts_at_a_frame_of_its_own_and_the_first_comes_first() -> None:
-    """The producer sends again, and later the consumer is given the copy."""
     lines = RUNS["at-least-once"][2][1]
     sent = places("at-least-once", "Produce", "request")[4]
     given = places("at-least-once", "Fetch", "response")[9]
@@ -191,7 +189,6 @@ def test_each_role_parts_at_a_frame_of_its_own_and_the_first_comes_first() -> No
 
 
 def test_what_differs_before_the_fault_is_none_of_its_effects() -> None:
-    """Neither a frame more there nor one less is told."""
     lines = RUNS["at-least-once"][2][1]
     sent = places("at-least-once", "Produce", "request")
     more = [*lines]
@@ -219,7 +216,6 @@ def test_the_nearest_run_is_the_one_that_is_left_the_latest() -> None:
 
 
 def test_acts_have_an_order() -> None:
-    """Each act has a harm, and what kills does the most."""
     assert {act: harm(act) for act in ACTS}[KILL_BROKER] == 3
     assert harm(LOSE) < harm(KILL_BROKER)
 
@@ -236,7 +232,6 @@ def loses_late(cell: Cell) -> Plant:
 
 
 def test_a_finding_says_what_it_is_compared_with(tmp_path: Path) -> None:
-    """Where it parts, and that earlier points did not break."""
     one, progress = sweep(tmp_path / "one", loses_late, acts=("lose", "kill-b")), Quiet()
     one.dry_run(progress)
     planned = one.plan()

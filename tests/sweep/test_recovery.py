@@ -75,7 +75,6 @@ def test_what_is_asked_again_is_told_by_its_records_and_how_often(
 
 
 def test_what_was_asked_again_before_the_fault_does_not_count() -> None:
-    """Nor does anything where no fault was hit."""
     history, hit = told(asked(5, "a"), asked(6, "a"))
     assert asked_again(history, hit) == ()
     assert asked_again(*told(asked(5, "a"), asked(11, "a"))[:1], None) == ()
@@ -152,7 +151,6 @@ RESULT = Step("processor", "Produce", REQUEST, 1, "k1-4", protocol="kafka")
 
 
 def test_who_is_told_to_end_is_killed_at_its_next_durable_request() -> None:
-    """Not at another program's, and not at one that makes nothing durable."""
     at = trigger(GIVEN)
     behind = [
         passed("consumer", "OffsetCommit", REQUEST, 9),

@@ -73,7 +73,6 @@ def test_points_share_a_death_and_repetitions_do_not(tmp_path: Path, groups: Gro
 
 
 def test_one_job_is_one_death_for_each(tmp_path: Path, groups: Groups) -> None:
-    """Nothing is shared where cells run one at a time."""
     one = sweep(tmp_path / "one", acts=(KILL_BROKER,), jobs=1)
     one.dry_run(Quiet())
     one.run(one.plan(), Quiet())
@@ -108,7 +107,6 @@ def test_what_proves_nothing_in_a_shared_death_dies_again_alone(
 
 
 def test_what_proves_nothing_alone_either_is_void(tmp_path: Path, groups: Groups) -> None:
-    """It is run twice, not again and again, and never counts as run."""
     never: list[str] = []
 
     def wrong(cell: Cell) -> Plant:

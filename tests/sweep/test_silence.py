@@ -46,7 +46,6 @@ def test_a_rest_is_longer_than_any_time_out_and_twice_what_was_seen() -> None:
 
 
 def test_all_cells_of_a_sweep_learn_together() -> None:
-    """The silence of one is known to the others."""
     one, other = base(), base()
     assert one.silence is not other.silence
     replace(one, seed=7).stood(50, moved=True)

@@ -162,7 +162,6 @@ def test_another_broker_leads_where_one_can_hand_over() -> None:
 
 @pytest.mark.parametrize(("own", "brokers"), [(True, 3), (True, 1), (False, 3)])
 def test_only_brokers_of_lostack_hand_over(own: bool, brokers: int, tmp_path: Path) -> None:
-    """And only where there are several."""
     pipeline = replace(read_pipeline(EXAMPLES / "orders" / "pipeline.toml"), brokers=brokers)
     attached = AttachedKafka(Attachment("127.0.0.1:9", pipeline))
     system = DeclaredSystem() if own else DeclaredSystem(source=attached)
@@ -585,7 +584,6 @@ def test_a_name_means_one_frame(
     one: list[tuple[str, str, tuple[str, ...], int | None]],
     other: list[tuple[str, str, tuple[str, ...], int | None]],
 ) -> None:
-    """In every run. A run has all steps in common with itself."""
     steps = steps_of([run_of(one), run_of(other)])
     names = [step for step, _ in steps.found]
     assert len(set(names)) == len(names) <= steps.frames

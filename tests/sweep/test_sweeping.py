@@ -188,7 +188,6 @@ def test_what_is_broken_in_lostack_s_own_pipelines_is_not_run_again(tmp_path: Pa
 
 
 def test_without_a_broken_point_all_are_run(tmp_path: Path) -> None:
-    """Who asks for the first one and has none has the whole sweep."""
     one, progress = sweep(tmp_path / "one", lambda _: RIGHT), Quiet()
     one.exit_first = True
     one.dry_run(progress)
@@ -575,7 +574,6 @@ def test_an_error_that_kept_points_show_as_well_makes_no_other_finding(right: Do
 
 
 def test_a_sweep_goes_on_where_it_was_cut(tmp_path: Path) -> None:
-    """What was judged is not run again, and the plan is what it was."""
     one, progress = sweep(tmp_path / "one"), Quiet()
     one.dry_run(progress)
     planned = one.plan()
@@ -633,7 +631,6 @@ def test_what_is_broken_without_a_fault_is_not_swept(tmp_path: Path) -> None:
 
 
 def test_a_folder_that_is_no_sweep(tmp_path: Path) -> None:
-    """Told in one line."""
     with pytest.raises(UsageError, match="not the folder of a sweep"):
         SweepSettings.load(tmp_path)
     (tmp_path / SWEEP_FILE).write_text('{"schema": 99}')

@@ -49,7 +49,6 @@ def test_every_named_point_is_one_of_a_sweep(semantic: str, count: int) -> None:
 
 
 def test_who_is_exempt_is_a_named_point() -> None:
-    """A name that nobody has any more exempts nothing."""
     assert EXEMPT.keys() <= {one.id for one in TAXONOMY}
 
 

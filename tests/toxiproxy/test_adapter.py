@@ -128,7 +128,6 @@ def test_a_proxy_passes_bytes_and_ends(
 def test_every_toxic_is_put_on_as_asked_and_taken_off(
     server: ToxiproxyServer, through: object, toxic: Toxic
 ) -> None:
-    """The server has it with exactly its attributes, and nothing afterwards."""
     server.client.put_on("p", [toxic])
     (found,) = server.client.toxics("p").values()
     assert (found["type"], found["stream"], found["attributes"]) == (
@@ -186,7 +185,6 @@ def test_a_proxy_that_is_off_refuses(
 
 
 def test_two_servers_in_one_process(server: ToxiproxyServer, tmp_path: Path, echo: int) -> None:
-    """Each adapter asks its own server."""
     program = ensure_toxiproxy(cache_root(), print)
     with PortLease(1) as lease, ProcessRuntime(directory=tmp_path) as runtime:
         other = ToxiproxyServer(runtime, program, lease.port, tmp_path / "other.log")
@@ -237,6 +235,5 @@ def test_a_failing_server_is_told_as_such(monkeypatch: pytest.MonkeyPatch) -> No
     ],
 )
 def test_a_toxic_that_would_do_nothing_is_refused(make: Callable[[], Toxic]) -> None:
-    """A latency of nothing, a rate of nothing, a jitter beyond the latency."""
     with pytest.raises(ToxicError):
         make()

@@ -110,7 +110,6 @@ def said(wire: Wire, claims: Semantic, pattern: str | None = None) -> tuple[Word
 
 @pytest.mark.parametrize("claims", Semantic)
 def test_all_is_well(claims: Semantic) -> None:
-    """Whatever is claimed."""
     assert said(fine(), claims) == (Word.KEPT, "orders: 2 of 2 delivered")
     assert USUAL[ORDERS].read
 
@@ -126,7 +125,6 @@ IN_DOUBT: tuple[Callable[[Wire], object], ...] = (
 
 
 def test_a_record_that_was_never_stored_is_lost() -> None:
-    """It was kept from the broker, or refused, and nobody has sent it again."""
     for break_it in UNDONE:
         wire = fine(1)
         break_it(wire)
@@ -189,7 +187,6 @@ def test_a_record_that_was_worked_on_twice_is_duplicated() -> None:
 
 
 def test_two_readers_are_usual_where_there_are_two_without_a_fault() -> None:
-    """A third reading is too many."""
     two = fine()
     two.fetch(0, 0)
     two.fetch(1, 1)
@@ -222,7 +219,6 @@ def test_what_is_in_an_aborted_transaction_does_not_count() -> None:
 
 
 def test_what_lay_there_before_is_none_of_it() -> None:
-    """Of an earlier run, with the same records."""
     wire = Wire()
     wire.send(0, 10)
     wire.send(1, 11)
@@ -263,7 +259,6 @@ def test_a_pattern_finds_what_stays_in_a_record() -> None:
 
 
 def test_topics_of_a_run_of_its_own_are_of_one_kind() -> None:
-    """A name with a number in it is another one in each run."""
     wire = Wire("orders-42")
     wire.send(0, 0)
     assert list(Count(wire.events()).topics()) == ["orders-*"]
@@ -314,7 +309,6 @@ def test_equal_records_of_two_topics_of_one_kind_are_two() -> None:
 
 
 def test_a_record_that_one_of_two_readers_has_not_read_is_not_judged() -> None:
-    """Another group has read it."""
     two, one = fine(), fine()
     two.fetch(0, 0)
     two.fetch(1, 1)
@@ -327,7 +321,6 @@ def test_a_record_that_one_of_two_readers_has_not_read_is_not_judged() -> None:
 
 
 def test_more_readings_than_usual_are_not_judged_where_one_record_is_always_read_again() -> None:
-    """A test that seeks back to a record, on purpose."""
     back, again = fine(), fine()
     back.fetch(0, 0)
     again.fetch(0, 0)
@@ -360,8 +353,6 @@ def test_a_successor_aborts_what_its_predecessor_left_open() -> None:
 
 
 def test_readers_are_asked_where_a_transaction_is_always_aborted() -> None:
-    """That one's records are read by nobody, with or without a fault."""
-
     def aborted(*, read: bool) -> Wire:
         wire = Wire()
         wire.send(0, 0, **OF_TRANSACTION)
@@ -397,7 +388,6 @@ def test_fewer_delivered_are_not_judged_in_a_topic_that_is_not_read_to_its_end()
 
 
 def test_what_lay_in_a_partition_to_which_nothing_came_is_none_of_it() -> None:
-    """The same record of an earlier run is there, and this run's never came."""
     wire = Wire()
     wire.send(0, 10)
     wire.fetch(0, 10)

@@ -12,7 +12,6 @@ EVERYTHING = [(name, way) for name, way in STEPS]
 
 
 def test_each_point_is_a_rule_of_the_wire() -> None:
-    """Whatever was seen, and where its topic is known."""
     for topics in ((), ("orders", "results")):
         for step in steps(EVERYTHING, topics):
             rule_of("f1", asked_for(step.asked("cut", NEVER)))
@@ -26,12 +25,10 @@ def test_each_point_is_a_rule_of_the_wire() -> None:
 
 
 def test_the_name_of_a_point_is_one_of_a_file() -> None:
-    """Whatever a client calls its topic."""
     assert Step(Api.PRODUCE, REQUEST, "../x y").name == "produce-request-.._x_y"
 
 
 def test_there_are_points_only_where_frames_were_seen() -> None:
-    """And where the protocol has some."""
     assert [*steps([("Metadata", REQUEST), ("api-75", REQUEST)], ())] == []
     [step] = steps([("Produce", RESPONSE)], ())
     assert points({step: 0}, 1) == ()
@@ -42,7 +39,6 @@ def test_there_are_points_only_where_frames_were_seen() -> None:
 
 
 def test_the_target_is_drawn_from_the_middle_third() -> None:
-    """Another seed draws another one."""
     step = Step(Api.PRODUCE, REQUEST)
     drawn = {points({step: 30}, seed)[0].asked["nth"] for seed in range(200)}
     assert drawn == set(range(10, 21))

@@ -41,7 +41,6 @@ SHOPS = {
 def test_a_mistake_is_found_and_its_right_twin_acquitted(
     broker: str, tmp_path: Path, word: str
 ) -> None:
-    """Each of these tests passes, whatever is lost or duplicated."""
     claims, point, verdict, said = SHOPS[word]
     run = shlex.join([sys.executable, str(ROOT / "tests" / "trials" / "shop.py"), word])
     trial = Trial(Command(run, tmp_path), broker, claims, tmp_path, SEED)
@@ -55,7 +54,6 @@ def test_a_mistake_is_found_and_its_right_twin_acquitted(
 
 @pytest.mark.parametrize("broker", [1], indirect=True)
 def test_the_example_of_the_page_runs_as_it_stands(broker: str, tmp_path: Path) -> None:
-    """And ends as the page says."""
     text = (ROOT / "docs" / "check-run.md").read_text(encoding="utf-8")
     program = re.search(r"```python\n(.*?)```", text, re.DOTALL)
     asked = re.search(r"\$ (lostack check .*)", text)

@@ -120,7 +120,6 @@ def test_a_test_that_fails_with_a_fault_is_run_again(log: ScriptedBroker, tmp_pa
 def test_a_command_that_does_not_end_is_ended_with_all_that_it_has_started(
     tmp_path: Path,
 ) -> None:
-    """And so is what it leaves behind."""
     for then, code in (("sleep 1000", None), ("sleep 0.5; exit 3", 3)):
         text = f"sh -c 'sleep 1000; : {MARK}' & echo begun; {then}"
         seen: list[list[str]] = []
@@ -166,7 +165,6 @@ def test_a_test_that_proves_nothing_is_told(
 
 
 def test_the_address_is_also_put_into_the_command(log: ScriptedBroker, tmp_path: Path) -> None:
-    """In place of its name."""
     output = tmp_path / "said"
     ended = Command("echo at={bootstrap}", ROOT).run("127.0.0.1:7", output, WITHIN_S, lambda: None)
     assert (ended.code, ended.said) == (0, "at=127.0.0.1:7")
@@ -190,7 +188,6 @@ MISTAKES = (
 def test_a_mistake_is_told_in_one_line(
     capsys: pytest.CaptureFixture[str], tmp_path: Path, more: list[str], said: str
 ) -> None:
-    """And nothing is started."""
     assert main(["check", *more, "--reports", str(tmp_path / "reports")]) == 2
     told = capsys.readouterr().err
     assert said in told
@@ -226,7 +223,6 @@ def test_a_loss_that_a_test_does_not_see_is_told(log: ScriptedBroker, tmp_path: 
 
 
 def test_an_interrupt_leaves_a_report_and_no_process(log: ScriptedBroker, tmp_path: Path) -> None:
-    """While a program hangs."""
     running = command(log, tmp_path / "reports", "waits", "--only", LOST)
     output = f"*/{LOST}/output.txt"
     wait_until(
@@ -244,7 +240,6 @@ def test_an_interrupt_leaves_a_report_and_no_process(log: ScriptedBroker, tmp_pa
 
 
 def test_nothing_outlives_a_lostack_that_was_killed(log: ScriptedBroker, tmp_path: Path) -> None:
-    """The program that hangs, and what it has started, end all the same."""
     running = command(log, tmp_path / "reports", "waits", "--only", LOST)
     wait_until(left, within_s=WITHIN_S, because="the program to run")
     running.kill()

@@ -28,7 +28,6 @@ LOOPBACK: Final = ("127.0.0.1", "::1", "::ffff:127.0.0.1")
 
 
 def test_what_listens_is_on_the_page(tmp_path: Path) -> None:
-    """From the first program of the run to its last, by name and address."""
     rows = re.findall(r"^\| (`[^|]*) \| ([^|]*) \|", PAGE.read_text(encoding="utf-8"), re.MULTILINE)
     known = {name for program, _ in rows for name in re.findall(r"`([\w-]+)`", program)}
     assert set(PROGRAMS.values()) <= known

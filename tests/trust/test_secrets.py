@@ -57,7 +57,6 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> Sequence[CellResult]:
 
 
 def test_who_logs_in_is_judged_as_ever(results: Sequence[CellResult]) -> None:
-    """What moves is let in, and the wire has seen the login pass."""
     assert all(result.verdict.green for result in results), [
         result.verdict.reason for result in results
     ]
@@ -68,7 +67,6 @@ def test_who_logs_in_is_judged_as_ever(results: Sequence[CellResult]) -> None:
 
 
 def test_nothing_gives_a_secret_away(results: Sequence[CellResult]) -> None:
-    """In whatever file of the run."""
     run = results[0].directory.parents[1]
     write_reports(load_run(run))
     files = [file for file in run.rglob("*") if file.is_file()]
@@ -83,7 +81,6 @@ def test_nothing_gives_a_secret_away(results: Sequence[CellResult]) -> None:
 
 
 def test_a_trace_would_be_found(tmp_path: Path) -> None:
-    """Each of them, by the same look."""
     for number, trace in enumerate(TRACES.values()):
         Path(tmp_path, str(number)).write_bytes(b"..." + trace + b"...")
     assert all(

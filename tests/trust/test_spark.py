@@ -107,7 +107,6 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, CellResult
 
 
 def test_a_disarmed_fault_is_void(results: Mapping[str, CellResult]) -> None:
-    """A query that nobody touched proves nothing, however clean the counts are."""
     verdict = results["disarmed"].verdict
     assert (verdict.kind, verdict.reason) == (Kind.VOID, "the fault did not fire")
     assert (

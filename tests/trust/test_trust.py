@@ -115,7 +115,6 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, CellResult
 
 @pytest.mark.parametrize("lie", ["disarmed-rule", "disarmed-failpoint"])
 def test_a_disarmed_fault_is_void(results: Mapping[str, CellResult], lie: str) -> None:
-    """A fault that was never armed proves nothing, however clean the counts are."""
     result = results[lie]
     assert result.verdict.kind is Kind.VOID
     assert result.verdict.reason == "the fault did not fire"
@@ -133,7 +132,6 @@ def test_a_disarmed_fault_is_void(results: Mapping[str, CellResult], lie: str) -
 def test_killing_the_wrong_process_is_void(
     results: Mapping[str, CellResult], lie: str, spared: str, shot: str
 ) -> None:
-    """The kernel's word about who died is held against who should have died."""
     assert shot != spared
     result = results[lie]
     assert result.verdict.kind is Kind.VOID

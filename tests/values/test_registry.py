@@ -196,7 +196,6 @@ def test_a_schema_is_fetched_once_and_the_id_is_found(server: Server) -> None:
 
 
 def test_several_who_ask_at_once_fetch_it_once(server: Server) -> None:
-    """The wire and the drain have threads of their own."""
     found: list[str | None] = []
     identity = identity_of(server.url)
     threads = [
@@ -212,7 +211,6 @@ def test_several_who_ask_at_once_fetch_it_once(server: Server) -> None:
 
 
 def test_what_a_schema_references_is_fetched_too(server: Server) -> None:
-    """By the subject's name, whatever stands in it."""
     value = avro(ORDER, {"id": "k2-1", "customer": {"name": "x"}}, CUSTOMER)
     assert identity_of(server.url).find(None, framed(2, value)) == "k2-1"
     assert identity_of(server.url, "customer.name").find(None, framed(2, value)) == "x"
@@ -242,7 +240,6 @@ def test_which_message_a_protobuf_value_is_says_its_head(
 
 
 def test_a_json_value_with_a_head_is_read(server: Server) -> None:
-    """Its schema says nothing that is needed."""
     assert identity_of(server.url).find(None, framed(4, b'{"id": "k4-1"}')) == "k4-1"
 
 
@@ -336,7 +333,6 @@ def test_a_registry_that_is_silent_holds_nobody_for_long(
 
 @pytest.mark.parametrize("body", [b"hello", b"[]", b'{"schema": 7}'])
 def test_what_is_no_registry_is_told(body: bytes) -> None:
-    """Some other server answers there."""
     with socket.create_server(("127.0.0.1", 0)) as listening:
 
         def answer() -> None:
@@ -442,7 +438,6 @@ def test_a_password_goes_to_no_other_host(
 def test_a_password_that_is_not_there_is_told_before_anything_starts(
     tmp_path: Path, said: str, problem: str
 ) -> None:
-    """As a command that is not there is."""
     (tmp_path / "empty").write_text("\n", encoding="utf-8")
     (tmp_path / "latin").write_bytes(b"\xe9")
     login = f'registry_username = "me"\nregistry_password_from = "{said}"\n'
@@ -526,7 +521,6 @@ def test_a_declaration_names_the_registry(tmp_path: Path, said: str, url: str) -
     ],
 )
 def test_registries_that_cannot_be(tmp_path: Path, said: str, problem: str) -> None:
-    """Each is one line that says what to do."""
     file = tmp_path / "pipeline.toml"
     file.write_text(f"{DECLARATION}{said}\n{SERVICE}", encoding="utf-8")
     with pytest.raises(DeclarationError, match=problem):

@@ -108,7 +108,6 @@ HEAD = b"\0\0\0\0\x2a"
 
 @pytest.mark.parametrize("head", [b"", HEAD])
 def test_an_id_in_an_avro_value_is_found(folder: Path, head: bytes) -> None:
-    """Also from what is sent to another process, as the wire's is."""
     identity = Sought(json="order.id", avro="order.avsc").identity(folder)
     again = Identity.from_json(json.loads(json.dumps(identity.to_json())))
     for each in (identity, again):
@@ -136,7 +135,6 @@ def test_without_a_path_the_token_is_found_anywhere_in_it(folder: Path) -> None:
 
 @given(st.binary(max_size=60))
 def test_whatever_is_no_such_value_has_no_id(data: bytes) -> None:
-    """It is none, and nothing is raised."""
     fixed = {"type": "fixed", "name": "F", "size": 99}
     text = json.dumps({"type": "record", "name": "R", "fields": [{"name": "id", "type": fixed}]})
     assert Identity(json="id", schema=ValueSchema("avro", text)).find(None, data) is None
@@ -175,7 +173,6 @@ def test_a_declaration_names_the_schema(folder: Path) -> None:
     ],
 )
 def test_schemas_that_cannot_be_used(folder: Path, said: str, problem: str) -> None:
-    """Each is one line that says what to do."""
     (folder / "wrong.proto").write_text("message {", encoding="utf-8")
     file = folder / "pipeline.toml"
     file.write_text(f"{DECLARATION}{said}\n", encoding="utf-8")
@@ -202,7 +199,6 @@ def test_schemas_that_cannot_be_used(folder: Path, said: str, problem: str) -> N
     ],
 )
 def test_json_that_is_no_avro_schema(folder: Path, text: str, problem: str) -> None:
-    """It is said in Avro's words, in one line."""
     (folder / "wrong.avsc").write_text(text, encoding="utf-8")
     file = folder / "pipeline.toml"
     file.write_text(f'{DECLARATION}avro = "wrong.avsc"\n', encoding="utf-8")
@@ -213,7 +209,6 @@ def test_json_that_is_no_avro_schema(folder: Path, text: str, problem: str) -> N
 
 
 def test_a_proto_may_import_googles_own(folder: Path) -> None:
-    """The compiler brings them."""
     text = (
         'syntax = "proto3"; import "google/protobuf/any.proto"; message O { string id = 1; '
         "google.protobuf.Any more = 2; }"
@@ -224,7 +219,6 @@ def test_a_proto_may_import_googles_own(folder: Path) -> None:
 
 
 def test_a_library_that_is_not_there_is_named() -> None:
-    """With the command that brings it."""
     with pytest.raises(
         SchemaError, match=r"avro: nosuchlibrary is not installed: pip install 'lostack\[values\]'"
     ):

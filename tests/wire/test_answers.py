@@ -177,7 +177,6 @@ def test_nobody_speaks_for_a_broker_that_has_left(make_bench: Callable[..., Benc
 
 
 def test_as_often_as_it_is_to_be(bench: Bench) -> None:
-    """Then no more."""
     bench.arm(refuses(limit=2, occurrence=2))
     client = bench.client()
     said = [client.ask(produce(bench, corr)) for corr in range(1, 5)]
@@ -226,7 +225,6 @@ def test_what_asks_for_no_answer_is_not_refused_and_voids(bench: Bench) -> None:
     ],
 )
 def test_no_rule_says_what_no_broker_says(bench: Bench, rule: Rule, says: str) -> None:
-    """Also where it was made by somebody who does not know the protocol."""
     with pytest.raises(WireError, match=says):
         bench.arm(rule)
 

@@ -88,7 +88,6 @@ def test_damage_is_kafka_pythons_to_judge(at: int) -> None:
 
 @pytest.mark.parametrize("size", [-1, 0, 3, 48])
 def test_a_batch_that_claims_less_than_a_header_is_kafka_pythons_to_judge(size: int) -> None:
-    """It is never read here."""
     whole = bytearray(batch(0, [(None, b"v", [])]) * 2)
     whole[8:12] = size.to_bytes(4, "big", signed=True)
     try:

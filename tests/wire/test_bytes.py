@@ -117,7 +117,6 @@ def test_any_split_of_a_stream_gives_the_same_bytes(
 
 
 def test_a_stream_byte_by_byte(pipe: Bench) -> None:
-    """The worst split of all."""
     there, back = conversation(pipe.key)
     assert through(pipe, pieces(there, list(range(len(there)))), [back]) == (there, back)
     assert [event.event for event in pipe.events(kinds.Undecodable)] == []
@@ -171,7 +170,6 @@ def test_absurd_lengths_make_the_connection_opaque_at_once(pipe: Bench, head: by
 
 
 def test_a_client_that_has_said_all_still_gets_its_answers(pipe: Bench) -> None:
-    """A half-closed connection stays open the other way."""
     client = pipe.client()
     peer = pipe.broker.new.get(timeout=WITHIN_S)
     client.send(request(Api.HEARTBEAT, 1, pipe.name()))
@@ -219,7 +217,6 @@ def test_requests_without_acks_have_no_answer(make_bench: Callable[..., Bench]) 
 
 
 def test_many_connections_at_once(bench: Bench) -> None:
-    """Three hundred clients are served together, and leave nothing behind."""
     clients = [bench.client() for _ in range(300)]
     for corr, client in enumerate(clients):
         client.send(request(Api.HEARTBEAT, corr, bench.name(incarnation=str(corr))))

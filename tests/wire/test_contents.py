@@ -257,7 +257,6 @@ def test_a_version_nobody_can_read_voids_the_cell(kafka: Bench) -> None:
 
 
 def test_other_cells_frames_are_not_read(kafka: Bench) -> None:
-    """Frames of clients that belong to no cell pass unread, even unreadable ones."""
     client = kafka.client()
     client.ask(kf.produce(1, "stranger", kf.batch([kf.payload("a-1")])))
     client.send(request(Api.PRODUCE, 2, "stranger", b"\0\0\xff\xff", version=99))
@@ -266,7 +265,6 @@ def test_other_cells_frames_are_not_read(kafka: Bench) -> None:
 
 
 def test_the_history_of_a_cell_is_undamaged(kafka: Bench) -> None:
-    """Every line of a busy cell is whole."""
     client = kafka.client()
     for corr in range(50):
         client.ask(produce(kafka, corr, f"a-{corr}", f"b-{corr}"))

@@ -48,7 +48,6 @@ def test_the_kth_behind_an_anchor_is_the_one(bench: Bench) -> None:
 
 
 def test_what_counts_from_an_anchor_that_never_came_never_fires(bench: Bench) -> None:
-    """However much of it there is."""
     bench.arm(MARK)
     bench.arm(Rule("r", Action.DELAY, BEAT, delay_s=0.001, since="mark"))
     ask(bench, (BEAT, 1), (BEAT, 2))
@@ -85,7 +84,6 @@ def test_of_one_role_it_is_one_process(bench: Bench) -> None:
 
 
 def test_of_another_role_it_may_be_any_process(make_bench: Callable[..., Bench]) -> None:
-    """Of the same cell."""
     bench = make_bench(role="producer")
     other = make_bench(role="consumer")
     bench.arm(MARK)
@@ -106,7 +104,6 @@ def test_an_answer_can_be_the_anchor(bench: Bench) -> None:
 
 
 def test_what_is_armed_anew_begins_anew(bench: Bench) -> None:
-    """An anchor that was there in an earlier life is none."""
     bench.arm(MARK)
     ask(bench, (JOIN, 1))
     bench.control.disarm(bench.cell, "mark")

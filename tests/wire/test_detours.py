@@ -80,7 +80,6 @@ def test_a_detour_that_leads_nowhere_is_a_refused_connection(bench: Bench) -> No
 
 
 def test_a_detour_needs_a_route_and_a_cell(bench: Bench) -> None:
-    """Wrong names are errors."""
     with pytest.raises(WireError, match="no route"):
         bench.control.detour(bench.cell, "nowhere", 1)
     with pytest.raises(WireError, match="no open cell"):

@@ -100,7 +100,6 @@ def test_what_came_before_its_name_is_told_when_that_is_known(both: Both) -> Non
 
 
 def test_more_than_can_be_kept_before_a_name_voids(both: Both) -> None:
-    """What is not told is said to be missing."""
     both.ask(*(f"ask {number} a-{number}" for number in range(65)))
     both.ask(f"name {KEY}.consumer.1")
     wait_until(
@@ -123,7 +122,6 @@ def test_what_is_done_to_a_unit_is_done_at_its_last_frame(both: Both) -> None:
 
 
 def test_a_cut_in_the_middle_of_a_unit_leaves_its_parts(both: Both) -> None:
-    """They have arrived, and the last of it has not."""
     both.wire.control.arm(KEY, Rule("r", Action.CUT, record="a-1"))
     both.ask(f"name {KEY}.consumer.1", "more 1 a-1")
     both.client.sendall(b"ask 1 a-1\n")
@@ -151,7 +149,6 @@ def test_a_keepalive_is_no_step(both: Both) -> None:
 
 
 def test_one_frame_may_answer_several_and_a_server_may_ask(both: Both) -> None:
-    """It is about the records of all of them."""
     both.ask(f"name {KEY}.consumer.1")
     both.wire.control.arm(KEY, Rule("r", Action.DROP, "take", record="a-2"))
     both.give("give 1 a-1", "give 2 a-2", "give 3 a-3")
@@ -165,7 +162,6 @@ def test_one_frame_may_answer_several_and_a_server_may_ask(both: Both) -> None:
 
 
 def test_a_frame_that_stays_is_not_moved(both: Both) -> None:
-    """As its session says, in one line."""
     both.wire.control.arm(KEY, Rule("r", Action.HOLD, "ask", Direction.REQUEST))
     both.ask(f"name {KEY}.consumer.1")
     both.client.sendall(b"ask 1 a-1\n")
@@ -187,7 +183,6 @@ def test_a_frame_that_stays_is_not_moved(both: Both) -> None:
 def test_a_protocol_that_is_not_there_is_one_line(
     wire: WireProcess, protocol: str, says: str
 ) -> None:
-    """And no route."""
     with pytest.raises(WireError, match=says) as refused:
         wire.control.add_route(Route("x", "x", "consumer", 0, 1, protocol=protocol))
     assert "\n" not in str(refused.value)
@@ -195,7 +190,6 @@ def test_a_protocol_that_is_not_there_is_one_line(
 
 
 def test_the_wire_names_no_protocol() -> None:
-    """In no line of it, comments too."""
     folder = Path(harness.wire.__file__).parent
     named = [name for name in PROTOCOLS if name != "tcp"]  # on which all others stand
     words = re.compile("|".join(named), re.IGNORECASE)

@@ -113,7 +113,6 @@ def test_each_broker_gets_a_port_that_leads_to_it(cluster: Cluster) -> None:
 
 
 def test_the_history_says_that_the_bytes_were_changed(cluster: Cluster) -> None:
-    """Its size is that of the broker's answer."""
     with Client(cluster.port) as client:
         cluster.metadata(client)
     [asked, answered] = read_history(cluster.folder).of(kinds.Frame)
@@ -133,7 +132,6 @@ def test_a_broker_that_has_moved_keeps_its_port(cluster: Cluster) -> None:
 
 
 def test_a_rule_strikes_at_a_port_that_was_opened_on_the_way(cluster: Cluster) -> None:
-    """By the node's name."""
     rule = Rule("r", Action.CUT, Api.HEARTBEAT, node="broker-2")
     cluster.wire.control.arm(CELL, rule)
     ports = cluster.ports()
@@ -160,7 +158,6 @@ def test_an_answer_that_cannot_be_read_passes_as_it_is_and_voids(cluster: Cluste
 def test_an_address_that_leads_nowhere_from_here_is_given_another(
     wire: WireProcess, tmp_path: Path
 ) -> None:
-    """As of a broker in a container, which others reach by its published port."""
     with ScriptedBroker() as published:
         cluster = Cluster(wire, tmp_path, **{"kafka.example:9092": f"127.0.0.1:{published.port}"})
         cluster.named[2] = ("kafka.example", 9092)
@@ -175,7 +172,6 @@ STRANGE = ("a" * 255, "a..b", "b\u00fcro..")
 
 @pytest.mark.parametrize("host", STRANGE)
 def test_a_broker_at_no_address_refuses(cluster: Cluster, host: str) -> None:
-    """In the cell's own history."""
     cluster.named[2] = (host, 9092)
     with Client(cluster.ports()[2]) as client:
         assert client.ended()
@@ -184,7 +180,6 @@ def test_a_broker_at_no_address_refuses(cluster: Cluster, host: str) -> None:
 
 
 def test_a_broker_at_an_ipv6_address_is_reached(cluster: Cluster) -> None:
-    """As one of its name is."""
     with socket.create_server(("::1", 0), family=socket.AF_INET6) as server:
         cluster.named[2] = ("::1", server.getsockname()[1])
         with Client(cluster.ports()[2]) as client:
@@ -222,7 +217,6 @@ def test_with_tls_each_broker_has_a_name_of_its_own(tmp_path: Path) -> None:
 
 
 def test_the_ports_close_with_the_route(cluster: Cluster) -> None:
-    """All of them."""
     ports = cluster.ports()
     control = cluster.wire.control
     control.remove_route(cluster.route)
@@ -236,7 +230,6 @@ def test_the_ports_close_with_the_route(cluster: Cluster) -> None:
 
 
 def test_other_protocols_name_no_servers(wire: WireProcess) -> None:
-    """To ask for it is a mistake."""
     route = Route("none", "db", "consumer", 0, 1, protocol="postgres", follows=True)
     with pytest.raises(WireError, match="no answer of postgres names a server"):
         wire.control.add_route(route)

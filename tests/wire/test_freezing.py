@@ -142,7 +142,6 @@ def test_frozen_frames_are_neither_counted_nor_passed_on(bench: Bench) -> None:
 
 
 def test_a_response_on_its_way_is_frozen_too(bench: Bench) -> None:
-    """A frozen client hears nothing, although the broker answers."""
     bench.arm(Rule("slow", Action.HOLD, HEARTBEAT, Direction.RESPONSE, freeze=FreezeScope.CLIENT))
     first, second = bench.client(), bench.client()
     for client, corr in ((first, 1), (second, 2)):

@@ -135,7 +135,6 @@ def test_what_comes_behind_the_fault_is_never_held(rig: Rig) -> None:
 
 
 def test_what_is_held_just_when_it_ends_goes_on(rig: Rig) -> None:
-    """Nobody had seen yet that it was."""
     rig.holding.close()
     rig.send(1, 4)
     rig.send(5, 8)
@@ -191,7 +190,6 @@ def test_what_is_held_is_behind_the_transaction_of_the_target(rig: Rig) -> None:
 
 
 def test_the_first_wave_of_an_open_transaction_is_not_waited_for(rig: Rig) -> None:
-    """Its readers are given nothing of it."""
     rig.send(1, 4, TX)
     rig.send(5, 8, TX)
     rig.has(1, 2)

@@ -356,7 +356,6 @@ def test_a_dropped_answer_was_committed(base: Base) -> None:
 
 
 def test_a_held_answer_goes_on_in_place(base: Base) -> None:
-    """Released, it and what stands behind it arrive."""
     base.rule(Action.HOLD, Direction.RESPONSE)
     with base.client() as sock:
         sock.sendall(begun(base) + query("COMMIT"))
@@ -376,7 +375,6 @@ def answered(sock: socket.socket, base: Base) -> None:
 
 
 def test_another_record_s_commit_passes(base: Base) -> None:
-    """A rule for one record leaves the commits of others alone."""
     base.rule(Action.DROP, Direction.REQUEST, record="k0-9")
     with base.client() as sock:
         sock.sendall(begun(base) + query("COMMIT"))
@@ -434,20 +432,17 @@ def test_what_is_no_postgres_passes_unread(base: Base) -> None:
 
 
 def test_a_record_selects_a_commit_and_a_topic_does_not() -> None:
-    """A commit has records, and no topics."""
     Rule("r", Action.HOLD, Database.COMMIT, record="k0-1")
     with pytest.raises(RuleError, match="DatabaseCommit request cannot be selected by topic"):
         Rule("r", Action.HOLD, Database.COMMIT, topic="t")
 
 
 def test_a_protocol_nobody_reads_is_refused(wire: WireProcess) -> None:
-    """One line."""
     with pytest.raises(WireError, match="does not read mysql"):
         wire.control.add_route(Route("m", "m", "consumer", 0, 1, protocol="mysql"))
 
 
 @pytest.mark.parametrize("head", [b"Q\0\0\0\3", b"\1\0\0\0\5", b"Q\x7f\xff\xff\xff"])
 def test_a_message_that_cannot_be_is_none(head: bytes) -> None:
-    """Too short, of no kind, too long."""
     with pytest.raises(NotAMessageError):
         postgres.message(head)

@@ -98,7 +98,6 @@ def test_a_full_disk_ends_the_wire(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 
 
 def test_a_folder_that_cannot_be_written_is_one_line(tmp_path: Path) -> None:
-    """A wire without a history does not start."""
     (tmp_path / "file").touch()
     done = subprocess.run(
         argv(tmp_path / "file", tmp_path),
@@ -137,7 +136,6 @@ def test_nonsense_on_the_control_connection_is_answered(tmp_path: Path) -> None:
 
 
 def test_nobody_there_is_one_line() -> None:
-    """Connecting to a wire that is not there fails clearly."""
     free = socket.create_server(("127.0.0.1", 0))
     port = free.getsockname()[1]
     free.close()

@@ -154,7 +154,6 @@ def test_what_a_cell_says_of_a_rule_is_read_back(rule: Rule) -> None:
     ],
 )
 def test_client_prefixes_end_at_words(prefix: str, client: str, fits: bool) -> None:
-    """The second incarnation is never taken for the twentieth."""
     assert is_prefix(prefix, client) is fits
 
 

@@ -20,7 +20,6 @@ HEARTBEAT = Api.HEARTBEAT
 
 
 def test_frames_pass_and_are_recorded(bench: Bench) -> None:
-    """Without rules every frame passes unchanged, and the history has one line for each."""
     client = bench.client()
     sent = request(HEARTBEAT, 7, bench.name(), b"body")
     assert client.ask(sent) == response(7, b"answer")
@@ -53,7 +52,6 @@ def test_a_held_request_stalls_what_is_behind_it_and_keeps_the_order(bench: Benc
 
 
 def test_a_held_response_leaves_the_requests_flowing(bench: Bench) -> None:
-    """A hold stalls one direction only."""
     bench.arm(Rule("r", Action.HOLD, HEARTBEAT, Direction.RESPONSE))
     client = bench.client()
     client.send(request(HEARTBEAT, 1, bench.name()))
@@ -132,7 +130,6 @@ def test_a_client_that_leaves_a_black_hole_ends_the_connection(bench: Bench) -> 
 
 
 def test_what_may_vanish_vanishes_alone(bench: Bench) -> None:
-    """Where the connection goes on, everything behind the dropped frame arrives."""
     bench.arm(
         Rule("r", Action.DROP, HEARTBEAT.label, Direction.RESPONSE, occurrence=2, after=After.GO_ON)
     )
@@ -195,7 +192,6 @@ def test_small_frames_can_be_passed_over(bench: Bench) -> None:
 
 
 def test_a_discarded_request_never_arrived(bench: Bench) -> None:
-    """Discarding ends the connection without the frame."""
     bench.arm(Rule("r", Action.HOLD, HEARTBEAT))
     client = bench.client()
     client.send(request(HEARTBEAT, 1, bench.name()))

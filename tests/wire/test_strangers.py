@@ -80,7 +80,6 @@ def test_a_port_is_closed_to_whoever_does_not_know_the_secret(tmp_path: Path) ->
 def test_the_secret_is_in_no_command_line_and_only_its_user_may_reach_the_socket(
     wire: WireProcess,
 ) -> None:
-    """Every user can read command lines, and the table of sockets."""
     told = Path(f"/proc/{wire.process.pid}/cmdline").read_text(encoding="utf-8")
     assert wire.secret not in told
     assert not any(isinstance(place, int) for place in places(wire.process.pid))
@@ -99,7 +98,6 @@ def test_a_deep_folder_is_no_hindrance(tmp_path: Path) -> None:
 
 
 def test_a_wire_without_a_secret_does_not_start(tmp_path: Path) -> None:
-    """One line says what is missing."""
     done = subprocess.run(argv(tmp_path, tmp_path), check=False, capture_output=True, text=True)
     assert done.returncode == 1
     assert done.stderr == f"wire: the variable {SECRET} must hold the control connection's secret\n"
@@ -135,7 +133,6 @@ def test_a_history_lies_below_the_folder_of_the_run(
 
 
 def test_a_run_may_itself_lie_behind_a_link(tmp_path: Path) -> None:
-    """Whoever started it has chosen that."""
     (tmp_path / "real").mkdir()
     (tmp_path / "run").symlink_to(tmp_path / "real")
     wire = WireProcess.start(tmp_path / "run")
@@ -161,7 +158,6 @@ def test_a_kept_wire_serves_another_run_once_it_is_admitted(tmp_path: Path) -> N
 
 @pytest.mark.parametrize("which", ["certificate", "authorities", "users"])
 def test_a_route_reads_no_files_of_others(wire: WireProcess, tmp_path: Path, which: str) -> None:
-    """Certificates and users are the run's own, too."""
     outside = tmp_path / "outside"
     outside.write_text("{}")
     files = {"certificate": "", "authorities": "", which: str(outside)}
@@ -174,6 +170,5 @@ def test_a_route_reads_no_files_of_others(wire: WireProcess, tmp_path: Path, whi
 
 @pytest.mark.parametrize("name", ["antigravity:fly", "os:abort", "tests.wire.small:Small", ""])
 def test_a_protocol_comes_from_the_registry(wire: WireProcess, name: str) -> None:
-    """No other module is imported."""
     with pytest.raises(WireError, match="the wire does not read"):
         wire.control.add_route(Route("r", "n", "producer", 0, 1, protocol=name))

@@ -96,7 +96,6 @@ def test_acks_are_found_in_front_of_a_large_batch(bench: Bench, acks: int) -> No
 def test_a_large_held_frame_is_kept_back_whole_and_released(
     make_bench: Callable[..., Bench],
 ) -> None:
-    """A hold in front of a stream lets not a byte of it through."""
     bench = make_bench(answering_with_digest())
     bench.arm(
         Rule(

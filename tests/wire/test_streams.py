@@ -42,8 +42,6 @@ async def begun(reading: asyncio.Task[bytes]) -> None:
 
 
 def test_who_waits_gets_what_comes_again_and_again() -> None:
-    """The socket stays watched from one wait to the next."""
-
     async def test() -> None:
         stream, other = pair()
         for number in range(50):
@@ -87,8 +85,6 @@ def test_what_comes_while_nobody_waits_is_there_later() -> None:
 
 
 def test_a_wait_that_is_given_up_takes_nothing() -> None:
-    """The next one gets it."""
-
     async def test() -> None:
         stream, other = pair()
         reading = asyncio.create_task(stream.recv(CHUNK_BYTES))
@@ -104,8 +100,6 @@ def test_a_wait_that_is_given_up_takes_nothing() -> None:
 
 
 def test_a_reset_is_an_error_of_who_waits() -> None:
-    """And not of the loop."""
-
     async def test() -> None:
         with socket.create_server(("127.0.0.1", 0)) as server:
             other = socket.create_connection(server.getsockname())
@@ -124,8 +118,6 @@ def test_a_reset_is_an_error_of_who_waits() -> None:
 
 
 def test_a_closed_socket_is_watched_no_more() -> None:
-    """Its number is soon another socket's, who waits for bytes in turn."""
-
     async def test() -> None:
         for number in range(20):
             stream, other = pair()
@@ -140,8 +132,6 @@ def test_a_closed_socket_is_watched_no_more() -> None:
 
 
 def test_more_than_the_kernel_takes_at_once_is_sent() -> None:
-    """In order, as the other end reads it."""
-
     async def test() -> None:
         stream, other = pair()
         data = bytes(range(256)) * (1 << 14)

@@ -213,7 +213,6 @@ def test_a_broker_that_is_not_to_be_trusted_is_not_spoken_to(
 def test_a_client_that_does_not_trust_the_run_is_told_so(
     door: Callable[..., Door], papers: Papers
 ) -> None:
-    """As it is for one that was not told the run's authority."""
     at = door(ends(papers), served(papers.broker))
     with pytest.raises(ssl.SSLCertVerificationError):
         TlsSocket(at.knock(), trusting(papers.broker), NAME)
@@ -238,7 +237,6 @@ def test_a_companys_authority_is_trusted_on_every_python(tmp_path: Path, trusted
 
 
 def test_who_speaks_no_tls_is_told_so(door: Callable[..., Door], papers: Papers) -> None:
-    """A client, and a broker."""
     at = door(ends(papers), served(papers.broker))
     client = at.knock()
     client.sendall(request(HEARTBEAT, 1, "c"))
@@ -348,7 +346,6 @@ def test_who_is_detoured_is_known_by_what_it_says_in_tls(
 def test_a_certificate_that_is_none_is_refused_at_once(
     wire: WireProcess, tmp_path: Path, content: str | None
 ) -> None:
-    """Before anybody listens."""
     file = tmp_path / "certificate.pem"
     if content is not None:
         file.write_text(content)
@@ -445,7 +442,6 @@ def test_who_goes_on_in_the_clear_is_not_taken_for_secured(
 def test_without_a_certificate_what_is_granted_passes_unread(
     wire: WireProcess, tmp_path: Path
 ) -> None:
-    """The client gets what it has asked for, and the cell proves nothing."""
     listener, key = socket.create_server(("127.0.0.1", 0)), next(KEYS)
     port = wire.control.add_route(
         Route(key, key, "consumer", 0, listener.getsockname()[1], protocol="postgres")

@@ -127,7 +127,6 @@ def test_a_producer_begins(version: int, name: str | None, *, reached: bool) -> 
 
 
 def test_a_request_that_was_not_passed_on_is_unsent() -> None:
-    """What never reached the broker is never called sent."""
     talk = Talk()
     talk.request(Api.PRODUCE, kf.produce(1, CLIENT, kf.batch([kf.payload("a-1")])), reached=False)
     assert [kind for kind, _ in talk.lines] == ["unsent"]
@@ -293,7 +292,6 @@ def test_what_was_refused_and_is_asked_for_again_shows_nothing(
 
 
 def test_of_a_request_only_what_was_refused_is_taken_back() -> None:
-    """The answer names the partitions."""
     talk = Talk()
     first = talk.request(Api.ADD_PARTITIONS_TO_TXN, kf.add_partitions(1, CLIENT, TX, 0, 1))
     talk.response(Api.ADD_PARTITIONS_TO_TXN, kf.add_partitions_answer(1, p0=0, p1=51), first, 3)
@@ -312,7 +310,6 @@ def test_another_partition_is_not_again() -> None:
 
 
 def test_a_position_sent_twice_is_asked_again() -> None:
-    """The same position of the same partition, in one transaction."""
     talk = Talk()
     talk.fetched("a-1")
     for corr in (1, 2):
@@ -324,7 +321,6 @@ def test_a_position_sent_twice_is_asked_again() -> None:
 
 
 def test_a_position_that_was_refused_is_not_again() -> None:
-    """As with what joins."""
     talk = Talk()
     talk.fetched("a-1")
     first = talk.request(Api.TXN_OFFSET_COMMIT, kf.txn_commit(1, CLIENT, 1, TX))
@@ -375,7 +371,6 @@ def test_markers_may_carry_the_next_epoch() -> None:
 
 
 def test_an_aborted_transaction_saves_no_position() -> None:
-    """Positions sent in a transaction that was aborted do not count as saved."""
     talk = Talk()
     talk.fetched("a-1")
     talk.request(Api.TXN_OFFSET_COMMIT, kf.txn_commit(1, CLIENT, 1, TX))
@@ -385,7 +380,6 @@ def test_an_aborted_transaction_saves_no_position() -> None:
 
 
 def test_a_topic_without_a_name_is_said_so() -> None:
-    """Records under a topic id nobody has named are reported, not misfiled."""
     talk = Talk()
     insight = talk.request(
         Api.PRODUCE, kf.produce(1, CLIENT, kf.batch([kf.payload("a-1")]), version=13)

@@ -56,7 +56,6 @@ def test_a_dead_upstream_is_no_silent_acceptance(bench: Bench) -> None:
 
 
 def test_a_dying_broker_ends_its_clients_connections(bench: Bench) -> None:
-    """When the broker goes, its clients see it."""
     client = bench.client()
     client.ask(request(HEARTBEAT, 1, bench.name()))
     bench.broker.close()
@@ -169,7 +168,6 @@ def test_a_port_in_use_is_waited_for_a_bounded_time(bench: Bench) -> None:
 
 
 def test_cut_by_hand(bench: Bench) -> None:
-    """Cutting by client ends that client's connections and no other's."""
     one, two = bench.client(), bench.client()
     one.ask(request(HEARTBEAT, 1, bench.name(incarnation="1")))
     two.ask(request(HEARTBEAT, 1, bench.name(incarnation="2")))
@@ -255,7 +253,6 @@ def test_a_delivery_nobody_takes_keeps_the_frame(bench: Bench) -> None:
 
 
 def test_several_threads_share_one_control_connection(bench: Bench) -> None:
-    """Calls of many threads are answered to the right one."""
     bench.arm(Rule("r", Action.DELAY, HEARTBEAT, delay_s=0.001, limit=None))
     failures: list[BaseException] = []
 

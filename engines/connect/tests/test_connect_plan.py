@@ -58,7 +58,6 @@ def test_at_most_once_is_never_offered() -> None:
 
 
 def test_a_control_s_twin_is_the_same_point_with_the_right_connector() -> None:
-    """What convicts the wrong connector keeps the right one."""
     for control in (each for each in SCENARIOS if each.id.startswith("control-")):
         twin = next(
             each
@@ -76,7 +75,6 @@ def test_a_control_s_twin_is_the_same_point_with_the_right_connector() -> None:
 
 
 def test_settings_that_do_not_fit_are_refused() -> None:
-    """Another system's pipeline or settings, a cluster of brokers, no worker."""
     settings = connects(SOURCE.recipes[ALO])
     settings.check(SOURCE, clustered=False)
     other = replace(SOURCE, system="kafka")
@@ -128,7 +126,6 @@ def test_workers_of_a_cell_are_one_cluster() -> None:
 
 @pytest.mark.parametrize("pipeline", [SOURCE, SINK], ids=str)
 def test_only_exactly_once_source_records_are_in_a_transaction(pipeline: Any) -> None:
-    """A sink's exactly-once is its own doing."""
     for semantic in (ALO, EOS):
         found = worker_of(settings=connects(pipeline.recipes[semantic])).properties()
         once = pipeline == SOURCE and semantic is EOS
@@ -192,7 +189,6 @@ def worker() -> Iterator[ThreadingHTTPServer]:
 
 
 def test_what_a_worker_does_not_do_is_one_line(worker: ThreadingHTTPServer) -> None:
-    """It refuses, or does not answer."""
     rest = Rest(worker.server_address[1])
     assert rest.up()
     assert rest.tasks("c") == ({},)
@@ -298,7 +294,6 @@ def test_a_task_took_a_record_again_if_the_same_worker_did(
 
 
 def test_a_task_that_does_not_fail_is_not_restarted() -> None:
-    """The fault waits for its failpoint, and heals nothing without it."""
     fault = TaskFails(InProgram(Role.PRODUCER, "before-send"))
     assert "healed" not in str(vars(played(fault, ())))
     assert Api.PRODUCE in Api

@@ -45,7 +45,6 @@ def test_headers_of_a_record() -> None:
 
 
 def test_bytes_that_are_no_block() -> None:
-    """They are no quiet end."""
     with pytest.raises(StrangeFileError):
         list(records_in(record(1, b"one") + bytes(64)))
 
@@ -71,14 +70,12 @@ def test_how_far_a_consumer_is(data: bytes, reader: Reader) -> None:
 
 
 def test_what_waits() -> None:
-    """What was not given, and what is pending."""
     reader = Reader(3, 6, frozenset({5}))
     assert [each for each in range(1, 9) if reader.waits(each)] == [5, 7, 8]
 
 
 @pytest.mark.parametrize("data", [b"", b"\x16\x01\x00", b"\x16\x02\x14"])
 def test_a_consumer_s_file_that_is_none(data: bytes) -> None:
-    """It is said so."""
     with pytest.raises(StrangeFileError):
         reader_in(data)
 
@@ -87,5 +84,4 @@ def test_a_consumer_s_file_that_is_none(data: bytes) -> None:
     ("text", "value"), [("1000", 1000), ("true", True), ("workqueue", "workqueue")]
 )
 def test_a_stream_s_setting_has_its_type(text: str, value: object) -> None:
-    """The server refuses a number that is a text."""
     assert typed(text) == value

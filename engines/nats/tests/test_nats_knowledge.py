@@ -35,7 +35,6 @@ def shown(*lines: dict[str, Any]) -> set[str]:
 
 
 def test_an_answer_without_a_place_is_a_duplicate_s() -> None:
-    """One with a place, or a refusal, is not."""
     assert shown(at(1, ANSWER, place=None)) == {str(DEDUPLICATED)}
     assert shown(at(1, ANSWER, place="q:1")) == set()
     assert shown(at(1, ANSWER, place=None, error="no-responders")) == set()

@@ -147,7 +147,6 @@ def test_what_a_consumer_says_of_a_message(body: bytes, step: Op) -> None:
     ],
 )
 def test_the_steps(way: Direction, data: bytes, step: Op) -> None:
-    """By subject, and by what a request was."""
     assert passed(opened(), way, data)[0].step == step
 
 
@@ -179,12 +178,10 @@ def test_a_frame_that_comes_byte_by_byte() -> None:
     ],
 )
 def test_what_is_no_frame(data: bytes) -> None:
-    """It is said so, and nothing is raised."""
     assert isinstance(opened().feed(TO, data), Opaque)
 
 
 def test_keep_alive_is_no_step() -> None:
-    """In both directions."""
     session = opened()
     assert isinstance(session.feed(TO, b"PING\r\n"), Between)
     assert isinstance(session.feed(FROM, b"PONG\r\n"), Between)
@@ -210,12 +207,10 @@ def test_a_publish_is_refused_as_if_nobody_listened() -> None:
 
 
 def test_every_act_is_a_step_of_the_table() -> None:
-    """In one direction."""
     assert {str(op) for op in ACTS.values()} <= {name for name, _ in STEPS}
     assert len(STEPS) == len(Op)
 
 
 def test_the_longer_subject_of_an_acknowledgement() -> None:
-    """With a domain and an account, as leaf nodes have it."""
     found = frames.delivery_of("$JS.ACK.hub.ABC.key_in.workers.1.17.30.1700000000.0.xyz")
     assert found == frames.Delivery("key_in", "workers", 1, 17)

@@ -43,7 +43,6 @@ def erlang(folder: Path, release: str) -> None:
 
 
 def test_a_server_of_this_machine_is_found(home: Path) -> None:
-    """By its folder, with its Erlang."""
     assert look() == Found(home / "server", "3.10.25", str(home / "bin" / "erl"), "25")
     assert why_not() is None
 

@@ -78,7 +78,6 @@ if "harness.cli" in sys.orig_argv:
 
 
 def test_a_log_that_is_not_read_whole_proves_nothing(tmp_path: Path) -> None:
-    """The wire saw a confirm of what the log is said not to have."""
     (tmp_path / "first").mkdir()
     (tmp_path / "first" / "sitecustomize.py").write_text(FORGETS)
     status, cells, said = run(tmp_path, "quorum/none/at-least-once", first=str(tmp_path / "first"))

@@ -55,7 +55,6 @@ def test_who_acknowledges_after_the_work_keeps_everything(tmp_path: Path) -> Non
 
 
 def test_automatic_acknowledgement_loses_what_is_on_its_way(tmp_path: Path) -> None:
-    """The broker is done with it."""
     status, cells, said = check("hasty", tmp_path, ON_ITS_WAY)
     assert {name: cell["outcome"] for name, cell in cells.items()} == {ON_ITS_WAY: "broken"}
     assert len(cells[ON_ITS_WAY]["lost_ids"]) == 1

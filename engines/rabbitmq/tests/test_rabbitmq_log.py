@@ -67,7 +67,6 @@ def test_a_segment_and_a_later_term(tmp_path: Path) -> None:
 
 
 def test_what_a_channel_sent_again_by_itself() -> None:
-    """The queue has it once."""
     log = Log()
     for index, number in ((2, 1), (3, 1), (4, 2)):
         log.add(index, 1, enqueue(number, b"one"))
@@ -75,7 +74,6 @@ def test_what_a_channel_sent_again_by_itself() -> None:
 
 
 def test_what_is_given_back_may_be_written_again() -> None:
-    """It is no further message, and its place stays."""
     log = Log()
     log.add(2, 1, enqueue(1, b"one"))
     log.add(5, 1, command("requeue", (b"tag", PROCESS), 0, 2, 3, message(b"one")))
@@ -88,7 +86,6 @@ def test_what_is_given_back_may_be_written_again() -> None:
     ("name", "data"), [("1.wal", b"RAWA\x02rest"), ("UID/1.segment", b"RASG\0\3\0\1rest")]
 )
 def test_files_of_another_form(tmp_path: Path, name: str, data: bytes) -> None:
-    """They are no quiet end."""
     (node(tmp_path) / name).write_bytes(data)
     with pytest.raises(StrangeFileError):
         logs_in(tmp_path)

@@ -104,7 +104,6 @@ def test_confirms_are_numbered_by_channel() -> None:
 
 
 def test_a_nack_of_the_broker_is_no_confirm() -> None:
-    """Its publish was refused."""
     talk = Talk()
     talk.publish(1)
     _, [(kind, fields)] = talk.say(FROM, spec.Basic.Nack(1))
@@ -153,7 +152,6 @@ def test_an_acknowledgement_names_deliveries(method: Any, how: str, about: list[
 
 
 def test_an_acknowledgement_that_was_lost_can_come_again() -> None:
-    """What it is about waits."""
     talk = Talk()
     talk.deliver(1, 1)
     data = Method(1, spec.Basic.Ack(1)).marshal()
@@ -177,7 +175,6 @@ def test_a_delivery_says_its_queue_and_whether_it_comes_again() -> None:
 
 
 def test_a_message_that_was_asked_for() -> None:
-    """Is one that is given."""
     talk = Talk()
     talk.say(TO, spec.Basic.Get(queue="jobs"))
     _, [(kind, fields)] = talk.say(FROM, spec.Basic.GetOk(1, False, "", "q", 0), value(1))
@@ -197,7 +194,6 @@ def test_a_message_that_was_asked_for() -> None:
     ids=["1.0", "a server's greeting", "a body alone", "the wrong direction", "no end"],
 )
 def test_what_is_not_this_protocol(way: Direction, data: bytes) -> None:
-    """It is opaque."""
     assert isinstance(Talk().session.feed(way, data), Opaque)
 
 

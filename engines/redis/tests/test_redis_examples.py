@@ -53,14 +53,12 @@ def test_late_acknowledgement_loses_what_is_on_its_way(tmp_path: Path) -> None:
 
 
 def test_a_stream_with_a_group_keeps_it(tmp_path: Path) -> None:
-    """At the same points."""
     told = lostack(tmp_path, "check", str(EXAMPLES / "streams" / "pipeline.toml"), *only(POINTS))
     assert told == {f"{name}/at-least-once": "kept" for name in POINTS}
 
 
 @pytest.mark.parametrize("version", [each for each in versions() if each != next(iter(WHEELS))])
 def test_other_servers_do_the_same(version: str, tmp_path: Path) -> None:
-    """Each wheel, and Redis of this machine."""
     told = lostack(
         tmp_path, "run", "--system", f"redis=={version}", "--suite", "day", *only(("ack-lost",))
     )

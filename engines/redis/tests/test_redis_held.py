@@ -94,7 +94,6 @@ def test_what_was_given_without_an_acknowledgement_is_done_with(file: File) -> N
 
 
 def test_a_group_may_be_set_back(file: File) -> None:
-    """Then it is given everything again."""
     file.append(added(1), GROUP, given(1), ("XACK", "q", "g", "1-0"))
     file.append(("XGROUP", "SETID", "q", "g", "0"))
     assert file.told() == [("v1", READY, None)]
@@ -130,7 +129,6 @@ def test_a_transaction_without_an_end_did_nothing(file: File) -> None:
 
 
 def test_a_file_that_was_cut_is_read_from_its_beginning(file: File) -> None:
-    """A power loss takes what was not flushed."""
     file.append(added(1))
     size = file.file.stat().st_size
     file.append(added(2))
@@ -140,14 +138,12 @@ def test_a_file_that_was_cut_is_read_from_its_beginning(file: File) -> None:
 
 
 def test_redis_6_has_one_file(tmp_path: Path) -> None:
-    """Of another name."""
     file = File(tmp_path, alone=True)
     file.append(added(1))
     assert file.told() == [("v1", READY, None)]
 
 
 def test_what_the_file_does_not_tell_is_said(tmp_path: Path) -> None:
-    """A rewritten file, a command that lostack does not know, bytes that are none."""
     file = File(tmp_path)
     file.append(added(1), ("XSETID", "q", "9-0"))
     with pytest.raises(StrangeJournalError, match="lostack cannot follow XSETID"):
@@ -179,7 +175,6 @@ def kombu(body: str, tag: str) -> str:
 
 
 def test_a_value_that_is_popped_is_kept_by_nobody(file: File) -> None:
-    """Of two that are equal, the one that was popped."""
     file.append(("LPUSH", "q", "a", "a"), ("RPOP", "q"))
     assert file.told() == [("a", None, Removal.ACK), ("a", READY, None)]
     places = [each.place for each in file.journal.messages("q")]
@@ -203,7 +198,6 @@ def test_a_task_in_a_hash_is_still_the_same_copy(file: File) -> None:
 
 
 def test_a_reliable_queue_keeps_what_it_gives(file: File) -> None:
-    """In another list."""
     file.append(("RPUSH", "q", "a", "b"), ("LMOVE", "q", "mine", "LEFT", "RIGHT"))
     assert file.told() == [("a", IN_FLIGHT, None), ("b", READY, None)]
     file.append(("RPOPLPUSH", "q", "mine"), ("LREM", "mine", "1", "a"))

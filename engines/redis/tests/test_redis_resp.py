@@ -46,7 +46,6 @@ def made(value: Value, *, version: int = 2) -> bytes:
 
 @given(WORDS)
 def test_a_command_is_read_as_it_was_made(said: list[bytes]) -> None:
-    """Whatever bytes its words have."""
     [(at, end, value)] = values(command(*said))
     assert (at, end, words(value)) == (0, len(command(*said)), tuple(said))
 
@@ -93,7 +92,6 @@ def test_garbage_is_refused_or_read(data: bytes) -> None:
     ],
 )
 def test_what_is_no_value_is_said(data: bytes) -> None:
-    """In one line."""
     with pytest.raises(NotRespError) as error:
         Reader(data).value()
     assert "\n" not in str(error.value)
@@ -109,7 +107,6 @@ def test_types_of_version_3() -> None:
 
 
 def test_the_beginning_of_a_large_command_tells_its_size() -> None:
-    """Where its last word is the large one."""
     head = b"*3\r\n$5\r\nLPUSH\r\n$1\r\nq\r\n$1000000\r\n"
     with pytest.raises(ShortError) as short:
         Reader(head + b"x").value()

@@ -47,7 +47,6 @@ class Talk(Conversation):
 
 
 def test_an_entry_is_sent_and_answered() -> None:
-    """The answer is about what its command was."""
     talk = Talk()
     sent = talk.tell("XADD", "q", "MAXLEN", "~", "9", "*", "value", value(RECORD))
     assert sent == [("sent", RECORD, "7:2", None)]
@@ -57,14 +56,12 @@ def test_an_entry_is_sent_and_answered() -> None:
 
 
 def test_what_did_not_arrive_was_not_sent() -> None:
-    """So its line says."""
     assert Talk().tell("XADD", "q", "*", "value", value(RECORD), reached=False) == [
         ("unsent", RECORD, "7:2", None)
     ]
 
 
 def test_a_refusal_is_told_with_its_name() -> None:
-    """And nothing was granted."""
     talk = Talk()
     talk.tell("XADD", "q", "*", "value", value(RECORD))
     talk.tells = ("record", "error")
@@ -89,7 +86,6 @@ def test_entries_are_given_and_acknowledged(version: int) -> None:
 
 
 def test_what_is_claimed_was_given_before() -> None:
-    """And so was what a member reads of its own history."""
     talk = Talk()
     talk.tells = ("record", "redelivered")
     entries = [[b"1-0", [b"value", value(RECORD)]]]
@@ -102,7 +98,6 @@ def test_what_is_claimed_was_given_before() -> None:
 
 
 def test_another_connection_may_acknowledge() -> None:
-    """A cell's connections know the names of each other's entries."""
     talk, other = Talk(), Talk()
     other.ledger = talk.ledger
     talk.given(("1-0", value(RECORD)))
@@ -110,7 +105,6 @@ def test_another_connection_may_acknowledge() -> None:
 
 
 def test_an_answer_to_nothing_new_is_about_nothing() -> None:
-    """As of a read that has waited in vain."""
     talk = Talk()
     talk.tell("XREADGROUP", "GROUP", "g", "c", "BLOCK", "9", "STREAMS", "q", ">")
     assert talk.answer(None) == []
@@ -118,7 +112,6 @@ def test_an_answer_to_nothing_new_is_about_nothing() -> None:
 
 
 def test_a_script_sends_each_record_once() -> None:
-    """By the fields of an entry, or by values."""
     talk = Talk()
     talk.tells = ("record", "attempt")
     fields = ("value", value(RECORD), "lostack-attempt", "p-1.0.3")
@@ -152,7 +145,6 @@ def test_commands_of_a_transaction_do_nothing_before_its_end() -> None:
 
 
 def test_a_transaction_that_was_not_carried_out_is_refused() -> None:
-    """Whether a watched key had changed, or a command was wrong."""
     for told in (None, Refusal(b"EXECABORT no")):
         talk = Talk()
         talk.tell("MULTI")
@@ -169,7 +161,6 @@ def test_a_transaction_that_was_not_carried_out_is_refused() -> None:
 
 
 def test_what_was_discarded_was_never_sent() -> None:
-    """And ended."""
     talk = Talk()
     talk.tell("MULTI")
     talk.answer(b"OK")
@@ -218,7 +209,6 @@ def test_a_task_is_sent_taken_kept_and_acknowledged() -> None:
 
 
 def test_what_kombu_gives_back_is_neither_acknowledged_nor_sent() -> None:
-    """It takes it off the hash and pushes it, in one transaction."""
     talk, told = orders(), kombu(RECORD, "t-1")
     talk.tell("BRPOP", "orders", "1")
     talk.answer([b"orders", told])
@@ -231,7 +221,6 @@ def test_what_kombu_gives_back_is_neither_acknowledged_nor_sent() -> None:
 
 
 def test_what_is_moved_to_another_list_is_acknowledged_by_its_value() -> None:
-    """As a reliable queue does it."""
     talk = orders()
     talk.tell("LMOVE", "orders", "mine", "RIGHT", "LEFT")
     assert talk.answer(b"k0-1")[0][:2] == ("fetched", RECORD)
@@ -257,7 +246,6 @@ def test_an_answer_that_nobody_asked_for_answers_nothing() -> None:
 
 
 def test_a_client_is_known_by_its_name_or_its_first_key() -> None:
-    """However it says its name."""
     session = RespSession(1, 1 << 12)
     assert session.owner() is None
     for said, owner in (
@@ -277,7 +265,6 @@ def test_a_client_is_known_by_its_name_or_its_first_key() -> None:
     "said", [b"PING\r\n", b":1\r\n", command("MONITOR"), command("PSYNC", "?", "-1")]
 )
 def test_what_is_no_clients_conversation_is_not_read(said: bytes) -> None:
-    """Nor is anything behind it."""
     assert isinstance(RespSession(1, 1 << 12).feed(TO, said), Opaque)
 
 
@@ -305,7 +292,6 @@ def test_split_at_every_byte_it_is_the_same() -> None:
 
 
 def test_nothing_is_refused_or_moved() -> None:
-    """An answer names no command, so none can be put in its place."""
     session = RespSession(1, 1 << 12)
     frame = session.feed(Direction.REQUEST, command("PING"))
     assert isinstance(session.move(frame, b""), Immovable)  # type: ignore[arg-type]

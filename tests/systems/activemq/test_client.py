@@ -184,7 +184,6 @@ def test_a_receipt_that_does_not_come_is_not_known(servers: Callable[[Play], Ser
 
 
 def test_a_send_on_a_lost_connection_is_not_known(servers: Callable[[Play], Server]) -> None:
-    """The next one goes over a new connection."""
     server = servers(
         lambda server, frame: None if len(server.heard) == 2 else polite(server, frame)
     )
@@ -209,7 +208,6 @@ def test_a_refusal_is_told_with_its_words(servers: Callable[[Play], Server]) -> 
 
 
 def test_where_nobody_is_there_somebody_is_waited_for(servers: Callable[[Play], Server]) -> None:
-    """Not for ever."""
     server = servers(polite)
     server.close()
     with pytest.raises(ClientError, match=r"a broker at 127\.0\.0\.1"):
@@ -295,7 +293,6 @@ def transacted(server: Server) -> stomp_py.StompProducer:
 def test_a_transaction_is_committed_by_its_name_and_its_commit_is_answered(
     servers: Callable[[Play], Server],
 ) -> None:
-    """The next one has another name."""
     server = servers(polite)
     producer = transacted(server)
     for _ in range(2):
@@ -311,8 +308,6 @@ def test_a_transaction_is_committed_by_its_name_and_its_commit_is_answered(
 
 
 def test_a_commit_that_is_refused_is_no_commit(servers: Callable[[Play], Server]) -> None:
-    """Nor can be taken back what ended with its connection."""
-
     def play(server: Server, frame: Frame) -> list[bytes] | None:
         if frame[0] != "COMMIT":
             return polite(server, frame)
@@ -328,7 +323,6 @@ def test_a_commit_that_is_refused_is_no_commit(servers: Callable[[Play], Server]
 
 
 def test_a_transaction_is_taken_back_on_its_connection(servers: Callable[[Play], Server]) -> None:
-    """By its name."""
     server = servers(polite)
     producer = transacted(server)
     producer.begin()

@@ -153,7 +153,6 @@ CARRIED = said("carried-on", records=["k-1", "k-2"])
 def test_the_fault_is_proved_by_what_was_carried_on_and_removed(
     events: list[Row], trouble: str | None
 ) -> None:
-    """Of the target, and in that order."""
     course: Any = SimpleNamespace(
         history=a_history(tuple(events)), plan=SimpleNamespace(target="k-1")
     )

@@ -75,7 +75,6 @@ def test_a_message_waits_until_it_is_acknowledged() -> None:
     ],
 )
 def test_why_a_message_was_removed(ack: int | None, why: Removal) -> None:
-    """By the type of the acknowledgement, where it has one."""
     assert read(add("1:1", "a"), remove("a", ack)) == [("1:1", None, True, why, None)]
 
 
@@ -137,7 +136,6 @@ def test_a_name_that_comes_again_is_taken_in_only_where_its_copy_is_gone() -> No
 
 
 def test_what_came_by_amqp_is_read_in_its_sections_and_called_as_its_client_calls_it() -> None:
-    """The broker keeps it as it came."""
     kept = {
         "native": "amqp",
         "view": "ID:1",

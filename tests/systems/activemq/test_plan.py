@@ -68,7 +68,6 @@ def test_every_point_is_there_under_every_semantic(client: str) -> None:
 
 
 def test_what_only_jms_has_does_not_apply_to_others() -> None:
-    """And shows something where it does."""
     mine = [cell for cell in cells("openwire") if cell.scenario.group == "jms"]
     assert mine
     assert all(shows(cell) for cell in mine)
@@ -84,7 +83,6 @@ def test_what_only_jms_has_does_not_apply_to_others() -> None:
 
 
 def test_it_is_listed_and_not_run_unless_it_is_named(capsys: pytest.CaptureFixture[str]) -> None:
-    """Nothing of it is fetched by who does not mean it."""
     assert "activemq" in registry.engines()
     assert "activemq" not in registry.default_systems()
     assert cli.main(["list", "--system", "activemq"]) == 0
@@ -118,7 +116,6 @@ def test_a_version_that_does_not_speak_amqp_says_so() -> None:
 
 
 def test_another_version_than_those_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
-    """In one line, with those that there are."""
     assert cli.main(["run", "--system", "activemq==5.0.0"]) == 2
     assert capsys.readouterr().err == (
         "lostack: activemq==5.0.0: the checksums of its jars are not known; known versions: "
@@ -163,7 +160,6 @@ def test_a_jar_that_nobody_knows_is_told(cache: Path) -> None:
 
 
 def test_no_java_is_told(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """By the variable that names it."""
     monkeypatch.setenv("LOSTACK_JAVA_HOME", str(cache))
     with pytest.raises(
         EnvironmentFailure, match=r"LOSTACK_JAVA_HOME is set, but .* is not a working Java"

@@ -49,7 +49,6 @@ def read(
 
 
 def test_a_message_waits_until_it_is_acknowledged() -> None:
-    """It is known by its number, by which its consumers know it, too."""
     found = messages([add(7), add(9), about("remove", 7), about("delete", 7)], QUEUE, ASIDE)
     assert found == (
         Message("7", "7", b"body of 7", "p-1", None, removed=Removal.ACK),
@@ -112,5 +111,4 @@ def test_what_cannot_be_is_told(entries: list[dict[str, Any]]) -> None:
 
 
 def test_another_queues_messages_are_not_looked_at() -> None:
-    """Numbers are the broker's, and a delete names no queue."""
     assert read(add(7, queue=ASIDE), about("remove", 7, queue=ASIDE), about("delete", 7)) == []

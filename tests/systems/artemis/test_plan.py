@@ -79,7 +79,6 @@ def test_exactly_once_carries_ids_and_what_is_sent_again_is_kept_once() -> None:
 
 
 def test_a_few_cells_are_run_with_every_commit() -> None:
-    """Those where it differs, and the trap that a push is."""
     core = [cell for cell in cells() if cell.scenario.suite is Suite.CORE]
     assert {"none", "ack-lost"} == {cell.scenario.id for cell in core}
     assert len(core) <= MOST_CORE_CELLS
@@ -138,7 +137,6 @@ def asked_and_answered(
 def test_kept_once_is_what_was_taken_twice_and_is_there_once(
     answers: tuple[object, ...], copies: int, *, shown: bool
 ) -> None:
-    """By what the broker answered, whether that arrived or not, and by its journal."""
     told = list(asked_and_answered(*answers))
     kept = [
         {"t": 2, "event": kinds.STORED, "hop": Hop.TOPIC, "record": "k-1", "visible": True}
@@ -190,7 +188,6 @@ ENDED = {
 def test_unbound_is_what_an_open_transaction_has_taken_off(
     events: list[Any], *, shown: bool
 ) -> None:
-    """By the wire's acknowledgement and the journal."""
     assert artemis_signs(a_history((COUNTED, *events), ()))[UNBOUND] == (
         {"k-1"} if shown else set()
     )
@@ -211,6 +208,5 @@ def test_unbound_is_what_an_open_transaction_has_taken_off(
 def test_only_a_queue_that_is_sent_single_messages_shows_that_it_kept_one(
     events: list[Any], *, shown: bool
 ) -> None:
-    """Elsewhere one copy of two has another cause."""
     kept = {"t": 2, "event": kinds.STORED, "hop": Hop.TOPIC, "record": "k-1", "visible": True}
     assert bool(artemis_signs(a_history((*events, kept), ())).get(KEPT_ONCE)) is shown

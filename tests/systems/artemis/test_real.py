@@ -70,7 +70,6 @@ def said(
 
 
 def test_the_journal_says_what_was_kept_and_what_was_taken_off(broker: QueueServer) -> None:
-    """By the broker's numbers, and in agreement with its own count."""
     assert_journal_and_count(broker)
 
 
@@ -97,7 +96,6 @@ def test_an_id_is_taken_once_also_after_a_crash(broker: QueueServer) -> None:
 
 
 def test_a_transaction_with_one_id_that_was_there_is_dropped_whole(broker: QueueServer) -> None:
-    """Its commit is refused, and what was new in it is not kept either."""
     queue, client = broker.queue("whole"), Client(broker)
     client.send(queue, "one", _AMQ_DUPL_ID="w-1")
     client.stomp.begin("t")
@@ -159,7 +157,6 @@ def test_a_small_prefetch_stops_what_acknowledges_itself(broker: QueueServer) ->
 
 
 def test_what_is_given_too_often_is_set_aside(broker: QueueServer) -> None:
-    """It is another message there, and the same copy."""
     queue = broker.queue("again")
     Client(broker).send(queue, "poison")
     for _ in range(GIVEN_AT_MOST):

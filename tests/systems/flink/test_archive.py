@@ -42,13 +42,11 @@ def with_archives() -> FlinkInstall:
 
 
 def test_without_an_archive_the_jvms_are_started_as_they_are(made: list[Archive]) -> None:
-    """It only saves time."""
     assert made
     assert with_archives() == INSTALL
 
 
 def test_each_jvm_has_the_archive_of_its_own_classes(made: list[Archive]) -> None:
-    """A TaskManager's lies beside the JobManager's, and was made by the same exercise."""
     made.append(Archive(Path("/c/classes.jsa")))
     found = with_archives()
     assert found.job_manager[0] == "-XX:SharedArchiveFile=/c/classes.jsa"

@@ -82,7 +82,6 @@ def test_only_what_is_missing_is_started(cluster: Cluster) -> None:
 
 
 def test_nobody_comes_in_the_place_of_a_dead_one_unasked(cluster: Cluster) -> None:
-    """An outage lasts as long as the harness says."""
     cluster.want(1)
     assert cluster.kill("task-manager-1").signal == 9
     assert roles(cluster).count("task-manager") == 1
@@ -94,7 +93,6 @@ def test_nobody_comes_in_the_place_of_a_dead_one_unasked(cluster: Cluster) -> No
 def test_each_is_known_by_its_own_name_and_only_the_job_manager_has_failpoints(
     cluster: Cluster,
 ) -> None:
-    """By that name the JobManager says where a job runs."""
     first, second = cluster.runtime.asked  # type: ignore[attr-defined]  # Idle's
     assert f"high-availability.type={SERVICES}" in first.argv
     assert "flink.jar:services.jar" in first.argv
@@ -107,7 +105,6 @@ def test_each_is_known_by_its_own_name_and_only_the_job_manager_has_failpoints(
 
 
 def test_all_listens_on_loopback(cluster: Cluster) -> None:
-    """Ports are leased, or the kernel's to give."""
     conf = (cluster.directory / "conf" / "config.yaml").read_text()
     told = dict(line.split(": ", 1) for line in conf.splitlines())
     hosts = (
@@ -162,7 +159,6 @@ def test_a_connector_is_named_by_its_version() -> None:
 
 
 def test_of_flink_1_only_what_its_connectors_do_is_tried() -> None:
-    """Its JobManager has other services, and no failpoints of ours."""
     cells = choose(registry.scenarios(), system="flink==1.19.3", suite="night")
     tried = {cell.scenario.id for cell in cells if registry.inapplicable(cell) is None}
     assert tried == {"none", "none+paced", "flink-send-refused"}

@@ -104,14 +104,12 @@ def test_a_job_whose_task_manager_is_unknown_voids_its_cell(made: Any) -> None:
 
 
 def test_a_job_that_a_fault_has_ended_with_all_it_had_is_over(made: Any) -> None:
-    """The next JobManager does not know it, and its TaskManager is dead."""
     job, cluster, _ = made(GONE)
     cluster.exit = KILLED
     job.close()
 
 
 def test_a_job_that_does_not_end_may_run_elsewhere(made: Any) -> None:
-    """Its last known TaskManager is dead, but the JobManager says that it goes on."""
     job, cluster, _ = made("RUNNING")
     cluster.exit = KILLED
     with pytest.raises(CellFailure, match=r"waited .* for the job to end"):
@@ -119,7 +117,6 @@ def test_a_job_that_does_not_end_may_run_elsewhere(made: Any) -> None:
 
 
 def test_a_job_that_ends_leaves_its_task_manager_to_others(made: Any) -> None:
-    """Another cell's job runs on it next."""
     job, cluster, _ = made("RUNNING", "CANCELLING", "CANCELED")
     job.close()
     assert (cluster.exit, cluster.cancelled) == (None, ["job-id"])

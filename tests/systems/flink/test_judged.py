@@ -76,7 +76,6 @@ def test_a_name_that_is_used_again_is_another_transaction() -> None:
     [{"kind": "fault", "phase": "readers", "unseen": 0}, {"kind": "drain", "phase": "completed"}],
 )
 def test_what_nobody_ended_was_aborted_by_its_time_out(at_rest: dict[str, Any]) -> None:
-    """As soon as readers see all there is."""
     told = rolled_back()
     told.events = [event for event in told.events if event["event"] != "init_producer"]
     assert moments(told)[2]["said"].endswith("transactions: 1 committed, 1 open")
@@ -95,7 +94,6 @@ def test_what_was_begun_behind_the_question_is_open() -> None:
 
 
 def test_a_key_that_did_not_go_back_is_torn() -> None:
-    """The restored attempt was given what the checkpoint had not."""
     told = rolled_back()
     for event in told.events:
         if event["by"] == "job-1-2" and event.get("key") == "b":
@@ -106,7 +104,6 @@ def test_a_key_that_did_not_go_back_is_torn() -> None:
 
 
 def test_nothing_is_told_of_a_job_that_was_never_restored() -> None:
-    """Nor of one that began anew without a checkpoint, nor of another system."""
     told = rolled_back()
     for event in told.events:
         if event["event"] == kinds.RESUMED:
@@ -116,7 +113,6 @@ def test_nothing_is_told_of_a_job_that_was_never_restored() -> None:
 
 
 def test_what_came_since_the_checkpoint_is_known_by_the_source_and_the_snapshot() -> None:
-    """Up to the target, whatever came behind it."""
     history = rolled_back().history()
     assert checkpoint_selections(history, "b-4") == {SINCE_CHECKPOINT: {"a-3", "b-4"}}
     assert checkpoint_selections(history, "a-3") == {SINCE_CHECKPOINT: {"a-3"}}
@@ -191,7 +187,6 @@ def test_a_refused_checkpoint_was_acknowledged_by_all(acknowledged: int, proved:
 
 
 def test_what_came_beside_an_input_that_stands_is_the_other_ones() -> None:
-    """Behind the record at which it stands, up to the end of the source."""
     assert checkpoint_selections(standing().history(), "b-2") == {
         SINCE_CHECKPOINT: {"b-2"},
         AND_BESIDE: {"b-2", "d-4", "f-6"},
@@ -215,7 +210,6 @@ def test_what_waits_behind_a_barrier_is_what_the_job_was_not_given(
 
 
 def test_an_input_with_nothing_behind_its_barrier_proves_nothing() -> None:
-    """Neither that it waits nor that it does not."""
     told = standing()
     told.events = [event for event in told.events if event["event"] != "fetched"]
     assert (

@@ -41,7 +41,6 @@ MINE = tuple(scenario for scenario in registry.scenarios() if registry.runs("fli
 
 
 def test_a_crash_proves_what_became_of_the_checkpoint() -> None:
-    """Between two there is nothing to prove."""
     assert Crash().evidence().proofs == ()
     assert Crash(PRODUCED, During.COMPLETED).evidence().proofs == (CheckpointWas("completed"),)
     commit = Crash(
@@ -73,7 +72,6 @@ def test_what_is_on_its_way_is_in_no_refused_checkpoint() -> None:
 
 
 def test_no_cell_says_that_the_sink_offers_at_most_once() -> None:
-    """It is not applicable, or a control that is sold as such."""
     for scenario in MINE:
         theory = scenario.expect.get(Semantic.AT_MOST_ONCE, NotApplicable(""))
         assert isinstance(theory, NotApplicable) or (
@@ -159,7 +157,6 @@ def test_a_connector_with_a_client_that_is_too_new_commits_nothing(
 
 
 def test_the_guarantee_is_that_of_the_semantic() -> None:
-    """Unless a cell has settings of its own."""
     want = {
         Semantic.AT_LEAST_ONCE: Guarantee.AT_LEAST_ONCE,
         Semantic.EXACTLY_ONCE: Guarantee.EXACTLY_ONCE,
@@ -183,7 +180,6 @@ def test_a_job_runs_on_one_broker() -> None:
 
 
 def test_what_is_planned_is_saved_whole() -> None:
-    """Two cells that differ in the job alone have different settings in their plans."""
     pooled = with_job(FLINK_EXACTLY_ONCE, prefix="other")
     cell = next(
         iter(

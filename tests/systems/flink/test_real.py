@@ -50,7 +50,6 @@ def test_the_log_does_not_tell_a_loss_from_none(tmp_path: Path) -> None:
 
 
 def test_nothing_outlives_the_harness(tmp_path: Path) -> None:
-    """Killed in the middle of a cell, it leaves no JobManager and no TaskManager."""
     words = ("run", "--system", "flink", "--only", "none", "--reports", str(tmp_path))
     harness = subprocess.Popen(
         (sys.executable, "-m", "harness.cli", *words),

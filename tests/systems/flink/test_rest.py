@@ -53,7 +53,6 @@ def rest() -> Iterator[Rest]:
 
 
 def test_a_job_is_submitted_with_its_words_and_a_checkpoint(rest: Rest) -> None:
-    """What it begins with is named only where there is something."""
     ANSWERS["/jars/j.jar/run"] = 200, {"jobid": "abc"}
     assert rest.run("j.jar", "lostack.flink.Job", ["a=b"]) == "abc"
     assert rest.run("j.jar", "lostack.flink.Job", ["a=b"], "/c/chk-2") == "abc"
@@ -72,7 +71,6 @@ def test_a_jar_is_handed_over_whole(rest: Rest, tmp_path: Path) -> None:
 
 
 def test_a_refusal_is_one_line_with_its_first_cause(rest: Rest) -> None:
-    """Flink answers with a whole stack trace."""
     trace = (
         "RestHandlerException: no\n\tat a.b\nCaused by: Outer: it\n\tat c.d\nCaused by: Inner: "
         "the prefix is missing\n"
@@ -85,13 +83,11 @@ def test_a_refusal_is_one_line_with_its_first_cause(rest: Rest) -> None:
 
 
 def test_where_nobody_listens_that_is_said() -> None:
-    """It is no answer, and no bug."""
     with pytest.raises(RestError, match=r"^GET /overview: "):
         Rest(9).overview()
 
 
 def test_only_running_tasks_have_a_host(rest: Rest) -> None:
-    """Those that have been ended are of a TaskManager that is gone."""
     ANSWERS["/jobs/j"] = 200, {"vertices": [{"id": "v"}]}
     tasks = [
         {"status": "FAILED", "taskmanager-id": "old"},

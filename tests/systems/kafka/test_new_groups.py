@@ -94,7 +94,6 @@ def test_what_is_left_is_told_of_partitions_that_the_group_has_begun() -> None:
 
 @pytest.mark.parametrize("answer", [offsets(NOT_ALLOWED), offsets(0, (0, 0, 0, NOT_ALLOWED))])
 def test_a_refusal_is_no_empty_queue(answer: Any) -> None:
-    """Of the group, or of a partition of it."""
     with pytest.raises(GroupAuthorizationFailedError):
         left_to(Administrator(answer), "g", "t")
 
@@ -104,7 +103,6 @@ def test_a_refusal_is_no_empty_queue(answer: Any) -> None:
     [(GroupProtocol.CONSUMER, 69), (GroupProtocol.SHARE, 77), (GroupProtocol.STREAMS, 89)],
 )
 def test_a_group_is_described_by_its_own_protocol(protocol: GroupProtocol, api: int) -> None:
-    """And none of its members is known to another one."""
     member = SimpleNamespace(member_id="m-1", client_id="k.consumer.1")
     there = Administrator(SimpleNamespace(groups=[SimpleNamespace(error_code=0, members=[member])]))
     assert members_of(there, "g", protocol) == {"m-1": "k.consumer.1"}
@@ -162,7 +160,6 @@ def test_a_dead_member_leaves_its_group_in_the_words_of_its_protocol(
 
 @pytest.mark.parametrize("protocol", ["classic", "None", "Unknown"])
 def test_an_administrator_removes_members_of_a_classic_group(protocol: str) -> None:
-    """So is every group of a broker that does not know another protocol."""
     assert put_out(protocol) == (1, [], ["m-1"])
 
 
@@ -184,7 +181,6 @@ def test_groups_with_members_are_known_by_their_states() -> None:
 
 
 def test_the_members_of_an_application_are_read() -> None:
-    """From the bytes of an answer, whether its topology is told or not."""
     group = messages.StreamsGroupDescribeResponse.DescribedGroup
     task = group.Topology.Subtopology
     nothing = group.Member.Assignment(active_tasks=[], standby_tasks=[], warmup_tasks=[])

@@ -39,7 +39,6 @@ LATE = [answer(2, 2), answer(4, 4, reached=False), answer(5, 3)]
 
 
 def test_a_late_commit_takes_it_back_for_good() -> None:
-    """The reader was told that it is past the last record, and lives."""
     assert rewound(LAST, {0: 4}, ASKED, LATE, [BEGAN, node(7, EXITED, "producer"), node(7, READY)])
 
 

@@ -157,7 +157,6 @@ def test_markers_and_what_was_aborted_are_no_messages(tmp_path: Path) -> None:
 
 
 def test_a_copy_in_a_transaction_that_is_open_waits_for_its_end(tmp_path: Path) -> None:
-    """It is behind the last stable offset."""
     kept = told(tmp_path, (0, 0, ACKNOWLEDGED, 1), left=1, log="va", stable=1)
     assert kept.of(kinds.STORED, "record", "waiting") == [("k0-1", None), ("k0-2", "open")]
 

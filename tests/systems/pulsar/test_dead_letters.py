@@ -31,8 +31,6 @@ QUEUE = "persistent://public/default/letters"
 def test_they_are_named_by_the_subscription(
     monkeypatch: pytest.MonkeyPatch, said: Mapping[str, Any] | None, name: str
 ) -> None:
-    """That of lostack's own stages, where the broker tells of none or of several."""
-
     class Answers:
         """A broker's answers over HTTP."""
 

@@ -54,14 +54,12 @@ def cursor(upto: str, ranges: str = "[]") -> dict[str, str]:
 
 
 def test_what_is_done_with_is_a_position_and_ranges_behind_it() -> None:
-    """Each range is open where it begins."""
     done = Done.of(cursor("7:1", "[(7:2..7:5],(9:-1..9:0]]"))
     where = [(5, 9), (7, 0), (7, 1), (7, 2), (7, 3), (7, 5), (7, 6), (9, 0), (9, 1)]
     assert [at in done for at in where] == [True, True, True, False, True, True, False, True, False]
 
 
 def test_copies_wait_or_are_gone() -> None:
-    """Each at a place of its own, with the attempt that made it."""
     entries = [
         Entry(
             (7, n),
@@ -117,7 +115,6 @@ def test_of_a_transaction_the_broker_says_whether_it_is_open() -> None:
 
 
 def test_a_topic_has_one_subscription_here() -> None:
-    """Besides the broker's own."""
     assert only({"pulsar.dedup": {"a": 1}}) is None
     assert only({"pulsar.dedup": {"a": 1}, "workers": {"a": 2}}) == {"a": 2}
     with pytest.raises(StrangeLedgerError, match="the topic has several: a, b"):

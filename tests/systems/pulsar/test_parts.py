@@ -33,7 +33,6 @@ CELL = Cell(
 
 
 def test_topics_are_where_the_broker_does_what_the_settings_say() -> None:
-    """Every namespace that is asked for is made."""
     found = {
         namespace_of(each)
         for each in (ALO, EOS, IN_TRANSACTION, *(with_cursor(ALO, cursor) for cursor in Cursor))

@@ -69,7 +69,6 @@ def test_every_point_is_there_under_every_semantic(client: str) -> None:
 
 
 def test_it_is_listed_and_not_run_unless_it_is_named(capsys: pytest.CaptureFixture[str]) -> None:
-    """Nothing of it is fetched by who does not mean it."""
     assert "pulsar" in registry.engines()
     assert "pulsar" not in registry.default_systems()
     assert cli.main(["list", "--system", "pulsar"]) == 0
@@ -92,7 +91,6 @@ def test_every_version_has_the_sums_of_all_that_it_needs(version: str) -> None:
 
 
 def test_another_version_than_those_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
-    """In one line, with those that there are."""
     assert cli.main(["run", "--system", "pulsar==1.0.0"]) == 2
     assert capsys.readouterr().err == (
         "lostack: pulsar==1.0.0: the checksums of its jars are not known; known versions: "

@@ -86,12 +86,10 @@ OLD = LAST - WRITES_NS
     ],
 )
 def test_what_a_broker_had_not_written_down(events: list[Any], found: set[str]) -> None:
-    """By its last acknowledgement, and not by its death."""
     assert cursor_selections(a_history((COUNTED, *events, DIED), ()), "") == {UNWRITTEN: found}
 
 
 def test_of_a_broker_that_lives_nothing_is_said() -> None:
-    """A prediction that asks for it is void there."""
     assert cursor_selections(a_history((COUNTED, given("a"), GONE), ()), "") == {}
 
 
@@ -161,7 +159,6 @@ def test_what_waits_behind_a_chunk_that_is_alone(events: list[Any], found: set[s
 
 
 def test_another_brokers_queue_has_other_places() -> None:
-    """The judge asks each system's selections of every history."""
     others = stored(None, "ID:x", queue="q", foreign=True), stored("a", "ID:y", queue="q", parts=3)
     assert chunk_selections(a_history(others, ()), "") == {}
 

@@ -57,7 +57,6 @@ def given(record: str, *, reached: bool = True) -> dict[str, Any]:
 
 
 def test_a_receipt_that_names_no_place_is_of_what_the_broker_has() -> None:
-    """One that refuses, or has a place, or is of another system, is none."""
     found = pulsar_signs(
         told(
             answer("a", place=None),
@@ -186,7 +185,6 @@ def test_an_end_is_asked_for_again_by_another_connection() -> None:
 
 
 def test_what_is_aborted_needs_no_second_question() -> None:
-    """As the common sign has it."""
     copy = {
         "event": "stored",
         "hop": "sink",

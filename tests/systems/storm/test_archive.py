@@ -52,7 +52,6 @@ def jvms(
 def test_without_an_archive_the_jvms_are_started_as_they_are(
     made: list[Archive], tmp_path: Path
 ) -> None:
-    """It only saves time."""
     assert made
     daemons, workers = jvms(tmp_path)
     assert not any(

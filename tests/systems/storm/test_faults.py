@@ -90,7 +90,6 @@ def test_a_worker_dies_between_the_two() -> None:
 
 
 def test_where_the_second_never_comes_nobody_dies() -> None:
-    """The judge sees that it was not healed."""
     told = Told(fires=(AT,))
     with pytest.raises(NotFiredError):
         KillBetween(AT, THEN).inject(cast("Controls", told))

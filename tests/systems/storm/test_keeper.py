@@ -31,11 +31,9 @@ def test_a_position_is_behind_the_last_batch_that_is_over() -> None:
 
 
 def test_transactions_are_compared_as_numbers() -> None:
-    """Their nodes are in no order."""
     assert positions_in(tree(12, {(0, 11): 5, (0, 9): 4}), "k.in") == {0: 6}
 
 
 def test_nothing_is_over_at_the_beginning() -> None:
-    """Nor of another topic."""
     assert positions_in(tree(None, {(0, 1): 3}), "k.in") == {}
     assert positions_in(tree(9, {(0, 1): 3}, topic="j.in"), "k.in") == {}

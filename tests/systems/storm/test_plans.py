@@ -79,7 +79,6 @@ def test_at_most_once_follows_nothing(tmp_path: Path) -> None:
 
 
 def test_at_least_once_follows_each_record_to_its_result(tmp_path: Path) -> None:
-    """Its bolt's client tries for as long as it likes."""
     words = told(tmp_path, STORM_AT_LEAST_ONCE)
     assert words["guarantee"] == "AT_LEAST_ONCE"
     assert (
@@ -92,7 +91,6 @@ def test_at_least_once_follows_each_record_to_its_result(tmp_path: Path) -> None
 
 
 def test_words_are_words(tmp_path: Path) -> None:
-    """They go over a line, with blanks between them."""
     for settings in (STORM_AT_MOST_ONCE, STORM_AT_LEAST_ONCE):
         assert not any(
             " " in word or "\n" in word
@@ -123,7 +121,6 @@ def test_the_guarantee_is_that_of_the_semantic() -> None:
 
 
 def test_bolts_claim_nothing_of_exactly_once() -> None:
-    """And what is sold unanchored is a control."""
     for scenario in PLAIN:
         assert isinstance(
             scenario.expect.get(Semantic.EXACTLY_ONCE, NotApplicable("")), NotApplicable
@@ -211,7 +208,6 @@ def test_a_state_in_a_database_is_behind_the_wire(tmp_path: Path) -> None:
 
 
 def test_a_lost_acknowledgement_needs_two_workers(tmp_path: Path) -> None:
-    """And our transport between them."""
     words = told(tmp_path, with_topology(STORM_AT_LEAST_ONCE, apart=True))
     assert (words["conf.topology.workers"], words["apart"]) == ("2", "true")
     assert words["conf.storm.messaging.transport"] == "lostack.Losing"
@@ -219,7 +215,6 @@ def test_a_lost_acknowledgement_needs_two_workers(tmp_path: Path) -> None:
 
 
 def test_what_is_no_topology_of_trident_is_told() -> None:
-    """And a spout is never without ids."""
     with pytest.raises(SettingsError, match="does not take settings of Trident"):
         TRIDENT_EXACTLY_ONCE.check(TOPOLOGY, clustered=False)
     with pytest.raises(SettingsError, match="needs settings of Trident"):
@@ -231,7 +226,6 @@ def test_what_is_no_topology_of_trident_is_told() -> None:
 
 
 def test_the_core_is_small() -> None:
-    """An engine's cells are few there."""
     core = [each for each in MINE if each.suite is Suite.CORE]
     cells = list(
         expand(
@@ -248,7 +242,6 @@ def test_a_topology_runs_on_one_broker() -> None:
 
 
 def test_what_is_planned_is_saved_whole() -> None:
-    """Two cells that differ in the topology alone have different settings in their plans."""
     cell = next(
         iter(
             expand(

@@ -116,7 +116,6 @@ def test_a_worker_has_ended_when_its_supervisor_says_so(stage: Stage) -> None:
 
 
 def test_who_is_killed_dies_by_sigkill(stage: Stage) -> None:
-    """Its process, and what is told of it is what the supervisor says."""
     stage.ready("w-1")
     threading.Thread(target=lambda: stage.process.wait() or None).start()
     stage.log.write_text(SUPERVISOR)
@@ -126,7 +125,6 @@ def test_who_is_killed_dies_by_sigkill(stage: Stage) -> None:
 
 
 def test_a_worker_that_ends_by_itself_is_missed(stage: Stage) -> None:
-    """Whatever its supervisor does then."""
     stage.ready("w-2")
     assert stage.topology.trouble() is None
     os.kill(stage.process.pid, signal.SIGTERM)
@@ -163,8 +161,6 @@ def answering(lines: bytes) -> int:
 
 
 def test_a_desk_answers_with_lines_or_says_why_not() -> None:
-    """And one that is gone is told in one line, too."""
-
     def desk(port: int) -> ControlPort:
         return ControlPort(port, 5.0)
 

@@ -89,7 +89,6 @@ def test_the_last_value_counts_and_says_how_often(tmp_path: Path) -> None:
 
 
 def test_an_aborted_value_counts_for_nothing(tmp_path: Path) -> None:
-    """It was never there."""
     values = ((value(1, "k-1=1 "), True), (value(2, "k-1=1 k-2=1 "), False))
     assert counted(tmp_path, *values) == {"k-1": 1, "k-2": 0, "k-3": 0}
 
@@ -173,7 +172,6 @@ def test_at_most_once_is_not_offered() -> None:
 
 
 def test_every_cell_that_applies_can_be_had() -> None:
-    """What its faults ask for its cells have, on one broker."""
     mine = [scenario for scenario in registry.scenarios() if registry.runs("streams", scenario)]
     cells = list(
         expand(mine, semantics=Semantic, seeds=[1], system="streams", client="kafka-streams")
@@ -218,7 +216,6 @@ def test_what_it_says_that_it_can_its_cells_can(tmp_path: Path) -> None:
     ids=["a standby without another instance", "a pipeline that is none of its own"],
 )
 def test_settings_that_cannot_be_are_refused(settings: StreamsSettings, pipeline: Any) -> None:
-    """When the scenario is declared."""
     with pytest.raises(SettingsError):
         settings.check(pipeline, clustered=False)
 
@@ -298,14 +295,12 @@ def test_an_instance_is_told_its_guarantee(tmp_path: Path) -> None:
 
 
 def test_a_transaction_lasts_longer_than_the_interval_of_commits(tmp_path: Path) -> None:
-    """Else Kafka Streams refuses to start."""
     for settings in (EOS_SETTINGS, SOON_OVER, told(SOON_OVER, each=False, commit_interval_ms=100)):
         words = words_of(settings, tmp_path)
         assert int(words["commit.interval.ms"]) < int(words["producer.transaction.timeout.ms"])
 
 
 def test_dynamic_members_have_no_name(tmp_path: Path) -> None:
-    """And a session that is soon over is told."""
     consumer = replace(
         ALO_SETTINGS.consumer, count=2, members=Members.DYNAMIC, session_timeout_ms=3000
     )
@@ -332,7 +327,6 @@ def test_dynamic_members_have_no_name(tmp_path: Path) -> None:
 def test_an_instance_died_while_it_made_its_state_anew(
     lines: list[tuple[str, int]], trouble: str | None
 ) -> None:
-    """The answer was held between its deaths, and never arrived."""
     events = [
         {"event": kinds.NODE, "phase": phase, "t": t}
         if phase == "exited"
@@ -479,7 +473,6 @@ def test_nobody_comes_back_before_another_has_done_the_work() -> None:
 
 
 def test_an_application_is_told_to_end_when_it_has_sent_what_it_had() -> None:
-    """And the source goes on behind its second return."""
     done = played(RestartedUnfed(OnWire(Role.PRODUCER, Api.END_TXN, Direction.RESPONSE))).done
     ends = ["tell_to_end", "await_end", "restart"]
     assert done[done.index("settle") :] == [
@@ -522,7 +515,6 @@ def test_a_successor_stands_by_as_long_as_one_is_to_end(tmp_path: Path) -> None:
 
 
 def test_a_dead_instance_gets_its_successor_ready_where_none_stood_by(tmp_path: Path) -> None:
-    """While its group misses it."""
     started: list[Any] = []
 
     def start(spec: Any) -> Any:

@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 def test_a_version_is_that_of_the_client_or_else_of_the_system(
     name: str, client: str, version: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Whoever names none has the default."""
     asked: list[str] = []
 
     def ensure(_: object, __: Callable[[str], None], wanted: str) -> Any:
@@ -39,7 +38,6 @@ def test_a_version_is_that_of_the_client_or_else_of_the_system(
 
 
 def test_the_versions_are_those_with_checksums() -> None:
-    """The default is among them, and the oldest stands first."""
     assert VERSION in versions()
     assert versions()[0] == "3.3.2"
     assert registry.systems("process", "streams==3.4.0") == ("streams==3.4.0",)
