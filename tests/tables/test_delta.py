@@ -1,5 +1,10 @@
 """A Delta table is what its log says: held against tables that Delta wrote, and against planted
 changes.
+
+``written`` holds small tables as Delta 4.4.0 on Spark 4.2.0 wrote them: ``orders`` (two equal
+appends; two batches with an application id, the first of them twice; the second deleted; compacted
+by OPTIMIZE), ``by region`` (partitions whose names need escaping) and ``vectors`` (a row deleted by
+a deletion vector).
 """
 
 from __future__ import annotations
