@@ -22,8 +22,8 @@ from harness.model.exits import ExitCode
 from harness.model.failures import UsageError
 from harness.model.keep import Keep
 from harness.model.semantics import Semantic  # noqa: TC001 - typer reads it
-from harness.pipelines.cells import NO_FAULT
 from harness.pipelines.declaration import EXPECTABLE
+from harness.pipelines.failure_points import NO_FAULT
 from harness.pipelines.pairs import Pairs
 from harness.report.advising import last_words
 from harness.report.breaks import breaks_of, exit_code, read_baseline

@@ -12,7 +12,8 @@ from harness.matrix.seen import Seen, enough
 from harness.matrix.selection import not_run
 from harness.model.keep import Keep
 from harness.model.scenario import NotApplicable
-from harness.pipelines.cells import NO_FAULT, aim, cells_of, failure_points, left_over
+from harness.pipelines.cells import aim, cells_of
+from harness.pipelines.failure_points import NO_FAULT, failure_points, left_over
 from harness.pipelines.pairs import Paired, Pairs
 from harness.pipelines.refusing import DeclarationError, nearest
 from harness.pipelines.silences import is_long, left_out

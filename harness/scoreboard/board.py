@@ -32,7 +32,7 @@ from harness.model.failures import UsageError
 from harness.model.logs import log_text
 from harness.model.secrets import masked
 from harness.pipelines import read_pipeline
-from harness.pipelines.cells import NO_FAULT
+from harness.pipelines.failure_points import NO_FAULT
 from harness.report.publishing import folders_of
 from harness.report.record import advice
 from harness.report.renderers import write_reports

@@ -14,7 +14,8 @@ from harness.matrix.runner import RunPlan
 from harness.matrix.selection import SelectionError, check_numbers
 from harness.model.scenario import Predicted, Scenario
 from harness.pipelines import read_pipeline
-from harness.pipelines.cells import NO_FAULT, DeclaredCell, cells_of, failure_points
+from harness.pipelines.cells import DeclaredCell, cells_of
+from harness.pipelines.failure_points import NO_FAULT, failure_points
 from harness.stages.producer import BETWEEN_PHASES
 from harness.stages.settings import ours
 from harness.sweep.cells import GROUP, DeclaredSweepCell, SweepCell

@@ -28,7 +28,6 @@ BEYOND = {
 LONGER_STILL = {
     "harness/matrix/runner.py",
     "harness/matrix/runner.py:_Run",
-    "harness/pipelines/cells.py",
     "harness/pipelines/declaration.py",
     "harness/pipelines/declaration.py:Pipeline",
     "harness/sweep/sweeping.py",

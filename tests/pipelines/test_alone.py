@@ -19,7 +19,8 @@ from harness.model.failures import EnvironmentFailure
 from harness.model.scenario import Deployment
 from harness.pipelines import read_pipeline
 from harness.pipelines.alone import why_alone
-from harness.pipelines.cells import NO_FAULT, DeclaredCell
+from harness.pipelines.cells import DeclaredCell
+from harness.pipelines.failure_points import NO_FAULT
 from harness.systems.declared.system import DeclaredSystem
 from harness.wire.messages import WireError
 from tests.matrix.troubled import Watched

@@ -18,7 +18,7 @@ from harness.matrix.seen import Seen
 from harness.model.scenario import NotApplicable, Role, Scenario
 from harness.pipelines import failure_points, read_pipeline
 from harness.pipelines.at_services import ANSWER_LOST, AT_SERVICE, Said, pairs_of, said_in
-from harness.pipelines.cells import left_over
+from harness.pipelines.failure_points import left_over
 from harness.protocols.kafka.steps import Api
 from harness.protocols.postgres.steps import Database
 from harness.protocols.tcp.steps import Exchange

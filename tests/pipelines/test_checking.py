@@ -16,7 +16,7 @@ from harness.matrix.room import full_disk
 from harness.matrix.seen import Seen
 from harness.model.failures import CellFailure, EnvironmentFailure
 from harness.model.waiting import wait_until
-from harness.pipelines.cells import NO_FAULT, failure_points
+from harness.pipelines.failure_points import NO_FAULT, failure_points
 from harness.saved import load_run
 from harness.systems.declared.learnt.silence import Silences
 from tests.gate.saved import HERE, SUFFIX, unpack

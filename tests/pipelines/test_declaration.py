@@ -23,7 +23,8 @@ from harness.model.scenario import Deployment, NotApplicable, Predicted, Role, S
 from harness.model.semantics import Anomaly, Guarantee, forbids
 from harness.pipelines import DeclarationError, failure_points, read_pipeline
 from harness.pipelines.braces import fill
-from harness.pipelines.cells import cells_of, left_over
+from harness.pipelines.cells import cells_of
+from harness.pipelines.failure_points import left_over
 from harness.pipelines.invariants import Invariant
 from harness.pipelines.reading import schema
 from harness.pipelines.refusals import Refusal

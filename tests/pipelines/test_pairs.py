@@ -14,7 +14,7 @@ from harness.matrix.seen import Seen
 from harness.model.scenario import NotApplicable
 from harness.model.semantics import Semantic
 from harness.pipelines import read_pipeline
-from harness.pipelines.cells import failure_points
+from harness.pipelines.failure_points import failure_points
 from harness.pipelines.pairs import FEW, MORE, Paired, Pairs
 from harness.protocols.kafka.steps import Api
 from harness.wire.rules import Direction

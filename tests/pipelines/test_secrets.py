@@ -28,7 +28,8 @@ from harness.model.secrets import (
     with_variables,
 )
 from harness.pipelines import read_pipeline
-from harness.pipelines.cells import cells_of, failure_points
+from harness.pipelines.cells import cells_of
+from harness.pipelines.failure_points import failure_points
 from harness.sweep.exporting import _concealed
 from harness.systems.declared.programs.command import StageCommand
 from harness.systems.declared.programs.services import SharedServices

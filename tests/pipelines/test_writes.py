@@ -16,7 +16,7 @@ from harness.model.cell import make_load
 from harness.model.history import HistoryWriter, read_history
 from harness.model.scenario import NotApplicable, Role, Scenario
 from harness.pipelines import failure_points, read_pipeline
-from harness.pipelines.cells import left_over
+from harness.pipelines.failure_points import left_over
 from harness.pipelines.writes import AT_WRITE, Written
 from harness.runtimes.process.durable import TracingError
 from harness.systems.declared.programs.writes import WriteTracer, given_at

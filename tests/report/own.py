@@ -13,7 +13,8 @@ from harness.matrix.selection import not_run
 from harness.model.plan import plan_of
 from harness.model.scenario import NotApplicable
 from harness.pipelines import read_pipeline
-from harness.pipelines.cells import cells_of, failure_points
+from harness.pipelines.cells import cells_of
+from harness.pipelines.failure_points import failure_points
 from harness.saved import CellResult, RunInfo, SavedRun, judge_cell
 from tests.judge.growing import end
 from tests.report.lively import told_of

@@ -12,7 +12,7 @@ from harness import cli
 from harness.judge.verdict import Kind
 from harness.model.failures import EnvironmentFailure, UsageError
 from harness.pipelines import read_pipeline
-from harness.pipelines.cells import NO_FAULT
+from harness.pipelines.failure_points import NO_FAULT
 from harness.saved import judge_cell, load_run
 from harness.scoreboard import board as boards
 from harness.scoreboard import building

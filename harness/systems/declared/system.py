@@ -16,7 +16,8 @@ from harness.model.scenario import Deployment
 from harness.model.secrets import mask_files
 from harness.pipelines.alone import why_alone
 from harness.pipelines.broker import Broker
-from harness.pipelines.cells import SYSTEM, DeclaredCell
+from harness.pipelines.cells import DeclaredCell
+from harness.pipelines.failure_points import SYSTEM
 from harness.provision.cache import cache_root
 from harness.provision.environments import ensure_client
 from harness.provision.jars import ensure_jars, read_jar_set

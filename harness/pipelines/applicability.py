@@ -1,0 +1,132 @@
+"""Why a failure point does not apply to a stage of a declared pipeline."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from harness.controls import OnWire
+from harness.faults import (
+    Kill,
+    Pause,
+    RetentionPasses,
+    TakenOver,
+    Twice,
+)
+from harness.model.scenario import Role
+from harness.pipelines.clusters import needs_all
+from harness.pipelines.dialects import LINES, Moment
+from harness.pipelines.inputs import InputKind
+from harness.pipelines.points import INPUT_ENDS, Point
+from harness.pipelines.shares import SENDING
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Mapping
+
+    from harness.model.scenario import Fault
+    from harness.pipelines.declaration import Pipeline
+    from harness.wire.rules import StepName
+
+
+def why_inapplicable(
+    point: Point,
+    role: Role,
+    pipeline: Pipeline,
+    requests: Mapping[str, Collection[str]] | None,
+    seen: Mapping[Moment, str] | None,
+) -> str | None:
+    """Say why a stage cannot have a failure point, or return ``None``.
+
+    ``requests``: the steps that the dry run saw of each stage. ``seen``: the moments of a record
+    that it saw of this stage, on a queue; ``None``: no dry run yet, or a log.
+    """
+    stage = pipeline.stage(role)
+    if stage is None:
+        return f"the pipeline has no {' or '.join(point.roles)}"
+    if pipeline.aggregate is not None and stage.role is Role.PROCESSOR and point.moment in SENDING:
+        return (
+            "the processor sends totals, which carry no record's id; lostack sweep tries every "
+            "step of the processor"
+        )
+    if why := point.why_not(pipeline, role) or _why_unasked(point, role, requests):
+        return why
+    if point.id == INPUT_ENDS and pipeline.input.kind is not InputKind.STDIN:
+        return (
+            f"the input is of kind {pipeline.input.kind}; only the end of standard input can be "
+            "tested"
+        )
+    if seen is not None and point.moment in LINES and point.moment not in seen:
+        return (
+            f"the dry run saw no {pipeline.dialect.label(point.moment)} frame of the {role} that "
+            "is about a record"
+        )
+    steps, moments = pipeline.dialect.steps, (_ASKED.get(point.moment, point.moment), point.moment)
+    what = "request" if pipeline.dialect.logs else "frame"
+    return next(
+        (
+            why
+            for each in moments
+            if each not in (seen or {})
+            and (why := why_unseen(steps[each][0], role, requests, what)) is not None
+        ),
+        None,
+    )
+
+
+def _why_unasked(
+    point: Point, role: Role, requests: Mapping[str, Collection[str]] | None
+) -> str | None:
+    """Say that the stage made none of the requests without which the point does not exist."""
+    names = [each.label for each in point.asks]
+    if not names or requests is None or not {*names}.isdisjoint(requests.get(role, ())):
+        return None
+    return f"the dry run saw no {' or '.join(names)} of the {role}"
+
+
+_ASKED = {
+    Moment.ACKNOWLEDGEMENT_ANSWER: Moment.ACKNOWLEDGEMENT,
+    Moment.COMMIT_ANSWER: Moment.COMMIT,
+    Moment.SESSION_COMMIT_ANSWER: Moment.SESSION_COMMIT,
+}
+"""The request of each moment whose answer has no name of its own on some wires."""
+
+
+def why_unseen(
+    api: StepName, role: Role, requests: Mapping[str, Collection[str]] | None, what: str = "request"
+) -> str | None:
+    """Say that the dry run did not see a step of a stage, or return ``None``."""
+    if requests is not None and api.label not in requests.get(role, ()):
+        return f"the dry run saw no {api.label} {what} of the {role}"
+    return None
+
+
+def why_not_attached(fault: Fault) -> str | None:
+    """Say what lostack does not do to a cluster that it has not started, or return ``None``."""
+    if needs_all(fault):
+        return "the broker was not started by lostack, which kills only what it has started"
+    if isinstance(fault, RetentionPasses):
+        return "lostack deletes no records of an attached cluster"
+    if isinstance(fault, TakenOver):
+        return "lostack moves no leaders of an attached cluster"
+    return None
+
+
+def why_one_process(
+    fault: Fault, role: Role, pipeline: Pipeline, processes: Mapping[str, int] | None
+) -> str | None:
+    """Say why no process could replace a paused one, or why the wire cannot tell whose the next
+    request is; else ``None``.
+    """
+    stage = pipeline.stage(role)
+    second = fault.second if isinstance(fault, Twice) else fault
+    follows = isinstance(second, Kill) and isinstance(second.at, OnWire) and second.at.since
+    if (follows or isinstance(fault, Twice)) and stage and stage.one_dies:
+        return (
+            f"one process of the {role} is crashed, and the wire cannot tell whether a next "
+            "request comes from that process"
+        )
+    if not isinstance(fault, Pause) or processes is None or processes.get(role, 0) > 1:
+        return None
+    return (
+        f"the dry run saw one process of the {role} at work, and no other process that could "
+        "take over; to try this point, let the stage start two processes"
+    )
