@@ -24,8 +24,9 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from harness.matrix.listener import Progress
+    from harness.sweep.planning import Planned
     from harness.sweep.settings import SweepSettings
-    from harness.sweep.sweeping import Planned, Sweep
+    from harness.sweep.sweeping import Sweep
 
 SWEEPS = "sweeps"
 OWN_AT_ONCE = 3
@@ -207,7 +208,8 @@ def _points(one: Sweep, planned: Planned, progress: Progress, until: float | Non
     """Run the points, then the points during recovery, and shrink the findings. Return the plan of
     all that was run.
     """
-    from harness.sweep.shrinking import shrink_all  # noqa: PLC0415 - as above
+    from harness.sweep.confirming import confirm_stuck  # noqa: PLC0415 - as above
+    from harness.sweep.shrinking import shrink_all  # noqa: PLC0415
 
     one.run(planned, progress, until)
     if one.settings.depth > 1 and not one.interrupted:
@@ -219,7 +221,7 @@ def _points(one: Sweep, planned: Planned, progress: Progress, until: float | Non
         one.run(planned, progress, until)
     if not one.interrupted:
         try:
-            one.confirm(planned, progress, until)
+            confirm_stuck(one, planned, progress, until)
             shrink_all(one, one.outcomes(planned), planned.usual, progress, until)
         except KeyboardInterrupt:  # what was found is told all the same
             one.interrupted = True

@@ -21,6 +21,7 @@ from harness.sweep.silence import Silence
 if TYPE_CHECKING:
     from harness.model.cell import Load
     from harness.model.scenario import Fault
+    from harness.sweep.points import Point
 
 GROUP = SWEEP
 STANDS_S = 3.0
@@ -169,4 +170,22 @@ def with_fault(
     return replace(base, scenario=scenario, position=position)  # type: ignore[call-arg]  # both kinds have one
 
 
-__all__ = ["GROUP", "DeclaredSweepCell", "SweepCell", "shares_death", "sharing", "with_fault"]
+def at_point(base: Cell, point: Point, suffix: str = "", *, patient: bool = False) -> Cell:
+    """Return the cell of a point, its name followed by ``suffix``. ``patient``: its drain waits
+    until the deadline.
+    """
+    position = next(record.position for record in base.load().records if record.id == point.step.at)
+    cell = with_fault(base, point.id + suffix, point.fault, point.because, position)
+    return replace(cell, patient=True) if patient and isinstance(cell, SweepCell) else cell
+
+
+__all__ = [
+    "GROUP",
+    "DeclaredSweepCell",
+    "SweepCell",
+    "at_point",
+    "brokers_of",
+    "shares_death",
+    "sharing",
+    "with_fault",
+]

@@ -185,7 +185,7 @@ def _came_back(
         for number in range(1, TIMES + 1):
             cell = found.cell(base, f"{found.name}~{slug(name) or 'whole'}~{number}")
             cells[cell.scenario.id] = name, cell
-    results = sweep.run_beside([cell for _, cell in cells.values()], progress)
+    results = sweep.run_cells([cell for _, cell in cells.values()], progress)
     counts = dict.fromkeys(tried, 0)
     for result in results:
         name, _ = cells[result.plan.scenario]

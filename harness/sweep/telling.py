@@ -18,16 +18,17 @@ from harness.model.failures import UsageError
 from harness.pipelines.cells import DeclaredCell
 from harness.report.summary import counted
 from harness.sweep.acts import words
+from harness.sweep.cells import at_point
 from harness.sweep.classes import Why
 from harness.sweep.outcomes import line_of, merged
 from harness.sweep.page import PAGE_FILE, Again, Swept, page_of
 from harness.sweep.parting import counterfactual
 from harness.sweep.pipelines import sweep_of
+from harness.sweep.planning import RESULT_FILE
 from harness.sweep.reached import Reached, reached
 from harness.sweep.settings import SweepSettings
 from harness.sweep.shrinking import file_of, saved_of
 from harness.sweep.steps import FAILPOINT, WRITE
-from harness.sweep.sweeping import RESULT_FILE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -36,8 +37,9 @@ if TYPE_CHECKING:
     from harness.sweep.found import FoundScenario
     from harness.sweep.outcomes import Finding, Outcome, Outcomes
     from harness.sweep.parting import Counterfactual
+    from harness.sweep.planning import Planned
     from harness.sweep.points import Point
-    from harness.sweep.sweeping import Planned, Sweep
+    from harness.sweep.sweeping import Sweep
 
 SCHEMA = 1
 SHOWN = 12
@@ -229,8 +231,8 @@ def plain_of(
 
 
 def _compared(sweep: Sweep, outcomes: Outcomes, finding: Finding) -> Counterfactual:
-    cell = sweep.cell(finding.first.point)
-    return counterfactual(finding, outcomes.all, cell, sweep.dry_runs())
+    cell = at_point(sweep.base, finding.first.point)
+    return counterfactual(finding, outcomes.all, cell, sweep.saved.dry_runs())
 
 
 def _finding(sweep: Sweep, outcomes: Outcomes, finding: Finding) -> dict[str, object]:

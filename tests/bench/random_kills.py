@@ -28,9 +28,9 @@ from harness.model.safe_files import write_whole
 from harness.model.scenario import Evidence, Role
 from harness.sweep.cells import with_fault
 from harness.sweep.pipelines import sweep_of
+from harness.sweep.planning import RESULT_FILE
 from harness.sweep.settings import BESIDE, SweepSettings
 from harness.sweep.signature import signature_of
-from harness.sweep.sweeping import RESULT_FILE
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -149,10 +149,10 @@ def measure(sweep: Sweep, runs: int, progress: Progress) -> dict[str, Any]:
     them, and return both sides.
     """
     sweep.dry_run(progress)
-    roles, within_s = window(sweep.dry_runs())
+    roles, within_s = window(sweep.saved.dry_runs())
     cells = cells_of(sweep, drawn(roles, within_s, runs, sweep.settings.seed))
     done = {result.plan.scenario for result in _ran(sweep)}
-    sweep.run_beside([cell for cell in cells if cell.scenario.id not in done], progress)
+    sweep.run_cells([cell for cell in cells if cell.scenario.id not in done], progress)
     ran = _ran(sweep)
     found = hits(ran)
     return {
@@ -175,7 +175,7 @@ def measure(sweep: Sweep, runs: int, progress: Progress) -> dict[str, Any]:
 def _ran(sweep: Sweep) -> list[CellResult]:
     return [
         one
-        for one in sweep.results(BESIDE)
+        for one in sweep.saved.results(BESIDE)
         if one.ended and one.plan.scenario.startswith(f"{NAME}-")
     ]
 

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 from harness.model.history import HISTORY
 from harness.model.scenario import Role
+from harness.sweep.planning import RESULT_FILE
 from harness.sweep.settings import BESIDE
-from harness.sweep.sweeping import RESULT_FILE
 from tests.bench.random_kills import KillAtRandom, drawn, hits, line_of, measure, swept, window
 from tests.events import whole
 from tests.memory.plants import Plant
@@ -105,7 +105,7 @@ def test_what_another_cause_breaks_is_no_hit(tmp_path: Path) -> None:
         lambda cell: Plant(lose=1) if isinstance(cell.scenario.fault, KillAtRandom) else RIGHT,
     )
     measure(one, 2, Quiet())
-    [first, second] = [result for result in one.results(BESIDE) if result.ended]
+    [first, second] = [result for result in one.saved.results(BESIDE) if result.ended]
     assert sum(hits([first, second]).values()) == 2
     judged = first.judgement
     other = replace(

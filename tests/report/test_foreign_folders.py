@@ -411,7 +411,7 @@ def test_a_trend_page_of_somebody_elses_stays(
 
 @pytest.mark.parametrize("target", ["../mine/copy", "gone", "/etc", ".", ".."])
 @pytest.mark.parametrize("as_file", [False, True])
-def test_latest_leads_to_a_run_beside_it(
+def test_latest_leads_to_a_run_cells_it(
     target: str, foreign: Foreign, capsys: pytest.CaptureFixture[str], *, as_file: bool
 ) -> None:
     """Whoever names ``latest`` means a run of the same folder; whatever else it holds

@@ -20,9 +20,9 @@ from harness.model.scenario import Predicted, Role
 from harness.stages.settings import TopicSettings, ours
 from harness.sweep.acts import HOLD, KILL, KILL_BROKER, LATE_NEXT_KILL, LOSE, REFUSE, REFUSE_DONE
 from harness.sweep.pipelines import sweep_of
+from harness.sweep.planning import RESULT_FILE
 from harness.sweep.settings import SweepSettings
 from harness.sweep.steps import FAILPOINT
-from harness.sweep.sweeping import RESULT_FILE
 from scenarios.errors import ERRORS
 from scenarios.offsets import LATE
 from scenarios.plain import PLAIN_SCENARIOS

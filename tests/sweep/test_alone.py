@@ -13,6 +13,7 @@ import pytest
 from harness.judge.verdict import Kind
 from harness.sweep import sweeping
 from harness.sweep.pipelines import sweep_of
+from harness.sweep.saved_runs import SavedRuns
 from harness.sweep.settings import SweepSettings
 from harness.sweep.sweeping import DryRunError
 from tests.sweep.stepping import Quiet
@@ -59,7 +60,7 @@ def swept(
 ) -> sweeping.Sweep:
     """Make the dry runs of a sweep of the orders pipeline."""
     monkeypatch.setattr(sweeping, "run", played.run)
-    monkeypatch.setattr(sweeping.Sweep, "dry_runs", lambda _: played.dry_runs())
+    monkeypatch.setattr(SavedRuns, "dry_runs", lambda _: played.dry_runs())
     one = sweep_of(
         SweepSettings(str(ORDERS), "", 1, 48, jobs, (1, 1), "test", declared=True), folder
     )

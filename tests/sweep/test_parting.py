@@ -15,6 +15,7 @@ import pytest
 from harness.faults import Drop
 from harness.model.history import History, parse_history
 from harness.sweep.acts import ACTS, KILL_BROKER, LOSE, harm
+from harness.sweep.cells import at_point
 from harness.sweep.parting import How, Parted, counterfactual, neighbours, parted
 from harness.sweep.telling import summary_of
 from harness.wire.rules import Direction
@@ -250,10 +251,10 @@ def test_a_finding_says_what_it_is_compared_with(tmp_path: Path) -> None:
     sentence = "    neighbours that broke or stood still: 0 of "
     assert any(line.startswith(sentence) for line in lines)
     assert any("the nearest run without it is dry-" in line for line in lines)
-    cell = one.cell(finding.first.point)
-    whole = counterfactual(finding, outcomes.all, cell, one.dry_runs())
+    cell = at_point(one.base, finding.first.point)
+    whole = counterfactual(finding, outcomes.all, cell, one.saved.dry_runs())
     assert whole.parted is not None
     (finding.first.directory / "history" / "wire.jsonl").write_text("no line\n")
-    cut = counterfactual(finding, outcomes.all, cell, one.dry_runs())
+    cut = counterfactual(finding, outcomes.all, cell, one.saved.dry_runs())
     assert cut.parted is None, "what cannot be read is compared with nothing"
     assert cut.neighbours == whole.neighbours

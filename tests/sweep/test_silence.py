@@ -17,6 +17,7 @@ from harness.run import drain
 from harness.run.drain import stillness
 from harness.stages.settings import ours
 from harness.sweep.cells import LONGER, SweepCell
+from harness.sweep.confirming import confirm_stuck
 from harness.sweep.pipelines import swept
 from harness.sweep.silence import TWICE, Silence
 from tests.memory.plants import Plant
@@ -81,11 +82,11 @@ def test_what_stands_still_is_confirmed_once_with_all_its_time(ends: bool, tmp_p
     found = one.outcomes(planned).findings()
     assert [finding.signature.verdict for finding in found] == [Kind.STUCK]
     before = len(progress.ran)
-    one.confirm(planned, progress)
+    confirm_stuck(one, planned, progress)
     assert len(progress.ran) - before == (1 + len(found[0].points) if ends else 1)
     assert len(one.outcomes(planned).findings()) == (0 if ends else 1)
     again = sweep(tmp_path / "one", wrong, acts=("lose",))
-    again.confirm(again.plan(), later := Quiet())
+    confirm_stuck(again, again.plan(), later := Quiet())
     assert not later.ran
     assert len(again.outcomes(planned).findings()) == (0 if ends else 1)
 

@@ -166,7 +166,7 @@ def test_only_brokers_of_lostack_hand_over(own: bool, brokers: int, tmp_path: Pa
     attached = AttachedKafka(Attachment("127.0.0.1:9", pipeline))
     system = DeclaredSystem() if own else DeclaredSystem(source=attached)
     sweep = declared_sweep(asked(system=""), tmp_path, pipeline, system)
-    assert sweep.hands_over is (own and brokers > 1)
+    assert sweep.planner.hands_over is (own and brokers > 1)
 
 
 @pytest.mark.parametrize("semantic", ["at-least-once", "exactly-once"])

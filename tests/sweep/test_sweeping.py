@@ -42,7 +42,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from harness.model.cell import Cell
-    from harness.sweep.sweeping import Planned, Sweep
+    from harness.sweep.planning import Planned
+    from harness.sweep.sweeping import Sweep
 
 
 def loses_at_lost_answers(cell: Cell) -> Plant:
@@ -539,7 +540,9 @@ def test_whether_a_fault_s_own_record_is_affected(
     """
     told = next(each for each in losing.outcomes.all if each.signature.verdict == Kind.BROKEN)
     assert not told.own
-    result = next(each for each in losing.sweep.results(POINTS) if each.directory == told.directory)
+    result = next(
+        each for each in losing.sweep.saved.results(POINTS) if each.directory == told.directory
+    )
     account = result.judgement.account
     rows = tuple(
         row | (changed if row["record"] == told.point.step.at else {}) for row in account.rows
@@ -694,6 +697,6 @@ def test_dry_runs_that_name_no_protocol_are_refused(
         return a_history((*found.events, {"event": "conn", "phase": "open", "conn": 1, "t": 1}), ())
 
     assert one.plan().steps.found
-    monkeypatch.setattr("harness.sweep.sweeping.read_history", old)
+    monkeypatch.setattr("harness.sweep.planning.read_history", old)
     with pytest.raises(UsageError, match=r"of an older lostack.*begin a new sweep"):
         one.plan()

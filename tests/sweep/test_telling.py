@@ -15,10 +15,10 @@ from harness.model.exits import ExitCode
 from harness.model.failures import UsageError
 from harness.sweep import telling
 from harness.sweep.page import NEVER, PAGE_FILE, Swept, table_of, timeline_of
+from harness.sweep.planning import RESULT_FILE
 from harness.sweep.reached import Reach, reached
 from harness.sweep.shrinking import shrink_all
 from harness.sweep.signature import errors_of
-from harness.sweep.sweeping import RESULT_FILE
 from harness.sweep.telling import plan_lines, report_of, summary_of, write_sweep
 from tests.events import a_history
 from tests.memory.plants import Plant

@@ -1,0 +1,75 @@
+"""The saved runs of one sweep: what is on disk, judged once."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from harness.model import events as kinds
+from harness.model import safe_files
+from harness.model.history import HISTORY, read_history
+from harness.saved import ASIDE, RUN_FILE, load_run
+from harness.sweep.points import tried
+from harness.sweep.settings import DRY
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from harness.model.writes import Point as Write
+    from harness.saved import CellResult, SavedRun
+
+DRY_RUNS = 3
+FIRST = "dry-1"
+"""The dry run of a declared pipeline that also waits for late results, to learn how long to
+wait.
+"""
+WATCHED = "dry-watched"
+"""A further dry run of a declared pipeline, in which a tracer writes down durable writes; that
+slows the pipeline down.
+"""
+
+
+class SavedRuns:
+    """The runs that a sweep has saved in its directory. No cell is judged twice."""
+
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory
+        self._judged: dict[Path, CellResult] = {}
+
+    def results(self, folder: str) -> list[CellResult]:
+        """Return the judged cells of all runs in a folder of the sweep, in their order."""
+        names = [f"{folder}/{name}" for name in safe_files.folders(self.directory, folder)]
+        known = {str(where): result for where, result in self._judged.items()}
+        there = [name for name in names if safe_files.exists(self.directory, f"{name}/{RUN_FILE}")]
+        runs = [load_run(self.directory / name, judged=known) for name in there]
+        results = [result for saved in runs for result in saved.results]
+        self._judged |= {result.directory: result for result in results if result.ended}
+        return results
+
+    def dry_runs(self) -> list[CellResult]:
+        """Return the runs without a fault that have ended, and that steps are found in."""
+        found = [
+            result
+            for result in self.results(DRY)
+            if result.ended and result.plan.scenario != WATCHED
+        ]
+        return found[:DRY_RUNS]
+
+    def writes(self) -> tuple[tuple[str, Write], ...]:
+        """Return the durable writes that a run without a fault has shown, by role: those that are
+        tried behind each record.
+        """
+        watched = [
+            result
+            for result in self.results(DRY)
+            if result.ended and result.plan.scenario == WATCHED
+        ]
+        if not watched:
+            return ()
+        lines = read_history(watched[0].directory / HISTORY).of(kinds.Writes)
+        return tuple((line.role, write) for line in lines for write in tried(line))
+
+    def put_aside(self, run: SavedRun, result: CellResult) -> None:
+        """Move a cell out of its run, which then counts as not run."""
+        self._judged.pop(result.directory, None)
+        (run.directory / ASIDE).mkdir(exist_ok=True)
+        result.directory.rename(run.directory / ASIDE / result.directory.name)
