@@ -13,7 +13,8 @@ from harness.matrix.progress import make_progress
 from harness.matrix.seen import seen_in
 from harness.pipelines import Pipeline, read_pipeline
 from harness.report.renderers import write_reports
-from harness.systems.declared.brokers.attached import AttachedKafka, Attachment
+from harness.systems.declared.brokers.attached import AttachedKafka
+from harness.systems.declared.brokers.attachment import Attachment
 from harness.systems.declared.fetchable import check_declared
 from harness.systems.declared.system import DeclaredSystem
 

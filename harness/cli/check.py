@@ -173,7 +173,8 @@ def _system(
     from harness.systems.declared.system import DeclaredSystem  # noqa: PLC0415
 
     if attach is not None:
-        from harness.systems.declared.brokers.attached import AttachedKafka, Attachment  # noqa: PLC0415
+        from harness.systems.declared.brokers.attached import AttachedKafka  # noqa: PLC0415
+        from harness.systems.declared.brokers.attachment import Attachment  # noqa: PLC0415
 
         attachment = Attachment(attach, pipeline, remote, listeners)
         attachment.check()

@@ -19,7 +19,7 @@ from harness.model.exits import ExitCode
 from harness.model.failures import CellFailure, UsageError
 from harness.pipelines.refusing import nearest
 from harness.proxy.upstream import host_and_port
-from harness.systems.declared.brokers.attached import is_loopback
+from harness.systems.declared.brokers.listeners import is_loopback
 from harness.trials.command import Command
 from harness.trials.counting import Word
 from harness.trials.trying import REPORT, Learnt, Trial

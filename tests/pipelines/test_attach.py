@@ -27,12 +27,9 @@ from harness.model.waiting import wait_until
 from harness.pipelines import read_pipeline
 from harness.provision.kafka import ensure_kafka
 from harness.runtimes.ports import PortLease
-from harness.systems.declared.brokers.attached import (
-    AttachedKafka,
-    Attachment,
-    addresses,
-    listeners_of,
-)
+from harness.systems.declared.brokers.attached import AttachedKafka
+from harness.systems.declared.brokers.attachment import Attachment
+from harness.systems.declared.brokers.listeners import addresses, listeners_of
 from harness.systems.declared.system import DeclaredSystem
 from harness.systems.kafka.launcher import new_cluster_id
 from tests.pipelines.test_check import EXAMPLES, Silent

@@ -14,7 +14,8 @@ from harness.model import events as kinds
 from harness.model.history import HISTORY, read_history
 from harness.pipelines import read_pipeline
 from harness.runtimes.ports import PortLease
-from harness.systems.declared.brokers.attached import AttachedKafka, Attachment
+from harness.systems.declared.brokers.attached import AttachedKafka
+from harness.systems.declared.brokers.attachment import Attachment
 from harness.systems.declared.system import DeclaredSystem
 from tests.pipelines.test_check import EXAMPLES, Silent
 from tests.proxy.own_kafka import OwnKafka, wait_for_brokers

@@ -23,7 +23,8 @@ from harness.provision.certificates import make_certificates
 from harness.provision.kafka import ensure_kafka
 from harness.runtimes.ports import PortLease
 from harness.stages.access import Access
-from harness.systems.declared.brokers.attached import AttachedKafka, Attachment
+from harness.systems.declared.brokers.attached import AttachedKafka
+from harness.systems.declared.brokers.attachment import Attachment
 from harness.systems.declared.system import DeclaredSystem
 from harness.systems.kafka.launcher import new_cluster_id
 from tests.pipelines.test_attach import ROLES

@@ -22,7 +22,7 @@ from harness.protocols.core.steps import Packet
 from harness.protocols.openwire.steps import Command
 from harness.run.queue_server import SETTING, QueueServer
 from harness.systems.activemq.system import CLASSIC
-from harness.systems.declared.brokers.attached import Attachment
+from harness.systems.declared.brokers.attachment import Attachment
 from harness.systems.declared.brokers.kafka import create
 from harness.systems.declared.fetchable import check_declared
 from harness.systems.declared.programs.errors import StageError

@@ -19,7 +19,8 @@ from harness.pipelines import DeclarationError, read_pipeline
 from harness.provision.certificates import make_certificates
 from harness.provision.probing import probe
 from harness.stages.access import Access
-from harness.systems.declared.brokers.attached import Attachment, listeners_of
+from harness.systems.declared.brokers.attachment import Attachment
+from harness.systems.declared.brokers.listeners import listeners_of
 from harness.systems.declared.system import DeclaredSystem
 from tests.pipelines.scenes import EXAMPLES
 from tests.wire.tls import TlsSocket, serving

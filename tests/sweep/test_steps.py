@@ -26,7 +26,8 @@ from harness.sweep.phases import CALM, name_of, phases
 from harness.sweep.pipelines import declared_sweep, failpoints_of, swept
 from harness.sweep.points import Capabilities, at_writes, in_programs, points, tried
 from harness.sweep.steps import Step, Steps, intersected, process_of, shared_roles, trace
-from harness.systems.declared.brokers.attached import AttachedKafka, Attachment
+from harness.systems.declared.brokers.attached import AttachedKafka
+from harness.systems.declared.brokers.attachment import Attachment
 from harness.systems.declared.system import DeclaredSystem
 from harness.wire.rules import Direction
 from tests.events import a_history
