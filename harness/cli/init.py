@@ -30,9 +30,9 @@ from harness.model.failures import UsageError
 from harness.model.scenario import Role
 from harness.model.secrets import with_variables
 from harness.model.semantics import Semantic
-from harness.pipelines.declaration import OutputKind
 from harness.pipelines.dialects import SPOKEN
 from harness.pipelines.inputs import DEFAULT_LINE, DRAFTED, InputKind
+from harness.pipelines.outputs import OutputKind
 from harness.pipelines.reading import read_pipeline, schema
 from harness.pipelines.refusing import DeclarationError, choice
 

@@ -271,12 +271,10 @@ def _begun(
         meant = [
             replace(asked, what=f"{cell.pipeline}/{cell.semantic}") for cell in swept(only, asked)
         ]
-    begun = [
-        sweep_of(each, Path()) for each in meant
-    ]  # a wrong name is told before anything is written
+    # a wrong name is told before anything is written
+    begun = [sweep_of(each, Path()) for each in meant]
     for one in begun:
-        one.directory = new_directory(reports / SWEEPS)
-        one.settings.save(one.directory)
+        one.begin_in(new_directory(reports / SWEEPS))
     return begun
 
 

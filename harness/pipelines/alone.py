@@ -8,8 +8,8 @@ import re
 from typing import TYPE_CHECKING
 
 from harness.pipelines.braces import OF_A_SERVICE, places
-from harness.pipelines.declaration import OutputKind
 from harness.pipelines.inputs import InputKind
+from harness.pipelines.outputs import OutputKind
 from harness.pipelines.programs import ONCE
 
 if TYPE_CHECKING:

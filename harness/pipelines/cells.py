@@ -19,9 +19,10 @@ from harness.model.semantics import Guarantee
 from harness.model.states import Hop
 from harness.pipelines.aggregates import Of, amounts, spread
 from harness.pipelines.braces import fill
-from harness.pipelines.declaration import OutputKind, RepeatedIdError
+from harness.pipelines.declaration import RepeatedIdError
 from harness.pipelines.failure_points import NO_FAULT, SYSTEM
 from harness.pipelines.inputs import InputKind
+from harness.pipelines.outputs import OutputKind
 from harness.pipelines.refusing import DeclarationError
 from harness.pipelines.shares import aimed, at_edge, middle, share_of
 

@@ -11,9 +11,9 @@ from harness.faults import Kill, TakenOver, Twice
 from harness.model.scenario import Role
 from harness.model.takeovers import Turn
 from harness.pipelines.broker import CLUSTER
-from harness.pipelines.declaration import CONSUMING
 from harness.pipelines.dialects import Moment
 from harness.pipelines.points import WRITING, Point
+from harness.pipelines.stages import CONSUMING
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -11,9 +11,9 @@ from harness.controls import OnWire
 from harness.faults import Drop, Forget, Kill, PartitionFilled, RetentionPasses, StartLate
 from harness.model.scenario import Edge, Role
 from harness.model.semantics import Anomaly, Semantic, forbids
-from harness.pipelines.declaration import AT_END, CONSUMING
 from harness.pipelines.dialects import Moment
 from harness.pipelines.points import WRITING, Point
+from harness.pipelines.stages import AT_END, CONSUMING
 from harness.wire.rules import How
 
 if TYPE_CHECKING:

@@ -11,9 +11,9 @@ from harness.model.scenario import Predicted, Role
 from harness.model.semantics import Anomaly, Semantic, forbids
 from harness.model.states import LastHop, State
 from harness.pipelines.at_services import ANSWER_LOST, AT_SERVICE
-from harness.pipelines.declaration import OutputKind
 from harness.pipelines.failure_points import NO_FAULT
 from harness.pipelines.firsts import FILLED, STARTS_LATE
+from harness.pipelines.outputs import OutputKind
 from harness.pipelines.points import INPUT_ENDS
 from harness.pipelines.practice import UNSEEN
 from harness.pipelines.writes import AT_WRITE

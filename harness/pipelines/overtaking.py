@@ -17,9 +17,9 @@ from harness.model.events import DrainPhase
 from harness.model.rhythm import SESSION_S, TWICE, UNSEEN, Rhythm
 from harness.model.scenario import Role
 from harness.model.writes import CALLS, FirstWrites
-from harness.pipelines.declaration import OutputKind
 from harness.pipelines.dialects import Moment
 from harness.pipelines.inputs import InputKind
+from harness.pipelines.outputs import OutputKind
 from harness.pipelines.writes import UNWATCHED
 from harness.protocols.kafka.steps import Api
 from harness.protocols.tcp.steps import Exchange
@@ -30,8 +30,9 @@ if TYPE_CHECKING:
 
     from harness.model.history import History
     from harness.pipelines.at_services import Said
-    from harness.pipelines.declaration import Pipeline, Stage
+    from harness.pipelines.declaration import Pipeline
     from harness.pipelines.dialects import Dialect
+    from harness.pipelines.stages import Stage
     from harness.pipelines.writes import Written
     from harness.wire.rules import StepName
 

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Final, cast
 from harness.controls import OnWire
 from harness.faults import Answer, Drop, Kill, Terminate, Twice
 from harness.model.semantics import Anomaly, forbids
-from harness.pipelines.declaration import CONSUMING
 from harness.pipelines.dialects import Moment
 from harness.pipelines.points import WRITING, Point
+from harness.pipelines.stages import CONSUMING
 from harness.protocols.kafka.steps import Api
 from harness.wire.rules import Direction, How
 

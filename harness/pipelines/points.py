@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 from harness.controls import OnWire
 from harness.faults import Drop, EndInput, Kill, Pause, Terminate, Unanswered
 from harness.model.scenario import Role
-from harness.pipelines.declaration import CONSUMING
 from harness.pipelines.dialects import Moment
+from harness.pipelines.stages import CONSUMING
 from harness.wire.rules import Direction, How
 
 if TYPE_CHECKING:

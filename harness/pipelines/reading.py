@@ -13,17 +13,7 @@ from harness.model.scenario import Role
 from harness.model.semantics import Guarantee, Semantic
 from harness.pipelines.aggregates import Aggregate, Of
 from harness.pipelines.broker import Broker
-from harness.pipelines.declaration import (
-    BEGINNINGS,
-    EXPECTABLE,
-    PER_KEY,
-    POSITIONS,
-    ROLES,
-    Output,
-    OutputKind,
-    Pipeline,
-    Stage,
-)
+from harness.pipelines.declaration import EXPECTABLE, PER_KEY, Pipeline
 from harness.pipelines.dialects import PROTOCOLS as SPEAKABLE
 from harness.pipelines.dialects import SPOKEN
 from harness.pipelines.fields import (
@@ -45,10 +35,17 @@ from harness.pipelines.fields import (
 )
 from harness.pipelines.inputs import Input, InputKind, Resend
 from harness.pipelines.invariants import Invariant
+from harness.pipelines.outputs import Output, OutputKind
 from harness.pipelines.programs import CELL, ONCE, PROCESS, STAGE, Service
 from harness.pipelines.refusing import DeclarationError
 from harness.pipelines.security import PROTOCOLS, DeclaredSecurity, check_identity
 from harness.pipelines.sought import Sought
+from harness.pipelines.stages import (
+    BEGINNINGS,
+    POSITIONS,
+    ROLES,
+    Stage,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Final
 
 from harness.faults import PutOutWhileJoining, Rebalanced
 from harness.model.rebalances import Change
-from harness.pipelines.declaration import CONSUMING
 from harness.pipelines.dialects import Moment
 from harness.pipelines.points import Point
+from harness.pipelines.stages import CONSUMING
 from harness.protocols.kafka.steps import Api
 
 if TYPE_CHECKING:

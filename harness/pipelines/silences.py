@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 from harness.controls import OnWire
 from harness.faults import Kill, Silent, TakenOver, Twice
-from harness.pipelines.declaration import CONSUMING
 from harness.pipelines.dialects import Moment
 from harness.pipelines.points import WRITING, Point
+from harness.pipelines.stages import CONSUMING
 from harness.proofs.silence import SILENCE_S
 from harness.wire.rules import How
 

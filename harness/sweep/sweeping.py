@@ -101,6 +101,12 @@ class Sweep:
     def __post_init__(self) -> None:
         self.saved = SavedRuns(self.directory)
 
+    def begin_in(self, directory: Path) -> None:
+        """Save the sweep, of which nothing has run yet, in an empty directory."""
+        self.directory = directory
+        self.saved = SavedRuns(directory)
+        self.settings.save(directory)
+
     # --- the dry runs -----------------------------------------------------------------------------
 
     def dry_run(self, progress: Progress) -> None:

@@ -26,8 +26,8 @@ from harness.cli.drafts.sources import look_at
 from harness.model.failures import UsageError
 from harness.model.scenario import Role
 from harness.pipelines import read_pipeline
-from harness.pipelines.declaration import OutputKind
 from harness.pipelines.inputs import DRAFTED, InputKind
+from harness.pipelines.outputs import OutputKind
 from harness.pipelines.reading import ALIASES, PIPELINE, schema
 from harness.pipelines.refusing import DeclarationError
 

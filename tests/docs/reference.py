@@ -16,7 +16,7 @@ import typer
 from harness.cli.application import EPILOG, application
 from harness.model import events
 from harness.model.events import authorities, programs, runner, wire
-from harness.pipelines import declaration, inputs, reading
+from harness.pipelines import inputs, outputs, reading
 from tests.docs.markdown import MADE, cell, columns, plain
 
 if TYPE_CHECKING:
@@ -253,7 +253,7 @@ def declaration_page() -> str:
             takes = cell(_takes_value(field.schema))
             out.append(f"| `{name}` | {takes} | {left_out.get(name, '')} | {cell(said)} |")
         out.append("")
-    for kind in (inputs.InputKind, declaration.OutputKind, inputs.Resend):
+    for kind in (inputs.InputKind, outputs.OutputKind, inputs.Resend):
         docs = {name: doc for name, _, doc in documented(_annotated(kind))}
         out += [
             f"## {_words(kind.__name__)}",

@@ -14,8 +14,8 @@ import pytest
 
 from harness.model.record import Record
 from harness.pipelines.aggregates import BASE, DIGITS, Aggregate, Of, amounts, spread, total_of
-from harness.pipelines.declaration import Output, OutputKind
 from harness.pipelines.inputs import Input
+from harness.pipelines.outputs import Output, OutputKind
 from harness.pipelines.refusing import DeclarationError
 from harness.systems.declared.programs.errors import StageError
 from harness.systems.declared.results.matcher import RecordMatcher

@@ -16,8 +16,8 @@ from harness.judge.verdict import Kind, Verdict
 from harness.model.scenario import Role
 from harness.model.semantics import Semantic
 from harness.model.states import LastHop, State
-from harness.pipelines.declaration import OutputKind
 from harness.pipelines.fixes import WITHOUT_POSITION, WORDS, Advice, fix_of
+from harness.pipelines.outputs import OutputKind
 from harness.pipelines.practice import UNSEEN, Practice, practice_of
 from tests.events import events_of
 

@@ -19,7 +19,7 @@ from harness.model import events as kinds
 from harness.model.history import HistoryWriter, read_history
 from harness.model.scenario import Role
 from harness.model.waiting import wait_until
-from harness.pipelines.declaration import Stage
+from harness.pipelines.stages import Stage
 from harness.run.nodes import LIVES
 from harness.runtimes.interface import NodeSpec
 from harness.runtimes.process import ProcessNode, ProcessRuntime

@@ -20,8 +20,9 @@ from harness.model import events as kinds
 from harness.model.places import Waiting
 from harness.model.scenario import Deployment, NotApplicable, Role
 from harness.pipelines import DeclarationError, failure_points, read_pipeline
-from harness.pipelines.declaration import Output, OutputKind, Stage
 from harness.pipelines.inputs import Input, InputKind
+from harness.pipelines.outputs import Output, OutputKind
+from harness.pipelines.stages import Stage
 from harness.run.queue_broker import Count, Message
 from harness.systems.declared.brokers.leftovers import Leftovers
 from harness.systems.declared.programs.errors import StageError

@@ -18,7 +18,7 @@ from harness.model.logs import last_lines
 from harness.model.scenario import Role
 from harness.model.states import Hop
 from harness.model.waiting import WaitTimeoutError
-from harness.pipelines.declaration import Output, OutputKind
+from harness.pipelines.outputs import Output, OutputKind
 from harness.protocols.kafka.steps import Api
 from harness.run.cell import CellRun
 from harness.run.controls import FaultState

@@ -13,7 +13,7 @@ from harness.model import events as kinds
 from harness.model.history import HistoryWriter, read_history
 from harness.model.scenario import Role
 from harness.model.waiting import wait_until
-from harness.pipelines.declaration import Stage
+from harness.pipelines.stages import Stage
 from harness.runtimes.process import ProcessRuntime
 from harness.runtimes.process.processes import is_alive
 from harness.systems.declared.programs.command import StageCommand

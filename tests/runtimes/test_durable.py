@@ -18,7 +18,7 @@ from harness.model.history import HistoryWriter, read_history
 from harness.model.scenario import Role
 from harness.model.waiting import wait_until
 from harness.model.writes import CALLS, FirstWrites, Point, Side
-from harness.pipelines.declaration import Stage
+from harness.pipelines.stages import Stage
 from harness.runtimes.interface import NodeSpec
 from harness.runtimes.process import durable
 from harness.runtimes.process.durable import Tracing

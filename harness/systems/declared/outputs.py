@@ -14,14 +14,14 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from harness.model.failures import CellFailure
 from harness.pipelines.braces import fill
-from harness.pipelines.declaration import OutputKind
+from harness.pipelines.outputs import OutputKind
 from harness.pipelines.refusing import DeclarationError
 from harness.tables.delta import DeltaTable, TableError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from harness.pipelines.declaration import Output
+    from harness.pipelines.outputs import Output
 
 COMMAND_S = 60.0
 LAST = 3

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from harness import failpoint
 from harness.pipelines.braces import fill
-from harness.pipelines.declaration import Stage
+from harness.pipelines.stages import Stage
 from harness.runtimes.interface import ContainerSpec, NodeSpec
 from harness.systems.declared.programs import several
 

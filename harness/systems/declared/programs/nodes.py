@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from harness.model.logs import last_lines
 from harness.model.waiting import WaitTimeoutError, wait_until
-from harness.pipelines.declaration import Stage
+from harness.pipelines.stages import Stage
 from harness.run.nodes import GRACE_S, LIVES
 from harness.runtimes.process.members import tracer_of
 from harness.systems.declared.programs.errors import StageError

@@ -12,8 +12,8 @@ from harness.model import events as kinds
 from harness.model.events import ConnPhase
 from harness.model.scenario import Role
 from harness.model.waiting import WaitTimeoutError, wait_until
-from harness.pipelines.declaration import OutputKind
 from harness.pipelines.inputs import InputKind
+from harness.pipelines.outputs import OutputKind
 from harness.protocols.kafka.steps import Api
 from harness.systems.declared.programs.command import StageCommand
 from harness.systems.declared.programs.hints import Hints
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
     from pathlib import Path
 
-    from harness.pipelines.declaration import Stage
+    from harness.pipelines.stages import Stage
     from harness.runtimes.interface import Runtime
     from harness.systems.declared.programs.owners import Owners
     from harness.systems.declared.scene import Scene

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from harness.model import events as kinds
 from harness.model.secrets import masked
 from harness.model.states import Hop
-from harness.pipelines.declaration import Output, OutputKind
+from harness.pipelines.outputs import Output, OutputKind
 from harness.systems.declared.learnt.silence import name_of
 from harness.systems.declared.outputs import results_of
 from harness.systems.declared.programs.errors import StageError

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 from harness.model.identity import REGISTRY, UnreadValueError
 from harness.model.logs import NOTICE
 from harness.pipelines.braces import fill
-from harness.pipelines.declaration import OutputKind
 from harness.pipelines.inputs import InputKind
+from harness.pipelines.outputs import OutputKind
 from harness.systems.declared.learnt.silence import name_of
 from harness.systems.declared.outputs import OutputError, results_of
 from harness.systems.declared.programs.errors import StageError

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from harness.model import events as kinds
 from harness.model.places import Removal, log_fields
 from harness.model.states import Hop
-from harness.pipelines.declaration import OutputKind
+from harness.pipelines.outputs import OutputKind
 from harness.systems.declared.results.ends import SourceAndOutput
 
 if TYPE_CHECKING:
