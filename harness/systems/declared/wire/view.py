@@ -7,13 +7,15 @@ The lines come from a :class:`~harness.model.tail.SoFar`, in the order in which 
 from __future__ import annotations
 
 import threading
-from collections import Counter, defaultdict
-from typing import TYPE_CHECKING, TypeAlias
+from collections import defaultdict
+from typing import TYPE_CHECKING
 
 from harness.model import events as kinds
 from harness.model.events import ConnPhase
 from harness.pipelines.dialects import KAFKA
 from harness.protocols.kafka.codec import is_unresolved
+from harness.systems.declared.wire.firsts import FirstSteps
+from harness.systems.declared.wire.sends import Sends
 from harness.wire.rules import Direction
 
 if TYPE_CHECKING:
@@ -23,14 +25,8 @@ if TYPE_CHECKING:
     from harness.model.tail import SoFar
     from harness.pipelines.dialects import Dialect
 
-    _OfRecord: TypeAlias = (
-        kinds.Sent | kinds.ProduceAnswer | kinds.Ending | kinds.Fetched | kinds.Acknowledged
-    )
-
 INTERNAL = "__"
 """The prefix of Kafka's internal topics."""
-MOST_TOPICS = 100
-"""In how many topics steps count: a program may write into new ones for ever."""
 
 
 class WireView:
@@ -43,39 +39,26 @@ class WireView:
     ) -> None:
         """``known``: the ids of the load's records. Only these count as :meth:`firsts`."""
         self._so_far = so_far
-        self._known = known
-        self._sends, self._answers = dialect.sends, dialect.answers
+        self._sending, self._answering = dialect.sends, dialect.answers
         self._reads = dialect.reads[0].label, dialect.reads[1]
         self._ends = None if dialect.ends is None else (dialect.ends[0].label, dialect.ends[1])
         self._lock = threading.Lock()
+        self._firsts = FirstSteps(known)
+        self._sends = Sends()
         self._read = 0
         self._moments: list[int] = []
-        self._tried: dict[str, int] = {}
         self._role_of: dict[int, str] = {}
         self._topics: set[str] = set()
         self._given: set[str] = set()
         self._groups: dict[str, set[str]] = defaultdict(set)
         self._positions: set[tuple[str | None, str | None, int, int]] = set()
-        self._topic_of: dict[tuple[str, str], str | None] = {}
-        self._open: dict[str, set[tuple[str | None, str]]] = defaultdict(set)
-        self._waiting: dict[int, dict[int | None, None]] = defaultdict(dict)
-        self._answered: set[str] = set()
         self._closed: set[int] = set()
         self._steps: set[tuple[str, str]] = set()
-        self._readable: set[str] = set()
         self._asked: set[tuple[str, str | None]] = set()
         self._fetched: dict[str, int] = {}
         self._told_ends: dict[str, int] = {}
         self._reached: dict[str, dict[int, int]] = defaultdict(dict)
         self._arrived: dict[str, int] = {}
-        self._refused: dict[int | str, set[str]] = defaultdict(set)
-        self._firsts: set[tuple[str, str, str | None, str]] = set()
-        self._sent: set[tuple[str, str]] = set()
-        self._met: dict[tuple[str, str], dict[str | None, None]] = defaultdict(dict)
-        self._furthest: dict[tuple[str | None, str | None, int], int] = {}
-        self._advanced = 0
-        self._moves: Counter[tuple[str, str | None]] = Counter()
-        self._counted: set[str | None] = set()
 
     def moments(self, since: int = 0) -> list[int]:
         """Return the times (monotonic ns) at which something about a record was seen, without the
@@ -96,22 +79,16 @@ class WireView:
     def firsts(self) -> int:
         """Return how often a record of the load was seen to do something in a topic for the first
         time, or a stage saved a position that was ahead of all before.
-
-        It grows while the load gets on, and is bounded by the load, for each topic of the first
-        :data:`MOST_TOPICS`. What is done again does not count, nor do records that a program makes
-        up. A stage's positions in a topic count as often as the load has records: a program that
-        sends again what it reads moves them for ever.
         """
         with self._lock:
             self._look()
-            most = len(self._known)
-            return self._advanced + sum(min(moves, most) for moves in self._moves.values())
+            return self._firsts.count
 
     def acknowledged(self) -> set[str]:
         """Return the records of which a consumer's acknowledgement reached the broker."""
         with self._lock:
             self._look()
-            return {step[-1] for step in self._firsts if step[0] == kinds.ACKNOWLEDGED}
+            return self._firsts.did(kinds.ACKNOWLEDGED)
 
     def tried(self, since: int = 0) -> set[str]:
         """Return the records that were in a request since a time (monotonic ns), whatever happened
@@ -119,7 +96,7 @@ class WireView:
         """
         with self._lock:
             self._look()
-            return {record for record, at in self._tried.items() if at > since}
+            return {record for record, at in self._sends.tried.items() if at > since}
 
     def readable(self) -> set[str]:
         """Return the records that went to a broker, except those in a transaction that no client
@@ -127,7 +104,7 @@ class WireView:
         """
         with self._lock:
             self._look()
-            return set(self._readable)
+            return set(self._sends.readable)
 
     def topics(self) -> set[str]:
         """Return the topics in which records were seen, declared or not."""
@@ -187,7 +164,7 @@ class WireView:
         """Return the ids of requests with records that were answered with one of these errors."""
         with self._lock:
             self._look()
-            return set().union(*(self._refused[error] for error in errors))
+            return self._sends.refused(*errors)
 
     def groups(self, role: str) -> set[str]:
         """Return the groups for which a stage saved positions."""
@@ -207,7 +184,7 @@ class WireView:
         """
         with self._lock:
             self._look()
-            return len(self._open[role])
+            return self._sends.unacknowledged(role)
 
     def unanswered(self, role: str) -> int:
         """Return how many sends of a stage wait for their answer, on connections that are open.
@@ -216,13 +193,7 @@ class WireView:
         """
         with self._lock:
             self._look()
-            if role not in self._answered:
-                return 0
-            return sum(
-                len(corrs)
-                for conn, corrs in self._waiting.items()
-                if self._role_of.get(conn) == role
-            )
+            return self._sends.unanswered(role, self._role_of)
 
     # --- inside -----------------------------------------------------------------------------------
 
@@ -255,7 +226,7 @@ class WireView:
         if event.phase == ConnPhase.OPEN:
             self._role_of[event.conn] = event.role or ""
         elif event.phase == ConnPhase.CLOSE:
-            self._waiting.pop(event.conn, None)
+            self._sends.closed(event.conn)
             self._closed.add(event.conn)
 
     def _take_frame(self, event: kinds.Frame) -> None:
@@ -269,56 +240,34 @@ class WireView:
         elif step == self._ends:
             self._told_ends[role] = event.t
         if event.dir == Direction.REQUEST:
-            if event.api in self._sends and event.answered is not False:
-                self._waiting[conn][event.corr] = None
-            return
-        if event.api not in self._answers:
-            return
-        self._answered.add(role)
-        waiting = self._waiting[conn]
-        while (
-            waiting and event.corr in waiting
-        ):  # answers come in order: what was asked before gets none
-            del waiting[next(iter(waiting))]
+            if event.api in self._sending and event.answered is not False:
+                self._sends.requested(conn, event.corr)
+        elif event.api in self._answering:
+            self._sends.answered(role, conn, event.corr)
 
     def _take_sent(self, event: kinds.Sent | kinds.Unsent) -> None:
         self._moments.append(event.t)
         self._see(event.topic)
-        self._tried[event.record] = event.t
         role = self._role(event.request)
+        self._sends.sent(role, event)
         if isinstance(event, kinds.Sent):
-            self._sent.add((role, event.record))
-            self._met[role, event.record][event.topic] = None
-            self._first(event, role, event.topic)
-            if not event.transactional:
-                self._readable.add(event.record)
-        self._topic_of[event.request, event.record] = event.topic
-        self._open[role].add((event.topic, event.record))
+            self._firsts.met(role, event.topic, event.record)
+            self._firsts.note(event.event, role, event.topic, event.record)
 
     def _take_answer(self, event: kinds.ProduceAnswer) -> None:
         self._moments.append(event.t)
         role = self._role(event.request)
         self._steps.add((role, event.event))
-        if event.error:
-            self._refused[event.error].add(event.request)
-        topic = self._topic_of.pop((event.request, event.record), None)
-        if topic is not None and event.error == 0 and event.reached:
-            self._open[role].discard((topic, event.record))
-            self._first(event, role, topic)
+        topic = self._sends.acknowledged(role, event)
+        if topic is not None:
+            self._firsts.note(event.event, role, topic, event.record)
 
     def _take_ending(self, event: kinds.Ending) -> None:
         self._moments.append(event.t)
         role = self._role(event.request)
         self._steps.add((role, event.event))
-        ends = self._open[role]
-        if event.outcome is None:
-            if (role, event.record) in self._sent:  # else a consumer has read it in the transaction
-                ends.add(("", event.record))
-            if event.reached:
-                self._readable.add(event.record)
-        elif event.reached:
-            ends.discard(("", event.record))
-            self._first_in_some_topic(event, role)
+        if self._sends.ended(role, event):
+            self._firsts.note_in_some_topic(event.event, role, event.record)
 
     def _take_fetched(self, event: kinds.Fetched) -> None:
         self._moments.append(event.t)
@@ -330,8 +279,8 @@ class WireView:
             self._given.add(topic)
         if not event.reached:
             return
-        self._met[role, event.record][topic] = None
-        self._first(event, role, topic)
+        self._firsts.met(role, topic, event.record)
+        self._firsts.note(event.event, role, topic, event.record)
         if topic is None:
             return
         self._arrived[topic] = event.t
@@ -343,7 +292,7 @@ class WireView:
         self._moments.append(event.t)
         role = self._role(event.request)
         if event.reached:
-            self._first_in_some_topic(event, role)
+            self._firsts.note_in_some_topic(event.event, role, event.record)
         self._steps.add((role, event.event))
 
     def _take_position(self, event: kinds.Committed) -> None:
@@ -354,35 +303,11 @@ class WireView:
         self._see(event.topic)
         if event.topic in self._topics:
             self._given.add(event.topic)
-        log = event.group, event.topic, event.partition
-        if event.offset > self._furthest.get(log, 0):
-            self._furthest[log] = event.offset
-            self._moves[role, event.topic] += self._counts(event.topic)
-        position = (*log, event.offset)
+        position = (event.group, event.topic, event.partition, event.offset)
+        self._firsts.note_position(role, *position)
         if position not in self._positions:
             self._positions.add(position)
             self._moments.append(event.t)
-
-    def _first(self, event: _OfRecord, role: str, topic: str | None) -> bool:
-        first = event.event, role, topic, event.record
-        if first in self._firsts:
-            return False
-        self._firsts.add(first)
-        self._advanced += event.record in self._known and self._counts(topic)
-        return True
-
-    def _counts(self, topic: str | None) -> bool:
-        if len(self._counted) < MOST_TOPICS:
-            self._counted.add(topic)
-        return topic in self._counted
-
-    def _first_in_some_topic(self, event: kinds.Ending | kinds.Acknowledged, role: str) -> None:
-        """Count a step that names no topic, at most once for each topic in which the stage sent the
-        record or was given it.
-        """
-        for topic in self._met.get((role, event.record), ("",)):
-            if self._first(event, role, topic):
-                break
 
     def _see(self, topic: str | None) -> None:
         if topic is not None and not topic.startswith(INTERNAL) and not is_unresolved(topic):
