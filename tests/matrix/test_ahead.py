@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from harness.judge.verdict import Kind
-from harness.matrix.runner import ASIDE_NICE, RunPlan, run
+from harness.matrix.preparation import ASIDE_NICE
+from harness.matrix.runner import RunPlan, run
 from harness.model.exits import ExitCode
 from harness.model.failures import EnvironmentFailure
 from harness.report.summary import summarise

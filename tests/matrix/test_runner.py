@@ -19,7 +19,7 @@ import pytest
 
 from harness.judge.verdict import Kind
 from harness.latest import LATEST, MARK
-from harness.matrix import runner
+from harness.matrix import lanes
 from harness.matrix.runner import RunBrokenError, run
 from harness.model.failures import EnvironmentFailure
 from harness.model.history import HISTORY
@@ -290,7 +290,7 @@ def test_the_logs_of_a_broker_that_did_not_start_stay(tmp_path: Path) -> None:
 def test_a_broker_that_did_not_come_back_is_nobody_elses_trouble(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(runner, "OWN_LANES", 1)
+    monkeypatch.setattr(lanes, "OWN_LANES", 1)
     deployed: list[str] = []
 
     def fail(at: str, scenario: str) -> None:

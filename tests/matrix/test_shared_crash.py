@@ -188,7 +188,7 @@ def together(
     monkeypatch.setattr(
         MemoryDeployed, "together", lambda _, group: groups.append(tuple(each.id for each in group))
     )
-    monkeypatch.setattr("harness.matrix.runner.OWN_LANES", 1)
+    monkeypatch.setattr("harness.matrix.lanes.OWN_LANES", 1)
     assert run_troubled(tuple(cells), reports, jobs=jobs).whole
     return groups
 
@@ -240,7 +240,7 @@ def test_all_of_a_volley_are_over_before_the_next_begins(
         if step == "close":
             running.remove(scenario)
 
-    monkeypatch.setattr("harness.matrix.runner.OWN_LANES", 1)
+    monkeypatch.setattr("harness.matrix.lanes.OWN_LANES", 1)
     scenarios = [replace(BROKER_CRASH_BEFORE_ACK, id=name) for name in ("a", "b")]
     cells = tuple(expand(scenarios, semantics=Semantic, seeds=[1], system="memory", client="none"))
     assert run_troubled(cells, tmp_path, watch, jobs=3).whole

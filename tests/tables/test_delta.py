@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from harness.pipelines.declaration import Output, OutputKind
+from harness.pipelines.outputs import Output, OutputKind
 from harness.systems.declared.outputs import OutputError, empty_in, results_of
 from harness.tables.delta import DeltaTable, TableError
 
