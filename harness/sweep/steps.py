@@ -185,8 +185,8 @@ def _kind_of(line: kinds.Frame) -> tuple[str, str, Direction]:
 
 
 def trace(history: History, key: str) -> Trace:
-    """Return the frames of a run that are about records, each with its names. ``key``:
-    the cell's.
+    """Return the frames of a run, those that are about records with their names. ``key``: the
+    cell's. No rule acts at a frame behind which more of its message follows, so it is none of them.
     """
     seen: Counter[tuple[str, str, str, str]] = Counter()
     spoken: dict[int | None, str] = {
@@ -195,6 +195,8 @@ def trace(history: History, key: str) -> Trace:
     frames = []
     named: set[str] = set()
     for line in history.of(kinds.Frame):
+        if line.unfinished:
+            continue
         process = process_of(line, key)
         named |= {process} if line.named_member else set()
         names, protocol = [], spoken.get(line.conn, "")

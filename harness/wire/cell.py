@@ -60,6 +60,7 @@ class Carried:
             "dir": self.direction,
             "api": self.frame.step,
             "size": self.frame.size,
+            **({} if self.frame.last else {"unfinished": True}),
             **(
                 {"answered": False}
                 if self.direction is Direction.REQUEST and self.frame.id is None

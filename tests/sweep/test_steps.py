@@ -558,6 +558,20 @@ def test_what_is_counted_from_nothing_has_no_name() -> None:
     assert steps.early == len(begin)
 
 
+def test_what_is_not_the_last_frame_of_its_message_is_no_step() -> None:
+    """No rule acts at it: counted, it would name a frame of the next message, or none at all."""
+    parts = [frame(2, "Deliver", "response"), frame(3, "Deliver", "response")]
+    whole = frame(1, "Ack", "request", ("a",)), frame(4, "Deliver", "response", ("b",))
+
+    def steps(**more: object) -> list[str]:
+        lines = (whole[0], *(part | more for part in parts), whole[1])
+        return [str(step) for step, _ in steps_of([(a_history(lines), KEY)] * 2).found]
+
+    named = ["producer.Ack.request.a", "producer.Deliver.response.b"]
+    assert steps(unfinished=True) == named
+    assert len(steps()) == len(named) + len(parts)
+
+
 def test_who_a_frame_is_of() -> None:
     """A client id of another cell's key is a stranger's, whom the wire knows by the route."""
     for client, process in (

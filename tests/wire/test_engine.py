@@ -117,6 +117,7 @@ def test_what_is_done_to_a_unit_is_done_at_its_last_frame(both: Both) -> None:
     both.client.sendall(b"ask 1 a-1\n")
     hit = hit_in(both.folder)
     assert (hit.api, hit.corr) == ("ask", 4)
+    assert [event.unfinished for event in both.events(kinds.Frame)] == [False, True, True, False]
     both.wire.control.resolve(hold_of(hit), How.RELEASE)
     assert read_exactly(both.server, 10) == b"ask 1 a-1\n"
 

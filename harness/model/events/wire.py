@@ -77,6 +77,8 @@ class OfFrame(Event, frozen=True, kw_only=True):
     """False if the request asks for no answer, or if the frame alone does not show that it asks for
     one (no field: it does). Of a rule that was ``delivered``: whether the broker has answered.
     """
+    unfinished: bool = False
+    """Whether more frames of its message follow. Rules act at the last one only."""
     records: tuple[str, ...] | None = None
     """If the wire has read the frame: the records in it (no field: none)."""
     error: int | str | None = None
