@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar, Self
 
+from harness.wire.protocol import PLAIN
 from harness.wire.rules import Direction, StepName
 
 if TYPE_CHECKING:
@@ -11,13 +12,37 @@ if TYPE_CHECKING:
 
     from harness.wire.protocol import Step
 
+    Table = Mapping[tuple[str, Direction], Step]
+
 
 class TabledStep(StepName):
-    """A step, with what its protocol's table says of it."""
+    """A step, with what its protocol's table says of it. A member is its name, or its name and the
+    number that frames have for it.
+    """
+
+    number: int | None
+    _table: ClassVar[Table]
+
+    def __new__(cls, name: str, number: int | None = None) -> Self:
+        """Make a step of this name."""
+        made = str.__new__(cls, name)
+        made._value_, made.number = name, number
+        return made
+
+    @classmethod
+    def numbered(cls) -> dict[int, Self]:
+        """Return the steps that have a number, by their numbers."""
+        return {each.number: each for each in cls if each.number is not None}
+
+    @classmethod
+    def tabled(cls, table: Table) -> Table:
+        """Set the table of the protocol, and return it. A frame that it does not name is plain."""
+        cls._table = table
+        return table
 
     def step(self, direction: Direction) -> Step:
         """Return the line of the table for frames of this direction."""
-        raise NotImplementedError
+        return self._table.get((str(self), direction), PLAIN)
 
     def selects(self, direction: Direction) -> frozenset[str]:
         """Return the fields by which a rule can select a frame."""

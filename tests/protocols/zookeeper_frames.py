@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import struct
 
-from harness.protocols.zookeeper.steps import NUMBERS, Op
+from harness.protocols.zookeeper.steps import Op
 
 
 def _framed(body: bytes) -> bytes:
@@ -38,7 +38,7 @@ def pong() -> bytes:
 
 def request(xid: int, op: Op, path: str, rest: bytes = b"\0") -> bytes:
     """Make a request that begins with a path."""
-    return _framed(struct.pack(">ii", xid, NUMBERS[op]) + buffer(path.encode()) + rest)
+    return _framed(struct.pack(">ii", xid, op.number) + buffer(path.encode()) + rest)
 
 
 def set_data(xid: int, path: str, data: bytes) -> bytes:
@@ -67,11 +67,11 @@ def create_body(data: bytes) -> bytes:
 def several(xid: int, *parts: tuple[Op, str, bytes]) -> bytes:
     """Make a ``multi`` of operations: what it is, its path, what stands behind that."""
     made = b"".join(
-        struct.pack(">i?i", NUMBERS[op], False, -1) + buffer(path.encode()) + rest
+        struct.pack(">i?i", op.number, False, -1) + buffer(path.encode()) + rest
         for op, path, rest in parts
     )
     return _framed(
-        struct.pack(">ii", xid, NUMBERS[Op.MULTI]) + made + struct.pack(">i?i", -1, True, -1)
+        struct.pack(">ii", xid, Op.MULTI.number) + made + struct.pack(">i?i", -1, True, -1)
     )
 
 

@@ -6,7 +6,7 @@ from typing import Final
 
 from harness.protocols.acts import Act
 from harness.protocols.stepping import TabledStep
-from harness.wire.protocol import PLAIN, Step
+from harness.wire.protocol import Step
 from harness.wire.rules import Direction
 
 NO_RESPONDERS: Final = "no-responders"
@@ -41,10 +41,6 @@ class Op(TabledStep):
     MESSAGE = "CORE-MSG"
     """A message that no stream delivers."""
 
-    def step(self, direction: Direction) -> Step:
-        """Return the line of the table for frames of this direction."""
-        return STEPS.get((str(self), direction), PLAIN)
-
 
 _TO_CLIENT: Final = frozenset(
     {
@@ -73,16 +69,18 @@ _ABOUT: Final = frozenset(
     }
 )
 _DURABLE: Final = frozenset({Op.PUBLISH, Op.ACK, Op.NAK, Op.TERM, Op.API})
-STEPS: Final = {
-    (str(op), Direction.RESPONSE if op in _TO_CLIENT else Direction.REQUEST): Step(
-        selects=frozenset({"record", "topic"}) if op in _ABOUT else frozenset(),
-        waits=op is Op.PULL,
-        removable=op not in {Op.CONNECT, Op.INFO},
-        durable=op in _DURABLE,
-        errors={NO_RESPONDERS: False} if op is Op.PUBLISH else {},
-    )
-    for op in Op
-}
+STEPS: Final = Op.tabled(
+    {
+        (str(op), Direction.RESPONSE if op in _TO_CLIENT else Direction.REQUEST): Step(
+            selects=frozenset({"record", "topic"}) if op in _ABOUT else frozenset(),
+            waits=op is Op.PULL,
+            removable=op not in {Op.CONNECT, Op.INFO},
+            durable=op in _DURABLE,
+            errors={NO_RESPONDERS: False} if op is Op.PUBLISH else {},
+        )
+        for op in Op
+    }
+)
 ACTS: Final = {
     Act.SEND: Op.PUBLISH,
     Act.SENT: Op.PUBACK,

@@ -6,7 +6,7 @@ from typing import Final
 
 from harness.protocols.acts import Act
 from harness.protocols.stepping import TabledStep
-from harness.wire.protocol import PLAIN, Step
+from harness.wire.protocol import Step
 from harness.wire.rules import Direction
 
 
@@ -41,10 +41,6 @@ class Op(TabledStep):
     CONFIRM_SELECT = "confirm.select"
     TX_SELECT = "tx.select"
     OTHER = "method"
-
-    def step(self, direction: Direction) -> Step:
-        """Return the line of the table for frames of this direction."""
-        return STEPS.get((str(self), direction), PLAIN)
 
 
 METHODS: Final = {
@@ -106,7 +102,7 @@ def _step(op: Op, way: Direction) -> Step:
     )
 
 
-STEPS: Final = {
-    (str(op), way): _step(op, way) for op in Op for way in Direction if op not in _ONE_WAY[way]
-}
+STEPS: Final = Op.tabled(
+    {(str(op), way): _step(op, way) for op in Op for way in Direction if op not in _ONE_WAY[way]}
+)
 ACTS: Final = {Act.SEND: Op.PUBLISH, Act.SENT: Op.ACK, Act.GIVE: Op.DELIVER, Act.ACK: Op.ACK}

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from harness.protocols.acts import Act
 from harness.protocols.stepping import TabledStep
-from harness.wire.protocol import PLAIN, Step
+from harness.wire.protocol import Step
 from harness.wire.rules import Direction
 
 if TYPE_CHECKING:
@@ -57,10 +57,6 @@ class Command(TabledStep):
     PUSHED = "pushed"
     """What the server says without being asked: a message of a channel, an invalidation."""
 
-    def step(self, direction: Direction) -> Step:
-        """Return the line of the table for frames of this direction."""
-        return STEPS.get((str(self), direction), PLAIN)
-
 
 SCRIPTS: Final = frozenset({Command.EVAL, Command.EVALSHA, Command.FCALL})
 SENDS: Final = frozenset({Command.XADD, Command.LPUSH, Command.RPUSH, *SCRIPTS})
@@ -103,7 +99,7 @@ def _steps() -> dict[tuple[str, Direction], Step]:
     return found
 
 
-STEPS: Final = _steps()
+STEPS: Final = Command.tabled(_steps())
 ACTS: Final[Mapping[Act, StepName]] = {
     Act.SEND: Command.XADD,
     Act.SENT: Command.XADD,

@@ -6,7 +6,7 @@ from typing import Final
 
 from harness.protocols.acts import Act
 from harness.protocols.stepping import TabledStep
-from harness.wire.protocol import PLAIN, Step
+from harness.wire.protocol import Step
 from harness.wire.rules import Direction
 
 
@@ -17,15 +17,15 @@ class Performative(TabledStep):
 
     HEADER = "header"
     SASL = "sasl"
-    OPEN = "open"
-    BEGIN = "begin"
-    ATTACH = "attach"
-    FLOW = "flow"
-    TRANSFER = "transfer"
-    DISPOSITION = "disposition"
-    DETACH = "detach"
-    END = "end"
-    CLOSE = "close"
+    OPEN = "open", 0x10
+    BEGIN = "begin", 0x11
+    ATTACH = "attach", 0x12
+    FLOW = "flow", 0x13
+    TRANSFER = "transfer", 0x14
+    DISPOSITION = "disposition", 0x15
+    DETACH = "detach", 0x16
+    END = "end", 0x17
+    CLOSE = "close", 0x18
     DECLARE = "declare"
     """A transfer to the coordinator that asks for a transaction."""
     DISCHARGE = "discharge"
@@ -35,22 +35,8 @@ class Performative(TabledStep):
     their records.
     """
 
-    def step(self, direction: Direction) -> Step:
-        """Return the line of the table for frames of this direction."""
-        return STEPS.get((str(self), direction), PLAIN)
 
-
-DESCRIPTORS: Final = {
-    0x10: Performative.OPEN,
-    0x11: Performative.BEGIN,
-    0x12: Performative.ATTACH,
-    0x13: Performative.FLOW,
-    0x14: Performative.TRANSFER,
-    0x15: Performative.DISPOSITION,
-    0x16: Performative.DETACH,
-    0x17: Performative.END,
-    0x18: Performative.CLOSE,
-}
+DESCRIPTORS: Final = Performative.numbered()
 _ANY: Final = frozenset({"record", "topic", "transactional_id"})
 _SELECTS: Final = {
     Performative.TRANSFER: _ANY,
@@ -78,12 +64,14 @@ def _step(performative: Performative, way: Direction) -> Step:
     )
 
 
-STEPS: Final = {
-    (str(each), way): _step(each, way)
-    for each in Performative
-    for way in Direction
-    if _ONE_WAY.get(each, way) is way
-}
+STEPS: Final = Performative.tabled(
+    {
+        (str(each), way): _step(each, way)
+        for each in Performative
+        for way in Direction
+        if _ONE_WAY.get(each, way) is way
+    }
+)
 ACTS: Final = {
     Act.SEND: Performative.TRANSFER,
     Act.SENT: Performative.DISPOSITION,

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from harness.protocols.acts import Act
 from harness.protocols.stepping import TabledStep
-from harness.wire.protocol import PLAIN, Step
+from harness.wire.protocol import Step
 from harness.wire.rules import Direction
 
 if TYPE_CHECKING:
@@ -130,10 +130,6 @@ class Packet(TabledStep):
     CLOSE = "SESS_CLOSE"
     FLOW = "SESS_FLOWTOKEN"
 
-    def step(self, direction: Direction) -> Step:
-        """Return the line of the table for frames of this direction."""
-        return STEPS.get((str(self), direction), PLAIN)
-
 
 SAME: Final = {
     Kind.SESS_INDIVIDUAL_ACKNOWLEDGE: Kind.SESS_ACKNOWLEDGE,
@@ -229,15 +225,17 @@ def _ways(packet: Packet) -> tuple[Direction, ...]:
     return (Direction.RESPONSE if packet in _BY_BROKER else Direction.REQUEST,)
 
 
-STEPS: Final = {
-    (str(packet), way): Step(
-        selects=_SELECTS.get(packet, frozenset()),
-        durable=packet in _DURABLE | _DISTRIBUTED,
-        errors={REFUSED: False} if packet in _DURABLE else {},
-    )
-    for packet in Packet
-    for way in _ways(packet)
-}
+STEPS: Final = Packet.tabled(
+    {
+        (str(packet), way): Step(
+            selects=_SELECTS.get(packet, frozenset()),
+            durable=packet in _DURABLE | _DISTRIBUTED,
+            errors={REFUSED: False} if packet in _DURABLE else {},
+        )
+        for packet in Packet
+        for way in _ways(packet)
+    }
+)
 ACTS: Final = {
     Act.SEND: Packet.SEND,
     Act.SENT: Packet.NULL_RESPONSE,

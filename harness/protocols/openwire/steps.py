@@ -8,7 +8,7 @@ from typing import Final
 
 from harness.protocols.acts import Act
 from harness.protocols.stepping import TabledStep
-from harness.wire.protocol import PLAIN, Step
+from harness.wire.protocol import Step
 from harness.wire.rules import Direction
 
 REFUSED: Final = "refused"
@@ -112,10 +112,6 @@ class Command(TabledStep):
     FORGET = "FORGET"
     END = "END"
 
-    def step(self, direction: Direction) -> Step:
-        """Return the line of the table for frames of this direction."""
-        return STEPS.get((str(self), direction), PLAIN)
-
 
 TRANSACTION: Final = (
     Command.BEGIN,
@@ -185,9 +181,9 @@ def _ways(command: Command) -> tuple[Direction, ...]:
     return (Direction.RESPONSE if command in _BY_BROKER else Direction.REQUEST,)
 
 
-STEPS: Final = {
-    (str(command), way): _step(command) for command in Command for way in _ways(command)
-}
+STEPS: Final = Command.tabled(
+    {(str(command), way): _step(command) for command in Command for way in _ways(command)}
+)
 ACTS: Final = {
     Act.SEND: Command.MESSAGE,
     Act.SENT: Command.RESPONSE,

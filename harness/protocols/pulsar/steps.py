@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from harness.protocols.acts import Act
 from harness.protocols.stepping import TabledStep
-from harness.wire.protocol import PLAIN, Step
+from harness.wire.protocol import Step
 from harness.wire.rules import Direction
 
 if TYPE_CHECKING:
@@ -74,10 +74,6 @@ class Command(TabledStep):
     WATCH_TOPIC_UPDATE = "WATCH_TOPIC_UPDATE"
     WATCH_TOPIC_LIST_CLOSE = "WATCH_TOPIC_LIST_CLOSE"
     TOPIC_MIGRATED = "TOPIC_MIGRATED"
-
-    def step(self, direction: Direction) -> Step:
-        """Return the line of the table for frames of this direction."""
-        return STEPS.get((str(self), direction), PLAIN)
 
 
 _GAP: Final = 50 - 41
@@ -215,7 +211,7 @@ def _steps() -> Mapping[tuple[str, Direction], Step]:
     return found
 
 
-STEPS: Final = _steps()
+STEPS: Final = Command.tabled(_steps())
 ACTS: Final = {
     Act.SEND: Command.SEND,
     Act.SENT: Command.SEND_RECEIPT,

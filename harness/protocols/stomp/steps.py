@@ -6,7 +6,7 @@ from typing import Final
 
 from harness.protocols.acts import Act
 from harness.protocols.stepping import TabledStep
-from harness.wire.protocol import PLAIN, Step
+from harness.wire.protocol import Step
 from harness.wire.rules import Direction
 
 REFUSED: Final = "refused"
@@ -33,10 +33,6 @@ class Command(TabledStep):
     MESSAGE = "MESSAGE"
     RECEIPT = "RECEIPT"
     ERROR = "ERROR"
-
-    def step(self, direction: Direction) -> Step:
-        """Return the line of the table for frames of this direction."""
-        return STEPS.get((str(self), direction), PLAIN)
 
 
 _TO_CLIENT: Final = frozenset({Command.CONNECTED, Command.MESSAGE, Command.RECEIPT, Command.ERROR})
@@ -69,12 +65,14 @@ def _step(command: Command) -> Step:
     )
 
 
-STEPS: Final = {
-    (str(command), Direction.RESPONSE if command in _TO_CLIENT else Direction.REQUEST): _step(
-        command
-    )
-    for command in Command
-}
+STEPS: Final = Command.tabled(
+    {
+        (str(command), Direction.RESPONSE if command in _TO_CLIENT else Direction.REQUEST): _step(
+            command
+        )
+        for command in Command
+    }
+)
 
 ACTS: Final = {
     Act.SEND: Command.SEND,

@@ -15,75 +15,40 @@ class Op(TabledStep):
     """The operation of a request. The answer has the same name."""
 
     CONNECT = "connect"
-    CREATE = "create"
-    DELETE = "delete"
-    EXISTS = "exists"
-    GET_DATA = "getData"
-    SET_DATA = "setData"
-    GET_ACL = "getACL"
-    SET_ACL = "setACL"
-    GET_CHILDREN = "getChildren"
-    SYNC = "sync"
-    GET_CHILDREN2 = "getChildren2"
-    CHECK = "check"
-    MULTI = "multi"
-    CREATE2 = "create2"
-    RECONFIG = "reconfig"
-    CHECK_WATCHES = "checkWatches"
-    REMOVE_WATCHES = "removeWatches"
-    CREATE_CONTAINER = "createContainer"
-    DELETE_CONTAINER = "deleteContainer"
-    CREATE_TTL = "createTTL"
-    MULTI_READ = "multiRead"
-    AUTH = "auth"
-    SET_WATCHES = "setWatches"
-    SASL = "sasl"
-    SET_WATCHES2 = "setWatches2"
-    ADD_WATCH = "addWatch"
-    GET_EPHEMERALS = "getEphemerals"
-    GET_ALL_CHILDREN_NUMBER = "getAllChildrenNumber"
-    WHO_AM_I = "whoAmI"
-    CLOSE = "closeSession"
+    CREATE = "create", 1
+    DELETE = "delete", 2
+    EXISTS = "exists", 3
+    GET_DATA = "getData", 4
+    SET_DATA = "setData", 5
+    GET_ACL = "getACL", 6
+    SET_ACL = "setACL", 7
+    GET_CHILDREN = "getChildren", 8
+    SYNC = "sync", 9
+    GET_CHILDREN2 = "getChildren2", 12
+    CHECK = "check", 13
+    MULTI = "multi", 14
+    CREATE2 = "create2", 15
+    RECONFIG = "reconfig", 16
+    CHECK_WATCHES = "checkWatches", 17
+    REMOVE_WATCHES = "removeWatches", 18
+    CREATE_CONTAINER = "createContainer", 19
+    DELETE_CONTAINER = "deleteContainer", 20
+    CREATE_TTL = "createTTL", 21
+    MULTI_READ = "multiRead", 22
+    AUTH = "auth", 100
+    SET_WATCHES = "setWatches", 101
+    SASL = "sasl", 102
+    SET_WATCHES2 = "setWatches2", 105
+    ADD_WATCH = "addWatch", 106
+    GET_EPHEMERALS = "getEphemerals", 103
+    GET_ALL_CHILDREN_NUMBER = "getAllChildrenNumber", 104
+    WHO_AM_I = "whoAmI", 107
+    CLOSE = "closeSession", -11
     EVENT = "event"
     """The event of a watch, which the server sends without a request."""
 
-    def step(self, direction: Direction) -> Step:
-        """Return the line of the table for frames of this direction."""
-        return STEPS.get((str(self), direction), PLAIN)
 
-
-OPCODES: Final = {
-    1: Op.CREATE,
-    2: Op.DELETE,
-    3: Op.EXISTS,
-    4: Op.GET_DATA,
-    5: Op.SET_DATA,
-    6: Op.GET_ACL,
-    7: Op.SET_ACL,
-    8: Op.GET_CHILDREN,
-    9: Op.SYNC,
-    12: Op.GET_CHILDREN2,
-    13: Op.CHECK,
-    14: Op.MULTI,
-    15: Op.CREATE2,
-    16: Op.RECONFIG,
-    17: Op.CHECK_WATCHES,
-    18: Op.REMOVE_WATCHES,
-    19: Op.CREATE_CONTAINER,
-    20: Op.DELETE_CONTAINER,
-    21: Op.CREATE_TTL,
-    22: Op.MULTI_READ,
-    100: Op.AUTH,
-    101: Op.SET_WATCHES,
-    102: Op.SASL,
-    103: Op.GET_EPHEMERALS,
-    104: Op.GET_ALL_CHILDREN_NUMBER,
-    105: Op.SET_WATCHES2,
-    106: Op.ADD_WATCH,
-    107: Op.WHO_AM_I,
-    -11: Op.CLOSE,
-}
-NUMBERS: Final = {op: number for number, op in OPCODES.items()}
+OPCODES: Final = Op.numbered()
 
 CREATES: Final = frozenset({Op.CREATE, Op.CREATE2, Op.CREATE_CONTAINER, Op.CREATE_TTL})
 WITH_DATA: Final = CREATES | {Op.SET_DATA}
@@ -119,7 +84,9 @@ def _step(op: Op, way: Direction) -> Step:
     )
 
 
-STEPS: Final = {
-    **{(str(op), way): _step(op, way) for op in Op if op is not Op.EVENT for way in Direction},
-    (str(Op.EVENT), Direction.RESPONSE): PLAIN,
-}
+STEPS: Final = Op.tabled(
+    {
+        **{(str(op), way): _step(op, way) for op in Op if op is not Op.EVENT for way in Direction},
+        (str(Op.EVENT), Direction.RESPONSE): PLAIN,
+    }
+)
