@@ -43,11 +43,11 @@ KILL, KILL_BROKER, LOSE, LATE, LATE_NEXT, LATE_NEXT_KILL = (
 )
 SILENT = "silent"
 LONG = (SILENT,)
-"""Acts that wait for a time-out of a client's: they are tried only if they are named."""
+"""Acts that wait for a client's time-out. They are tried only if the user names them."""
 HOLD, PAUSE, REFUSE, REFUSE_DONE = "hold", "pause", "refuse", "refuse-done"
 HAND_OVER = "hand-over"
-"""Of several brokers another leads what the frame is about. It is the broker that it was for that
-loses it, and nobody dies.
+"""Another of several brokers becomes the leader of what the frame is about. The broker that the
+frame was for stops leading it, and no process dies.
 """
 TERMINATE, TERMINATE_KILL, WITHHOLD_KILL = "terminate", "terminate-kill", "withhold-kill"
 ACTS = (

@@ -57,15 +57,15 @@ class SweepCell(Cell):
 
     @property
     def stands_s(self) -> float:
-        """Short: whoever comes too late runs again alone, and a long wait changes what clients do
-        behind the fault.
+        """Short, because a cell that comes too late runs again alone, and a long wait changes what
+        clients do behind the fault.
         """
         return STANDS_S
 
     @property
     def supervised(self) -> bool:
-        """As of a pipeline of somebody else's: a refusal that ends a program proves nothing if
-        nobody starts it again.
+        """As in a user's pipeline: a refusal that ends a program proves nothing if nobody restarts
+        it.
         """
         return True
 
@@ -116,12 +116,11 @@ def brokers_of(cell: Cell) -> int:
 
 
 def shares_death(point: Cell) -> bool:
-    """Say whether the broker's death in a point's cell can be that of other points, too.
-
-    A cell with two faults needs its broker for itself. So does one whose brokers ask each other
-    something: of transactions, and of share groups. Alone it claims these frames, and they stand
-    still with its own until the broker dies. That shows what is lost between an answer and a
-    marker (KAFKA-20734), and frames between brokers do not name the cell that they are of.
+    """Say whether other points can share the broker's death in a point's cell. A cell with two
+    faults needs its broker for itself. So does one whose brokers ask each other about transactions
+    or share groups: alone it claims these frames, and they stand still until the broker dies. That
+    shows what is lost between an answer and a marker (KAFKA-20734). Frames between brokers do not
+    name their cell.
     """
     fault, settings = point.scenario.fault, point.settings
     return (

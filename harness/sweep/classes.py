@@ -29,7 +29,7 @@ KILLS = 3
 
 @dataclass(frozen=True, slots=True)
 class ProtocolState:
-    """What a stage is doing, and which frame passes then: where a fault can strike."""
+    """The state of a stage and the frame that passes then: where a fault can strike."""
 
     role: str
     api: str
@@ -53,8 +53,8 @@ class ProtocolState:
 
 @dataclass(frozen=True, slots=True)
 class Class:
-    """What points have in common that should behave alike. Partitions and single consumers are left
-    out: they are symmetric.
+    """The properties of points that should behave alike. Partitions and single consumers are left
+    out, because they are symmetric.
     """
 
     role: str
@@ -121,8 +121,9 @@ class Earlier:
     """The states in which a fault broke the promise, or the pipeline was stuck."""
 
     def rank(self, each: Class) -> int:
-        """Say how much a class can still teach, the most first: a state that no fault has struck, a
-        state of a former finding, another class that nobody has run, what has been run.
+        """Return the sort key of a class by how much it can still teach: first a state that no
+        fault has struck, then a state of an earlier finding, then another class that was never run,
+        then the rest.
         """
         state = str(each.state)
         if state not in self.states:

@@ -61,8 +61,8 @@ LONGEST = 80
 
 @dataclass(frozen=True, slots=True)
 class FoundScenario:
-    """What a scenario file says. ``partitions``, ``consumers``: how many there are (0: as many as
-    the pipeline says).
+    """The content of a scenario file. ``partitions``, ``consumers``: how many there are (0: as many
+    as the pipeline says).
     """
 
     name: str
@@ -74,11 +74,11 @@ class FoundScenario:
     then: Happening | None = None
     pipeline: str = ""
     declaration: str = ""
-    """The file of a declared pipeline, from the scenario file's own folder."""
+    """The declaration's file, relative to the scenario file's folder."""
     client: str = ""
     system: str = ""
     like: str = ""
-    """The scenario of lostack's own whose settings it has."""
+    """The scenario of lostack whose settings it uses."""
     partitions: int = 0
     consumers: int = 0
     signature: str = ""
@@ -86,7 +86,7 @@ class FoundScenario:
     came_back: int = 0
     """In how many of the ``tried`` runs the finding came back."""
     tried: int = 0
-    """How often the scenario was run again; 0: never, because the time was over."""
+    """How often the scenario was run again; 0: the time was over before."""
     without: tuple[str, ...] = ()
     """What was left out of the scenario that found it."""
     schema: int = SCHEMA

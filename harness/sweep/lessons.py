@@ -21,18 +21,18 @@ Came: TypeAlias = tuple[str, tuple[str, ...], tuple[str, ...]]
 
 @dataclass
 class Lessons:
-    """What has been learnt so far. A point teaches something if it is the first whose fault is
-    proved in its protocol state, or the first of its act with its outcome.
+    """The lessons so far. A point teaches something if its fault is the first that is proved in its
+    protocol state, or if it is the first of its act with its outcome.
     """
 
     struck: set[ProtocolState] = field(default_factory=set)
     came: set[tuple[str, Came]] = field(default_factory=set)
     dry: int = 0
-    """How many points in turn, up to the last one, have taught nothing."""
+    """The number of latest points in a row that have taught nothing."""
 
     @classmethod
     def of(cls, outcomes: Iterable[Outcome]) -> Lessons:
-        """Return what outcomes have taught; no point is counted as dry yet."""
+        """Return the lessons of earlier outcomes; no point counts as dry yet."""
         lessons = cls()
         for one in outcomes:
             lessons.note(one)
@@ -40,7 +40,7 @@ class Lessons:
         return lessons
 
     def note(self, one: Outcome) -> None:
-        """Take the outcome of the next point. One without a proof teaches nothing."""
+        """Add the outcome of the next point. One without a proof teaches nothing."""
         came = base_of(one.where.act), one.signature.outcome
         new = one.proved and (one.where.state not in self.struck or came not in self.came)
         if one.proved:

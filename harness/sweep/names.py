@@ -50,7 +50,7 @@ def step_named(protocol: str, label: str) -> StepName | None:
 
 
 def shared(label: str) -> bool:
-    """Say whether several protocols have a step that is called so."""
+    """Say whether several protocols have a step of this name."""
     return sum(label in names for names in step_names().values()) > 1
 
 
@@ -62,7 +62,7 @@ def protocol_of(name: StepName) -> str:
 
 
 def known_of(step: Step, direction: Direction) -> Known:
-    """Return what the protocol of a step knows of it, in one direction."""
+    """Return the facts about a step in one direction, from its protocol's table."""
     name = step_named(step.protocol, step.api)
     return (
         PLAIN

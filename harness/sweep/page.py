@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 PAGE_FILE = "sweep.html"
 NEVER = "never"
-"""Shown instead of a verdict where the sweep has tried nothing."""
+"""The text in place of a verdict if the sweep has tried nothing."""
 WIDE, HIGH = 4, 13
 """The width of a step and the height of a row, in pixels."""
 
@@ -40,7 +40,7 @@ class Swept:
 
 @dataclass(frozen=True, slots=True)
 class Again:
-    """What the page says of a finding besides its points: the command that runs it again, if there
+    """The page's text about a finding, besides its points: the command that runs it again, if there
     is one, and sentences about what it is compared with.
     """
 

@@ -39,7 +39,7 @@ def name_of(line: kinds.OfFrame) -> Name:
 
 @dataclass
 class _Stage:
-    """What is in progress in one stage."""
+    """The requests, records and transactions in progress in one stage."""
 
     unanswered: set[str] = field(default_factory=set)
     """Requests with records, not answered yet."""
@@ -54,7 +54,7 @@ class _Stage:
     """Connections on which a member joins its group."""
 
     def phase(self) -> str:
-        """Say it in words."""
+        """Return the phase in words."""
         behind = any(offset > self.saved.get(place, 0) for place, offset in self.given.items())
         words = {
             "in transaction": bool(self.open),
@@ -135,8 +135,8 @@ def _saved(stage: _Stage, event: kinds.Committed) -> None:
 
 
 def has_load(history: History, line: kinds.Frame, record: str, *, first: str = "") -> bool:
-    """Say whether other records than ``record`` moved before a frame and after it. If not, a fault
-    at it proves nothing. Before the ``first`` record of the source none can move.
+    """Say whether records other than ``record`` moved before a frame and after it. If not, a fault
+    at the frame proves nothing. Before the ``first`` record of the source none can move.
     """
     moves = [
         e.t

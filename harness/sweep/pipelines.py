@@ -82,7 +82,7 @@ def _cell(
 
 
 def _without(asked: SweepSettings, pipeline: Pipeline, semantic: Semantic) -> Predicted:
-    """Return what a run without a fault must show, with the settings that it has."""
+    """Return the prediction of a run without a fault, with the run's settings."""
     if not asked.like:
         return Predicted()
     there = {
@@ -185,8 +185,8 @@ def _has_settings_of(scenario: Scenario, base: Cell) -> bool:
 
 
 def loaded(base: Cell, records: int, partitions: int = 0, consumers: int = 0) -> Cell:
-    """Return a cell with so many records, partitions and, of lostack's own pipelines, consumers (0:
-    unchanged).
+    """Return a cell with these numbers of records, partitions and, for lostack's own pipelines,
+    consumers (0: unchanged).
     """
     if isinstance(base, DeclaredSweepCell):
         declared = replace(

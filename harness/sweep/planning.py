@@ -64,7 +64,7 @@ class Planned:
         return sum(map(len, self.classes.values()))
 
     def nothing(self, asked: SweepSettings) -> str | None:
-        """Say why there is no point at all, or return ``None``."""
+        """Return why there is no point at all, or ``None``."""
         if self.points:
             return None
         if not self.steps.frames:
@@ -167,7 +167,7 @@ class Planner:
         return tuple(one for number, one in enumerate(found) if number % parts == part - 1)
 
     def _loaded(self, steps: Steps, history: History) -> set[int]:
-        """Return the places of steps with load before and after them; before the first record there
+        """Return the places of steps with load before and after them. Before the first record there
         is none.
         """
         first = self.base.load().records[0].id
@@ -185,7 +185,7 @@ class Planner:
         return self.kills_brokers and brokers_of(self.base) > 1
 
     def _can(self, history: History, key: str, writes: Sequence[tuple[str, Write]]) -> Capabilities:
-        """Return what can be done to the pipeline that a run without a fault shows."""
+        """Return the capabilities of the pipeline, as a run without a fault shows them."""
         members = shared_roles(history, key)
         declared = isinstance(self.base, DeclaredCell)
         resends = declared or ours(self.base.settings).producer.retries

@@ -150,7 +150,7 @@ def is_led(step: Step) -> bool:
 
 
 def _illegal(step: Step, happens: Happening, passed: Passed) -> str | None:
-    """Say why no broker does this to this process, or ``None``."""
+    """Return why no broker can do this to this process, or ``None``."""
     if happens.act.endswith(FENCED_MEMBER) and not passed.named_member:
         return (
             f"not legal: the {step.role} has joined its group without a group.instance.id, and "
@@ -180,7 +180,7 @@ def in_programs(steps: Steps, can: Capabilities) -> Iterator[Point]:
 
 
 def tried(line: kinds.Writes) -> Iterator[WritePoint]:
-    """Yield the durable writes that are tried, of what a line says of a stage."""
+    """Yield the durable writes of a stage that are tried, from a line about the stage."""
     for write in chosen(line.made, line.records):
         yield replace(write, files=line.files) if write.call in WRITES else write
 
@@ -225,8 +225,8 @@ def nameable(step: Step) -> bool:
 def happenings(
     step: Step, passed: Passed, at: OnWire, can: Capabilities
 ) -> Iterator[tuple[Happening, str]]:
-    """Yield what may happen at a step by itself, with a sentence each. ``passed``: its frame in the
-    run that it is found in.
+    """Yield the single acts that are possible at a step, with a sentence each. ``passed``: its
+    frame in the run that it is found in.
     """
     asks, frame, whom = step.direction == REQUEST, words(step), f"the {step.role}"
     known = known_of(step, Direction(step.direction))
@@ -291,11 +291,9 @@ def happenings(
 def cut_short(
     step: Step, passed: Passed, behind: Sequence[Passed], at: OnWire, can: Capabilities
 ) -> Iterator[tuple[Happening, str]]:
-    """Yield what ends by a kill at a later durable step of the same process: it is told to end, or
-    its request is withheld.
-
-    ``behind``: the frames after the step's, in the run that it is found in. They show which durable
-    requests the process makes next.
+    """Yield the acts that end with a kill at a later durable step of the same process: the process
+    is told to end, or its request is withheld. ``behind``: the frames after the step's, in the run
+    that it is found in. They show which durable requests the process makes next.
     """
     mine = [each for each in behind if each.process == passed.process and not each.line.error]
     whom, frame = f"the {step.role}", words(step)
@@ -317,8 +315,8 @@ def cut_short(
 
 
 def _durable(frames: Sequence[Passed], direction: Direction) -> StepName | None:
-    """Return the step of the first frame in a direction that asks for something durable, or answers
-    that it is done.
+    """Return the step of the first frame in a direction that requests a durable change, or answers
+    such a request.
     """
     for frame in frames:
         role, api, way = frame.kind

@@ -32,7 +32,7 @@ class Reach(StrEnum):
     came out alike.
     """
     NEVER = "never reached"
-    """No fault struck here, and nothing that was run speaks for it."""
+    """No fault struck here, and no point that was run stands for it."""
 
 
 RAN = frozenset({Reach.RUN, Reach.SAMPLED})

@@ -44,9 +44,9 @@ class FramesAfter:
     records: Mapping[str, Record]
     here: Record
     again: bool
-    """Whether its process repeats the request."""
+    """Whether the process repeats the request."""
     reconnects: bool
-    """Whether its process goes on over another connection whatever its library does."""
+    """Whether the process reconnects even if its library does not."""
 
     def happenings(self, step: Step) -> Iterator[tuple[Happening, str]]:
         """Yield when a late request may arrive: after its sender has repeated it, and during what
@@ -104,11 +104,9 @@ class FramesAfter:
         return None
 
     def _next(self, step: Step) -> OnWire | None:
-        """Return at what a late request arrives: the next answer about its key, or, where none
-        comes, about any record.
-
-        Records of one key are in one partition, and only there something late meets what was done
-        since. Who ends a transaction ends it for all keys.
+        """Return the frame at which a late request arrives: the next answer about its key or, if
+        there is none, about any record. Records of one key are in one partition, and only there can
+        the late request collide with a later one. The end of a transaction concerns all keys.
         """
         answers = list(self._answers(beyond=True))
         of_key = [
@@ -148,10 +146,8 @@ class FramesAfter:
 
     def _answers(self, *, beyond: bool) -> Iterator[tuple[Record, OnWire]]:
         """Yield the answers to this process about its record, or about later ones; their offsets
-        count from the target.
-
-        A reader asks for records whatever becomes of its other requests: an answer to that says
-        nothing of where it is.
+        count from the target. A reader fetches whatever becomes of its other requests, so an answer
+        to a fetch does not show where the reader is.
         """
         for step, frame in self.later:
             if (

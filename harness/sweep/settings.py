@@ -21,9 +21,7 @@ findings as scenarios.
 """
 SCHEMA = 3
 OTHER_ORDER = 3
-"""Since this schema points have another order, from which it follows which part of a sweep has
-them.
-"""
+"""Since this schema the points have another order, and so a part of a sweep has other points."""
 DEPTHS = (1, 2)
 """How many faults a point may have at most."""
 
@@ -67,7 +65,7 @@ class SweepSettings:
 
     @staticmethod
     def load(directory: Path) -> SweepSettings:
-        """Read it.
+        """Read ``sweep.json``.
 
         Raises:
             UsageError: the folder holds no sweep, one of a newer lostack, or a part of one of an

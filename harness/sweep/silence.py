@@ -24,19 +24,19 @@ class Silence:
     longest_s: float = 0.0
     """The longest silence after which something moved again, in any cell so far."""
     _given_up: dict[str, float] = field(default_factory=dict)
-    """For how long cells were still that were given up, by their ids."""
+    """The silence, in seconds, after which a cell was given up, by the cell's id."""
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def rest_s(self, least_s: float) -> float:
-        """Return how many seconds nothing may move: ``least_s`` or twice the longest silence,
-        whichever is longer.
+        """Return the longest silence that is waited for, in seconds: ``least_s`` or twice the
+        longest silence seen, whichever is longer.
         """
         with self._lock:
             return max(least_s, TWICE * self.longest_s)
 
     def learn(self, cell: Cell, still_s: float, *, moved: bool) -> None:
-        """Record that nothing moved in a cell for so long, and whether it then moved again or was
-        given up.
+        """Record a silence of a cell, in seconds, and whether something then moved again or the
+        cell was given up.
         """
         with self._lock:
             if moved:

@@ -21,13 +21,13 @@ if TYPE_CHECKING:
     from harness.model.history import History
 
 FAILPOINT = "failpoint"
-"""Where the direction of a frame stands, of a place inside a program: its name stands where an API
-does.
+"""In place of a frame's direction, for a place inside a program. Its name stands in place of an
+API.
 """
 WRITE = "durable write"
-"""Likewise, of one of its durable writes."""
+"""In place of a frame's direction, for a durable write of a program."""
 _JOINS = frozenset({"JoinGroup", "ConsumerGroupHeartbeat", "ShareGroupHeartbeat", "api-88"})
-"""What a member of a group asks, by any of Kafka's group protocols; the last one is
+"""The requests of a group's member in any of Kafka's group protocols; the last one is
 StreamsGroupHeartbeat.
 """
 _WORDS = 3
@@ -52,8 +52,8 @@ class Step:
     record: str | None = None
     anchor: Step | None = None
     protocol: str = ""
-    """What its connection speaks: protocols share names, as SEND and ACK. Nothing: the history does
-    not say.
+    """The protocol of its connection, because protocols share names, such as SEND and ACK. Empty:
+    the history does not say.
     """
 
     def __str__(self) -> str:
@@ -125,12 +125,11 @@ class Trace:
 
 @dataclass(frozen=True, slots=True)
 class Steps:
-    """What several dry runs have in common: ``found`` in the order of the first of them.
-
-    ``frames``: how many frames that one had. ``early``: frames before the first that has a name in
-    its process, at which no rule can be armed. ``named`` and ``recurred``, by whether a record
-    names them: frames of the first run that have a name, and those of them whose name recurred in
-    all others.
+    """The steps that several dry runs have in common: ``found`` in the order of the first run.
+    ``frames``: how many frames the first run had. ``early``: its frames before the first named one
+    of their process, at which no rule can be armed. ``named`` and ``recurred``, each by whether a
+    record names the frames: frames of the first run that have a name, and those whose name recurred
+    in all other runs.
     """
 
     found: tuple[tuple[Step, Passed], ...]
@@ -141,11 +140,9 @@ class Steps:
 
 
 def shared_roles(history: History, key: str) -> frozenset[str]:
-    """Return the roles that several processes have whose group shares its work: another one takes
-    over what one leaves.
-
-    A stage of somebody else may be several processes that no client id tells apart. The kernel
-    tells who owns a connection, but for one that was closed before anybody looked.
+    """Return the roles of several processes that share the work of one group, so that another one
+    takes over. A user's stage may be several processes that no client id tells apart. The kernel
+    tells who owns a connection, except one that was closed before lostack looked.
     """
     owners: dict[int | None, str] = {e.conn: str(e.pid) for e in history.of(kinds.Owner)}
     members: dict[str, set[str]] = {}

@@ -108,7 +108,7 @@ def plan_lines(sweep: Sweep, planned: Planned, left_s: float | None) -> Iterator
 
 
 def _estimate_s(sweep: Sweep, planned: Planned, points: Sequence[Point]) -> float:
-    """Return about how long points take."""
+    """Return an estimate of how long points take, in seconds."""
     brokers = sum(point.kills_broker for point in points)
     return len(points) * planned.seconds / sweep.settings.jobs + brokers * BROKER_S / min(
         2, sweep.settings.jobs
@@ -170,7 +170,7 @@ def partial_text(far: Reached) -> str:
 
 
 def finding_lines(number: int, finding: Finding) -> Iterator[str]:
-    """Yield a finding: what came of it, where, and one point in words."""
+    """Yield the lines of a finding: its outcome, its classes, and one point in words."""
     yield (
         f"  finding {number}: {finding.signature.text()} ({counted(len(finding.points), 'point')})"
     )
@@ -300,7 +300,7 @@ def report_of(directories: Sequence[Path]) -> SweepSummary:
 
 
 def _points_of(asked: SweepSettings) -> SweepSettings:
-    """Return what of a plan decides which points there are."""
+    """Return the parts of a plan that decide which points there are."""
     return replace(asked, shard=(1, 1), command="", jobs=1)
 
 

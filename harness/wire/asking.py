@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 
 
 def answer(conn: Connection, direction: Direction) -> None:
-    """Note that the server has spoken or closed. Either one answers a client that has asked for
-    TLS.
+    """Note that the server has sent bytes or closed. Either one is its answer to a client that has
+    asked for TLS.
     """
     if direction is Direction.RESPONSE:
         conn.answer_to_tls()
@@ -32,10 +32,9 @@ async def secure(
     target: Stream,
     on: Callable[[], Awaitable[bool]],
 ) -> bool:
-    """Follow a request for TLS, or its answer, among what ``on`` passes on. Return whether more
-    bytes may come.
-
-    The client waits for the server's answer. Where that grants TLS, it begins on both sides.
+    """Follow a request for TLS, or its answer, among the bytes that ``on`` forwards. Return whether
+    more bytes may come. The client waits for the server's answer; if the server grants TLS, it
+    begins on both sides.
 
     Raises:
         TlsError: the other side has sent something in the clear before that.

@@ -181,10 +181,8 @@ class WireCell:
 
     def judge(self, carried: Carried, candidates: list[ArmedRule]) -> ArmedRule | None:
         """Count the frame for every rule and return the first rule that must act. A frame that
-        cannot be read is noted.
-
-        For a rule that counts since another one, counting begins behind the frame at which that one
-        fires.
+        cannot be read is noted. A rule that counts since another one begins to count behind the
+        frame at which the other one fires.
         """
         chosen: ArmedRule | None = None
         fired: list[ArmedRule] = []
@@ -215,8 +213,8 @@ class WireCell:
         return chosen
 
     def _counts(self, rule: Rule, carried: Carried) -> bool:
-        """Whether the rule that this one counts from has fired; of two rules of one role, in the
-        same process.
+        """Whether the rule that this one counts from has fired. If both rules are of one role, it
+        must have fired in the same process.
         """
         if rule.since is None:
             return True

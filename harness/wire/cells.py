@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 
 BY = "wire"
 FOLLOWS = "#"
-"""In the name of a route to a server that an answer has named: between the name of the route that
-the answer came by, and the server's number.
+"""The separator in the name of a route to a server that an answer has named. Before it stands the
+route by which the answer came, behind it the server's number.
 """
 _INCARNATION_WORDS = 3
 _FAST = msgspec.json.Encoder().encode
@@ -77,18 +77,16 @@ class Cells:
         return iter(tuple(self._cells.values()))
 
     def of_client(self, client: str, route: Route) -> WireCell | None:
-        """Return the cell a client belongs to: by its route where that is claimed, else by the
-        first word of its id.
+        """Return the cell that a client belongs to: the one that has claimed its route, else the
+        one that the first word of its id names.
         """
         if not self._cells:
             return None
         return self._by_key.get(client.partition(".")[0]) or self.of_route(route.name)
 
     def process_of(self, client: str, route: Route | None = None) -> str:
-        """Return the name of the process behind a client id; of a foreign client that is the whole
-        of it.
-
-        On a route that a cell has claimed, it is the route's role in that cell: a program may have
+        """Return the name of the process behind a client id. A foreign client's whole id is that
+        name. On a route that a cell has claimed it is the route's role, because a program may have
         several clients and speak to several servers, and all of it dies together.
         """
         if route is not None and (cell := self.of_route(route.name)) is not None:
@@ -100,8 +98,8 @@ class Cells:
         return self._by_route.get(name) or self._by_route.get(base_of(name))
 
     def say_refused(self, route: Route, conn: int, because: str) -> None:
-        """Write down that a connection did not come about. As long as nobody knows whose it is,
-        each cell is told.
+        """Write to the history that a connection failed. While its cell is unknown, every cell gets
+        the line.
 
         Raises:
             HistoryError: a history cannot be written.
@@ -123,7 +121,7 @@ class Cells:
             raise WireError(f"there is no open cell {cell_id}") from None
 
     def check(self, cell_id: str, key: str, routes: Iterable[str]) -> None:
-        """Raise :class:`WireError` where such a cell cannot be opened."""
+        """Raise :class:`WireError` if such a cell cannot be opened."""
         if not key or "." in key:
             raise WireError(f"{key!r} cannot be a cell key: client ids are split at the first dot")
         if cell_id in self._cells or key in self._by_key:
@@ -141,7 +139,7 @@ class Cells:
         *,
         reads: bool = True,
     ) -> None:
-        """Begin a cell that was checked.
+        """Open a cell that :meth:`check` has accepted.
 
         Raises:
             WireError: its history cannot be written.
@@ -157,7 +155,7 @@ class Cells:
         self._by_route.update(dict.fromkeys(cell.routes, cell))
 
     def close(self, cell: WireCell) -> None:
-        """End a cell and its history."""
+        """Close a cell and its history."""
         cell.close()
         del self._cells[cell.id]
         del self._by_key[cell.key]

@@ -142,9 +142,9 @@ class Connection:
         self.pending: dict[Direction, OrderedDict[Id, Pending]] = {
             way: OrderedDict() for way in Direction
         }
-        """By the direction of what was asked."""
+        """By the direction of the request."""
         self.turn = asyncio.Lock()
-        """Whoever has it writes to the client: one frame, whole."""
+        """Its holder writes one whole frame to the client."""
         self.withheld = 0
         """How many answers the wire holds from the client."""
         self._told = asyncio.Event()
@@ -163,7 +163,7 @@ class Connection:
     # -- who it is ---------------------------------------------------------------------------------
 
     def identify(self, client: str) -> None:
-        """Set the client's name. If it gives several, the last one counts."""
+        """Set the client's name. If the client gives several names, the last one counts."""
         if (
             self._announced
             and client == self.client
@@ -370,8 +370,8 @@ class Connection:
             meter.waited(pending.since, now, waits=pending.carried.known.waits)
 
     def ended_by(self) -> str:
-        """Return which side closed first: the client's, or the broker's (or the network on that
-        side).
+        """Return which side closed first: the client's or the broker's. The network counts as the
+        side that it is on.
         """
         up, down = self.flows[Direction.REQUEST], self.flows[Direction.RESPONSE]
         ends = (

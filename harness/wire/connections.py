@@ -137,8 +137,8 @@ class Connections:
             conn.thaw(name)
 
     def traffic(self, cell: WireCell, role: str, *, restart: bool) -> Traffic:
-        """Return what has passed for one role of a cell since the last ``restart``; count from here
-        on where that is set.
+        """Return the traffic of one role of a cell since the last ``restart``. With ``restart``,
+        count from now on.
         """
         meter = cell.meter(role)
         mine = [
@@ -166,8 +166,8 @@ class Connections:
         return len(meant)
 
     async def black_hole(self, which: Selection, direction: Direction, *, on: bool) -> int:
-        """Discard all bytes of a direction, or stop doing so and cut the connections that lost
-        bytes. Return how many.
+        """Discard all bytes of a direction, or stop this and cut the connections that lost bytes.
+        Return the number of connections.
 
         Raises:
             WireError: one is to end that is not there.

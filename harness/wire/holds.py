@@ -46,7 +46,7 @@ class Holds:
         return [hold.id for hold in self._holds.values() if hold.cell is cell]
 
     def told(self) -> list[Held]:
-        """Return what is still held."""
+        """Return the frames that are still held."""
         return [
             Held(
                 held=hold.id,

@@ -29,7 +29,7 @@ class Listener:
     task: asyncio.Task[None] | None = None
 
     def state(self, connections: int) -> RouteState:
-        """Return what can be told about it."""
+        """Return the route's state."""
         route, listening = self.route, self.sock is not None
         ports = (route.listen_port, route.upstream_port)
         return RouteState(route.name, route.node, route.role, *ports, listening, connections)
@@ -62,7 +62,7 @@ class Routes:
         return name in self._listeners
 
     def must_be_new(self, name: str) -> None:
-        """Raise :class:`WireError` where there is such a route."""
+        """Raise :class:`WireError` if there is such a route."""
         if name in self._listeners:
             raise WireError(f"there is a route {name} already")
 
@@ -88,18 +88,18 @@ class Routes:
             del self._listeners[each]
 
     def relocate(self, name: str, host: str, port: int, tls: Tls | None) -> None:
-        """Let new connections over a route reach a server that may have moved."""
+        """Connect new clients of a route to a server's new address."""
         listener = self.listener(name)
         there = listener.route
         if (there.upstream_host, there.upstream_port, there.tls) != (host, port, tls):
             listener.route = replace(there, upstream_host=host, upstream_port=port, tls=tls)
 
     def states(self) -> list[RouteState]:
-        """Return all routes as they are."""
+        """Return the state of every route."""
         return [self._state(listener) for listener in self._listeners.values()]
 
     def listener(self, name: str) -> Listener:
-        """Return a route at work.
+        """Return a route by its name.
 
         Raises:
             WireError: no route has this name.

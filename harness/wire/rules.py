@@ -88,8 +88,8 @@ class After(StrEnum):
 
 
 class FreezeScope(StrEnum):
-    """What stands still, both ways, from the instant of a hit: one client's connections, or the
-    cell's to one broker.
+    """What is frozen in both directions from the moment of a hit: one client's connections, or the
+    cell's connections to one broker.
     """
 
     CLIENT = "client"
@@ -124,7 +124,7 @@ _PLAIN: Final[Mapping[str, type | tuple[type, ...]]] = {
     "delay_s": (int, float),
     "forward": bool,
 }
-"""What the fields of a rule are as they come over the control connection."""
+"""The types of a rule's fields, as they come over the control connection."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -226,8 +226,8 @@ class Rule:
             self.check_error(self.api.label, self.api.errors)
 
     def check_error(self, step: str, errors: Mapping[str, bool]) -> None:
-        """Raise :class:`RuleError` where the error is none of a step's, or means that what was
-        forwarded is not done.
+        """Raise :class:`RuleError` if the step has no such error, or if the error says "not done"
+        and the rule forwards the request.
         """
         error = self.error or ""
         if error not in errors:
@@ -239,7 +239,7 @@ class Rule:
 
     @property
     def content(self) -> frozenset[str]:
-        """The fields by which it selects and that no header has."""
+        """The selectors of this rule that need the frame's content."""
         named = frozenset(name for name in CONTENT if getattr(self, name) is not None)
         return named if self.carrying is None else named | {"record"}
 
@@ -289,8 +289,8 @@ class RuleCounts:
 
 @dataclass(frozen=True, slots=True)
 class Header:
-    """What a rule looks at first. ``client`` is the client id (``""`` where none was given),
-    ``api`` the step.
+    """What a rule compares first. ``client`` is the client id (empty: none was given), ``api`` the
+    step.
     """
 
     role: str
@@ -302,7 +302,7 @@ class Header:
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """What a rule looks at where the header is not enough: what the frame is about."""
+    """What a rule compares if the header is not enough: what the frame is about."""
 
     records: frozenset[str] = frozenset()
     topics: frozenset[str] = frozenset()
@@ -311,7 +311,7 @@ class Subject:
 
 @dataclass(slots=True)
 class ArmedRule:
-    """A rule at work in a cell, with its counts."""
+    """A rule that is armed in a cell, with its counts."""
 
     rule: Rule
     key: str
@@ -330,7 +330,7 @@ class ArmedRule:
         return RuleCounts(self.seen, self.matched, self.fired)
 
     def fits(self, header: Header) -> bool:
-        """Say whether the header is one this rule may act on. Counts nothing."""
+        """Say whether the rule may act on a frame with this header. Counts nothing."""
         rule = self.rule
         return (
             rule.direction is header.direction
@@ -344,7 +344,7 @@ class ArmedRule:
         )
 
     def takes(self, subject: Subject) -> bool:
-        """Say whether the content is what this rule selects. Counts nothing."""
+        """Say whether the rule selects a frame with this content. Counts nothing."""
         rule = self.rule
         return (
             (rule.record is None or rule.record in subject.records)
@@ -357,7 +357,7 @@ class ArmedRule:
 
     @property
     def due(self) -> bool:
-        """Whether the match just counted is one to act on."""
+        """Whether the rule acts on the match that was just counted."""
         return self.matched >= self.rule.occurrence and (
             self.rule.limit is None or self.fired < self.rule.limit
         )

@@ -32,12 +32,12 @@ CLOSE_WITHIN_S = 2.0
 T = TypeVar("T")
 
 GREETED_WITHIN_S = 10.0
-"""How many seconds a connection has to say the secret."""
+"""How long, in seconds, a connection may take to send the secret."""
 
 
 class ControlServer:
-    """Turns lines into verbs of a :class:`~harness.wire.wire.Wire`, for whoever says the secret
-    first.
+    """Calls the verbs of a :class:`~harness.wire.wire.Wire` that lines name, for connections that
+    begin with the secret.
     """
 
     def __init__(self, history: Path, run: Path, secret: str, *, decode_limit: int) -> None:
@@ -46,11 +46,11 @@ class ControlServer:
         self._server: asyncio.Server | None = None
         self._writers: set[asyncio.StreamWriter] = set()
         self._known: set[asyncio.StreamWriter] = set()
-        """Of the connections that have said the secret."""
+        """The connections that have sent the secret."""
         self._serving: set[asyncio.Task[None]] = set()
 
     async def start(self, sock: socket.socket) -> None:
-        """Serve who connects to a listening socket."""
+        """Serve the connections to a listening socket."""
         unix = sock.family == socket.AF_UNIX
         serve = asyncio.start_unix_server if unix else asyncio.start_server
         self._server = await serve(self._serve, sock=sock, limit=MAX_LINE_BYTES)
@@ -87,7 +87,7 @@ class ControlServer:
             writer.close()
 
     async def _let_in(self, reader: asyncio.StreamReader) -> bool:
-        """Say whether a connection begins with the secret, and at once."""
+        """Say whether a connection begins with the secret, within the time for that."""
         try:
             async with asyncio.timeout(GREETED_WITHIN_S):
                 told = await reader.readexactly(len(greeting(self._secret)))
@@ -96,7 +96,7 @@ class ControlServer:
         return is_right(told, self._secret)
 
     def _keep(self, task: asyncio.Task[None] | None) -> None:
-        """Hold on to a task until it is done, as the event loop does not."""
+        """Keep a reference to a task until it is done, because the event loop keeps none."""
         if task is not None:
             self._serving.add(task)
             task.add_done_callback(self._serving.discard)

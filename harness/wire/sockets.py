@@ -66,7 +66,7 @@ async def connect(host: str, port: int) -> Stream:
 
 
 async def _addresses(host: str, port: int) -> list[tuple[socket.AddressFamily, tuple[object, ...]]]:
-    """Return where a host is, as it stands if it is an IPv4 address.
+    """Return the IP address of a host. An IPv4 address is returned unchanged.
 
     Raises:
         OSError: there is no such host or port.
@@ -101,8 +101,8 @@ async def _connect(family: socket.AddressFamily, address: tuple[object, ...]) ->
 
 
 async def owner_of(stream: Stream, session: Session) -> str:
-    """Return how the client calls itself in its first bytes, which are to be read again; empty
-    where it does not.
+    """Return the client's name in its first bytes, which are left to be read again. Empty: they
+    name none.
     """
     data, ended = b"", False
     while not ended and len(data) < PEEK_BYTES:
@@ -121,7 +121,7 @@ async def owner_of(stream: Stream, session: Session) -> str:
 
 
 def _not_itself(sock: socket.socket) -> None:
-    """Refuse a connection that a port of the ephemeral range made to itself, as it can where nobody
+    """Refuse a connection of a port to itself. That can happen in the ephemeral range if nobody
     listens.
     """
     if sock.getsockname() == sock.getpeername():
@@ -129,13 +129,13 @@ def _not_itself(sock: socket.socket) -> None:
 
 
 def tune(sock: socket.socket) -> None:
-    """Make a socket that never blocks, and never waits for more to send."""
+    """Make a socket non-blocking, and turn off Nagle's algorithm."""
     sock.setblocking(False)  # noqa: FBT003 - the standard library's signature
     sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
 
 
 def port_of(client: socket.socket) -> int:
-    """Return the port that a client's connection comes from; 0 where it is gone already."""
+    """Return the client's port of a connection; 0 if the connection is closed."""
     try:
         port: int = client.getpeername()[1]
     except OSError:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from harness.wire.protocol import Protocol
 
 REGISTRY = "harness.protocols.listing"
-"""The module that lists the protocols, by its name: the wire imports none of them."""
+"""The name of the module that lists the protocols. The wire imports none of them."""
 
 
 def load(name: str) -> Protocol:
@@ -39,7 +39,7 @@ def load(name: str) -> Protocol:
 
 
 def admit(protocol: Protocol, route: Route) -> None:
-    """Tell a protocol the passwords of a route's users.
+    """Give a protocol the passwords of a route's users.
 
     Raises:
         WireError: nobody logs in by it, or the users cannot be read; no password is in its message.
@@ -60,7 +60,7 @@ class Protocols:
     def __init__(self) -> None:
         self._by_name: dict[str, Protocol] = {}
         self._names: dict[str, str] = {}
-        """What has been learnt of topics: name to id."""
+        """The known topic ids, by the topic's name."""
 
     def of(self, route: Route) -> Protocol:
         """Return the protocol of a route.
@@ -78,7 +78,7 @@ class Protocols:
         return self._by_name[route.protocol]
 
     def learn(self, topics: Mapping[str, str]) -> None:
-        """Tell all of them topic ids (name to id).
+        """Give every protocol topic ids, by the topic's name.
 
         Raises:
             WireError: a protocol does not know them as topic ids.

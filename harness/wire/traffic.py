@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 LEAST_S = 1e-6
-"""No wait is shorter, for the sake of a division."""
+"""The shortest wait, in seconds. It is not zero, because it divides."""
 
 
 @dataclass(slots=True)
@@ -27,12 +27,12 @@ class Meter:
     _waited_s: float = 0.0
 
     def over(self, traffic: Traffic) -> None:
-        """Keep what a connection that is over has carried."""
+        """Add the traffic of a connection that has ended."""
         self._ended = total((self._ended, traffic))
 
     def answered(self, size: int, began: float, now: float, *, waits: bool) -> None:
-        """Count the answer to a request of ``size`` bytes that was passed on at ``began``;
-        ``waits``: by design it had to.
+        """Count the answer to a request of ``size`` bytes that was forwarded at ``began``.
+        ``waits``: the protocol delays this answer by design.
         """
         if began < self.since:
             return
@@ -43,12 +43,12 @@ class Meter:
             self._waited_s += now - began
 
     def waited(self, began: float, now: float, *, waits: bool) -> None:
-        """Take note of how long a request waits, or has waited."""
+        """Record how long a request has waited so far."""
         if began >= self.since and not waits:
             self._longest_s = max(self._longest_s, now - began)
 
     def read(self, live: Iterable[Traffic]) -> Traffic:
-        """Return the counts; ``live`` is what the connections that there are have carried."""
+        """Return the counts. ``live``: the traffic of the open connections."""
         now = astuple(total((self._ended, *live)))
         counts = Traffic(
             *(one - other for one, other in zip(now, astuple(self._before), strict=True))
@@ -57,12 +57,12 @@ class Meter:
         return replace(counts, answers=self._answers, longest_s=self._longest_s, rate=rate)
 
     def restart(self, now: float, live: Iterable[Traffic]) -> None:
-        """Count from here on, and only requests passed on from here on."""
+        """Reset the counts. Requests that were forwarded before do not count later."""
         self._before = total((self._ended, *live))
         self.since = now
         self._answers, self._longest_s, self._asked, self._waited_s = 0, 0.0, 0, 0.0
 
 
 def total(parts: Iterable[Traffic]) -> Traffic:
-    """Add up what several connections have carried."""
+    """Return the total traffic of several connections."""
     return Traffic(*(sum(column) for column in zip(*map(astuple, parts), strict=True)))

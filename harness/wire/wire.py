@@ -52,8 +52,8 @@ DEFAULT_DECODE_LIMIT = 16 << 20
 
 
 class Wire:
-    """Everything between the nodes. One event loop, one thread. ``push`` sends a message to whoever
-    controls it.
+    """The proxy between all nodes. It has one event loop and one thread. ``push`` sends a message
+    to the controlling program.
     """
 
     def __init__(
@@ -66,7 +66,7 @@ class Wire:
     ) -> None:
         self.decode_limit = decode_limit
         self.inside = Inside(run)
-        """What the wire reads and writes must lie below the run's folder."""
+        """The folders below which the wire may read and write."""
         self.failure: asyncio.Future[str] = asyncio.get_running_loop().create_future()
         self._push = push
         self._own = HistoryWriter(directory / "wire.jsonl", cell="", by=BY)
@@ -78,7 +78,7 @@ class Wire:
         self._following = Following(self._routes)
         self._protocols = Protocols()
         self._ends: dict[str, Ends] = {}
-        """By the name of the route; of routes that answers have led to, none."""
+        """By the route's name. A route to a server that an answer has named has none."""
         self._large = [memoryview(bytearray(LARGE_BYTES)) for _ in range(LARGE_BLOCKS)]
         self._small: list[memoryview] = []
 
@@ -93,7 +93,7 @@ class Wire:
         return self.cells.process_of(client, route)
 
     def freeze_newcomer(self, conn: Connection) -> None:
-        """Let a connection that has just become known share the freezes it falls under."""
+        """Apply to a connection, whose client has just become known, the freezes that cover it."""
         self.conns.freeze_newcomer(conn)
 
     def is_dark(self, conn: Connection, direction: Direction) -> bool:
@@ -105,11 +105,11 @@ class Wire:
         return self.conns.delay_of(conn, direction)
 
     def hold(self, carried: Carried, cell: WireCell, rule: Rule, conn: Connection) -> Hold:
-        """Register a held frame, and freeze what its rule says, in this very instant."""
+        """Register a held frame and apply the freeze of its rule, with nothing in between."""
         return self.holding.hold(carried, cell, rule, conn)
 
     def note(self, cell: WireCell | None, kind: str, **fields: object) -> None:
-        """Write to the cell's history, or to the wire's own where the connection is of no cell."""
+        """Write a line to the cell's history, or without a cell to the wire's own history."""
         if cell is not None:
             cell.write(kind, **fields)
         else:
@@ -121,8 +121,8 @@ class Wire:
 
     @contextlib.contextmanager
     def scratch(self) -> Iterator[memoryview]:
-        """Lend a block of memory for bytes that only pass through; as many exist as were ever lent
-        at once.
+        """Lend a buffer for bytes that are forwarded without being read. As many exist as were ever
+        lent at once.
         """
         free = self._large or self._small
         block = free.pop() if free else memoryview(bytearray(SMALL_BYTES))
@@ -163,7 +163,7 @@ class Wire:
         return await self._routes.open(name)
 
     async def close_route(self, name: str) -> RouteState:
-        """Listen no more, so that connections are refused, and cut those there are."""
+        """Stop listening, so that new connections are refused, and cut the open ones."""
         return await self._routes.close(name)
 
     async def remove_route(self, name: str) -> None:
@@ -173,7 +173,7 @@ class Wire:
             del self._ends[each]
 
     def routes(self) -> list[RouteState]:
-        """Return all routes as they are."""
+        """Return the state of every route."""
         return self._routes.states()
 
     async def _serve(self, route: Route, sock: socket.socket) -> None:
@@ -206,8 +206,8 @@ class Wire:
                     stream.close()
 
     async def _detoured(self, route: Route, client: Stream, at_once: Ends | None) -> Route:
-        """Return the route by which this client's cell reaches the broker; to know the cell its
-        first request is read before.
+        """Return the route by which this client's cell reaches the broker. The client's first
+        request is read before, because it names the cell.
         """
         if not any(route.name in cell.detours for cell in self.cells):
             return route
@@ -247,7 +247,7 @@ class Wire:
             self.conns.remove(conn)
 
     def fail(self, because: str) -> None:
-        """End the wire: nothing it says can be trusted any more."""
+        """End the wire, because its histories can no longer be trusted."""
         if not self.failure.done():
             self._push({"push": "failed", "because": f"the wire ended: {because}"})
             self.failure.set_result(because)
@@ -287,7 +287,7 @@ class Wire:
         self._protocols.learn(topics)
 
     async def close_cell(self, cell_id: str) -> CellSummary:
-        """Discard what is held of a cell, disarm its rules, end its history."""
+        """Discard a cell's held frames, disarm its rules, and close its history."""
         cell = self.cells.get(cell_id)
         left = self.holding.of(cell)
         for name in left:
@@ -296,7 +296,7 @@ class Wire:
         return CellSummary(cell_id, cell.frames, tuple(left))
 
     def arm(self, cell_id: str, rule: Rule) -> None:
-        """Put a rule to work in a cell.
+        """Arm a rule in a cell.
 
         Raises:
             RuleError: the rule would give an answer that no broker gives.
@@ -308,11 +308,11 @@ class Wire:
         cell.arm(rule)
 
     def disarm(self, cell_id: str, rule_id: str) -> RuleCounts:
-        """Take a rule away; what it holds stays held."""
+        """Disarm a rule. Its held frames stay held."""
         return self.cells.get(cell_id).disarm(rule_id).counts
 
     def counts(self, cell_id: str, rule_id: str) -> RuleCounts:
-        """Return what a rule has met so far."""
+        """Return the counts of a rule so far."""
         return self.cells.get(cell_id).rule(rule_id).counts
 
     def detour(
@@ -329,13 +329,13 @@ class Wire:
             cell.detours[route] = (upstream_host, upstream_port)
 
     def traffic(self, cell_id: str, role: str, *, restart: bool = False) -> Traffic:
-        """Return what has passed for a role; see :meth:`Connections.traffic`."""
+        """Return the traffic of a role; see :meth:`Connections.traffic`."""
         return self.conns.traffic(self.cells.get(cell_id), role, restart=restart)
 
     # -- direct verbs ------------------------------------------------------------------------------
 
     def freeze(self, scope: FreezeScope, target: str) -> Frozen:
-        """Let a client's or a broker's connections stand still until they are thawed."""
+        """Freeze the connections of a client, or to a broker, until they are thawed."""
         return self.conns.freeze(
             scope, target if scope is FreezeScope.NODE else self.process_of(target)
         )
@@ -343,7 +343,7 @@ class Wire:
     # -- end ---------------------------------------------------------------------------------------
 
     async def close(self) -> None:
-        """End everything; what is still held is discarded and logged."""
+        """Close every route and connection. Frames that are still held are discarded and logged."""
         self._routes.deafen()
         with contextlib.suppress(HistoryError):
             for cell in self.cells:

@@ -87,8 +87,8 @@ def broken_rows(result: CellResult) -> list[Row]:
 
 
 def first_seen(result: CellResult) -> list[tuple[str, str, str]]:
-    """Return of the first record that broke a cell's promise what the history shows of it, and what
-    usually does this, as (record, sentence, words); nothing if the history cannot be read.
+    """Return the first record that broke a cell's promise, what the history shows of it, and what
+    usually does this. Empty if the history cannot be read.
     """
     rows = broken_rows(result)[:1]
     history = history_of(result) if rows else None
@@ -114,10 +114,9 @@ COUNTED = {
 
 
 def counts_of(result: CellResult) -> list[tuple[str, int]]:
-    """Return the counts of a cell that are not zero, each with its words, in their order.
-
-    Records that are stored more than once stand behind those that are stored: ``stored_twice``
-    counts rows of the output alone, and not what was absorbed before it.
+    """Return the counts of a cell that are not zero, in order, each with its words. Records that
+    are stored more than once stand behind those that are stored. ``stored_twice`` counts rows of
+    the output alone, and not what was absorbed before.
     """
     counts, again = result.judgement.account.counts, result.judgement.movement.stored_again
     found: list[tuple[str, int]] = []
@@ -130,8 +129,8 @@ def counts_of(result: CellResult) -> list[tuple[str, int]]:
 
 
 def files_of(result: CellResult) -> list[tuple[str, str]]:
-    """Return what the cell's programs printed, and its history, as (name, address); nothing where
-    the page does not lie beside them.
+    """Return the files with the programs' output and the history, as (name, address). Empty if the
+    page does not lie beside them.
     """
     cell = result.directory
     try:
@@ -209,10 +208,9 @@ def _told(result: CellResult, shared: Shared) -> tuple[dict[str, object], Timeli
 
 
 def drawn(timeline: Timeline, shared: Shared) -> dict[str, object]:
-    """Write a timeline in few bytes.
-
-    ``messages``: time since the message before, number of the kind (from, to, api, direction),
-    note, fate, whether it carried the target; what is empty at the end is left out.
+    """Return a timeline as compact plain data. A message: time since the message before, number of
+    the kind (from, to, api, direction), note, fate, whether it carried the target. Empty values at
+    its end are left out.
     """
     number = {lane.name: place for place, lane in enumerate(timeline.lanes)}
     messages: list[list[object]] = []

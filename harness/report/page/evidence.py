@@ -121,7 +121,7 @@ def proof_of(plan: Plan, events: Sequence[Event]) -> list[str]:
 
 
 def movement_lines(movement: Movement) -> list[str]:
-    """Return the lines about how records moved, where there is anything to say."""
+    """Return the lines about how records moved; none if nothing is remarkable."""
     told = []
     if movement.moved_again_s is not None:
         told.append(
@@ -333,11 +333,9 @@ def _death(event: kinds.Node, wanted: set[str]) -> Iterator[str]:
 
 
 def sign_of(result: CellResult) -> tuple[str, bool] | None:
-    """Return the sentence about the sign of protection, and whether it was seen; ``None`` where
-    none is asked for.
-
-    Of a pipeline of the user's own none is foretold: what was seen of the effect of its fault is
-    told.
+    """Return the sentence about the sign of protection, and whether it was seen; ``None`` if the
+    cell needs no sign. For a user's pipeline, which has no prediction, tell the effect of the fault
+    that was seen.
     """
     plan = result.plan
     if plan.system == DECLARED and plan.evidence.trigger != "none":

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 SOURCE, WIRE, SINK = "source", "wire", "sink"
 AT_SOURCE, AT_SENDER, AT_WIRE, AT_SERVER, AT_OTHER, AT_RECEIVER, AT_SINK = range(7)
-"""The order of lanes, down the way of a record."""
+"""The order of lanes: that in which a record passes them."""
 BRIEF = 3
 """How many records a message names."""
 SENDERS = ("producer", "processor", "driver")

@@ -45,7 +45,7 @@ _WENT: Final = {
 
 def story(result: CellResult) -> list[str]:
     """Say in one or two sentences what was seen in a cell that is not green, and where the record
-    went; nothing where the verdict's own reason is all there is.
+    went. Empty if the verdict's reason says it already.
     """
     word = outcome(result.verdict)
     if word is Outcome.VOID:
@@ -68,8 +68,8 @@ def never_reached(result: CellResult) -> bool:
 
 
 def _harm(result: CellResult) -> Iterator[str]:
-    """Yield a sentence for each last hop of lost records, and for each way of duplicates, if the
-    claim forbids them.
+    """Yield a sentence for each last hop of lost records and each kind of duplicates that the claim
+    forbids.
     """
     account, semantic = result.judgement.account, result.plan.semantic
     if forbids(semantic, Anomaly.LOST):
@@ -147,8 +147,8 @@ def proved(run: SavedRun) -> list[str]:
 
 
 def not_applicable(run: SavedRun) -> list[tuple[str, str]]:
-    """Return the points that do not apply, each with its reason; with its semantics, where it
-    applies to others.
+    """Return the points that do not apply, each with its reason. A point that applies to
+    other semantics is named with those that it does not apply to.
     """
     ran = {result.plan.scenario for result in run.results}
     found: dict[tuple[str, str], dict[str, None]] = defaultdict(dict)

@@ -101,7 +101,7 @@ def _by_time(dot: Dot) -> int:
 
 
 def _note(row: Row, fate: Fate) -> str:
-    """Say more of a record's state, in a few words."""
+    """Return a few words about a record's state."""
     match fate:
         case Fate.LOST:
             return str(row["last_hop"])
@@ -113,11 +113,10 @@ def _note(row: Row, fate: Fate) -> str:
 
 
 def drawn_plot(plot: Plot, most: int) -> list[object]:
-    """Write a plot in few bytes: its rows, and what only totals tell.
-
-    A row: its name, how many records it has, the times of the dots that are drawn (each since the
-    one before, -1 where no line tells it), and for all but those recorded once their names and
-    notes. At most ``most`` dots are drawn of a row, evenly chosen.
+    """Return a plot as compact plain data: its rows, and the records that only totals tell of. A
+    row: its name, how many records it has, the times of the drawn dots (each since the one before,
+    -1: unknown), and, except for records recorded once, their names and notes. At most ``most``
+    dots are drawn of a row, evenly chosen.
     """
     rows: list[list[object]] = []
     for fate, dots in plot.rows.items():

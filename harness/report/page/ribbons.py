@@ -48,10 +48,8 @@ class Ribbon:
 
 
 def ribbons_of(events: Sequence[Event], rows: Sequence[Row]) -> tuple[Ribbon, ...]:
-    """Return the source's ribbon, then one per partition of every log, from a cell's events and its
-    record table.
-
-    A queue has none: its places are no positions.
+    """Return the ribbons of the source and of every partition of every log, from a cell's events
+    and its record table. A queue has none, because its places are no positions.
     """
     fates = {row["record"]: _fate(row) for row in rows}
     places = sorted((int(row["position"]), fates[row["record"]]) for row in rows)

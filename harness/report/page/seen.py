@@ -99,9 +99,9 @@ _PLURAL: Final = {"sent": "sent", "was given": "were given"}
 def _timed(
     parts: Iterable[tuple[int, Said]], lines: Lines, until: int | None = None
 ) -> Iterator[Said]:
-    """Say each thing once, with its times, in the order in which each happened first. So are
-    processes told of that ended, or came back, meanwhile. ``parts``: each with its monotonic time
-    in ns. ``until``: how long meanwhile is; ``None``: until the last part.
+    """Say each thing once, with its times, in the order in which each happened first. Processes
+    that ended or came back in between are named, too. ``parts``: each with its monotonic time in
+    ns. ``until``: the end of that period; ``None``: the last part.
     """
     parts = list(parts)
     times = [t for t, _ in parts] or [t for t in (lines.fired,) if t is not None] or [lines.rest]
@@ -184,8 +184,9 @@ def _deliveries(told: Sequence[Event], lines: Lines) -> Iterator[tuple[int, Said
 def _said(
     told: Sequence[Event], moves: Moves, other: Moves, lines: Lines
 ) -> Iterator[tuple[int, Said]]:
-    """Say what the lines about a record tell of its moves. ``other``: moves of which they do not
-    tell; what the fault did to frames of a role that made only such moves is left out, too.
+    """Return sentences about a record's moves, from the lines about it. ``other``: moves that these
+    lines do not tell of; what the fault did to frames of a role that made only such moves is left
+    out, too.
     """
     words = _SENT if moves == SENDS else _GIVEN
     mine = _last(told, moves, lines)

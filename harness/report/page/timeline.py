@@ -58,8 +58,8 @@ AT_REST: Final = (*kinds.AUTHORITIES, kinds.Absorbed)
 report.
 """
 IDLE_SHARE, IDLE_LEAST, IDLE_EDGE = 0.05, 5_000, 1_000
-"""A stretch in which nothing is told is drawn short if it is longer than this share of the whole
-timeline, and than ``IDLE_LEAST`` units; ``IDLE_EDGE`` units at its ends are drawn in full.
+"""A period without events is drawn short if it is longer than this share of the whole timeline, and
+than ``IDLE_LEAST`` units. ``IDLE_EDGE`` units at its ends are drawn in full.
 """
 RUNNER = "runner"
 """The name under which lostack's runner writes events. It is no program of the pipeline."""
@@ -90,10 +90,9 @@ class Mark:
 
 @dataclass(frozen=True)
 class Timeline:
-    """Everything that is drawn of one cell.
-
-    ``breaks``: stretches in which nothing is told, as (start, end); they are drawn short. ``idle``
-    and ``telling`` messages (see :attr:`Message.weight`) were left out, the least important first.
+    """The drawing of one cell. ``breaks``: periods without events, as (start, end); they are drawn
+    short. ``idle`` and ``telling``: how many messages (see :attr:`Message.weight`) were left out,
+    the least important first.
     """
 
     lanes: tuple[Lane, ...]
@@ -183,7 +182,7 @@ class _Drawing:
             kinds.EndTxn: self.traffic.draw_end_txn,
             kinds.EndTxnAnswer: self.traffic.draw_end_txn_answer,
         }
-        """What draws an event, by its kind."""
+        """The method that draws an event, by the event's kind."""
 
     def add(self, event: Event) -> None:
         """Draw one event. Events of other kinds only move the end of the timeline."""
@@ -406,8 +405,8 @@ class _Drawing:
 def _breaks(
     messages: Sequence[Message], bands: Sequence[Band], marks: Sequence[Mark], end: int
 ) -> Iterator[tuple[int, int]]:
-    """Yield long stretches without marks, bands or messages about records; only housekeeping
-    requests pass there.
+    """Yield long periods without marks, bands or messages about records. Only housekeeping requests
+    pass in them.
     """
     moments = {0, end, *(message.t for message in messages if message.weight > 1)}
     moments |= {mark.t for mark in marks} | {band.start for band in bands}
