@@ -87,10 +87,11 @@ class Terminate:
 
     @staticmethod
     def _cut_short(controls: Controls, told: Stage, dies: OnWire) -> None:
-        """Kill the process at ``dies``, unless it ends before."""
+        """Kill the process at ``dies``, unless it ends before: the frame is not its successor's."""
         try:
             reached = controls.await_fired(dies, unless=told.ended)
         except NotFiredError:
+            controls.disarm()
             return
         told.kill()
         controls.resolve(reached.hold, How.DISCARD)
