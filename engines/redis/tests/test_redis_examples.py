@@ -1,5 +1,5 @@
-"""What the package's page says of its examples: late acknowledgement on Celery loses, a stream with
-a group does not; and the servers besides the default one.
+"""What the package's page says of its examples: late acknowledgement on Celery loses, an early one
+duplicates, a stream with a group does neither; and the servers besides the default one.
 """
 
 from __future__ import annotations
@@ -50,6 +50,18 @@ def test_late_acknowledgement_loses_what_is_on_its_way(tmp_path: Path) -> None:
         "consumer-crash-before-delivery/at-least-once": "broken",
         "session-commit-lost/at-least-once": "kept",
     }
+
+
+@pytest.mark.parametrize(
+    ("example", "outcome"), [("celery-early", "broken"), ("celery-once", "kept")]
+)
+def test_early_acknowledgement_does_not_wait(example: str, outcome: str, tmp_path: Path) -> None:
+    """The task is done before its worker is killed with the acknowledgement on its way, and done
+    again: only a sink that has a key records it once.
+    """
+    words = only(("session-commit-lost",))
+    told = lostack(tmp_path, "check", str(EXAMPLES / example / "pipeline.toml"), *words)
+    assert told == {"session-commit-lost/at-most-once": outcome}
 
 
 def test_a_stream_with_a_group_keeps_it(tmp_path: Path) -> None:
