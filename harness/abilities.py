@@ -76,6 +76,19 @@ class NewPartitions(Protocol):
         """
 
 
+class NewTopic(Protocol):
+    """Delete a topic and make it anew while nobody uses it."""
+
+    def await_done(self) -> None:
+        """Wait until the readers have recorded all of the topic, and saved that."""
+
+    def make_anew(self) -> None:
+        """Delete the topic between sender and reader, and create it again."""
+
+    def await_filled(self, *, longer: bool | None) -> None:
+        """Wait until a log of it has records, and is ``longer`` than before, or shorter."""
+
+
 class PowerLoss(Protocol):
     """Revert the files of a dead broker to what it had flushed to disk."""
 
@@ -133,9 +146,7 @@ class Replication(Protocol):
     """Keep followers from replicating their leader's log."""
 
     def stall(self) -> None:
-        """Keep every follower from replicating anything, from the target record on, until the
-        controls are disarmed.
-        """
+        """Let no follower replicate anything from the target record on, until disarmed."""
 
     def await_shrunk(self) -> None:
         """Wait until a replica of the target's partition has left the in-sync replicas (ISR)."""
@@ -179,9 +190,7 @@ class Retention(Protocol):
     """Delete records that a reader is about to read."""
 
     def expire(self) -> None:
-        """Delete the records that a query has planned to read, or that a consumer was given, and
-        all before them, as the topic's retention does.
-        """
+        """Delete what a query has planned to read, or a consumer was given, and all before it."""
 
 
 class RecordLocks(Protocol):
@@ -191,9 +200,7 @@ class RecordLocks(Protocol):
         """Wait until the lock on the record that a reader held when the fault fired has expired."""
 
     def await_gone_on(self, node: Target) -> None:
-        """Wait until a program that was kept busy asks for more records, which shows that it has
-        finished those it had.
-        """
+        """Wait until a busy program asks for more records: it has finished those it had."""
 
 
 class SavedPositions(Protocol):
@@ -217,9 +224,7 @@ class Membership(Protocol):
         """Wait until the group has removed the role's member that was paused or cut off."""
 
     def await_put_out(self, node: Target) -> None:
-        """Wait until a process that was paused and woken, with its frame still held, is told that
-        its group has removed it.
-        """
+        """Wait until a woken process, its frame still held, is told that its group removed it."""
 
 
 class Rebalance(Protocol):
@@ -230,9 +235,7 @@ class Rebalance(Protocol):
         """The request by which a member joins its group."""
 
     def join(self, role: Role) -> None:
-        """Start one more process of a role, and wait until its group knows of it (it has no
-        partitions yet).
-        """
+        """Start one more process of a role; wait until its group knows of it (not partitions)."""
 
     def await_asked(self, role: Role, sleeper: Target) -> None:
         """Wait until another process of the role than the paused ``sleeper`` has asked for saved
@@ -489,6 +492,7 @@ ABILITIES: dict[type, str] = {
     HeldWork: "can hold the work of a user's own stage on its way out",
     GivingUp: "shows when a client gives up a silent peer",
     NewPartitions: "adds partitions to a topic while its readers are away",
+    NewTopic: "deletes a topic and makes it anew",
     Beginning: "can start a stage later than the others",
 }
 """Every ability, and what a system that has it does, for messages about a missing ability."""

@@ -22,6 +22,7 @@ from harness.proofs.hold import LetGo
 from harness.proofs.input import InputEnded
 from harness.proofs.leadership import LeadershipMoved, PartHad, PreferredElected, Rolled
 from harness.proofs.locks import LockOutlasted
+from harness.proofs.made_anew import MadeAnew, made_anew_signs
 from harness.proofs.moved import Moved, moving_signs
 from harness.proofs.network import NetworkBad
 from harness.proofs.overtaken import Overtaken, overtaking_signs
@@ -66,6 +67,7 @@ PROOFS: Final = (
     OtherLeads,
     Overtaken,
     PartHad,
+    MadeAnew,
     Passed,
     PowerWent,
     PreferredElected,
@@ -79,6 +81,7 @@ COMMON: Final = Knowledge(
     signs=(
         database_signs,
         answer_signs,
+        made_anew_signs,
         moving_signs,
         overtaking_signs,
         power_signs,

@@ -11,6 +11,7 @@ from harness.faults.end_input import EndInput
 from harness.faults.hold import Hold
 from harness.faults.kill import Forget, Kill
 from harness.faults.late import Late
+from harness.faults.made_anew import TopicMadeAnew
 from harness.faults.network import Network, Until
 from harness.faults.none import NoFault
 from harness.faults.overtake import CommitOvertakesWork, MarkOvertakesAcknowledgement
@@ -53,6 +54,7 @@ _ALL = (
     StartLate,
     PartitionFilled,
     RetentionPasses,
+    TopicMadeAnew,
     Withheld,
     Rebalanced,
     PutOutWhileJoining,
@@ -89,6 +91,7 @@ __all__ = [
     "StartLate",
     "TakenOver",
     "Terminate",
+    "TopicMadeAnew",
     "Twice",
     "Unanswered",
     "Until",

@@ -18,7 +18,13 @@ MOVED: Final = "moved"
 event.
 """
 _UNREAD: Final = frozenset(
-    {Removal.RETENTION, Removal.COMPACTION, Removal.PURGE, Removal.DUPLICATE}
+    {
+        Removal.RETENTION,
+        Removal.COMPACTION,
+        Removal.PURGE,
+        Removal.DELETED,
+        Removal.DUPLICATE,
+    }
 )
 """Removals that do not mean that the copy was read."""
 _HOPS: Final = (
@@ -31,6 +37,7 @@ _HOPS: Final = (
     (Removal.PURGE, LastHop.PURGED),
     (Removal.COMPACTION, LastHop.COMPACTED),
     (Removal.RETENTION, LastHop.DELETED),
+    (Removal.DELETED, LastHop.DELETED),
     (Removal.DUPLICATE, LastHop.DUPLICATE),
 )
 """The last hop of a record that was never delivered, by the reason why its copy was removed; the

@@ -31,6 +31,7 @@ from harness.model import safe_files
 from harness.model.conversion import convert, decoder
 from harness.model.events import CLASSES, OfUnknownKind
 from harness.model.events import Event as Event  # noqa: PLC0414 - who reads a history names it, too
+from harness.model.former import with_former_topics
 from harness.model.older import history_of_before, line_of_before
 from harness.model.writing import SUFFIX as SUFFIX  # noqa: PLC0414
 from harness.model.writing import HistoryError as HistoryError  # noqa: PLC0414
@@ -202,7 +203,8 @@ def parse_history(files: Iterable[tuple[str, Iterable[bytes]]], cell: str | None
         if last and name.removesuffix(SUFFIX) in LASTING:
             lines.damage.append(f"{name}:{ended + 1} (it ends inside a line)")
     events.sort(key=lambda event: event.t)
-    return History(tuple(history_of_before(events)), tuple(cut), tuple(lines.damage))
+    told = with_former_topics(history_of_before(events))
+    return History(tuple(told), tuple(cut), tuple(lines.damage))
 
 
 @dataclass(slots=True)

@@ -54,6 +54,8 @@ class Removal(StrEnum):
     DUPLICATE = "duplicate"
     """The broker had another copy of the record."""
     PURGE = "purge"
+    DELETED = "deleted"
+    """Its topic was deleted."""
 
 
 def in_log(partition: int | None, epoch: int | None, offset: int | None) -> str | None:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from harness.faults import (
     PartitionFilled,
     StartLate,
+    TopicMadeAnew,
 )
 from harness.model.cell import Cell, Load, make_load
 from harness.model.identity import Identity
@@ -24,7 +25,7 @@ from harness.pipelines.failure_points import NO_FAULT, SYSTEM
 from harness.pipelines.inputs import InputKind
 from harness.pipelines.outputs import OutputKind
 from harness.pipelines.refusing import DeclarationError
-from harness.pipelines.shares import aimed, at_edge, middle, share_of
+from harness.pipelines.shares import aimed, at_edge, half_of, middle, share_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -217,7 +218,7 @@ def aim(cell: DeclaredCell, shares: Mapping[str, Share]) -> DeclaredCell:
     pipeline, fault = cell.declared, cell.scenario.fault
     if isinstance(cell.expectation, NotApplicable):
         return cell
-    if isinstance(fault, PartitionFilled | StartLate):
+    if isinstance(fault, PartitionFilled | StartLate | TopicMadeAnew):
         reader = shares.get(str(fault.reader))
         some = None if reader is None else reader.some(sent=False)
         if some is not None:
@@ -227,6 +228,8 @@ def aim(cell: DeclaredCell, shares: Mapping[str, Share]) -> DeclaredCell:
                 "the dry run: nothing shows when one is there for it",
             )
     among = share_of(fault, pipeline.dialect, shares)
+    if isinstance(fault, TopicMadeAnew) and fault.longer is not None:
+        among = half_of(among or frozenset(range(1, cell.records + 1)), cell.records, fault.longer)
     if among is None:
         return cell
     if cell.scenario.edge is not None or middle(among, cell.records):

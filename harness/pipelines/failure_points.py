@@ -13,6 +13,7 @@ from harness.faults import (
     NoFault,
     PartitionFilled,
     Stall,
+    TopicMadeAnew,
 )
 from harness.model import pipeline as core
 from harness.model.prediction import Permitted, Prediction, Zero
@@ -180,14 +181,17 @@ def _of_reader(
     why, fault = point.why, point.fault
     if fault is not None:
         why = why or why_unseen(fault.at.api, fault.at.role, requests)
-    if isinstance(fault, PartitionFilled):
+    saves = isinstance(fault, TopicMadeAnew) and fault.longer is None
+    if saves or isinstance(fault, PartitionFilled):
         position = pipeline.dialect.steps[Moment.POSITION][0]
         why = why or why_unseen(position, point.role, requests)
-        if attached:
+        if attached and isinstance(fault, PartitionFilled):
             why = "lostack adds no partitions to the topics of an attached cluster"
+    if isinstance(fault, TopicMadeAnew) and attached:
+        why = "lostack makes no topics of an attached cluster anew"
     name = f"{point.role}-{point.id}"
     scenario = _scenario(pipeline, name, fault or NoFault(), point.because, why)
-    return replace(scenario, failure_point=point.id)
+    return replace(scenario, failure_point=point.id, waits_s=point.waits_s)
 
 
 def left_over(pipeline: Pipeline, point: Scenario) -> bool:

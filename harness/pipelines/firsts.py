@@ -8,7 +8,15 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from harness.controls import OnWire
-from harness.faults import Drop, Forget, Kill, PartitionFilled, RetentionPasses, StartLate
+from harness.faults import (
+    Drop,
+    Forget,
+    Kill,
+    PartitionFilled,
+    RetentionPasses,
+    StartLate,
+    TopicMadeAnew,
+)
 from harness.model.scenario import Edge, Role
 from harness.model.semantics import Anomaly, Semantic, forbids
 from harness.pipelines.dialects import Moment
@@ -22,9 +30,15 @@ if TYPE_CHECKING:
     from harness.model.scenario import Fault
     from harness.pipelines.declaration import Pipeline
     from harness.pipelines.dialects import Dialect
+    from harness.pipelines.stages import Stage
 
 STARTS_LATE: Final = "started-late"
 FILLED: Final = "partition-filled"
+MADE_ANEW: Final = "topic-made-anew"
+MADE_ANEW_S: Final = 8.0
+"""How much longer a point takes, in seconds, in which the topic is made anew while everybody is
+away.
+"""
 
 
 def _kill(at: OnWire, _: Dialect) -> Fault:
@@ -139,9 +153,10 @@ class OfReader:
 
     id: str
     role: Role
-    fault: PartitionFilled | StartLate | None
+    fault: PartitionFilled | StartLate | TopicMadeAnew | None
     because: str
     why: str | None
+    waits_s: float = 0.0
 
 
 def of_readers(pipeline: Pipeline) -> Iterator[OfReader]:
@@ -152,6 +167,7 @@ def of_readers(pipeline: Pipeline) -> Iterator[OfReader]:
             yield _starts_late(pipeline, stage.known, sender)
             if stage.role is Role.CONSUMER and pipeline.dialect.logs:
                 yield _filled(pipeline, stage.known, sender)
+                yield from _made_anew(pipeline, stage, sender)
         if stage.role in WRITING:
             sender = stage.known
 
@@ -186,4 +202,35 @@ def _filled(pipeline: Pipeline, role: Role, sender: Role | None) -> OfReader:
     )
 
 
-__all__ = ["FILLED", "FIRSTS", "STARTS_LATE", "OfReader", "of_readers"]
+def _made_anew(pipeline: Pipeline, stage: Stage, sender: Role | None) -> Iterator[OfReader]:
+    """Yield the points at which the topic is made anew: one for a reader whose position goes with
+    it, two for one that keeps its position elsewhere.
+    """
+    at = OnWire(sender, *pipeline.dialect.steps[Moment.SEND]) if sender == Role.PRODUCER else None
+    why = None if at else "no producer sends what it reads, so a new topic gets no record"
+    if pipeline.aggregate is not None:
+        why = why or "the output has totals, which do not show that all of a topic is done"
+    why = why or _begins_at_end(pipeline, stage.known)
+    about = (
+        f"Everything is recorded when producer and {stage.known} are killed; the topic is deleted, "
+        "and made anew with the same name. The producer goes on, then the "
+        f"{stage.known}"
+    )
+    kept = {
+        None: ", whose group's positions went with the topic.",
+        True: ": the position that it has kept is one in the new topic, too.",
+        False: ": the position that it has kept is past the end of the new topic.",
+    }
+    for longer in (None,) if stage.position == "group" else (True, False):
+        size = {None: "", True: "-longer", False: "-shorter"}[longer]
+        yield OfReader(
+            f"{MADE_ANEW}{size}",
+            stage.known,
+            TopicMadeAnew(at, stage.known, longer) if at else None,
+            about + kept[longer],
+            why,
+            0.0 if longer is None else MADE_ANEW_S,
+        )
+
+
+__all__ = ["FILLED", "FIRSTS", "MADE_ANEW", "STARTS_LATE", "OfReader", "of_readers"]

@@ -12,7 +12,7 @@ from harness.model.semantics import Anomaly, Semantic, forbids
 from harness.model.states import LastHop, State
 from harness.pipelines.at_services import ANSWER_LOST, AT_SERVICE
 from harness.pipelines.failure_points import NO_FAULT
-from harness.pipelines.firsts import FILLED, STARTS_LATE
+from harness.pipelines.firsts import FILLED, MADE_ANEW, STARTS_LATE
 from harness.pipelines.outputs import OutputKind
 from harness.pipelines.points import INPUT_ENDS
 from harness.pipelines.practice import UNSEEN
@@ -33,6 +33,8 @@ class Advice(Enum):
     """The reading side lost a record that the broker had."""
     BEGIN_AT_START = auto()
     """A reader skipped records where its group had no position, or one out of range."""
+    KNOW_THE_TOPIC = auto()
+    """A reader took its position in a deleted topic for one in the topic made anew."""
     ONE_TRANSACTION_OR_REPEATABLE = auto()
     """A stage died between two durable writes, or between two steps at a service."""
     ACKNOWLEDGE_BEHIND_WORK = auto()
@@ -104,7 +106,7 @@ ENDS: Final = frozenset(
 not wait for.
 """
 WITHOUT_POSITION: Final = frozenset(
-    {STARTS_LATE, FILLED, "positions-expired", "retention-passes-position"}
+    {STARTS_LATE, FILLED, MADE_ANEW, "positions-expired", "retention-passes-position"}
 )
 """Failure points at which a reader has no position, or one out of range."""
 OWN_POINTS: Final = {
@@ -138,6 +140,10 @@ WORDS: Final = {
     Advice.BEGIN_AT_START: (
         "let a reader begin with the oldest record where its group has no position, or one that is "
         "out of range (auto.offset.reset=earliest; several libraries have latest by default)"
+    ),
+    Advice.KNOW_THE_TOPIC: (
+        "keep the topic's id beside a position that is not saved with a group, and begin with the "
+        "oldest record where the id is another one, or the position is out of range"
     ),
     Advice.ONE_TRANSACTION_OR_REPEATABLE: (
         "write the result and its position in one transaction, or make the write idempotent and "
@@ -291,6 +297,8 @@ def _against_loss(judgement: Judgement, *, at_write: bool) -> Iterator[Advice]:
                 yield Advice.ONE_TRANSACTION_OR_REPEATABLE
             elif hop is LastHop.SKIPPED and plan.failure_point in WITHOUT_POSITION:
                 yield Advice.BEGIN_AT_START
+            elif hop is LastHop.SKIPPED and str(plan.failure_point).startswith(MADE_ANEW):
+                yield Advice.KNOW_THE_TOPIC
             elif advice is Advice.ACKNOWLEDGED_SENDS and plan.failure_point in ENDS:
                 yield Advice.FLUSH_AT_THE_END
             else:

@@ -70,6 +70,15 @@ def middle(among: Collection[int], count: int) -> list[int]:
     return sorted(position for position in among if third < position <= end)
 
 
+def half_of(among: Collection[int], count: int, first: bool) -> frozenset[int]:  # noqa: FBT001
+    """Return those of the positions that are in the first, or second, half of so many records.
+
+    >>> sorted(half_of({12, 24, 36, 48}, 48, True))
+    [12, 24]
+    """
+    return frozenset(each for each in among if (each <= count // 2) is first)
+
+
 def at_edge(load: Load, edge: Edge, among: Collection[int] | None) -> Load:
     """Return the load with its first or last record as the target, of those at the positions
     ``among`` (``None``: of all).

@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 from harness.controls import OnWire
-from harness.faults import Kill, Silent, TakenOver, Twice
+from harness.faults import Kill, Silent, TakenOver, TopicMadeAnew, Twice
 from harness.pipelines.dialects import Moment
 from harness.pipelines.points import WRITING, Point
 from harness.pipelines.stages import CONSUMING
@@ -104,7 +104,7 @@ def priced(point: Scenario) -> str:
     >>> priced(SimpleNamespace(waits_s=35.0, fault=None))
     'about 35 s, at most 75 s'
     """
-    if isinstance(point.fault, TakenOver):
+    if isinstance(point.fault, TakenOver | TopicMadeAnew):
         return f"about {point.waits_s:g} s longer"
     return f"about {point.waits_s:g} s, at most {SILENCE_S:g} s"
 
@@ -112,11 +112,17 @@ def priced(point: Scenario) -> str:
 def left_out(points: Sequence[Scenario]) -> Iterator[str]:
     """Yield a line for points that are not run because they are long, with their price."""
     stopped = [point for point in points if isinstance(point.fault, TakenOver)]
-    silent = [point for point in points if point not in stopped]
+    anew = [point for point in points if isinstance(point.fault, TopicMadeAnew)]
+    silent = [point for point in points if point not in stopped and point not in anew]
     if silent:
         yield (
             f"not run without --all: {_names(silent)}; each waits for its client's request "
             f"time-out ({priced(silent[0])})"
+        )
+    if anew:
+        yield (
+            f"not run without --all: {_names(anew)}; in each, all programs are away while their "
+            f"topic is made anew ({priced(anew[0])})"
         )
     if stopped:
         seconds = sum(point.waits_s for point in stopped)

@@ -15,7 +15,7 @@ import typer
 
 from harness.cli.application import EPILOG, application
 from harness.model import events
-from harness.model.events import authorities, programs, runner, wire
+from harness.model.events import authorities, programs, runner, topics, wire
 from harness.pipelines import inputs, outputs, reading
 from tests.docs.markdown import MADE, cell, columns, plain
 
@@ -86,7 +86,7 @@ def event_page() -> str:
         "",
     ]
     out += _fields_of(events.Event, events.Event)
-    for module in (authorities, programs, wire, runner):
+    for module in (authorities, programs, wire, runner, topics):
         out += [f"## {(module.__doc__ or '').rstrip('.')}", ""]
         for kind, each in events.CLASSES.items():
             if each.__module__ == module.__name__:

@@ -62,7 +62,7 @@ def test_one_case_per_failure_point(project: Path) -> None:
     cases = [line.partition("::")[2] for line in done.stdout.splitlines() if "::" in line]
     assert "test_delivery[orders/ack-lost]" in cases
     assert "test_delivery[orders/commit-lost]" in cases
-    assert len(cases) == 37
+    assert len(cases) == 38
 
 
 def test_a_declaration_above_the_tests(project: Path) -> None:

@@ -10,11 +10,12 @@ from __future__ import annotations
 
 from typing import Final
 
-from harness.model.events import authorities, programs, runner, wire
+from harness.model.events import authorities, programs, runner, topics, wire
 from harness.model.events.authorities import *  # noqa: F403 - every kind is a name of this package
 from harness.model.events.base import *  # noqa: F403
 from harness.model.events.programs import *  # noqa: F403
 from harness.model.events.runner import *  # noqa: F403
+from harness.model.events.topics import *  # noqa: F403
 from harness.model.events.wire import *  # noqa: F403
 from harness.model.kinds import *  # noqa: F403
 
@@ -37,7 +38,7 @@ it is true at any time.
 
 CLASSES: Final = {
     str(each.__struct_config__.tag): each
-    for module in (authorities, programs, wire, runner)
+    for module in (authorities, programs, wire, runner, topics)
     for each in vars(module).values()
     if isinstance(each, type) and issubclass(each, Event) and each.__module__ == module.__name__  # noqa: F405
     # a class from which others are derived is no kind

@@ -290,31 +290,6 @@ class Fault(Event, frozen=True, kw_only=True):
     """Of ``forgot``: the instance whose state was lost."""
 
 
-class Added(Event, frozen=True, kw_only=True):
-    """A partition that was added while the pipeline ran, to a topic that had ``before`` of them."""
-
-    topic: str
-    partition: int
-    before: int
-
-
-class Overrun(Event, frozen=True, kw_only=True):
-    """Retention has deleted what a dead reader had worked on: the broker's answers right before the
-    reader came back.
-    """
-
-    record: str
-    """The last one that was deleted."""
-    topic: str
-    partition: int
-    saved: int | None
-    """The position that the reader's group had saved; ``None``: none."""
-    start: int
-    """Where the log began."""
-    end: int
-    """Its end."""
-
-
 class Leadership(Event, frozen=True, kw_only=True):
     """The cluster's own metadata, with node names. The harness asks the cluster before it crashes a
     broker, and after the broker is back.

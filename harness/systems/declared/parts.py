@@ -17,6 +17,7 @@ from harness.abilities import (
     Input,
     Membership,
     NewPartitions,
+    NewTopic,
     Regrouping,
     Retention,
     SavedMarks,
@@ -39,6 +40,7 @@ from harness.systems.declared.abilities import (
     StandardInput,
     TracedWrites,
 )
+from harness.systems.declared.anew import RemadeTopic
 from harness.systems.declared.brokers.cluster import OwnCluster
 from harness.systems.declared.drain.conditions import DrainConditions
 from harness.systems.declared.drain.drain import PatientDrain
@@ -160,6 +162,7 @@ def parts_of(
         GivingUp: WatchedClient(scene.so_far, conditions.supervise),
         SavedPositions: GroupPositions(scene),
         NewPartitions: AddedPartitions(scene, feed),
+        NewTopic: RemadeTopic(scene, feed, matcher, transport),
         Retention: DeletedRecords(scene, feed),
         Beginning: reading,
     }

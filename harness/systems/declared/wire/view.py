@@ -154,6 +154,14 @@ class WireView:
             self._look()
             return dict(self._reached[topic])
 
+    def forget(self, topic: str) -> None:
+        """Forget how far a topic was read: it was deleted, and made anew."""
+        with self._lock:
+            self._look()
+            self._reached.pop(topic, None)
+            self._arrived.pop(topic, None)
+            self._positions = {each for each in self._positions if each[1] != topic}
+
     def given(self, topic: str) -> int:
         """Return when any reader of a topic was last given a record (monotonic ns); 0: never."""
         with self._lock:
