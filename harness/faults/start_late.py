@@ -9,7 +9,7 @@ from harness.abilities import Beginning
 from harness.faults.triggers import await_fault, rule_at
 from harness.model.scenario import Evidence
 from harness.proofs.start import FAULT, StartedLate
-from harness.wire.rules import Action
+from harness.wire.rules import Action, How
 
 if TYPE_CHECKING:
     from harness.controls import Controls, OnWire
@@ -19,13 +19,15 @@ if TYPE_CHECKING:
 @dataclass(frozen=True, slots=True)
 class StartLate:
     """The stage ``reader`` is left out when the others start. It is started when the frame ``at``
-    has passed, which shows that records are there for it to read.
+    has passed, which shows that records are there for it to read. ``held``: the frame, and what is
+    behind it, waits until the stage is ready.
     """
 
     id: ClassVar[str] = FAULT
 
     at: OnWire
     reader: Role
+    held: bool = False
 
     def __post_init__(self) -> None:
         if self.at.role is self.reader:
@@ -42,12 +44,14 @@ class StartLate:
         return (Beginning,)
 
     def arm(self, controls: Controls) -> None:
-        """Arm the rule. It does nothing to its frame."""
-        controls.arm(self.at, rule_at(self.at, Action.MARK))
+        """Arm the rule. It does nothing to its frame, or holds it."""
+        controls.arm(self.at, rule_at(self.at, Action.HOLD if self.held else Action.MARK))
         controls.say("armed")
 
     def inject(self, controls: Controls) -> None:
-        """Wait until the records are there, start the stage."""
-        await_fault(controls, self.at)
+        """Wait until the records are there, start the stage; release what is held."""
+        fired = await_fault(controls, self.at)
         controls.ability(Beginning).begin(self.reader)
+        if self.held:
+            controls.resolve(fired.hold, How.RELEASE)
         controls.say("healed")

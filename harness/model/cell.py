@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING, Any
 from harness.model.failures import UsageError
 from harness.model.prediction import Select
 from harness.model.record import Record, make_records
-from harness.model.scenario import NotApplicable
+from harness.model.scenario import Edge, NotApplicable
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Collection, Iterable, Iterator
 
     from harness.model.pipeline import Settings
     from harness.model.scenario import Expectation, Scenario
@@ -158,6 +158,8 @@ class Cell:
             count=self.records,
             unit=self.settings.unit,
         )
+        if self.scenario.edge is not None:
+            load = at_edge(load, self.scenario.edge)
         pace = self.scenario.pace_ms
         return dataclasses.replace(load, jitter_ms=(pace, pace)) if pace else load
 
@@ -232,6 +234,15 @@ def make_load(*, seed: int, salt: str, count: int, unit: int) -> Load:
     middle = (*range(drawn, end), *range(third, drawn))
     at = next((at for at in middle if last[records[at].key] >= (at // unit + 1) * unit), drawn)
     return Load(records, records[at], unit, (0, dice.choice((0, 1, 2))))
+
+
+def at_edge(load: Load, edge: Edge, among: Collection[int] | None = None) -> Load:
+    """Return the load with its first or last record as the target, of those at the positions
+    ``among`` (``None``: of all).
+    """
+    positions = among or range(1, len(load.records) + 1)
+    at = min(positions) if edge is Edge.FIRST else max(positions)
+    return dataclasses.replace(load, target=load.records[at - 1])
 
 
 def expand(

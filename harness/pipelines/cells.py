@@ -12,7 +12,7 @@ from harness.faults import (
     StartLate,
     TopicMadeAnew,
 )
-from harness.model.cell import Cell, Load, make_load
+from harness.model.cell import Cell, Load, at_edge, make_load
 from harness.model.identity import Identity
 from harness.model.scenario import NotApplicable, Scenario
 from harness.model.secrets import masked_settings
@@ -25,7 +25,7 @@ from harness.pipelines.failure_points import NO_FAULT, SYSTEM
 from harness.pipelines.inputs import InputKind
 from harness.pipelines.outputs import OutputKind
 from harness.pipelines.refusing import DeclarationError
-from harness.pipelines.shares import aimed, at_edge, half_of, middle, share_of
+from harness.pipelines.shares import aimed, half_of, middle, share_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

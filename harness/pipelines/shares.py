@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any
 from harness.controls import OnWire
 from harness.faults import NoFault
 from harness.model.cell import middle_of
-from harness.model.scenario import Edge
 from harness.pipelines.dialects import Moment
 
 if TYPE_CHECKING:
@@ -77,15 +76,6 @@ def half_of(among: Collection[int], count: int, first: bool) -> frozenset[int]: 
     [12, 24]
     """
     return frozenset(each for each in among if (each <= count // 2) is first)
-
-
-def at_edge(load: Load, edge: Edge, among: Collection[int] | None) -> Load:
-    """Return the load with its first or last record as the target, of those at the positions
-    ``among`` (``None``: of all).
-    """
-    positions = among or range(1, len(load.records) + 1)
-    at = min(positions) if edge is Edge.FIRST else max(positions)
-    return replace(load, target=load.records[at - 1])
 
 
 def aimed(load: Load, among: Collection[int], salt: str) -> Load:

@@ -74,7 +74,7 @@ class When(Enum):
     AFTER_FAULT = auto()
     """They start when the fault is over."""
     NEVER = auto()
-    """They never start: the client must refuse the settings."""
+    """The run does not start them: a fault does, or the client must refuse the settings."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,8 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from harness.abilities import BrokerSettings, FilesAtRest, TracedWrites
+from harness.abilities import Beginning, BrokerSettings, FilesAtRest, TracedWrites
+from harness.faults import StartLate
 from harness.model import events as kinds
 from harness.model.cell import client_name
 from harness.model.events import ConnPhase, Outcome
@@ -41,6 +42,7 @@ if TYPE_CHECKING:
 
     from harness.model.cell import Cell
     from harness.model.history import HistoryWriter
+    from harness.model.scenario import Scenario
     from harness.protocols.acts import Act
     from harness.provision.clients import ClientSetup
     from harness.run.parts import Drain
@@ -407,13 +409,13 @@ def parts_of(
         meant=node_of,
         words=words or {},
     )
-    powered: dict[type, object] = {}
+    able: dict[type, object] = {Beginning: reading}
     if isinstance(broker, Powered):
-        powered[TracedWrites] = Power(scene, lambda: (broker,))
+        able[TracedWrites] = Power(scene, lambda: (broker,))
     if isinstance(broker, BrokerSettings):
-        powered[BrokerSettings] = broker
+        able[BrokerSettings] = broker
     if isinstance(broker, Filed):
-        powered[FilesAtRest] = Files(scene, broker)
+        able[FilesAtRest] = Files(scene, broker)
     watching = Watching(
         scene.progress,
         lambda: queue.trouble() is None,
@@ -451,12 +453,18 @@ def parts_of(
             broker.wire,
             nodes,
             watching,
-            {**powered, **abilities(queue)},
+            {**able, **abilities(queue)},
         ),
-        when=When.AFTER_FAULT if cell.scenario.consumer_starts_after_fault else When.BEFORE_LOAD,
+        when=_when(cell.scenario),
         drain=drain,
         authorities=(scene.observe_offered, scene.observe_cursor, results.observe, queue.observe),
     )
+
+
+def _when(scenario: Scenario) -> When:
+    if isinstance(scenario.fault, StartLate):
+        return When.NEVER
+    return When.AFTER_FAULT if scenario.consumer_starts_after_fault else When.BEFORE_LOAD
 
 
 __all__ = ["BROKER", "Count", "Message", "QueueBroker", "parts_of"]

@@ -83,7 +83,8 @@ class Producing:
 class Reading:
     """The reading processes: ``count`` of one role, and newcomers that join later.
 
-    Implements :class:`harness.run.parts.Stages`; a part of the ground.
+    Implements :class:`harness.run.parts.Stages` and :class:`harness.abilities.Beginning`; a part of
+    the ground.
     """
 
     def __init__(self, make: Callable[[Role, str], StageNode], role: Role, count: int = 1) -> None:
@@ -100,6 +101,10 @@ class Reading:
             node.start()
         for node in self.nodes:
             node.await_ready()
+
+    def begin(self, _role: Role) -> None:
+        """Start the readers, which were left out, and wait until they are ready."""
+        self.start()
 
     def stand_by(self) -> None:
         """Do nothing: these readers need no preparation."""

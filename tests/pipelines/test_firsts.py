@@ -16,13 +16,16 @@ from harness.judge.verdict import Kind
 from harness.matrix.checking import Check
 from harness.matrix.progress import make_progress
 from harness.matrix.seen import seen_in
+from harness.model.cell import expand
 from harness.model.scenario import Edge, NotApplicable, Role
+from harness.model.semantics import Semantic
 from harness.pipelines import DeclarationError, failure_points, read_pipeline
 from harness.pipelines.cells import aim, cells_of
 from harness.pipelines.shares import Share
 from harness.proofs.growth import Filled
 from harness.proofs.start import READ_LATE, StartedLate, start_signs
 from harness.protocols.kafka.steps import Api
+from harness.scenarios.plain import NONE
 from harness.systems.declared import abilities
 from harness.systems.declared.system import DeclaredSystem
 from harness.wire.rules import Direction
@@ -93,6 +96,14 @@ def test_the_target_is_the_first_record_or_the_last(tmp_path: Path) -> None:
     assert at == [3, 5]
 
 
+def test_so_it_is_in_a_cell_with_lostack_s_own_programs() -> None:
+    """It was drawn from the middle third, whatever its scenario said."""
+    for edge, position in ((Edge.FIRST, 1), (Edge.LAST, 24)):
+        scenario = replace(NONE, edge=edge)
+        [cell] = expand((scenario,), semantics=[Semantic.AT_LEAST_ONCE], seeds=[1], records=24)
+        assert cell.load().target.position == position
+
+
 def test_a_reader_that_begins_at_the_end_says_so(tmp_path: Path) -> None:
     """Then what was there before is none of its records; that it dies at its first is still
     tried.
@@ -132,6 +143,20 @@ def test_the_stage_is_started_when_the_records_are_there() -> None:
     assert steps(fault) == []
     with pytest.raises(ValueError, match="another stage than the producer"):
         StartLate(ANSWER, Role.PRODUCER)
+
+
+def test_the_record_may_wait_until_the_stage_is_ready() -> None:
+    """It is not let go before."""
+    begun, held = "Beginning.begin consumer", StartLate(ANSWER, Role.CONSUMER, held=True)
+    done = steps(held, ANSWER)
+    assert [each.partition(" ")[0] for each in done] == [
+        "fired",
+        "Beginning.begin",
+        "resolve",
+        "healed",
+    ]
+    assert done[1] == begun
+    assert done[2].endswith("release")
 
 
 @pytest.mark.parametrize(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from harness.abilities import Beginning, BrokerSettings, TracedWrites
 from harness.interfaces import PointsLine, System
 
 
@@ -23,7 +24,7 @@ SYSTEM = System(
     name="rabbitmq",
     launcher="lostack_rabbitmq.system:RabbitSystem",
     clients=("pika",),
-    abilities=lambda _: frozenset(),
+    abilities=lambda _: frozenset({Beginning, BrokerSettings, TracedWrites}),
     scenarios="lostack_rabbitmq.scenarios:SCENARIOS",
     knowledge="lostack_rabbitmq.knowledge:KNOWLEDGE",
     points=(PointsLine("RabbitMQ 3.10.8, quorum queue", "quorum", "pika", SEMANTICS),),

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import socket
+from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 import pika
@@ -12,74 +14,28 @@ from harness.model.failures import EnvironmentFailure
 from harness.model.places import Removal, Waiting
 from harness.run.queue_broker import Count, Message
 from harness.run.queue_served import QueueServed
-from lostack_rabbitmq.client import QUORUM
+from lostack_rabbitmq.client import declare
 from lostack_rabbitmq.logs import logs_in
-from lostack_rabbitmq.raft import Log
+from lostack_rabbitmq.queues import ASIDE, DEAD, LATE, YOUNG
+from lostack_rabbitmq.raft import Log, dead_in
 from lostack_rabbitmq.terms import NotATermError, term
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
-    from pathlib import Path
 
     from lostack_rabbitmq.install import Found
 
 ANSWER_S: Final = 10.0
 NODE: Final = "lostack@localhost"
-DEAD: Final = ".dead-letters"
-"""The end of the name of the queue for what another one refuses or has given too often."""
-DELIVERIES: Final = 3
-"""After how many deliveries a message of such a queue goes to the dead letters."""
-YOUNG: Final = "young-queue"
-"""The pipeline whose queue is not there before its first message."""
+ADVANCED: Final = "advanced."
+"""How the name of a setting begins that ``rabbitmq.conf`` cannot have."""
 SETTINGS: Final = {"log.console.level": "warning"}
 """lostack's, which a user may change."""
-TELLS: Final = """
-spawn(fun() ->
-  {ok, L} = gen_tcp:listen(%(port)d, [binary, {packet, line}, {active, false}, {reuseaddr, true},
-                                      {ip, {127, 0, 0, 1}}]),
-  Place = fun([I | _]) -> I end,
-  Holds = fun(S) ->
-    {[Place(M) || E <- [5, 3], M <- lqueue:to_list(element(E, S))],
-     [Place(M) || C <- maps:values(element(10, S)), M <- maps:values(element(5, C))]}
-  end,
-  Told = fun
-    (<<>>) ->
-      Others = [element(1, T) || T <- ets:tab2list(ra_state), element(2, T) =/= leader],
-      [ra:trigger_election({N, node()}) || N <- Others],
-      {ready, rabbit:is_running(), length(Others)};
-    (<<"!written">>) ->
-      #{names := #{directory_rev := Names}} = ra_system:fetch(quorum_queues),
-      dets:sync(Names);
-    (Name) ->
-      case rabbit_amqqueue:lookup(rabbit_misc:r(<<"/">>, queue, Name)) of
-        {error, not_found} -> none;
-        {ok, Q} ->
-          case amqqueue:get_type(Q) of
-            rabbit_quorum_queue ->
-              {Server, _} = Id = amqqueue:get_pid(Q),
-              {ok, {_, Found}, _} = ra:local_query(Id, Holds),
-              {queue, ra_directory:uid_of(quorum_queues, Server), Found};
-            Other -> {other, Other}
-          end
-      end
-  end,
-  Serve = fun Next() ->
-    {ok, S} = gen_tcp:accept(L),
-    Answer = try
-      {ok, Line} = gen_tcp:recv(S, 0, 5000),
-      Told(string:trim(Line))
-    catch _:Why -> {failed, iolist_to_binary(io_lib:format("~0p", [Why]))} end,
-    gen_tcp:send(S, term_to_binary(Answer)),
-    gen_tcp:close(S),
-    Next()
-  end,
-  Serve()
-end).
-"""
-"""What the node itself runs, beside the broker: it tells, on a port of its own, whether it serves,
-and of a queue the name of its log, and the indexes of the messages that wait, ready or with a
-consumer. A queue that a kill has left without a leader may elect none for a minute: then it is told
-to.
+TELLS: Final = Path(__file__).with_name("tells.erl")
+"""What the node itself runs, beside the broker. On a port of its own (``PORT``) it tells whether it
+serves, and of a queue the name of its log, and the indexes of the messages that wait, ready or with
+a consumer. A queue that a kill has left without a leader may elect none for a minute: then it is
+told to.
 """
 WRITTEN: Final = "!written"
 """Asks the node to write the names of its logs. By itself it does so half a second after a queue
@@ -94,7 +50,9 @@ class RabbitServer(QueueServed):
     start_s: ClassVar[float] = 90.0
 
     def __init__(self, found: Found, directory: Path, settings: Mapping[str, str]) -> None:
-        """``settings``: a user's, by their names in ``rabbitmq.conf``."""
+        """``settings``: a user's, by their names in ``rabbitmq.conf``; ``advanced.APP.NAME``: as
+        ``advanced.config`` has it, of an application of the node.
+        """
         super().__init__(directory, ports=1)
         self._found = found
         self._settings = SETTINGS | dict(settings)
@@ -103,8 +61,13 @@ class RabbitServer(QueueServed):
 
     def argv(self) -> Sequence[str]:
         """Return the node's command; write its settings. ``erl`` becomes the server."""
-        lines = [f"{name} = {value}\n" for name, value in self._settings.items()]
+        chosen = {**self._settings, **self.told}
+        inside = [name for name in chosen if name.startswith(ADVANCED)]
+        lines = [f"{name} = {value}\n" for name, value in chosen.items() if name not in inside]
         (self.data / "rabbitmq.conf").write_text("".join(lines), encoding="utf-8")
+        (self.data / "advanced.config").write_text(
+            f"[{', '.join(_advanced(name, chosen[name]) for name in inside)}].\n", encoding="utf-8"
+        )
         (self.data / "enabled_plugins").write_text("[].\n", encoding="utf-8")
         code = self._plugins / f"rabbit-{self._found.version}" / "ebin"
         return (
@@ -123,7 +86,7 @@ class RabbitServer(QueueServed):
             *("-setcookie", "lostack", "-syslog", "logger", "[]"),
             *("-syslog", "syslog_error_logger", "false"),
             *("-kernel", "prevent_overlapping_partitions", "false"),
-            *("-eval", TELLS % {"port": self.further[0]}),
+            *("-eval", TELLS.read_text(encoding="utf-8").replace("PORT", str(self.further[0]))),
         )
 
     @property
@@ -171,16 +134,18 @@ class RabbitServer(QueueServed):
         super().restart()
 
     def create(self, queue: str, pipeline: str) -> None:
-        """Make the durable quorum queue of a cell, as one that has been there for a while. A young
-        queue is declared by the producer; the programs of a declared pipeline make theirs.
+        """Make the durable quorum queue of a cell, as one that has been there for a while, and that
+        of its dead letters. Other queues are declared by programs.
         """
-        if pipeline in {"", YOUNG}:
+        if pipeline in {"", YOUNG, LATE}:
             return
         there = pika.ConnectionParameters("127.0.0.1", self.port, socket_timeout=ANSWER_S)
         try:
             with pika.BlockingConnection(there) as connection:
                 channel = connection.channel()
-                channel.queue_declare(queue, durable=True, arguments=QUORUM)
+                declare(channel, queue, pipeline)
+                if pipeline == ASIDE:
+                    declare(channel, queue + DEAD, "")
         except AMQPError as error:
             raise OSError(f"{queue}: {type(error).__name__}: {error}") from error
         if (said := self.ask(WRITTEN)) != "ok":
@@ -193,9 +158,12 @@ class RabbitServer(QueueServed):
 
     def messages(self, queue: str) -> Sequence[Message]:
         """Return every message that a queue was given, from its log; what of it waits, from the
-        queue's state. What is in the log of a queue that the node has begun anew is gone.
+        queue's state. What is in the log of a queue that the node has begun anew is gone. What is
+        in another queue's log, and says that it died in this one, was moved there.
         """
-        logs = {name: log for name, log in self._logs().items() if log.queue == queue}
+        every = self._logs()
+        logs = {name: log for name, log in every.items() if log.queue == queue}
+        dead = dead_in(every, queue)
         current, ready, given = self._holds(queue) if logs else ("", [], [])
         told = []
         for name, log in sorted(logs.items(), key=lambda each: each[0] == current):
@@ -205,11 +173,16 @@ class RabbitServer(QueueServed):
             for each in entries:
                 place = f"{name}:{each.index}"
                 waiting = Waiting.READY if each.index in waits else None
-                removed = Removal.DUPLICATE if each.again else None if waiting else gone
-                told.append(
-                    Message(place, place, each.body, each.attempt, waiting=waiting, removed=removed)
-                )
+                aside = dead.get((each.body, each.attempt)) if not (each.again or waiting) else None
+                moved, why = aside.pop(0) if aside else (None, None)
+                removed = Removal.DUPLICATE if each.again else None if waiting or moved else gone
+                copy = Message(place, place, each.body, each.attempt, waiting)
+                told.append(replace(copy, removed=removed, moved=moved, why=why))
         return told
+
+    def dead_letters(self, queue: str) -> str:
+        """Return the name of the queue for its dead letters, which a cell's queue may have."""
+        return queue + DEAD
 
     def called(self, name: str) -> None:
         """Return ``None``: a delivery tag is a channel's, and names no copy."""
@@ -255,3 +228,12 @@ class RabbitServer(QueueServed):
             for index, (of_term, data) in kept.raw.items():
                 log.add(index, of_term, data)
         return found
+
+
+def _advanced(name: str, value: str) -> str:
+    """Return a setting as ``advanced.config`` has it.
+
+    >>> _advanced("advanced.ra.wal_sync_method", "none")
+    '{ra, [{wal_sync_method, none}]}'
+    """
+    return "{{{}, [{{{}, {}}}]}}".format(*name.removeprefix(ADVANCED).split(".", 1), value)

@@ -18,6 +18,7 @@ from harness.model.waiting import WaitTimeoutError, wait_until
 from harness.stages.clients.interface import ClientError, Meaning
 from harness.stages.clients.queues import Given, GoneError, Sent, WithoutTransactions
 from harness.stages.consumer_settings import SavePosition
+from lostack_rabbitmq.queues import LATE, arguments
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -28,8 +29,6 @@ CONNECT_S: Final = 30.0
 """How many seconds to wait for a broker that is down: longer than any restart in a cell."""
 ANSWER_S: Final = 10.0
 PERSISTENT: Final = 2
-QUORUM: Final = {"x-queue-type": "quorum"}
-"""The arguments of every queue's declaration."""
 logging.getLogger("pika").setLevel(logging.CRITICAL)  # whatever it complains of is raised, too
 
 
@@ -117,24 +116,32 @@ class Connected:
     close = _drop
 
 
+def declare(channel: Any, queue: str, pipeline: str) -> None:
+    """Make the queue of a pipeline, unless it is there."""
+    channel.queue_declare(queue, durable=True, arguments=arguments(queue, pipeline))
+
+
 class PikaProducer(WithoutTransactions):
     """Implements :class:`~harness.stages.clients.interface.Producer`. There are no transactions."""
 
     def __init__(self, stage: Stage) -> None:
-        self._confirms = stage.settings.producer.acks != 0
+        self._acks = stage.settings.producer.acks
+        self._pipeline = stage.pipeline
         self._queue = ""
         self._connected = Connected(stage, self._select)
 
     def _select(self, channel: Any) -> None:
-        channel.queue_declare(self._queue, durable=True, arguments=QUORUM)
-        if self._confirms:
+        if self._pipeline != LATE:
+            declare(channel, self._queue, self._pipeline)
+        if self._acks != 0:
             channel.confirm_delivery()
 
     def send(
         self, topic: str, value: bytes, key: bytes | None, headers: Sequence[tuple[str, bytes]]
     ) -> Sent:
         """Publish a message that outlives the broker; wait for its confirm, unless none is
-        requested. A new connection declares the queue first.
+        requested (``acks=0``). With ``acks=all`` a message without a queue comes back. A new
+        connection declares the queue first.
 
         Raises:
             ClientError: the message was refused, or its outcome is unknown.
@@ -145,7 +152,7 @@ class PikaProducer(WithoutTransactions):
             delivery_mode=PERSISTENT, headers={name: text.decode() for name, text in headers}
         )
         with self._connected.asking() as channel:
-            channel.basic_publish("", topic, value, said, mandatory=self._confirms)
+            channel.basic_publish("", topic, value, said, mandatory=self._acks == "all")
         return Sent()
 
     def close(self, within_s: float) -> None:
@@ -162,6 +169,7 @@ class PikaConsumer:
     def __init__(self, stage: Stage) -> None:
         consumer = stage.settings.consumer
         self._automatic = consumer.position is SavePosition.AUTO
+        self._pipeline = stage.pipeline
         self._prefetch = consumer.unit
         self._connected = Connected(stage, self._consume)
         self._inbox: deque[Given] = deque()
@@ -169,6 +177,8 @@ class PikaConsumer:
 
     def _consume(self, channel: Any) -> None:
         self._inbox.clear()  # it comes again
+        if self._pipeline == LATE:
+            declare(channel, self._queue, self._pipeline)
         if not self._automatic:
             channel.basic_qos(prefetch_count=self._prefetch)
         channel.basic_consume(self._queue, self._take, auto_ack=self._automatic)

@@ -10,6 +10,7 @@ import zlib
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
+from harness.model.places import Removal
 from harness.model.record import ATTEMPT_HEADER
 from lostack_rabbitmq import frames
 from lostack_rabbitmq.terms import NotATermError, term
@@ -26,6 +27,16 @@ _INDEX: Final = {1: struct.Struct(">QQIII"), 2: struct.Struct(">QQQII")}
 """By a segment's version, an entry of its index: index, term, offset, size, checksum."""
 _BEGINS: Final = 8
 """How many bytes stand before a segment's index."""
+
+
+DIED: Final = "x-first-death-queue", "x-first-death-reason"
+"""Headers of a dead letter."""
+_WHY: Final = {
+    "rejected": Removal.REJECT,
+    "delivery_limit": Removal.LIMIT,
+    "maxlen": Removal.LIMIT,
+    "expired": Removal.EXPIRY,
+}
 
 
 class StrangeFileError(OSError):
@@ -127,6 +138,20 @@ def _headers(said: Any) -> dict[str, Any]:
         name.decode(): value.decode() if isinstance(value, bytes) else value
         for name, _, value in table
     }
+
+
+def dead_in(
+    logs: Mapping[str, Log], queue: str
+) -> dict[tuple[bytes, str | None], list[tuple[str, Removal | None]]]:
+    """Return where the dead letters of a queue are, in order, by their content and attempt."""
+    found: dict[tuple[bytes, str | None], list[tuple[str, Removal | None]]] = {}
+    for name, log in logs.items():
+        for each in log.entries() if log.queue != queue else ():
+            died_in, reason = (str(each.headers.get(header, "")) for header in DIED)
+            if died_in == queue:
+                place = f"{name}:{each.index}", _WHY.get(reason)
+                found.setdefault((each.body, each.attempt), []).append(place)
+    return found
 
 
 def queue_in(config: bytes) -> str:

@@ -13,27 +13,47 @@ point needs a confirm, it is awaited, and the message is sent once.
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Final
+from typing import TYPE_CHECKING, Any, Final
 
-from harness.controls import OnWire
-from harness.faults import Drop
+from harness.controls import InProgram, OnWire
+from harness.faults import Drop, Hold, StartLate, WorkFails
 from harness.judge.queue_selections import IN_HAND, ON_THE_WAY, OUTLIVED
 from harness.judge.signs import ABSORBED, DELIVERED_AGAIN, NOT_RESENT, SENT_ANEW, TAKEN_AGAIN
 from harness.model.pipeline import Pipeline
-from harness.model.prediction import AtLeast, AtMost, Exactly
-from harness.model.scenario import NotApplicable, Predicted, Role, Suite
+from harness.model.prediction import AtLeast, AtMost, Exactly, Select
+from harness.model.scenario import (
+    Deployment,
+    Edge,
+    NotApplicable,
+    Predicted,
+    Role,
+    Scenario,
+    Suite,
+)
+from harness.proofs.power import TOLD_TO_FLUSH
 from harness.scenarios.common import ALL_ANSWERED, Frames
 from harness.scenarios.plain import ALO, AMO, DUPLICATES, EOS, LOSES, REQUEST, RESPONSE, holds
 from harness.stages.settings import (
+    QUEUE_AT_LEAST_ONCE,
     QUEUE_AT_MOST_ONCE,
     QUEUE_AT_MOST_ONCE_ANSWERED,
+    QUEUE_EXACTLY_ONCE,
     QUEUE_RECIPES,
 )
-from lostack_rabbitmq.broker import YOUNG as YOUNG_NAME
+from lostack_rabbitmq import queues
+from lostack_rabbitmq.knowledge import SET_ASIDE
 from lostack_rabbitmq.steps import Op
 
-QUORUM: Final = Pipeline("quorum", "rabbitmq", QUEUE_RECIPES)
-YOUNG: Final = Pipeline(YOUNG_NAME, "rabbitmq", QUEUE_RECIPES)
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from harness.model.semantics import Semantic
+    from harness.stages.settings import Settings
+
+QUORUM, YOUNG, LATE, LIMITED, ASIDE = (
+    Pipeline(name, "rabbitmq", QUEUE_RECIPES)
+    for name in (queues.QUORUM, queues.YOUNG, queues.LATE, queues.LIMITED, queues.ASIDE)
+)
 PUBLISH = OnWire(Role.PRODUCER, Op.PUBLISH, REQUEST)
 CONFIRM = OnWire(Role.PRODUCER, Op.ACK, RESPONSE)
 DELIVER = OnWire(Role.CONSUMER, Op.DELIVER, RESPONSE)
@@ -201,8 +221,10 @@ _OWN = (
         because="The producer declares the queue, and its messages are confirmed: written to "
         "the queue's log, and flushed. Killed at once, the node has not written that the log is "
         "this queue's, which it does half a second later: it begins the queue anew, and the "
-        "confirmed messages are gone. Nobody publishes them again.",
+        "confirmed messages are gone. Nobody publishes them again. The first record is confirmed, "
+        "and the second one on its way: that takes some hundredths of a second.",
         expect=dict.fromkeys((ALO, EOS), ALL_ANSWERED),
+        edge=Edge.FIRST,
         suite=Suite.NIGHT,
     ),
     FRAMES.scenario(
@@ -213,4 +235,188 @@ _OWN = (
         suite=Suite.NIGHT,
     ),
 )
-SCENARIOS: Final = POINTS + _OWN
+AT_LEAST: Final = {ALO: QUEUE_AT_LEAST_ONCE, EOS: QUEUE_EXACTLY_ONCE}
+
+
+def told(
+    theory: Callable[[Semantic], Predicted], change: Callable[[Settings], Settings]
+) -> dict[Semantic, Predicted | NotApplicable]:
+    """Return a prediction for each semantic that loses nothing, under changed settings."""
+    return {
+        each: replace(theory(each), settings=change(recipe)) for each, recipe in AT_LEAST.items()
+    }
+
+
+def consuming(**more: Any) -> Callable[[Settings], Settings]:
+    """Return what gives a recipe's consumer other settings."""
+    return lambda recipe: replace(recipe, consumer=replace(recipe.consumer, **more))
+
+
+def failing(**more: Any) -> Callable[[Settings], Settings]:
+    """Return what makes a recipe's consumer fail otherwise."""
+    share = QUEUE_AT_LEAST_ONCE.consumer.share
+    return consuming(share=replace(share, **more))
+
+
+def _doubled(semantic: Semantic) -> Predicted:
+    return DUPLICATES if semantic == ALO else holds(ABSORBED)
+
+
+FAILS: Final = WorkFails(InProgram(Role.CONSUMER, "before-recording"))
+POISONED, REJECTED = failing(poisoned=True), failing(rejects=True)
+
+
+def refused(
+    name: str,
+    pipeline: Pipeline,
+    because: str,
+    expect: dict[Semantic, Predicted | NotApplicable],
+    *,
+    aside: bool = False,
+) -> Scenario:
+    """Return a scenario in which the work fails."""
+    return Scenario(
+        pipeline=pipeline,
+        id=name,
+        fault=FAILS,
+        because=because,
+        expect=expect,
+        group="refused",
+        dead_letters=aside,
+    )
+
+
+_REFUSED = (
+    refused(
+        "work-fails",
+        ASIDE,
+        "The work fails once, and the program gives the message back (basic.nack, requeue): it is "
+        "delivered again, which a queue with a limit counts. Acknowledged automatically, it is "
+        "gone.",
+        {AMO: LOSES, ALO: holds(DELIVERED_AGAIN), EOS: holds(DELIVERED_AGAIN)},
+    ),
+    refused(
+        "work-fails+poisoned",
+        ASIDE,
+        "The work always fails, and the program gives the message back each time. Given more often "
+        "than the queue's x-delivery-limit, it goes to the dead letters, where somebody can find "
+        "it.",
+        told(lambda _: holds(SET_ASIDE), POISONED),
+        aside=True,
+    ),
+    refused(
+        "work-fails+rejected",
+        ASIDE,
+        "The work fails, and the program says basic.nack without requeue: the message goes to the "
+        "dead letters at once.",
+        told(lambda _: holds(SET_ASIDE), REJECTED),
+        aside=True,
+    ),
+    refused(
+        "work-fails+poisoned",
+        LIMITED,
+        "Control: the queue has an x-delivery-limit and no dead-letter exchange. Given too often, "
+        "the message is dropped, and nobody is told.",
+        told(lambda _: replace(LOSES, control=True), POISONED),
+    ),
+    refused(
+        "work-fails+rejected",
+        LIMITED,
+        "Control: the program says basic.nack without requeue, to a queue without a dead-letter "
+        "exchange. The message is dropped, and nobody is told.",
+        told(lambda _: replace(LOSES, control=True), REJECTED),
+    ),
+)
+
+
+def _unrouted(recipe: Settings) -> Settings:
+    return replace(recipe, producer=replace(recipe.producer, acks=1))
+
+
+DECLARED: Final = StartLate(PUBLISH, Role.CONSUMER, held=True)
+"""The record waits on its way until its reader has declared the queue."""
+_UNROUTED = (
+    Scenario(
+        pipeline=LATE,
+        id="unroutable",
+        fault=replace(DECLARED, at=replace(PUBLISH, occurrence=2)),
+        because="The reader declares the queue, and is not there yet when the first record is "
+        "published: no queue takes it. A mandatory message comes back, and is published again.",
+        expect={each: holds(SENT_ANEW) for each in AT_LEAST},
+        group="unroutable",
+        edge=Edge.FIRST,
+    ),
+    Scenario(
+        pipeline=LATE,
+        id="unroutable+not-mandatory",
+        fault=DECLARED,
+        because="Control: what is published before the reader has declared the queue is not "
+        "mandatory. The broker confirms what no queue takes, for it has dealt with it: all of that "
+        "is lost, and confirmed. Who asks for no confirm, loses it, too.",
+        expect={
+            AMO: Predicted(lost=Exactly(Select.BEFORE_TARGET)),
+            **told(
+                lambda _: Predicted(lost=Exactly(Select.BEFORE_TARGET), control=True), _unrouted
+            ),
+        },
+        group="unroutable",
+    ),
+)
+PREFETCH: Final = 8
+_IN_HAND = (
+    FRAMES.scenario(
+        "consumer-crash-before-commit+prefetch",
+        because="The consumer has eight messages when it dies (basic.qos). One was worked on and "
+        "not acknowledged, and is done again; the others are requeued, and done once.",
+        expect=told(_doubled, consuming(unit=PREFETCH)),
+        group="prefetch",
+    ),
+    FRAMES.scenario(
+        "broker-crash-before-position+prefetch",
+        because="The consumer has eight messages when the node dies with one's ack on its way, and "
+        "so does the consumer. All eight are delivered again; what was worked on is done twice.",
+        expect=told(
+            lambda semantic: (
+                Predicted(duplicated=AtLeast(most=IN_HAND)) if semantic == ALO else holds(ABSORBED)
+            ),
+            consuming(unit=PREFETCH),
+        ),
+        group="prefetch",
+    ),
+    Scenario(
+        pipeline=QUORUM,
+        id="ack-late",
+        fault=Hold(ACK, until=OnWire(Role.CONSUMER, Op.CHANNEL_CLOSE, RESPONSE, since=ACK)),
+        because="The acknowledgement is on its way for longer than consumer_timeout (30 minutes by "
+        "default): the broker closes the channel, and gives the message again to the next one. The "
+        "work was done, and is done twice, without any crash.",
+        expect={ALO: DUPLICATES, EOS: holds(ABSORBED)},
+        group="timeout",
+        deployment=Deployment.OWN,
+        broker_settings={
+            "consumer_timeout": "1000",
+            "advanced.rabbit.channel_tick_interval": "200",
+        },
+        suite=Suite.NIGHT,
+    ),
+)
+_POWER = (
+    FRAMES.scenario(
+        "power-loss",
+        because="A quorum queue flushes its write-ahead log before it confirms: what was confirmed "
+        "is there when the power comes back.",
+        expect={each: holds(TOLD_TO_FLUSH) for each in AT_LEAST},
+        suite=Suite.NIGHT,
+        group="power",
+    ),
+    FRAMES.scenario(
+        "power-loss+unflushed",
+        because="Control: the write-ahead log is never flushed (wal_sync_method none). A loss of "
+        "power takes all that was confirmed.",
+        expect=dict.fromkeys(AT_LEAST, ALL_ANSWERED),
+        broker_settings={"advanced.ra.wal_sync_method": "none"},
+        suite=Suite.NIGHT,
+        group="power",
+    ),
+)
+SCENARIOS: Final = (*POINTS, *_OWN, *_REFUSED, *_UNROUTED, *_IN_HAND, *_POWER)

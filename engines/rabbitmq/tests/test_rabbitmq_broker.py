@@ -16,7 +16,7 @@ from lostack_rabbitmq.raft import Log
 from harness.model.failures import EnvironmentFailure
 from harness.model.places import Removal, Waiting
 from harness.run.queue_broker import Count
-from tests.rabbitmq_logs import enqueue
+from tests.rabbitmq_logs import PROCESS, command, enqueue
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -103,6 +103,39 @@ def test_what_waits_is_the_queue_s_own_word(
     assert not server.messages("other")
 
 
+def died(queue: bytes, reason: bytes) -> Any:
+    """Return the entry of a dead letter: the node has made its headers."""
+    headers = [
+        (b"lostack-attempt", "longstr", b"p-1.2"),
+        (b"x-first-death-queue", "longstr", queue),
+        (b"x-first-death-reason", "longstr", reason),
+    ]
+    content = ("content", 60, ("P_basic", "undefined", "undefined", headers), "none", "none")
+    exchange = ("resource", b"/", "exchange", b"")
+    said = ("basic_message", exchange, [b"q"], (*content, [b"one"]), b"id", "true")
+    return command("enqueue", PROCESS, 1, said)
+
+
+def test_a_dead_letter_is_where_its_queue_has_moved_it(
+    server: RabbitServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One for each: what was removed besides was acknowledged. Another queue's is none of its."""
+    logs = {name: Log(queue) for name, queue in (("Q", "q"), ("D", "q.dead-letters"))}
+    for index, number in ((2, 1), (3, 2), (4, 3)):
+        logs["Q"].add(index, 1, enqueue(number, b"one"))
+    logs["D"].add(2, 1, died(b"other", b"rejected"))
+    logs["D"].add(3, 1, died(b"q", b"delivery_limit"))
+    monkeypatch.setattr(server, "_logs", lambda: logs)
+    monkeypatch.setattr(server, "ask", lambda _: ("queue", b"Q", ([2], [])))
+    told = [(each.waiting, each.moved, each.why, each.removed) for each in server.messages("q")]
+    assert told == [
+        (Waiting.READY, None, None, None),
+        (None, "D:3", Removal.LIMIT, None),
+        (None, None, None, Removal.ACK),
+    ]
+    assert server.dead_letters("q") == "q.dead-letters"
+
+
 def test_a_classic_queue_is_not_taken_for_an_empty_one(
     server: RabbitServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -123,7 +156,19 @@ def test_the_node_has_all_of_its_files_in_its_folder(server: RabbitServer) -> No
     command = server.argv()
     assert ("-start_epmd", "false") in itertools.pairwise(command)
     assert "heartbeat = 5\n" in (server.data / "rabbitmq.conf").read_text()
+    assert (server.data / "advanced.config").read_text() == "[].\n"
     own = {"ERL_LIBS", "RABBITMQ_HOME", "RABBITMQ_PLUGINS_DIR"}
     paths = {k: v for k, v in server.environment().items() if os.sep in v and k not in own}
     assert len(paths) > 10
     assert all(path.startswith(str(server.data)) for path in paths.values())
+
+
+def test_settings_that_rabbitmq_conf_cannot_have(server: RabbitServer) -> None:
+    """They stand in another file; a cell's own come before a user's."""
+    server.data.mkdir()
+    server._up.told = {"heartbeat": "7", "advanced.ra.wal_sync_method": "none"}
+    server.argv()
+    assert (server.data / "advanced.config").read_text() == "[{ra, [{wal_sync_method, none}]}].\n"
+    said = (server.data / "rabbitmq.conf").read_text()
+    assert "heartbeat = 7\n" in said
+    assert "advanced" not in said

@@ -1,7 +1,7 @@
 """What the package says of its examples, by lostack check.
 
-Proves that the right one keeps its records, also where the node is killed, and that automatic
-acknowledgement loses what is on its way and is told as the cause.
+Proves that the right one keeps its records, also where the node is killed or its reader comes late,
+and that automatic acknowledgement, and messages that no queue takes, are found and lost.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ import pytest
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
 WITHIN_S = 300.0
+LATE = "consumer-started-late"
 ON_ITS_WAY = "consumer-crash-at-last-delivery"
 
 pytestmark = [
@@ -47,7 +48,7 @@ def check(example: str, folder: Path, *points: str) -> tuple[int, dict[str, dict
 
 def test_who_acknowledges_after_the_work_keeps_everything(tmp_path: Path) -> None:
     """And nothing that it says is left untried: pika's connection to itself is no server."""
-    points = ON_ITS_WAY, "broker-crash-before-ack"
+    points = ON_ITS_WAY, "broker-crash-before-ack", LATE
     status, cells, said = check("orders", tmp_path, *points)
     assert {name: cell["outcome"] for name, cell in cells.items()} == dict.fromkeys(points, "kept")
     assert "is not tried" not in said
@@ -59,4 +60,12 @@ def test_automatic_acknowledgement_loses_what_is_on_its_way(tmp_path: Path) -> N
     assert {name: cell["outcome"] for name, cell in cells.items()} == {ON_ITS_WAY: "broken"}
     assert len(cells[ON_ITS_WAY]["lost_ids"]) == 1
     assert "acknowledged before delivery, never delivered" in said
+    assert status == 1, said
+
+
+def test_what_no_queue_takes_is_confirmed_and_lost(tmp_path: Path) -> None:
+    """Where its reader, which declares the queue, is started late."""
+    status, cells, said = check("unrouted", tmp_path, LATE)
+    assert {name: cell["outcome"] for name, cell in cells.items()} == {LATE: "broken"}
+    assert cells[LATE]["target"] in cells[LATE]["lost_ids"]
     assert status == 1, said
