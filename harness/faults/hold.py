@@ -37,7 +37,7 @@ class Hold:
     ``until`` is another frame, which waits until this one has been sent on, or an event that no
     frame shows (:class:`Until`). The client's other connections are not held. If ``until`` does not
     happen in time, the cell is void. With ``lost`` the frame ``until`` is dropped: its connection
-    is cut after the held frame was sent on.
+    is cut after the held frame was sent on. ``errors``: the frame ``until`` may tell of an error.
     """
 
     id: ClassVar[str] = "hold"
@@ -45,6 +45,7 @@ class Hold:
     at: OnWire
     until: Event
     lost: bool = False
+    errors: bool = False
 
     def __post_init__(self) -> None:
         if self.lost and not isinstance(self.until, OnWire):
@@ -78,7 +79,7 @@ class Hold:
         """Arm the rules."""
         controls.arm(self.at, rule_at(self.at, Action.HOLD))
         if isinstance(self.until, OnWire):
-            controls.arm(self.until, rule_at(self.until, Action.HOLD, "until"))
+            controls.arm(self.until, rule_at(self.until, Action.HOLD, "until", errors=self.errors))
         controls.say("armed")
 
     def inject(self, controls: Controls) -> None:

@@ -11,14 +11,16 @@ if TYPE_CHECKING:
     from harness.controls import AtWrite, Controls, Fired, Target, Trigger
 
 
-def rule_at(at: OnWire, action: Action, name: str = "fault", **more: Any) -> Rule:
+def rule_at(
+    at: OnWire, action: Action, name: str = "fault", *, errors: bool = False, **more: Any
+) -> Rule:
     """Return the rule that does ``action`` at a trigger on the wire; ``more`` are other fields of
     :class:`Rule`.
 
     An answer matches only if it grants the request: a broker that is busy, or no longer the leader,
-    refuses first.
+    refuses first. ``errors``: also if it tells of an error.
     """
-    granted = at.direction is Direction.RESPONSE
+    granted = at.direction is Direction.RESPONSE and not errors
     return Rule(
         name,
         action,

@@ -150,6 +150,7 @@ VARIANTS: list[Any] = [
     Silent(SENDS),
     Silent(ANSWER),
     StartLate(SENDS, Role.CONSUMER),
+    StartLate(SENDS, Role.CONSUMER, held=True),
     PartitionFilled(SENDS, Role.CONSUMER),
     RetentionPasses(ASKS),
     TopicMadeAnew(SENDS, Role.CONSUMER),
@@ -157,6 +158,7 @@ VARIANTS: list[Any] = [
     Answer(SENDS, "REQUEST_TIMED_OUT", forward=True, times=2),
     Hold(ASKS, ANSWER),
     Hold(ASKS, ANSWER, lost=True),
+    Hold(ASKS, ANSWER, errors=True),
     *(Hold(ASKS, until) for until in (Until.EXPELLED, Until.EXHAUSTED, Until.SETTLED)),
     Twice(
         kill_on_wire(SENDS, Role.PRODUCER),

@@ -23,6 +23,7 @@ def test_an_answer_is_one_that_grants(direction: Direction) -> None:
     """What refuses is not the ack that was to be lost; a request has not been answered yet."""
     at = OnWire(Role.PRODUCER, Api.PRODUCE, direction)
     assert rule_at(at, Action.HOLD).granted is (direction is RESPONSE)
+    assert not rule_at(at, Action.HOLD, errors=True).granted
 
 
 @pytest.mark.parametrize(

@@ -363,6 +363,7 @@ _UNROUTED = (
     ),
 )
 PREFETCH: Final = 8
+CLOSED: Final = OnWire(Role.CONSUMER, Op.CHANNEL_CLOSE, RESPONSE, since=ACK)
 _IN_HAND = (
     FRAMES.scenario(
         "consumer-crash-before-commit+prefetch",
@@ -386,7 +387,7 @@ _IN_HAND = (
     Scenario(
         pipeline=QUORUM,
         id="ack-late",
-        fault=Hold(ACK, until=OnWire(Role.CONSUMER, Op.CHANNEL_CLOSE, RESPONSE, since=ACK)),
+        fault=Hold(ACK, until=CLOSED, errors=True),
         because="The acknowledgement is on its way for longer than consumer_timeout (30 minutes by "
         "default): the broker closes the channel, and gives the message again to the next one. The "
         "work was done, and is done twice, without any crash.",
