@@ -34,9 +34,10 @@ from harness.report.writing import append_step_summary, point_latest
 from harness.saved import load_run
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from harness.pipelines import Pipeline
+    from harness.pipelines.cells import DeclaredCell
     from harness.report.breaks import Known
     from harness.saved import CellResult, SavedRun
     from harness.systems.declared.system import DeclaredSystem
@@ -155,7 +156,8 @@ def check(
             saved = asked.faults(cells, rest, progress, missed)
     finally:
         system.close()
-    code = _tell_all(saved, file, known, as_json=as_json)
+    compared = None if as_json else Compared(cells, saved, rehearsed.runs)
+    code = _tell_all(saved, file, known, compared)
     if (
         strict
         and code is ExitCode.KEPT
@@ -209,18 +211,49 @@ def _declared(file: Path) -> Pipeline:
     return pipeline
 
 
-def _tell_all(saved: SavedRun, file: Path, known: Sequence[Known], *, as_json: bool) -> ExitCode:
-    """Print the outcomes of the faults, and advice for what broke. Return the exit code; known
-    breaks do not count.
+class Compared:
+    """Runs with a fault, compared with those without one."""
+
+    def __init__(
+        self,
+        cells: Sequence[DeclaredCell],
+        saved: SavedRun,
+        dry: Sequence[tuple[CellResult, DeclaredCell]],
+    ) -> None:
+        """``dry``: the runs before the faults; the list of points may have one more."""
+        self._cells = {cell.id: cell for cell in cells}
+        runs = {f"dry-{number}": each for number, each in enumerate(dry, 1)}
+        for result in saved.results:
+            cell = self._cells.get(result.plan.id)
+            if cell is not None and result.plan.scenario == NO_FAULT:
+                runs[NO_FAULT] = (result, cell)
+        self._dry = {name: each for name, each in runs.items() if each[0].verdict.kind is Kind.KEPT}
+
+    def lines(self, result: CellResult) -> Iterator[str]:
+        """Yield where a run that broke the promise, or stood still, parts from those."""
+        from harness.sweep.parting import parted_from  # noqa: PLC0415 - nobody else needs it
+
+        cell = self._cells.get(result.plan.id)
+        if cell is None or result.verdict.kind not in {Kind.BROKEN, Kind.STUCK}:
+            return
+        if (found := parted_from(result.directory, cell, self._dry)) is not None:
+            yield from found.lines()
+
+
+def _tell_all(
+    saved: SavedRun, file: Path, known: Sequence[Known], compared: Compared | None
+) -> ExitCode:
+    """Print the outcomes of the faults, and advice for what broke; without ``compared``, as JSON.
+    Return the exit code; known breaks do not count.
     """
-    finish(saved, as_json=as_json)
+    finish(saved, as_json=compared is None)
     breaks = breaks_of(saved, tuple(known))
     code = exit_code(saved, breaks)
     if breaks.sentence:
         complain(breaks.sentence)
-    if not as_json:
+    if compared is not None:
         for result in saved.results:
-            for line in advice(result):
+            for line in chain(advice(result), compared.lines(result)):
                 tell(f"  {line}")
         tell(
             "to try every step of a run, not only the named failure points: lostack sweep "

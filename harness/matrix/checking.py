@@ -38,12 +38,14 @@ REHEARSAL = "rehearsal"
 class Rehearsed:
     """A dry run, and whether cells can run side by side.
 
-    ``jobs``: how many cells may run at once; ``because``: why only one may, or empty.
+    ``jobs``: how many cells may run at once; ``because``: why only one may, or empty; ``runs``:
+    the runs without a fault, each with its cell, that one among them.
     """
 
     dry: CellResult
     jobs: int
     because: str = ""
+    runs: tuple[tuple[CellResult, DeclaredCell], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +74,7 @@ class Check:
             KeyboardInterrupt: Ctrl-C was pressed.
             Exception: whatever :func:`harness.matrix.runner.run` raises.
         """
-        return self._dry_runs(1, progress, brief=brief)[0]
+        return self._dry_runs(1, progress, brief=brief)[0][0]
 
     def rehearsed(self, progress: Progress, *, brief: bool = False) -> Rehearsed:
         """Run the pipeline without a fault, ``jobs`` times side by side; if one fails, run it
@@ -86,19 +88,22 @@ class Check:
         """
         because = self.system.why_alone(self.pipeline) or ""
         if self.jobs > 1 and not because:
-            dry, *others = self._dry_runs(self.jobs, progress, brief=brief)
-            failed = [result for result in (dry, *others) if result.verdict.kind is not Kind.KEPT]
+            runs = self._dry_runs(self.jobs, progress, brief=brief)
+            failed = [result for result, _ in runs if result.verdict.kind is not Kind.KEPT]
             if not failed:
-                return Rehearsed(dry, self.jobs)
+                return Rehearsed(runs[0][0], self.jobs, runs=runs)
             because = (
                 f"one of {self.jobs} runs without a fault side by side was {failed[0].verdict.kind}"
             )
             progress.say(f"{because} ({failed[0].verdict.reason}); it runs again alone")
-        return Rehearsed(self.dry_run(progress, brief=brief), 1, because)
+        runs = self._dry_runs(1, progress, brief=brief)
+        return Rehearsed(runs[0][0], 1, because, runs)
 
-    def _dry_runs(self, count: int, progress: Progress, *, brief: bool) -> Sequence[CellResult]:
-        """Run the pipeline without a fault ``count`` times side by side; the tracer watches the
-        first run's durable writes.
+    def _dry_runs(
+        self, count: int, progress: Progress, *, brief: bool
+    ) -> tuple[tuple[CellResult, DeclaredCell], ...]:
+        """Run the pipeline without a fault ``count`` times side by side, and return each run with
+        its cell; the tracer watches the first run's durable writes.
         """
         [without] = [
             scenario for scenario in failure_points(self.pipeline) if scenario.id == NO_FAULT
@@ -111,7 +116,7 @@ class Check:
         if saved.info.interrupted or len(saved.results) < count:
             raise KeyboardInterrupt
         by_name = {result.plan.scenario: result for result in saved.results}
-        return [by_name[cell.scenario.id] for cell in cells]
+        return tuple((by_name[cell.scenario.id], cell) for cell in cells)
 
     def plan(
         self, seen: Mapping[str, Seen], only: Sequence[str] = ()

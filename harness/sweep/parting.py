@@ -1,17 +1,19 @@
 """Where a run with a fault parts from the runs without it, and how often its neighbours broke.
 
-Both are derived from saved histories. The runs have one load, so a frame about a record has the
-same name in all of them (:mod:`harness.sweep.steps`). Two kinds of frames tell runs apart: one that
-no run without the fault has, and one that all of them have and the run with the fault lacks. Frames
-that only some runs without the fault have tell nothing, nor do frames before the fault.
+Both are derived from saved histories. The runs of a sweep have one load, so a frame about a record
+has the same name in all of them (:mod:`harness.sweep.steps`). Those of a check have loads of their
+own: a record has the name of the one in its place in the run with the fault. Two kinds of frames
+tell runs apart: one that no run without the fault has, and one that all of them have and the run
+with the fault lacks. Frames that only some runs without the fault have tell nothing, nor do frames
+before the fault.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from harness.model import events as kinds
 from harness.model.events import FaultPhase
@@ -24,12 +26,17 @@ from harness.wire.rules import Direction
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from pathlib import Path
 
     from harness.model.cell import Cell
     from harness.model.history import History
     from harness.saved import CellResult
     from harness.sweep.outcomes import Finding, Outcome
     from harness.sweep.steps import Passed, Trace
+
+
+FEWEST: Final = 2
+"""How many runs without the fault are needed at least, to compare one with them."""
 
 
 class How(StrEnum):
@@ -93,6 +100,17 @@ class Parted:
     struck: int
     partings: tuple[Parting, ...]
 
+    def lines(self) -> Iterator[str]:
+        """Yield it in words, a line for each fact."""
+        yield (
+            f"the fault struck at frame {self.struck} of {self.frames}; "
+            f"the nearest run without it is {self.nearest}"
+        )
+        if not self.partings:
+            yield "no frame about a record tells this run from those without the fault"
+        for each in self.partings:
+            yield (f"the {each.step.role} parts from the runs without it: {each.sentence}")
+
     def plain(self) -> dict[str, object]:
         """Return it as plain data."""
         return {
@@ -101,6 +119,21 @@ class Parted:
             "struck": self.struck,
             "partings": [each.plain() for each in self.partings],
         }
+
+
+@dataclass(frozen=True, slots=True)
+class Without:
+    """A run without the fault. ``key``: its cell's; ``called``: what its records are called in the
+    run with the fault, where that has other names for them.
+    """
+
+    history: History
+    key: str
+    called: Mapping[str, str] = field(default_factory=dict)
+
+    def trace(self) -> Trace:
+        """Return its frames, by the names that the run with the fault has for their records."""
+        return trace(self.history, self.key, self.called)
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,7 +197,7 @@ class Counterfactual:
     def lines(self) -> Iterator[str]:
         """Yield it in words, a line for each fact."""
         if self.parted is not None:
-            yield from _lines(self.parted)
+            yield from self.parted.lines()
         yield self.neighbours.sentence
 
     def plain(self) -> dict[str, object]:
@@ -175,55 +208,62 @@ class Counterfactual:
         }
 
 
-def _lines(parted: Parted) -> Iterator[str]:
-    yield (
-        f"the fault struck at frame {parted.struck} of {parted.frames}; "
-        f"the nearest run without it is {parted.nearest}"
-    )
-    if not parted.partings:
-        yield "no frame about a record tells this run from those without the fault"
-    for each in parted.partings:
-        yield f"the {each.step.role} parts from the runs without it: {each.sentence}"
-
-
 def counterfactual(
     finding: Finding, outcomes: Iterable[Outcome], cell: Cell, dry: Iterable[CellResult]
 ) -> Counterfactual:
     """Compare a finding's first point, of which ``cell`` is the cell, with the ``dry`` runs, and
     with its neighbours among all ``outcomes``.
     """
-    try:
-        runs = {
-            each.plan.scenario: (
-                read_history(each.directory / HISTORY, each.plan.id),
-                each.plan.key,
-            )
-            for each in dry
-        }
-        faulty = read_history(finding.first.directory / HISTORY)
-        whole = not faulty.damage and not any(history.damage for history, _ in runs.values())
-        keys = {record.id: record.key for record in cell.load().records}
-        compared = parted(faulty, cell.key, runs, keys) if whole else None
-    except HistoryError:
-        compared = None
+    compared = parted_from(
+        finding.first.directory, cell, {each.plan.scenario: (each, cell) for each in dry}
+    )
     return Counterfactual(compared, neighbours(finding, outcomes))
+
+
+def parted_from(
+    directory: Path, cell: Cell, dry: Mapping[str, tuple[CellResult, Cell]]
+) -> Parted | None:
+    """Compare a saved run of ``cell`` with saved runs without its fault, by name, each with the
+    cell whose load it had.
+
+    A run of another number of records is left out. Returns ``None`` if fewer than two are there,
+    if a history cannot be read, or if the fault did not strike: of one run nobody knows which
+    frames it has by chance.
+    """
+    records = cell.load().records
+    try:
+        faulty = read_history(directory / HISTORY)
+        runs = {
+            name: Without(
+                read_history(result.directory / HISTORY, result.plan.id),
+                result.plan.key,
+                {theirs.id: ours.id for theirs, ours in zip(its, records, strict=True)},
+            )
+            for name, (result, its_cell) in dry.items()
+            if len(its := its_cell.load().records) == len(records)
+        }
+    except HistoryError:
+        return None
+    damaged = faulty.damage or any(run.history.damage for run in runs.values())
+    if damaged or len(runs) < FEWEST:
+        return None
+    return parted(faulty, cell.key, runs, {record.id: record.key for record in records})
 
 
 def parted(
     faulty: History,
     key: str,
-    dry: Mapping[str, tuple[History, str]],
+    dry: Mapping[str, Without],
     keys: Mapping[str, str],
 ) -> Parted | None:
-    """Compare a run with a fault with runs of the same load without it.
+    """Compare a run with a fault with runs without it of as many records.
 
-    ``key``: its cell's; ``dry``: the runs without it by name, each with its cell's key; ``keys``:
-    the key of each record. Returns ``None`` if there is no run without the fault, or if the fault
-    did not strike.
+    ``key``: its cell's; ``dry``: the runs without it by name; ``keys``: the key of each record.
+    Returns ``None`` if there is no run without the fault, or if the fault did not strike.
     """
     run = trace(faulty, key)
     struck = _struck_at(faulty, run)
-    traces = {name: trace(history, its_key) for name, (history, its_key) in dry.items()}
+    traces = {name: each.trace() for name, each in dry.items()}
     if struck is None or not traces:
         return None
     usual = frozenset[Step]().union(*(each.names for each in traces.values()))
@@ -369,7 +409,9 @@ __all__ = [
     "How",
     "Neighbours",
     "Parted",
+    "Without",
     "counterfactual",
     "neighbours",
     "parted",
+    "parted_from",
 ]

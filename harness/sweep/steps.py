@@ -181,10 +181,13 @@ def _kind_of(line: kinds.Frame) -> tuple[str, str, Direction]:
     return str(line.role), str(line.api), Direction(str(line.dir))
 
 
-def trace(history: History, key: str) -> Trace:
-    """Return the frames of a run, those that are about records with their names. ``key``: the
-    cell's. No rule acts at a frame behind which more of its message follows, so it is none of them.
+def trace(history: History, key: str, called: Mapping[str, str] | None = None) -> Trace:
+    """Return the frames of a run, those that are about records with their names. No rule acts at a
+    frame behind which more of its message follows, so it is none of them.
+
+    ``key``: the cell's; ``called``: what is another name of each of its records, if it has one.
     """
+    called = called or {}
     seen: Counter[tuple[str, str, str, str]] = Counter()
     spoken: dict[int | None, str] = {
         e.conn: e.protocol for e in history.of(kinds.Conn) if e.protocol is not None
@@ -198,7 +201,7 @@ def trace(history: History, key: str) -> Trace:
         named |= {process} if line.named_member else set()
         names, protocol = [], spoken.get(line.conn, "")
         if not _refused(line):
-            for record in line.records or ():
+            for record in (called.get(name, name) for name in line.records or ()):
                 kind = _kind_of(line)
                 seen[*kind, record] += 1
                 names.append(Step(*kind, seen[*kind, record], record, protocol=protocol))

@@ -8,15 +8,21 @@ import json
 import tarfile
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import pytest
 
+from harness.cli.check import Compared
 from harness.faults import Drop
-from harness.model.history import History, parse_history
+from harness.judge.verdict import Kind
+from harness.model.history import HISTORY, History, parse_history
+from harness.pipelines.cells import DeclaredCell, cells_of
+from harness.pipelines.failure_points import NO_FAULT, failure_points
+from harness.pipelines.reading import read_pipeline
 from harness.sweep.acts import ACTS, KILL_BROKER, LOSE, harm
 from harness.sweep.cells import at_point
-from harness.sweep.parting import How, Parted, counterfactual, neighbours, parted
+from harness.sweep.parting import How, Parted, Without, counterfactual, neighbours, parted
 from harness.sweep.telling import summary_of
 from harness.wire.rules import Direction
 from tests.memory.plants import Plant
@@ -28,6 +34,7 @@ if TYPE_CHECKING:
     from harness.model.cell import Cell
 
 SAVED = Path(__file__).with_name("dry.tar.xz")
+EXAMPLES = Path(__file__).parents[2] / "examples"
 Line = dict[str, Any]
 T = TypeVar("T")
 
@@ -51,6 +58,7 @@ def saved(semantic: str) -> list[tuple[str, list[Line]]]:
 
 
 RUNS = {semantic: saved(semantic) for semantic in ("at-least-once", "exactly-once")}
+RECORDS = len({r for line in RUNS["at-least-once"][0][1] for r in line.get("records") or ()})
 
 
 def history(lines: Sequence[Line]) -> History:
@@ -89,7 +97,8 @@ def compared(semantic: str, lines: Sequence[Line]) -> Parted:
     """Compare the third run, changed, with the first two."""
     runs = RUNS[semantic]
     dry = {
-        f"dry-{number}": (history(runs[number - 1][1]), runs[number - 1][0]) for number in (1, 2)
+        f"dry-{number}": Without(history(runs[number - 1][1]), runs[number - 1][0])
+        for number in (1, 2)
     }
     return there(parted(history(lines), runs[2][0], dry, keys(lines)))
 
@@ -200,6 +209,88 @@ def test_what_differs_before_the_fault_is_none_of_its_effects() -> None:
     assert compared("at-least-once", struck(less, asked - 1)).partings == ()
 
 
+@pytest.mark.parametrize("semantic", RUNS)
+def test_runs_whose_records_have_other_names_are_compared_by_their_places(semantic: str) -> None:
+    runs, lines = RUNS[semantic], RUNS[semantic][2][1]
+    called = {f"theirs-{record}": record for record in keys(lines)}
+    theirs = [
+        line | {"records": [f"theirs-{record}" for record in line["records"]]}
+        if is_frame(line)
+        else line
+        for line in runs[0][1]
+    ]
+    sent = places(semantic, "Produce", "request")[7]
+    again = [*struck(lines, sent), lines[sent] | {"corr": 999}]
+
+    def told(run: Without) -> Parted:
+        return there(parted(history(again), runs[2][0], {"dry": run}, keys(lines)))
+
+    usual = told(Without(history(runs[0][1]), runs[0][0]))
+    assert [each.step.ordinal for each in usual.partings] == [2]
+    assert told(Without(history(theirs), runs[0][0], called)) == usual
+    strange = told(Without(history(theirs), runs[0][0])).partings
+    assert strange[0].frame < usual.partings[0].frame, "by their own names they have nothing alike"
+
+
+def checked_cell(scenario: str) -> DeclaredCell:
+    """Return a cell of a check, with as many records as the real runs have."""
+    pipeline = read_pipeline(EXAMPLES / "orders" / "pipeline.toml")
+    [point] = [each for each in failure_points(pipeline) if each.id == scenario]
+    [cell] = cells_of(pipeline, [point], seed=1, records=RECORDS)
+    return cell
+
+
+def saved_as(cell: DeclaredCell, folder: Path, run: int, lines: Sequence[Line]) -> Any:
+    """Save a run as that of a cell of a check: the names of its records are that one's."""
+    names = {each.position: each.id for each in cell.load().records}
+    key = RUNS["at-least-once"][run][0]
+    written = []
+    for number, line in enumerate(lines, 1):
+        mine = line | {"line": number, "cell": cell.id}
+        if is_frame(line):
+            places = [int(record.partition("-")[2]) for record in line["records"]]
+            mine["records"] = [names[place] for place in places]
+        if "client" in line:
+            mine["client"] = str(line["client"]).replace(key, cell.key)
+        written.append(json.dumps(mine) + "\n")
+    (folder / HISTORY).mkdir(parents=True)
+    (folder / HISTORY / "wire.jsonl").write_text("".join(written), encoding="utf-8")
+    plan = SimpleNamespace(id=cell.id, key=cell.key, scenario=cell.scenario.id)
+    verdict = SimpleNamespace(kind=Kind.KEPT if cell.scenario.id == NO_FAULT else Kind.BROKEN)
+    return SimpleNamespace(directory=folder, plan=plan, verdict=verdict)
+
+
+def test_a_check_says_where_a_broken_point_parts_from_its_dry_runs(tmp_path: Path) -> None:
+    """Each cell of a check has a load of its own, whose keys and names differ."""
+    lines = RUNS["at-least-once"][2][1]
+    sent = places("at-least-once", "Produce", "request")[7]
+    again = [*struck(lines, sent), lines[sent] | {"corr": 999}]
+    dry, point = checked_cell(NO_FAULT), checked_cell("ack-lost")
+    ours, theirs = point.load().records, dry.load().records
+    assert [each.key for each in ours] != [each.key for each in theirs]
+    broken = saved_as(point, tmp_path / "broken", 2, again)
+    runs = [
+        (saved_as(dry, tmp_path / f"dry-{run}", run, RUNS["at-least-once"][run][1]), dry)
+        for run in (0, 1)
+    ]
+    more = replace(dry, records=2 * RECORDS)
+    rest: Any = SimpleNamespace(results=[])
+    said = list(Compared([dry, point], rest, [*runs, (runs[0][0], more)]).lines(broken))
+    record = ours[int(lines[sent]["records"][0].partition("-")[2]) - 1].id
+    at = number_of(lines, sent)
+    frames = number_of(again, len(again) - 1)
+    assert said == [
+        f"the fault struck at frame {at} of {frames}; the nearest run without it is dry-1",
+        (
+            f"the producer parts from the runs without it: at frame {at + 1} there is the "
+            f"producer's Produce request about {record} (number 2), as in none of them"
+        ),
+    ]
+    one = [runs[0], (runs[1][0], more)]
+    assert list(Compared([dry, point], rest, one).lines(broken)) == [], "one run tells nothing"
+    assert list(Compared([dry, point], rest, runs).lines(runs[0][0])) == [], "it has no fault"
+
+
 def test_the_nearest_run_is_the_one_that_is_left_the_latest() -> None:
     """A frame that one run without the fault lacks, too, tells nothing; runs are told by name."""
     runs = RUNS["at-least-once"]
@@ -207,8 +298,8 @@ def test_the_nearest_run_is_the_one_that_is_left_the_latest() -> None:
     sent = places("at-least-once", "Produce", "request")
     again = [*lines]
     again.insert(sent[5] + 1, lines[sent[5]] | {"corr": 999})
-    twin = (history(again), runs[2][0])
-    dry = {"dry-1": (history(runs[0][1]), runs[0][0]), "dry-2": twin}
+    twin = Without(history(again), runs[2][0])
+    dry = {"dry-1": Without(history(runs[0][1]), runs[0][0]), "dry-2": twin}
     twice = history(struck(again, sent[1]))
     found = there(parted(twice, runs[2][0], dry, keys(lines)))
     assert found.partings == (), "one run without the fault sends it twice as well"
