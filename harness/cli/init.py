@@ -49,6 +49,7 @@ NEEDS = {
     OutputKind.LINES: ("file",),
     OutputKind.PARQUET: ("file",),
     OutputKind.DELTA: ("file",),
+    OutputKind.ICEBERG: ("file",),
     OutputKind.STDOUT: (),
     OutputKind.COMMAND: ("command",),
     OutputKind.TOPIC: ("topic",),

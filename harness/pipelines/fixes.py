@@ -59,6 +59,7 @@ class Advice(Enum):
     RECORD_ONCE_IN_TOPIC = auto()
     RECORD_ONCE_IN_FILES = auto()
     RECORD_ONCE_IN_TABLE = auto()
+    RECORD_ONCE_BY_SINK = auto()
     SEND_ONCE = auto()
     """At most once: a record was stored twice."""
     RECOGNISE_REPEATS = auto()
@@ -92,6 +93,7 @@ DELIVERED_TWICE: Final = {
     OutputKind.LINES: Advice.RECORD_ONCE_IN_FILES,
     OutputKind.PARQUET: Advice.RECORD_ONCE_IN_FILES,
     OutputKind.DELTA: Advice.RECORD_ONCE_IN_TABLE,
+    OutputKind.ICEBERG: Advice.RECORD_ONCE_BY_SINK,
     OutputKind.STDOUT: Advice.RECORD_ONCE_IN_FILES,
 }
 """What keeps a consuming stage from recording twice, by the kind of its output (a command is taken
@@ -213,6 +215,10 @@ WORDS: Final = {
         "record each batch once: write it with an application id of the query's own and the "
         "batch's number (txnAppId and txnVersion), so that the table leaves out a batch that runs "
         "again; a query with a new checkpoint needs a new application id"
+    ),
+    Advice.RECORD_ONCE_BY_SINK: (
+        "record each batch once: let the sink keep the position in the snapshot that it commits, "
+        "as the table's own streaming sinks do, or merge by the id instead of appending"
     ),
     Advice.SEND_ONCE: "send once: retries=0 and no resending of what may have been stored",
     Advice.RECOGNISE_REPEATS: (

@@ -27,6 +27,10 @@ class OutputKind(StrEnum):
     """Parquet files by a glob in ``file``; every row is a result."""
     DELTA = "delta"
     """A Delta table in the folder ``file``, read by its log; every row is a result."""
+    ICEBERG = "iceberg"
+    """An Iceberg table of a Hadoop catalog in the folder ``file``, read by its metadata; every row
+    is a result.
+    """
     STDOUT = "stdout"
     """What the last stage prints; every line that has an id is a result."""
     COMMAND = "command"
@@ -42,8 +46,8 @@ class Output:
     topic: str = ""
     """For kind topic: its name, which must be among ``topics``."""
     file: str = ""
-    """For kinds sqlite, lines and parquet: the file, or a glob of files; for kind delta: the
-    table's folder.
+    """For kinds sqlite, lines and parquet: the file, or a glob of files; for kinds delta and
+    iceberg: the table's folder.
     """
     query: str = ""
     """For kind sqlite: the query whose rows are the results."""
@@ -59,6 +63,7 @@ class Output:
             OutputKind.LINES: ("file",),
             OutputKind.PARQUET: ("file",),
             OutputKind.DELTA: ("file",),
+            OutputKind.ICEBERG: ("file",),
             OutputKind.STDOUT: (),
             OutputKind.COMMAND: ("command",),
         }[self.kind]

@@ -14,7 +14,8 @@ from urllib.parse import unquote, urlparse
 
 import msgspec
 
-from harness.model.failures import CellFailure
+from harness.model.conversion import decoder
+from harness.tables.errors import TableError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -31,6 +32,9 @@ KNOWN: Final = frozenset(
 deletion vector is refused, and checkpoints of the log are not read.
 """
 PHYSICAL: Final = "delta.columnMapping.physicalName"
+
+
+TEXT: Final = decoder(str)
 
 
 class _Protocol(msgspec.Struct, rename="camel"):
@@ -76,18 +80,15 @@ class _Column(msgspec.Struct):
     def physical(self) -> str:
         """The name that the data files use."""
         raw = self.metadata.get(PHYSICAL)
-        return self.name if raw is None else msgspec.json.decode(raw, type=str)
+        return self.name if raw is None else TEXT.decode(raw)
 
 
 class _Schema(msgspec.Struct):
     fields: list[_Column]
 
 
-ACTION: Final = msgspec.json.Decoder(_Action)
-
-
-class TableError(CellFailure):
-    """A table cannot be read; the text is one line."""
+ACTION: Final = decoder(_Action)
+SCHEMA: Final = decoder(_Schema)
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,6 +144,14 @@ class DeltaTable:
     def version(self) -> int:
         """Return the newest version; -1 if there is no table yet."""
         return max(self._entries(), default=-1)
+
+    def rows(self) -> Iterator[Mapping[str, object]]:
+        """Return the rows of the newest version.
+
+        Raises:
+            TableError: the table, or a data file, cannot be read.
+        """
+        return self.snapshot().rows()
 
     def snapshot(self) -> Snapshot:
         """Return the newest version of the table.
@@ -220,7 +229,7 @@ class _Replay:
         if (told := action.meta_data) is not None:
             if told.configuration.get("delta.columnMapping.mode") == "id":
                 raise self._refused("maps its columns by number")
-            columns = msgspec.json.decode(told.schema_string, type=_Schema).fields
+            columns = SCHEMA.decode(told.schema_string).fields
             self._columns = tuple(column.physical for column in columns)
         if action.txn is not None:
             self._applications[action.txn.app_id] = action.txn.version

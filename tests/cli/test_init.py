@@ -246,6 +246,7 @@ OUTPUTS = {
     OutputKind.LINES: ["--file", "{work}/x.txt"],
     OutputKind.PARQUET: ["--file", "{work}/*.parquet"],
     OutputKind.DELTA: ["--file", "{work}/orders"],
+    OutputKind.ICEBERG: ["--file", "{work}/orders"],
     OutputKind.STDOUT: [],
     OutputKind.COMMAND: ["--command", "cat {work}/x"],
     OutputKind.TOPIC: [],

@@ -210,6 +210,7 @@ def test_what_the_fault_has_not_broken_is_not_shown_by_its_failure_point(*, by_f
         (OutputKind.TOPIC, "send the offsets in the transaction of the results"),
         (OutputKind.PARQUET, "name a file"),
         (OutputKind.DELTA, "txnAppId and txnVersion"),
+        (OutputKind.ICEBERG, "the position in the snapshot"),
     ],
 )
 def test_what_records_once_depends_on_where_is_recorded(output: OutputKind, words: str) -> None:

@@ -20,7 +20,8 @@ import pytest
 
 from harness.pipelines.outputs import Output, OutputKind
 from harness.systems.declared.outputs import OutputError, empty_in, results_of
-from harness.tables.delta import DeltaTable, TableError
+from harness.tables.delta import DeltaTable
+from harness.tables.errors import TableError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -10,20 +10,26 @@ import sqlite3
 import subprocess
 import threading
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from harness.model.failures import CellFailure
 from harness.pipelines.braces import fill
 from harness.pipelines.outputs import OutputKind
 from harness.pipelines.refusing import DeclarationError
-from harness.tables.delta import DeltaTable, TableError
+from harness.tables.delta import DeltaTable
+from harness.tables.errors import TableError
+from harness.tables.iceberg import IcebergTable
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from harness.pipelines.outputs import Output
 
 COMMAND_S = 60.0
+TABLES: Final[Mapping[OutputKind, Callable[[Path], DeltaTable | IcebergTable]]] = {
+    OutputKind.DELTA: DeltaTable,
+    OutputKind.ICEBERG: IcebergTable,
+}
 LAST = 3
 """How many of a failed command's last lines a message shows."""
 
@@ -117,8 +123,8 @@ def results_of(output: Output, values: Mapping[str, object], directory: Path, lo
             return Lines(path)
         case OutputKind.PARQUET:
             return Parquet(path)
-        case OutputKind.DELTA:
-            return Delta(Path(path))
+        case OutputKind.DELTA | OutputKind.ICEBERG:
+            return Table(TABLES[output.kind](Path(path)))
         case OutputKind.STDOUT:
             return Lines(glob.escape(str(log)))
         case OutputKind.COMMAND:
@@ -184,11 +190,11 @@ class Parquet(Files):
             yield from (Row.of(row.values()) for row in table.to_pylist())
 
 
-class Delta:
-    """The rows of a Delta table, as its log says."""
+class Table:
+    """The rows of a table, as its log or its metadata say."""
 
-    def __init__(self, folder: Path) -> None:
-        self._table = DeltaTable(folder)
+    def __init__(self, table: DeltaTable | IcebergTable) -> None:
+        self._table = table
 
     def size(self) -> int:
         """Return the table's version."""
@@ -201,7 +207,7 @@ class Delta:
             OutputError: there is no table, or it cannot be read.
         """
         try:
-            return [Row.of(row.values()) for row in self._table.snapshot().rows()]
+            return [Row.of(row.values()) for row in self._table.rows()]
         except TableError as error:
             raise OutputError(str(error)) from error
 

@@ -1,0 +1,195 @@
+"""Read an Iceberg table of a Hadoop catalog at rest: metadata, manifests, Parquet.
+
+A commit to such a table is the rename of ``metadata/vN.metadata.json``, so the highest N is the
+table. The other catalogs (JDBC, REST, Hive) keep the name of the present metadata file to
+themselves: a file of a higher number may be of a writer that died before its commit. Tables of
+theirs are refused.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, TypeVar
+from urllib.parse import urlparse
+
+import msgspec
+
+from harness.model.conversion import convert, decoder
+from harness.tables.errors import TableError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+Kind = TypeVar("Kind", bound=msgspec.Struct)
+METADATA: Final = re.compile(r"v(\d+)\.metadata\.json")
+"""The name of a version's metadata in a Hadoop catalog."""
+NEWEST: Final = 3
+"""The newest format version."""
+DATA: Final = 0
+"""The content of a manifest, or of a file, that has rows; other contents delete rows."""
+DELETED: Final = 2
+"""The status of an entry whose file is no longer in the table."""
+FIELD_ID: Final = b"PARQUET:field_id"
+
+
+class _Field(msgspec.Struct):
+    id: int
+    name: str
+
+
+class _Schema(msgspec.Struct, rename="kebab"):
+    fields: list[_Field]
+    schema_id: int = 0
+
+
+class _Snapshot(msgspec.Struct, rename="kebab"):
+    snapshot_id: int
+    manifest_list: str
+
+
+class _Metadata(msgspec.Struct, rename="kebab"):
+    format_version: int
+    location: str
+    schemas: list[_Schema]
+    current_schema_id: int
+    current_snapshot_id: int | None = None
+    snapshots: list[_Snapshot] = []
+
+
+class _Manifest(msgspec.Struct):
+    manifest_path: str
+    content: int = DATA
+    sequence_number: int = 0
+
+
+class _File(msgspec.Struct):
+    file_path: str
+    file_format: str
+    content: int = DATA
+
+
+class _Entry(msgspec.Struct):
+    status: int
+    data_file: _File
+    sequence_number: int | None = None
+
+
+PRESENT: Final = decoder(_Metadata)
+
+
+@dataclass(frozen=True, slots=True)
+class IcebergTable:
+    """An Iceberg table of a Hadoop catalog, in a folder of this machine."""
+
+    folder: Path
+
+    def version(self) -> int:
+        """Return the newest version; -1 if there is no table yet."""
+        return max(self._versions(), default=-1)
+
+    def rows(self) -> Iterator[Mapping[str, object]]:
+        """Yield every row of the newest version, in the order of the commits; a column that a file
+        does not have is ``None``.
+
+        Raises:
+            TableError: there is no table, it is damaged, or it uses what is not known here.
+        """
+        versions = self._versions()
+        if not versions:
+            raise TableError(
+                f"{self.folder} is no Iceberg table of a Hadoop catalog: it has no "
+                "metadata/vN.metadata.json (of other catalogs' tables let a command print the "
+                'rows: kind = "command")'
+            )
+        newest = versions[max(versions)]
+        try:
+            told = PRESENT.decode(newest.read_bytes())
+        except (OSError, msgspec.MsgspecError) as error:
+            raise TableError(f"the metadata {newest} cannot be read: {error}") from error
+        if told.format_version > NEWEST:
+            raise self._refused(f"has format version {told.format_version}")
+        [columns] = [
+            each.fields for each in told.schemas if each.schema_id == told.current_schema_id
+        ] or [[]]
+        for path in self._files(told):
+            yield from _rows_of(path, columns)
+
+    def _versions(self) -> Mapping[int, Path]:
+        found = ((METADATA.fullmatch(file.name), file) for file in self.folder.glob("metadata/*"))
+        return {int(name[1]): file for name, file in found if name}
+
+    def _files(self, told: _Metadata) -> list[Path]:
+        """Return the data files of the present snapshot, in the order of their commits."""
+        lists = {each.snapshot_id: each.manifest_list for each in told.snapshots}
+        if told.current_snapshot_id in {None, -1}:
+            return []
+        present = lists.get(told.current_snapshot_id or 0)
+        if present is None:
+            raise self._refused(f"has no list of manifests for snapshot {told.current_snapshot_id}")
+        found: list[tuple[int, Path]] = []
+        for manifest in _avro(self._path(told, present), _Manifest):
+            for entry in _avro(self._path(told, manifest.manifest_path), _Entry):
+                file = entry.data_file
+                if entry.status == DELETED:
+                    continue
+                if (manifest.content, file.content) != (DATA, DATA):
+                    raise self._refused("has delete files (rewrite it: rewrite_data_files)")
+                if file.file_format.upper() != "PARQUET":
+                    raise self._refused(f"has files of format {file.file_format}")
+                since = entry.sequence_number
+                found.append(
+                    (
+                        manifest.sequence_number if since is None else since,
+                        self._path(told, file.file_path),
+                    )
+                )
+        return [path for _, path in sorted(found, key=lambda each: each[0])]
+
+    def _path(self, told: _Metadata, name: str) -> Path:
+        """Return where a file is, also if the table was moved since it was written."""
+        if name.startswith(f"{told.location}/"):
+            return self.folder / name.removeprefix(f"{told.location}/")
+        where = urlparse(name)
+        if where.scheme not in {"", "file"}:
+            raise self._refused(f"has files elsewhere ({where.scheme})")
+        return Path(where.path)
+
+    def _refused(self, what: str) -> TableError:
+        return TableError(
+            f"the Iceberg table {self.folder} {what}, which lostack cannot read: let a command "
+            'print its rows (kind = "command")'
+        )
+
+
+def _avro(path: Path, kind: type[Kind]) -> Iterator[Kind]:
+    """Yield the records of an Avro file."""
+    import fastavro  # noqa: PLC0415 - an extra
+
+    try:
+        with path.open("rb") as file:
+            for record in fastavro.reader(file):
+                yield convert(record, kind)
+    except (OSError, ValueError, EOFError, msgspec.MsgspecError) as error:
+        raise TableError(f"the manifest {path} cannot be read: {error}") from error
+
+
+def _rows_of(path: Path, columns: list[_Field]) -> Iterator[Mapping[str, object]]:
+    """Yield the rows of a data file, whose columns are found by the numbers of their fields."""
+    import pyarrow as pa  # noqa: PLC0415 - heavy, and an extra
+    from pyarrow import parquet  # noqa: PLC0415
+
+    try:
+        table = parquet.ParquetFile(path).read()
+    except (OSError, pa.ArrowInvalid) as error:
+        raise TableError(f"the table has the file {path}, which cannot be read: {error}") from error
+    names = {
+        int(field.metadata[FIELD_ID]): field.name
+        for field in table.schema
+        if field.metadata and FIELD_ID in field.metadata
+    }
+    if len(names) < len(table.schema):
+        raise TableError(f"the columns of {path} have no field ids, which lostack cannot read")
+    for row in table.to_pylist():
+        yield {column.name: row.get(names.get(column.id, "")) for column in columns}

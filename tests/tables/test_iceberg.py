@@ -1,0 +1,221 @@
+"""An Iceberg table is what its newest metadata says: held against tables that PyIceberg wrote, and
+against planted changes.
+
+``written/iceberg`` holds two tables of PyIceberg 0.12.0, whose metadata files have the names that a
+Hadoop catalog gives: ``orders`` (two equal appends, a third that is deleted, a fourth) and
+``renamed`` (an append, a column that is renamed, an append).
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import fastavro
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from harness.pipelines.outputs import Output, OutputKind
+from harness.systems.declared.outputs import OutputError, results_of
+from harness.tables.errors import TableError
+from harness.tables.iceberg import IcebergTable
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+WRITTEN = Path(__file__).parent / "written" / "iceberg"
+ORDERS = ["o0", "o1", "o2"]
+
+
+def ids(folder: Path) -> list[str]:
+    """Return the first column of each row."""
+    return [str(row["id"]) for row in IcebergTable(folder).rows()]
+
+
+@pytest.fixture
+def orders(tmp_path: Path) -> Path:
+    """Return a copy of the table ``orders``, which a test may change."""
+    return shutil.copytree(WRITTEN / "orders", tmp_path / "orders")
+
+
+def metadata(folder: Path, version: int = 6) -> Path:
+    """Return the file of a version."""
+    return folder / "metadata" / f"v{version}.metadata.json"
+
+
+def change(file: Path, **fields: Any) -> None:
+    """Change fields of a version's metadata."""
+    told = json.loads(file.read_text())
+    file.write_text(json.dumps(told | {name.replace("_", "-"): of for name, of in fields.items()}))
+
+
+def newest_manifest(folder: Path) -> Path:
+    """Return the manifest that the fourth append has added."""
+    return next(
+        path
+        for path in (folder / "metadata").glob("*-m0.avro")
+        if entries(path)[0]["status"] == 1 and entries(path)[0]["data_file"]["record_count"] == 1
+    )
+
+
+def entries(path: Path) -> list[dict[str, Any]]:
+    """Return the records of an Avro file."""
+    with path.open("rb") as file:
+        return [dict(record) for record in fastavro.reader(file) if isinstance(record, dict)]
+
+
+def rewrite(path: Path, of: Callable[[dict[str, Any]], dict[str, Any]]) -> None:
+    """Change each record of an Avro file."""
+    with path.open("rb") as file:
+        reader = fastavro.reader(file)
+        schema, records = reader.writer_schema, [dict(each) for each in reader]  # type: ignore[arg-type]
+    assert schema is not None
+    with path.open("wb") as file:
+        fastavro.writer(file, schema, [of(each) for each in records])
+
+
+@pytest.mark.parametrize(
+    ("version", "found"),
+    [
+        (1, []),
+        (2, ORDERS),
+        (3, [*ORDERS, *ORDERS]),
+        (4, [*ORDERS, *ORDERS, "o3", "o4"]),
+        (5, [*ORDERS, *ORDERS]),
+        (6, [*ORDERS, *ORDERS, "o5"]),
+    ],
+)
+def test_each_version_has_its_rows_in_the_order_of_their_commits(
+    orders: Path, version: int, found: Sequence[str]
+) -> None:
+    """What was appended twice is there twice, and a file that a later version dropped not at
+    all.
+    """
+    for later in range(version + 1, 7):
+        metadata(orders, later).unlink()
+    assert IcebergTable(orders).version() == version
+    assert ids(orders) == found
+
+
+def test_a_renamed_column_is_found_by_its_number() -> None:
+    """Older files have it under its old name."""
+    assert list(IcebergTable(WRITTEN / "renamed").rows()) == [
+        {"id": "m0", "count": 0},
+        {"id": "m1", "count": 7},
+    ]
+
+
+def test_metadata_of_a_writer_that_died_is_no_version(orders: Path) -> None:
+    """Before the rename it has another name; and its data file is in no snapshot."""
+    left = orders / "metadata" / "7f0c.metadata.json"
+    shutil.copy(metadata(orders), left)
+    change(left, current_snapshot_id=1)
+    pq.write_table(pa.table({"id": ["orphan"]}), orders / "data" / "orphan.parquet")
+    assert ids(orders) == [*ORDERS, *ORDERS, "o5"]
+
+
+def test_a_file_that_is_taken_out_of_its_manifest_takes_its_rows(orders: Path) -> None:
+    """The planted loss."""
+    rewrite(newest_manifest(orders), lambda entry: entry | {"status": 2})
+    assert ids(orders) == [*ORDERS, *ORDERS]
+
+
+def test_a_file_that_is_registered_twice_counts_twice(orders: Path) -> None:
+    """The planted duplicate: the same batch, committed by two snapshots."""
+    manifest, other = newest_manifest(orders), orders / "metadata" / "again.avro"
+    shutil.copy(manifest, other)
+    told = json.loads(metadata(orders).read_text())
+    name = next(
+        each["manifest-list"]
+        for each in told["snapshots"]
+        if each["snapshot-id"] == told["current-snapshot-id"]
+    )
+    path = orders / name.removeprefix(f"{told['location']}/")
+    with path.open("rb") as file:
+        reader = fastavro.reader(file)
+        schema, records = reader.writer_schema, [dict(each) for each in reader]  # type: ignore[arg-type]
+    assert schema is not None
+    [added] = [each for each in records if each["manifest_path"].endswith(manifest.name)]
+    again = added | {"manifest_path": f"{told['location']}/metadata/{other.name}"}
+    with path.open("wb") as file:
+        fastavro.writer(file, schema, [*records, again])
+    assert ids(orders) == [*ORDERS, *ORDERS, "o5", "o5"]
+
+
+def no_ids(folder: Path) -> None:
+    """Write every data file again without the numbers of its columns."""
+    for file in folder.glob("data/*.parquet"):
+        pq.write_table(pa.table({"id": ["x"], "total": [1]}), file)
+
+
+@pytest.mark.parametrize(
+    ("damage", "said"),
+    [
+        (lambda folder: newest_manifest(folder).unlink(), "the manifest .* cannot be read"),
+        (lambda folder: newest_manifest(folder).write_bytes(b"Obj"), "the manifest .* cannot"),
+        (lambda folder: metadata(folder).write_text("{"), "the metadata .*v6"),
+        (lambda folder: shutil.rmtree(folder / "data"), "the table has the file"),
+        (lambda folder: change(metadata(folder), format_version=4), "has format version 4"),
+        (lambda folder: change(metadata(folder), snapshots=[]), "no list of manifests"),
+        (
+            lambda folder: rewrite(
+                newest_manifest(folder),
+                lambda entry: entry | {"data_file": entry["data_file"] | {"content": 1}},
+            ),
+            "has delete files",
+        ),
+        (
+            lambda folder: rewrite(
+                newest_manifest(folder),
+                lambda entry: entry | {"data_file": entry["data_file"] | {"file_format": "ORC"}},
+            ),
+            "has files of format ORC",
+        ),
+        (
+            lambda folder: rewrite(
+                newest_manifest(folder),
+                lambda entry: (
+                    entry
+                    | {
+                        "data_file": entry["data_file"]
+                        | {"file_path": "s3://elsewhere/part.parquet"}
+                    }
+                ),
+            ),
+            r"has files elsewhere \(s3\)",
+        ),
+        (no_ids, "have no field ids"),
+    ],
+)
+def test_what_is_damaged_or_unknown_is_no_table(
+    orders: Path, damage: Callable[[Path], object], said: str
+) -> None:
+    """No row of it is told, neither as there nor as lost."""
+    damage(orders)
+    with pytest.raises(TableError, match=said):
+        ids(orders)
+
+
+def test_the_table_of_another_catalog_is_refused(orders: Path) -> None:
+    """Only its catalog knows which metadata file is the table's."""
+    for version in range(1, 7):
+        file = metadata(orders, version)
+        file.rename(file.with_name(f"{version:05}-7f0c.metadata.json"))
+    assert IcebergTable(orders).version() == -1
+    with pytest.raises(TableError, match="no Iceberg table of a Hadoop catalog"):
+        ids(orders)
+
+
+def test_as_an_output_every_row_is_a_result(orders: Path) -> None:
+    """Its columns are joined, and its size grows with each version."""
+    output = Output(kind=OutputKind.ICEBERG, file="{work}/orders")
+    results = results_of(output, {"work": orders.parent}, orders, orders / "log")
+    assert results.rows()[-1] == "o5 0"
+    assert results.size() == 6
+    shutil.rmtree(orders)
+    assert results.size() == -1
+    with pytest.raises(OutputError, match="no Iceberg table"):
+        results.rows()
