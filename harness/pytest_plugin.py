@@ -159,10 +159,8 @@ def _cells(config: pytest.Config) -> tuple[Cell, ...]:
     records = config.getoption("--lostack-records")
     records = DEFAULT_RECORDS if records is None else records
     try:
-        system, runtime = (
-            config.getoption("--lostack-system"),
-            config.getoption("--lostack-runtime"),
-        )
+        system = config.getoption("--lostack-system")
+        runtime = config.getoption("--lostack-runtime")
         client = config.getoption("--lostack-client")
         found = choose(
             registry.scenarios(),

@@ -92,10 +92,8 @@ def clients_of(system: str, wanted: Iterable[str] = ()) -> tuple[str, ...]:
         UnknownNameError: no system supports one of the clients, its version is malformed, or it
             cannot be fetched.
     """
-    wanted, clients = (
-        tuple(dict.fromkeys(wanted)),
-        dict.fromkeys(client for each in declared() for client in each.clients),
-    )
+    wanted = tuple(dict.fromkeys(wanted))
+    clients = dict.fromkeys(client for each in declared() for client in each.clients)
     for client in wanted:
         name = known(client_name(client), clients, "client")
         if client != name and not _is_version(client.partition("==")[2]):

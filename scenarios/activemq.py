@@ -49,15 +49,11 @@ from harness.systems.activemq.signs import REMEMBERED
 from harness.wire.rules import After
 
 QUEUE = queue_pipeline("activemq")
-SEND, RECEIPT_OF_SEND = (
-    OnWire(Role.PRODUCER, Act.SEND, REQUEST),
-    OnWire(Role.PRODUCER, Act.SENT, RESPONSE),
-)
+SEND = OnWire(Role.PRODUCER, Act.SEND, REQUEST)
+RECEIPT_OF_SEND = OnWire(Role.PRODUCER, Act.SENT, RESPONSE)
 MESSAGE = OnWire(Role.CONSUMER, Act.GIVE, RESPONSE)
-ACK, RECEIPT_OF_ACK = (
-    OnWire(Role.CONSUMER, Act.ACK, REQUEST),
-    OnWire(Role.CONSUMER, Act.ACKED, RESPONSE),
-)
+ACK = OnWire(Role.CONSUMER, Act.ACK, REQUEST)
+RECEIPT_OF_ACK = OnWire(Role.CONSUMER, Act.ACKED, RESPONSE)
 FRAMES = Frames(QUEUE, SEND, RECEIPT_OF_SEND, MESSAGE, ACK, RECEIPT_OF_ACK)
 PACE_MS = 40
 """Who waits for no answer has sent everything before a fault has come and gone: its source gives a

@@ -47,14 +47,10 @@ if TYPE_CHECKING:
     from harness.model.semantics import Semantic
 
 PULSAR_JAVA: Final = "pulsar-java"
-SEND, RECEIPT = (
-    OnWire(Role.PRODUCER, Command.SEND, REQUEST),
-    OnWire(Role.PRODUCER, Command.SEND_RECEIPT, RESPONSE),
-)
-MESSAGE, ACK = (
-    OnWire(Role.CONSUMER, Command.MESSAGE, RESPONSE),
-    OnWire(Role.CONSUMER, Command.ACK, REQUEST),
-)
+SEND = OnWire(Role.PRODUCER, Command.SEND, REQUEST)
+RECEIPT = OnWire(Role.PRODUCER, Command.SEND_RECEIPT, RESPONSE)
+MESSAGE = OnWire(Role.CONSUMER, Command.MESSAGE, RESPONSE)
+ACK = OnWire(Role.CONSUMER, Command.ACK, REQUEST)
 FRAMES = Frames(SUBSCRIPTION, SEND, RECEIPT, MESSAGE, ACK)
 PLAIN = (
     FRAMES.scenario(

@@ -65,10 +65,8 @@ def load_of(history: History, target: str, fired_at: int, hits: Sequence[Hit]) -
         if not told and e.record != target and e.reached is not False
     ]
     moved = {(kind, what) for kind, what, t in moves if t < fired_at}
-    before, after = (
-        bool(moved),
-        any((kind, what) not in moved for kind, what, t in moves if t > fired_at),
-    )
+    before = bool(moved)
+    after = any((kind, what) not in moved for kind, what, t in moves if t > fired_at)
     after = after or (not told and any(each != target for each in _finished(history, fired_at)))
     if before or any(True for _ in history.of(*LEDGERS)):
         return Load(before, after)

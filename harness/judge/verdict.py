@@ -131,10 +131,8 @@ def unjudged(plan: Plan, because: str, knowledge: Knowledge) -> Judgement:
     """Return the void judgement of a cell that has no readable history."""
     from harness.judge.accounting import account_of  # noqa: PLC0415 - pandas takes a second, and many a command judges nothing
 
-    rows, verdict = (
-        Rows(()),
-        Verdict(Kind.VOID, because, plan.control, as_predicted=False, rule=Rule.INSTRUMENT),
-    )
+    rows = Rows(())
+    verdict = Verdict(Kind.VOID, because, plan.control, as_predicted=False, rule=Rule.INSTRUMENT)
     return Judgement(plan, account_of(rows), verdict, signs_of(rows, History((), ()), knowledge))
 
 

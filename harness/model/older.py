@@ -33,10 +33,8 @@ def plan_of_before(data: dict[str, Any]) -> dict[str, Any]:
         return data
     evidence = dict(data["evidence"])
     network, engine = evidence.pop("network", None), evidence.pop("engine", ())
-    restarted, fields = (
-        evidence.pop("restarted", 0),
-        {name: evidence.pop(name, False) for name in _FLAGS},
-    )
+    restarted = evidence.pop("restarted", 0)
+    fields = {name: evidence.pop(name, False) for name in _FLAGS}
     proofs: dict[str, dict[str, object]] = {}
     if network is not None:
         proofs["network-bad"] = network

@@ -68,10 +68,8 @@ class KafkaFlow:
         topic = {TOPIC: (self._asked.partitions, {"segment.bytes": str(SEGMENT_BYTES)})}
         self._deployed.transport.observer.create_topics(topic)
         self._marks = Marks(folder / MARKS)
-        history, so_far = (
-            HistoryWriter(folder / HISTORY / "runner.jsonl", cell=KEY, by="runner"),
-            SoFar(folder / HISTORY),
-        )
+        history = HistoryWriter(folder / HISTORY / "runner.jsonl", cell=KEY, by="runner")
+        so_far = SoFar(folder / HISTORY)
         self._struck = _Struck(KEY, history, so_far)
         for partition, begin in enumerate(begins):
             for role in (Role.CONSUMER, Role.PRODUCER):

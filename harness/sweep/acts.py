@@ -33,14 +33,12 @@ if TYPE_CHECKING:
     from harness.wire.protocol import Step as Known
 
 REQUEST, RESPONSE = Direction.REQUEST, Direction.RESPONSE
-KILL, KILL_BROKER, LOSE, LATE, LATE_NEXT, LATE_NEXT_KILL = (
-    "kill",
-    "kill-broker",
-    "lose",
-    "late",
-    "late-next",
-    "late-next-kill",
-)
+KILL = "kill"
+KILL_BROKER = "kill-broker"
+LOSE = "lose"
+LATE = "late"
+LATE_NEXT = "late-next"
+LATE_NEXT_KILL = "late-next-kill"
 SILENT = "silent"
 LONG = (SILENT,)
 """Acts that wait for a client's time-out. They are tried only if the user names them."""

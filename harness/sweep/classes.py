@@ -92,10 +92,8 @@ def class_of(point: Point, phase: str) -> Class:
         step, act = point.step, point.act
     else:
         one = point.step
-        step, act = (
-            point.second[0],
-            f"{one.role} {point.act} at {one.api} {one.direction}, then {point.second[1].act}",
-        )
+        step = point.second[0]
+        act = f"{one.role} {point.act} at {one.api} {one.direction}, then {point.second[1].act}"
     return Class(step.role, step.api, str(step.direction), act, phase)
 
 

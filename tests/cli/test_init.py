@@ -79,10 +79,8 @@ def test_a_declaration_is_written_of_what_the_programs_show(
     to be asked.
     """
     assert main(["init", str(orders), *WORDS]) == 0
-    found, wanted = (
-        read_pipeline(orders / "pipeline.toml"),
-        read_pipeline(EXAMPLES / "orders" / "pipeline.toml"),
-    )
+    found = read_pipeline(orders / "pipeline.toml")
+    wanted = read_pipeline(EXAMPLES / "orders" / "pipeline.toml")
     assert (found.claims, found.topics, found.stages, found.output, found.input) == (
         wanted.claims,
         wanted.topics,

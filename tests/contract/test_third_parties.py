@@ -89,10 +89,8 @@ def test_its_cells_run_and_are_judged(installed: Path, tmp_path: Path) -> None:
 def test_a_protocol_that_lies_proves_nothing(installed: Path, tmp_path: Path) -> None:
     broken = tmp_path / "installed"
     shutil.copytree(installed, broken)
-    protocol, right = (
-        broken / "lostack_toy" / "protocol.py",
-        "kinds.SENT if reached else kinds.UNSENT,",
-    )
+    protocol = broken / "lostack_toy" / "protocol.py"
+    right = "kinds.SENT if reached else kinds.UNSENT,"
     assert right in protocol.read_text()
     protocol.write_text(protocol.read_text().replace(right, "kinds.SENT,"))
     done = lostack(

@@ -21,10 +21,8 @@ def differences(cells: list[Path]) -> dict[str, Any]:
     """
     found = {}
     for cell in cells:
-        now, before = (
-            said_of(judge_cell(cell)),
-            json.loads((cell / EXPECTED).read_text(encoding="utf-8")),
-        )
+        now = said_of(judge_cell(cell))
+        before = json.loads((cell / EXPECTED).read_text(encoding="utf-8"))
         now["counts"] = {
             name: now["counts"].get(name) for name in before["counts"]
         }  # there may be more columns since

@@ -16,10 +16,8 @@ def runs(scenario: Scenario) -> bool:
     servers.
     """
     need = scenario.deployment
-    ours, real = (
-        scenario.pipeline.system == "kafka",
-        scenario.pipeline.on_server or need.clustered or need.security,
-    )
+    ours = scenario.pipeline.system == "kafka"
+    real = scenario.pipeline.on_server or need.clustered or need.security
     return ours and not real and scenario.group != "transactions"
 
 

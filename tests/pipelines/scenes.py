@@ -148,10 +148,8 @@ def conditions_of(
     nodes = {Role(role): stage for role, stage in stages.items()}
     workers = workers or Workers(nodes, Victim())
     owners, matcher = Owners(scene, nodes, workers), RecordMatcher(scene)
-    feed, positions = (
-        DeclaredFeed(scene, nodes, owners, FaultState()),
-        Positions(scene, nodes, owners, matcher),
-    )
+    feed = DeclaredFeed(scene, nodes, owners, FaultState())
+    positions = Positions(scene, nodes, owners, matcher)
     transport = Log(scene, positions, Authorities(scene, positions, matcher))
     return DrainConditions(
         scene,

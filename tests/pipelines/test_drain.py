@@ -71,11 +71,9 @@ class Pipe:
         self.stage_trouble = self.source_trouble = self.send_trouble = lambda: None
         checks = (Check("position", lambda: self.trouble),)
         self.transport = SimpleNamespace(checks=lambda: checks, unanswered=(), tail=False)
-        self.unacknowledged, self.all_ended, self.attribute = (
-            lambda: self.open,
-            lambda: self.ended,
-            lambda: None,
-        )
+        self.unacknowledged = lambda: self.open
+        self.all_ended = lambda: self.ended
+        self.attribute = lambda: None
 
     @property
     def scene(self) -> Any:

@@ -179,10 +179,8 @@ def test_a_stage_is_traced_while_its_record_waits_until_the_fault_is_disarmed(
     """What it writes before it is given the record counts for nothing; when the drain begins nobody
     is traced any more.
     """
-    scene, done = (
-        scenes("orders", fault=CrashAtWrite(Role.CONSUMER, (Api.FETCH, Direction.RESPONSE))),
-        list[str](),
-    )
+    scene = scenes("orders", fault=CrashAtWrite(Role.CONSUMER, (Api.FETCH, Direction.RESPONSE)))
+    done = list[str]()
     stage: Any = Traced(done)
     nodes = FaultTargets(
         scene, {Role.CONSUMER: stage}, {}, owners=nobody(scene), members=lambda: 0, victim=Victim()

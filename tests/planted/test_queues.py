@@ -65,10 +65,8 @@ def counted() -> list[Case]:
     """Return the other lies that are convicted of a number."""
     cases = []
     for k in NUMBERS:
-        stored, delivered = (
-            {"duplicated": k, "stored_twice": k},
-            {"duplicated": k, "delivered_twice": k},
-        )
+        stored = {"duplicated": k, "stored_twice": k}
+        delivered = {"duplicated": k, "delivered_twice": k}
         cases += [
             Case(Plant(duplicate=k), EOS, BROKEN, stored, f"{k} stored twice", QUEUE),
             Case(Plant(duplicate=k), ALO, VOID, stored, "contradicted", QUEUE),

@@ -168,10 +168,8 @@ def test_a_mirror_s_settings_are_used_in_the_place_of_ours(
     java = Java(tmp_path / "java", 17, "17.0.9")
     java.path.write_text('#!/bin/sh\necho "$@" > "$0.words"\n')
     java.path.chmod(0o755)
-    listed, unknown = (
-        JarSet("a", (Module("org", "a", "1"),), {"a-1.jar": "00"}),
-        JarSet("a", (Module("org", "a", "1"),), {}),
-    )
+    listed = JarSet("a", (Module("org", "a", "1"),), {"a-1.jar": "00"})
+    unknown = JarSet("a", (Module("org", "a", "1"),), {})
 
     def asked(jars: JarSet, name: str) -> str:
         ivy_retrieve(jars, tmp_path / "out", tmp_path / name, java, print)

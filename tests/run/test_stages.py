@@ -43,12 +43,10 @@ def ended(
     return node
 
 
-FAILED, DONE, KILLED, CRASHED = (
-    Exit(7, 1, None, 0),
-    Exit(7, 0, None, 0),
-    Exit(7, None, 9, 0),
-    Exit(7, None, 6, 0),
-)
+FAILED = Exit(7, 1, None, 0)
+DONE = Exit(7, 0, None, 0)
+KILLED = Exit(7, None, 9, 0)
+CRASHED = Exit(7, None, 6, 0)
 TROUBLES: list[tuple[Role, Callable[[Kept, StageNode], str | None]]] = [
     (Role.PRODUCER, lambda history, node: Producing(history, node).trouble()),  # type: ignore[arg-type]
     (Role.CONSUMER, lambda _, node: Reading(lambda _role, _name: node, Role.CONSUMER).trouble()),

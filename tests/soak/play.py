@@ -126,21 +126,17 @@ class Play:
             fault, harm = self._due.popleft()
             expected = fault.scenario.expectation(self.asked.semantic)
             assert isinstance(expected, Predicted)
-            lose, duplicate = (
-                harm.lose + 2 * expected.lost.must_show(),
-                harm.duplicate + 2 * expected.duplicated.must_show(),
-            )
+            lose = harm.lose + 2 * expected.lost.must_show()
+            duplicate = harm.duplicate + 2 * expected.duplicated.must_show()
             strange = harm.strange
             if self.asked.semantic is Semantic.AT_MOST_ONCE:
                 self.marks.put(partition, "unheard", after)
             self.harmed[fault.number] = (partition, mark.taken, after)
         if partition == 0 and mark.taken in self.beside:
             harm = self.beside[mark.taken]
-            lose, duplicate, strange = (
-                lose + harm.lose,
-                duplicate + harm.duplicate,
-                strange + harm.strange,
-            )
+            lose = lose + harm.lose
+            duplicate = duplicate + harm.duplicate
+            strange = strange + harm.strange
         if partition == 0 and mark.taken in self.late:
             first, count = self.late[mark.taken]()
             self._results[0].record(np.arange(first, first + count))

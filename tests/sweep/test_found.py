@@ -218,13 +218,11 @@ def test_the_time_may_be_over(tmp_path: Path) -> None:
     """Then a finding is written as it was found, and nobody says that it was run again; who goes on
     runs it.
     """
-    one, progress = (
-        sweep(
-            tmp_path / "one",
-            lambda cell: Plant(lose=1) if isinstance(cell.scenario.fault, Drop) else RIGHT,
-        ),
-        Quiet(),
+    one = sweep(
+        tmp_path / "one",
+        lambda cell: Plant(lose=1) if isinstance(cell.scenario.fault, Drop) else RIGHT,
     )
+    progress = Quiet()
     one.dry_run(progress)
     planned = one.plan()
     lost = tuple(each for each in planned.chosen if each[0].act == LOSE)

@@ -231,10 +231,8 @@ def test_who_dies_of_a_late_commit_has_worked_on_the_next_record() -> None:
     assert commits
     met = set()
     for point in commits:
-        here, into = (
-            next(record for record in load.records if record.id == point.step.at),
-            point.happens.into,
-        )
+        here = next(record for record in load.records if record.id == point.step.at)
+        into = point.happens.into
         assert into is not None
         behind = [
             record
@@ -582,10 +580,8 @@ def test_who_a_frame_is_of() -> None:
         assert process_of(kinds.Frame(t=0, client=client, role="consumer"), KEY) == process
 
 
-WAYS, RECORDS = (
-    st.sampled_from(["request", "response"]),
-    st.sets(st.sampled_from("abc"), max_size=2),
-)
+WAYS = st.sampled_from(["request", "response"])
+RECORDS = st.sets(st.sampled_from("abc"), max_size=2)
 ABOUT = st.tuples(
     st.sampled_from(["Produce", "EndTxn"]),
     WAYS,

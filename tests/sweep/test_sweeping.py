@@ -153,10 +153,10 @@ def test_a_broken_point_that_did_not_wait_long_enough_is_run_again_first(
         asked_again.extend(cell.id for cell in cells)
         return asked_again
 
-    one, progress = (
-        sweep(tmp_path / "one", lambda cell: RIGHT if asked_again else loses_at_lost_answers(cell)),
-        Quiet(),
+    one = sweep(
+        tmp_path / "one", lambda cell: RIGHT if asked_again else loses_at_lost_answers(cell)
     )
+    progress = Quiet()
     one.exit_first, one.again = True, again
     one.dry_run(progress)
     planned = one.plan()

@@ -110,10 +110,8 @@ def test_two_cells_can_be_held_at_one_broker(make_bench: Callable[..., Bench]) -
     itself.
     """
     one, twin = make_bench(node="shared"), make_bench(node="shared", role="consumer")
-    first, other = (
-        trip(one, FreezeScope.NODE, one.client()),
-        trip(twin, FreezeScope.NODE, twin.client()),
-    )
+    first = trip(one, FreezeScope.NODE, one.client())
+    other = trip(twin, FreezeScope.NODE, twin.client())
     mine, neighbour = one.client(), twin.client()
     mine.send(request(HEARTBEAT, 2, one.name()))
     neighbour.send(request(HEARTBEAT, 3, twin.name()))

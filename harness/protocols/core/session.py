@@ -148,10 +148,8 @@ class CoreSession(QueueSession[CoreFrame]):
             return Opaque(str(error))
 
     def _packet(self, way: Direction, data: Data) -> Fed:
-        size, kind = (
-            int.from_bytes(data[:LENGTH]) + LENGTH,
-            int.from_bytes(data[LENGTH : LENGTH + 1], signed=True),
-        )
+        size = int.from_bytes(data[:LENGTH]) + LENGTH
+        kind = int.from_bytes(data[LENGTH : LENGTH + 1], signed=True)
         if not reading.HEAD <= size <= MOST_BYTES:
             raise reading.NotAPacketError(f"a packet of {size} bytes")
         if size > self._limit:

@@ -71,11 +71,9 @@ class Api(StepName):
 
 
 _REQ, _RES = Direction.REQUEST, Direction.RESPONSE
-_RECORD, _TOPIC, _TRANSACTION = (
-    frozenset({"record"}),
-    frozenset({"topic"}),
-    frozenset({"transactional_id"}),
-)
+_RECORD = frozenset({"record"})
+_TOPIC = frozenset({"topic"})
+_TRANSACTION = frozenset({"transactional_id"})
 _SELECTS: dict[tuple[Api, Direction], frozenset[str]] = {
     (Api.FETCH, _RES): _RECORD | _TOPIC,
     **dict.fromkeys(((Api.OFFSET_COMMIT, way) for way in Direction), _RECORD | _TOPIC),

@@ -130,12 +130,10 @@ def _consumer(reader: Reader, _within: int) -> str:
 
 
 def _message_name(reader: Reader, within: int) -> str:
-    view, producer, number, _ = (
-        reader.text(),
-        reader.nested(within=within),
-        reader.long(),
-        reader.long(),
-    )
+    view = reader.text()
+    producer = reader.nested(within=within)
+    number = reader.long()
+    _ = reader.long()
     return view or _name(producer, number)
 
 

@@ -251,12 +251,10 @@ _TRIAL: Final = (
 
 def _try(folder: Path, side: Side) -> str | None:
     """Hold a test program that truncates a file; say why that failed, or return ``None``."""
-    file, log, said, point = (
-        folder / f"{side}.file",
-        folder / f"{side}.log",
-        folder / "said",
-        Point("ftruncate", 1, side),
-    )
+    file = folder / f"{side}.file"
+    log = folder / f"{side}.log"
+    said = folder / "said"
+    point = Point("ftruncate", 1, side)
     file.write_text("x")
     command = (sys.executable, "-I", "-S", "-c", _TRIAL, str(file))
     token = secrets.token_hex(8)

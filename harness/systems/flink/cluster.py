@@ -285,11 +285,9 @@ class Cluster:
 
     def _conf(self) -> dict[str, str]:
         rest, rpc, blob = self._lease.ports
-        bind, scratch, at = (
-            self.runtime.bind,
-            self.directory.absolute() / "tmp",
-            self.runtime.address(self.key + MASTER),
-        )
+        bind = self.runtime.bind
+        scratch = self.directory.absolute() / "tmp"
+        at = self.runtime.address(self.key + MASTER)
         return {
             "jobmanager.rpc.address": at,
             "jobmanager.rpc.port": str(rpc),

@@ -55,10 +55,8 @@ class OneBroker:
         if not self._scene.cell.scenario.deployment.alone:
             return {}
         transport, cell, crash = self._scene.transport, self._scene.cell.id, self._crash
-        kill, restart = (
-            partial(crash.die, cell, transport.kill_broker),
-            partial(crash.come_back, cell, transport.restart_broker),
-        )
+        kill = partial(crash.die, cell, transport.kill_broker)
+        restart = partial(crash.come_back, cell, transport.restart_broker)
         node = ServerNode(self._scene.history, transport.broker_process, kill, restart)
         return {Role.BROKER: lambda: node}
 

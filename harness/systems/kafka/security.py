@@ -109,10 +109,8 @@ class Secured:
         """Return the security settings of a broker's listeners for roles. ``known``: the broker's
         other settings.
         """
-        by_name, mechanism = (
-            dict(each.split(":") for each in known[_MAP].split(",")),
-            self.security.mechanism,
-        )
+        by_name = dict(each.split(":") for each in known[_MAP].split(","))
+        mechanism = self.security.mechanism
         by_name |= {role.upper(): self.security.protocol for role in roles}
         found = {_MAP: ",".join(f"{name}:{protocol}" for name, protocol in by_name.items())}
         if self.security.tls:

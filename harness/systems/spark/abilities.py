@@ -100,10 +100,8 @@ class NextDriver(Succession):
             within_s=ZOMBIE_S,
             because="the zombie to go on",
         )
-        alone, last = (
-            Checkpoint(self.query.checkpoint / str(node.stage.incarnation)),
-            self.query.last,
-        )
+        alone = Checkpoint(self.query.checkpoint / str(node.stage.incarnation))
+        last = self.query.last
 
         def done() -> object:
             reached = (

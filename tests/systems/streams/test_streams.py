@@ -451,10 +451,8 @@ def test_a_state_is_lost_while_nobody_has_it() -> None:
     """Between death and return; killed once more, it is killed while what it makes its state of is
     held.
     """
-    dies, back = (
-        ["kill", "applied", "resolve Produce discard", "LocalState.lose"],
-        ["restart", "healed"],
-    )
+    dies = ["kill", "applied", "resolve Produce discard", "LocalState.lose"]
+    back = ["restart", "healed"]
     assert played(StateLost(SENDS)).done[-6:] == [*dies, *back]
     again = ["LocalState.hold_restoring", "LocalState.restart_into", "kill", "resolve node discard"]
     assert played(StateLost(SENDS, again=True)).done[-10:] == [*dies, *again, *back]

@@ -81,10 +81,8 @@ def listeners_of(
             None, settings.get("listener.security.protocol.map", "").upper().split(",")
         )
     )
-    own, advertised = (
-        addresses(settings.get("listeners") or ""),
-        addresses(settings.get("advertised.listeners") or ""),
-    )
+    own = addresses(settings.get("listeners") or "")
+    advertised = addresses(settings.get("advertised.listeners") or "")
     found = []
     for role in roles:
         name = LISTENER + role.upper()

@@ -37,10 +37,8 @@ class Owners:
         which takes time where a program connects anew for each request. If a process that has
         fetched ends by itself, the user is told at once.
         """
-        new, reads = (
-            self._scene.so_far.events(self._looked_at),
-            self._scene.pipeline.dialect.reads[0].label,
-        )
+        new = self._scene.so_far.events(self._looked_at)
+        reads = self._scene.pipeline.dialect.reads[0].label
         self._looked_at += len(new)
         ended = {
             event.conn
@@ -72,10 +70,8 @@ class Owners:
 
     def _find(self, opened: kinds.Conn) -> None:
         """Write down which process has opened a connection, if it is a stage's."""
-        port, stage = (
-            opened.peer,
-            None if opened.role is None else self._stages.get(Role(opened.role)),
-        )
+        port = opened.peer
+        stage = None if opened.role is None else self._stages.get(Role(opened.role))
         if port is None or stage is None:
             return
         of = {"conn": opened.conn, "role": opened.role}

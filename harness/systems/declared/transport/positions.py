@@ -187,11 +187,9 @@ class Positions:
         """
         if self._scene.reader is None:
             return None
-        reader, view, topic = (
-            self._stages[self._scene.reader],
-            self._scene.view,
-            self._scene.pipeline.topic,
-        )
+        reader = self._stages[self._scene.reader]
+        view = self._scene.view
+        topic = self._scene.pipeline.topic
         given, began = view.given(topic), reader.ready_at or reader.since
         at_work = reader.incarnation == 1 or given > reader.since
         reached = view.reached(topic)

@@ -91,11 +91,9 @@ def produce(stage: ToyStage, ledger: HistoryWriter) -> None:
     """Put every record into the queue, the cursor behind it saved before (at most
     once) or after.
     """
-    outbox, server, attempt = (
-        Outbox(Path(stage.outbox)),
-        Connection(stage.port, stage.called),
-        0,
-    )
+    outbox = Outbox(Path(stage.outbox))
+    server = Connection(stage.port, stage.called)
+    attempt = 0
     ledger.write(kinds.RESUMED, where="source", partition=None, position=outbox.cursor())
     ledger.write(kinds.READY, role="producer")
     for record in outbox.read(outbox.cursor()):
@@ -121,10 +119,8 @@ def consume(stage: ToyStage, ledger: HistoryWriter) -> None:
     """Record what is given, acknowledged before (at most once) or after; where asked, what was
     recorded is absorbed.
     """
-    sink, server = (
-        open_sink(stage.sink, name=stage.name),
-        Connection(stage.port, stage.called),
-    )
+    sink = open_sink(stage.sink, name=stage.name)
+    server = Connection(stage.port, stage.called)
     ledger.write(kinds.READY, role="consumer")
     while True:
         try:

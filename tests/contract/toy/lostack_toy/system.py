@@ -181,10 +181,8 @@ def parts_of(cell: Cell, directory: Path, history: HistoryWriter, toy: ToyDeploy
             scene.failpoints,
         )
 
-    producing, reading = (
-        Producing(history, make(Role.PRODUCER, "producer")),
-        Reading(make, Role.CONSUMER),
-    )
+    producing = Producing(history, make(Role.PRODUCER, "producer"))
+    reading = Reading(make, Role.CONSUMER)
     server = ServerNode(
         history, lambda: toy.server, toy.kill, toy.restart, serves_at=lambda: [toy.port]
     )
