@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from harness.model.scenario import NotApplicable, Predicted, Suite
 from harness.stages.consumer_settings import GroupProtocol, Members
-from harness.stages.settings import ours
+from harness.stages.settings import Settings
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -43,7 +43,7 @@ def by_heartbeats(
     def told(each: Expectation, semantic: Semantic) -> Expectation:
         if not isinstance(each, Predicted):
             return each
-        settings = ours(each.settings or scenario.pipeline.recipes[semantic])
+        settings = Settings.of(each.settings or scenario.pipeline.recipes[semantic])
         consumer = replace(
             settings.consumer,
             protocol=GroupProtocol.CONSUMER,

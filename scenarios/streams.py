@@ -47,7 +47,6 @@ from harness.systems.streams.settings import (
     MAP,
     SOON_OVER,
     StreamsSettings,
-    streams_of,
     told,
 )
 
@@ -290,7 +289,7 @@ def by_heartbeats(scenarios: Iterable[Scenario]) -> tuple[Scenario, ...]:
     def told_so(scenario: Scenario, semantic: Semantic, expectation: Expectation) -> Expectation:
         if not isinstance(expectation, Predicted):
             return expectation
-        settings = streams_of(expectation.settings or scenario.pipeline.recipes[semantic])
+        settings = StreamsSettings.of(expectation.settings or scenario.pipeline.recipes[semantic])
         consumer = replace(
             settings.consumer,
             protocol=GroupProtocol.STREAMS,

@@ -33,7 +33,7 @@ from harness.run.scene import CellScene
 from harness.run.sinks import Database
 from harness.run.stages import Producing, Reading, supervise
 from harness.run.who import CellNodes, by_client
-from harness.stages.settings import ours
+from harness.stages.settings import Settings
 from harness.stages.stage import Stage
 
 if TYPE_CHECKING:
@@ -357,7 +357,7 @@ def parts_of(
     consumer records them in a database. ``words``: the step of the client's protocol that each act
     means, if scenarios name acts. ``abilities``: what faults can ask of the cell's queue.
     """
-    scene, settings = CellScene(cell, directory, history), ours(cell.settings)
+    scene, settings = CellScene(cell, directory, history), Settings.of(cell.settings)
     queue = Queue(scene, broker)
     results: Results = (
         Database(scene, placed=queue.place_of) if to_queue is None else to_queue(scene)

@@ -7,7 +7,7 @@ There is a recipe for each semantic. A variant is a ``dataclasses.replace`` of o
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Self
 
 from harness.model.pipeline import Pipeline, SettingsError
 from harness.model.semantics import Semantic
@@ -62,6 +62,17 @@ class Settings:
     """The transaction time-out: longer than any outage in a cell (a time-out fences the producer),
     shorter than the drain.
     """
+
+    @classmethod
+    def of(cls, settings: object) -> Self:
+        """Return a cell's settings, which are of this class.
+
+        Raises:
+            TypeError: the settings are another system's.
+        """
+        if not isinstance(settings, cls):
+            raise TypeError(f"these are not {cls.__name__}: {settings}")
+        return settings
 
     @property
     def unit(self) -> int:
@@ -312,18 +323,4 @@ PIPELINES: Final = {
 
 def recipe(pipeline: Pipeline, semantic: Semantic) -> Settings:
     """Return the settings of a semantic on one of these pipelines."""
-    found = pipeline.recipes[semantic]
-    if not isinstance(found, Settings):
-        raise TypeError(f"{pipeline} is not a pipeline of lostack's own stages")
-    return found
-
-
-def ours(settings: object) -> Settings:
-    """Return the settings of a cell with lostack's own stages.
-
-    Raises:
-        TypeError: the cell has other stages.
-    """
-    if not isinstance(settings, Settings):
-        raise TypeError(f"these are not settings of lostack's own stages: {settings}")
-    return settings
+    return Settings.of(pipeline.recipes[semantic])

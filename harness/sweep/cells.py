@@ -15,7 +15,7 @@ from harness.pipelines.cells import DeclaredCell
 from harness.pipelines.clusters import needs_all, on_cluster
 from harness.report.summary import SWEEP
 from harness.stages.consumer_settings import GroupProtocol
-from harness.stages.settings import Settings, ours
+from harness.stages.settings import Settings
 from harness.sweep.silence import Silence
 
 if TYPE_CHECKING:
@@ -76,7 +76,7 @@ class SweepCell(Cell):
         """
         if self.patient:
             return math.inf
-        settings = ours(self.settings)
+        settings = Settings.of(self.settings)
         timeouts = settings.producer.request_timeout_ms, settings.consumer.patience_ms
         return self.silence.rest_s(LONGER * max(timeouts) / 1000)
 

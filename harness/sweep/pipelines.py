@@ -17,7 +17,7 @@ from harness.pipelines import read_pipeline
 from harness.pipelines.cells import DeclaredCell, cells_of
 from harness.pipelines.failure_points import NO_FAULT, failure_points
 from harness.stages.producer import BETWEEN_PHASES
-from harness.stages.settings import ours
+from harness.stages.settings import Settings
 from harness.sweep.cells import GROUP, DeclaredSweepCell, SweepCell
 from harness.sweep.found import FoundScenario
 from harness.sweep.settings import SweepSettings
@@ -195,7 +195,7 @@ def loaded(base: Cell, records: int, partitions: int = 0, consumers: int = 0) ->
         return replace(base, records=records, declared=declared)
     if not partitions and not consumers:
         return replace(base, records=records)
-    settings = ours(base.settings)
+    settings = Settings.of(base.settings)
     fewer = replace(
         settings,
         topic=replace(settings.topic, partitions=partitions or settings.topic.partitions),
@@ -210,7 +210,7 @@ def partitions_of(base: Cell) -> int:
     return (
         base.declared.partitions
         if isinstance(base, DeclaredSweepCell)
-        else ours(base.settings).topic.partitions
+        else Settings.of(base.settings).topic.partitions
     )
 
 
@@ -218,7 +218,7 @@ def consumers_of(base: Cell) -> int:
     """Return how many consumers a pipeline has; 1 for a declared one, whose consumers lostack
     cannot count.
     """
-    return 1 if isinstance(base, DeclaredSweepCell) else ours(base.settings).consumer.count
+    return 1 if isinstance(base, DeclaredSweepCell) else Settings.of(base.settings).consumer.count
 
 
 def plan_of_files(files: Iterable[Path], reports: Path, jobs: int, command: str) -> RunPlan:

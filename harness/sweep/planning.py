@@ -17,7 +17,7 @@ from harness.model.events import ConnPhase
 from harness.model.failures import UsageError
 from harness.model.history import HISTORY, read_history
 from harness.pipelines.cells import DeclaredCell
-from harness.stages.settings import ours
+from harness.stages.settings import Settings
 from harness.sweep.acts import LONG
 from harness.sweep.cells import at_point, brokers_of
 from harness.sweep.classes import Earlier, ProtocolState, Why, chosen, class_of, grouped
@@ -188,7 +188,7 @@ class Planner:
         """Return the capabilities of the pipeline, as a run without a fault shows them."""
         members = shared_roles(history, key)
         declared = isinstance(self.base, DeclaredCell)
-        resends = declared or ours(self.base.settings).producer.retries
+        resends = declared or Settings.of(self.base.settings).producer.retries
         return Capabilities(
             self.kills_brokers,
             declared,

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, ClassVar
 from harness.model import events as kinds
 from harness.model.places import NOWHERE, Removal, log_fields, waits_in_log
 from harness.model.states import Hop, LastHop
-from harness.stages.settings import ours
+from harness.stages.settings import Settings
 from harness.systems.kafka.signs import FLUSHED
 from tests.memory.plants import PlantError
 from tests.memory.play import NOT_STORED, Copy, MemoryCellRun
@@ -58,7 +58,7 @@ class LogRun(MemoryCellRun):
 
     @property
     def _partitions(self) -> range:
-        return range(ours(self.cell.settings).topic.partitions)
+        return range(Settings.of(self.cell.settings).topic.partitions)
 
     def _partition(self, record: Record) -> int:
         return record.position % len(self._partitions)

@@ -14,7 +14,7 @@ import sys
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from harness.stages.settings import ours
+from harness.stages.settings import Settings
 from tests.memory.log import LogRun
 from tests.memory.plants import Plant
 from tests.memory.play import MemoryCellRun
@@ -73,7 +73,7 @@ class MemoryDeployed:
 
     def cell_run(self, cell: Cell, directory: Path, history: HistoryWriter) -> MemoryCellRun:
         """Return the simulated run of one cell."""
-        run = QueueRun if ours(cell.settings).topic.is_queue else LogRun
+        run = QueueRun if Settings.of(cell.settings).topic.is_queue else LogRun
         return run(cell, directory, history, self.plants.get(cell.scenario.id, self.plant))
 
     def check(self) -> None:

@@ -17,7 +17,7 @@ from harness.controls import InProgram, OnWire
 from harness.faults import Answer, Drop, Hold, Kill, Late
 from harness.model.prediction import Zero
 from harness.model.scenario import Predicted, Role
-from harness.stages.settings import TopicSettings, ours
+from harness.stages.settings import Settings, TopicSettings
 from harness.sweep.acts import HOLD, KILL, KILL_BROKER, LATE_NEXT_KILL, LOSE, REFUSE, REFUSE_DONE
 from harness.sweep.pipelines import sweep_of
 from harness.sweep.planning import RESULT_FILE
@@ -131,11 +131,11 @@ def applicable(base: Cell, scenarios: Iterable[Scenario] = TAXONOMY) -> Iterator
         for one in scenarios
         if one.pipeline == base.scenario.pipeline and base.semantic in one.expect
     )
-    mine = replace(ours(base.settings), topic=TopicSettings())
+    mine = replace(Settings.of(base.settings), topic=TopicSettings())
     for one in there:
         if (
             isinstance(one.expectation(*of), Predicted)
-            and replace(ours(one.settings(*of)), topic=TopicSettings()) == mine
+            and replace(Settings.of(one.settings(*of)), topic=TopicSettings()) == mine
         ):
             yield one
 

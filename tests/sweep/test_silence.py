@@ -15,7 +15,7 @@ from harness.faults import Drop
 from harness.judge.verdict import Kind
 from harness.run import drain
 from harness.run.drain import stillness
-from harness.stages.settings import ours
+from harness.stages.settings import Settings
 from harness.sweep.cells import LONGER, SweepCell
 from harness.sweep.confirming import confirm_stuck
 from harness.sweep.pipelines import swept
@@ -37,7 +37,7 @@ def base() -> SweepCell:
 def test_a_rest_is_longer_than_any_time_out_and_twice_what_was_seen() -> None:
     """A client that waits for an answer stands still for as long as that takes."""
     cell = base()
-    least = LONGER * ours(cell.settings).producer.request_timeout_ms / 1000
+    least = LONGER * Settings.of(cell.settings).producer.request_timeout_ms / 1000
     assert cell.still_s == least
     cell.stood(least / 4, moved=True)
     assert cell.still_s == least

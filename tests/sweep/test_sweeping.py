@@ -22,7 +22,7 @@ from harness.model.history import History, read_history
 from harness.model.states import State
 from harness.registry import UnknownNameError
 from harness.saved import ASIDE, SWEEP_FILE
-from harness.stages.settings import ours
+from harness.stages.settings import Settings
 from harness.sweep import sweeping
 from harness.sweep.cells import SweepCell
 from harness.sweep.classes import Why, class_of
@@ -654,7 +654,7 @@ def test_which_pipelines_are_meant() -> None:
         f"{cell.pipeline}/{cell.semantic}" for cell in swept(["plain/exactly*"], asked())
     ] == three[2:]
     settings = [
-        ours(swept(three[2:], asked(system="", like=like))[0].settings)
+        Settings.of(swept(three[2:], asked(system="", like=like))[0].settings)
         for like in ("", "late-commit")
     ]
     assert [each.producer.in_step for each in settings] == [False, True]

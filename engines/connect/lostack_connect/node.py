@@ -14,7 +14,7 @@ from harness.run.nodes import CLOSED_S, StageNode
 from harness.runtimes.interface import NodeSpec
 from harness.runtimes.process.peers import listening_at
 from lostack_connect.rest import Rest
-from lostack_connect.settings import connects
+from lostack_connect.settings import ConnectSettings
 from lostack_connect.words import CLIENT, worker_words
 
 if TYPE_CHECKING:
@@ -73,7 +73,7 @@ class WorkerNode(StageNode):
         """Return the properties of this incarnation."""
         number = self.name.rpartition("-")[2]
         return worker_words(
-            connects(self.stage.settings),
+            ConnectSettings.of(self.stage.settings),
             self.stage.key,
             client=f"{number}.{self.stage.incarnation}",
             bootstrap=self.stage.bootstrap,
@@ -109,7 +109,7 @@ class WorkerNode(StageNode):
     @property
     def _alone(self) -> bool:
         """Whether it is the only worker, and so has the task."""
-        return connects(self.stage.settings).connect.workers == 1
+        return ConnectSettings.of(self.stage.settings).connect.workers == 1
 
     @property
     def _scratch(self) -> Path:

@@ -25,14 +25,7 @@ from harness.stages.consumer_settings import Members
 from harness.systems.streams.faults import TakenOver
 from lostack_connect.faults import TaskFails
 from lostack_connect.knowledge import OFFSET_SENT_AGAIN, TASK_TOOK_AGAIN
-from lostack_connect.settings import (
-    SINK,
-    SOURCE,
-    ConnectSettings,
-    Writes,
-    connects,
-    told,
-)
+from lostack_connect.settings import SINK, SOURCE, ConnectSettings, Writes, told
 
 if TYPE_CHECKING:
     from harness.model.pipeline import Pipeline
@@ -89,7 +82,9 @@ def with_two(
     """Return a scenario of a cluster of two workers, whose sessions are soon over."""
 
     def pair(semantic: Semantic) -> ConnectSettings:
-        settings = told(connects(pipeline.recipes[semantic]), workers=2, session_ms=SOON_MS)
+        settings = told(
+            ConnectSettings.of(pipeline.recipes[semantic]), workers=2, session_ms=SOON_MS
+        )
         consumer = replace(settings.consumer, members=Members.DYNAMIC, session_timeout_ms=SOON_MS)
         return replace(settings, consumer=consumer) if pipeline == SINK else settings
 
@@ -225,7 +220,7 @@ SOURCES: Final = (
             ALO: Predicted(
                 lost=Exactly(Select.NEXT),
                 control=True,
-                settings=told(connects(SOURCE.recipes[ALO]), ahead=1),
+                settings=told(ConnectSettings.of(SOURCE.recipes[ALO]), ahead=1),
             )
         },
     ),
@@ -322,7 +317,7 @@ SINKS: Final = (
             ALO: Predicted(
                 lost=AtLeast(),
                 control=True,
-                settings=told(connects(SINK.recipes[ALO]), writes=Writes.LATE),
+                settings=told(ConnectSettings.of(SINK.recipes[ALO]), writes=Writes.LATE),
             )
         },
     ),

@@ -128,14 +128,3 @@ POINTS: Final = (
     ),
 )
 """Its lines in the table of the points that all systems have."""
-
-
-def connects(settings: object) -> ConnectSettings:
-    """Return the settings of a cell of Kafka Connect.
-
-    Raises:
-        TypeError: the settings are another system's.
-    """
-    if not isinstance(settings, ConnectSettings):
-        raise TypeError(f"these are not settings of Kafka Connect: {settings}")
-    return settings

@@ -20,7 +20,7 @@ from lostack_connect.authorities import saved_positions
 from lostack_connect.faults import TaskRestart
 from lostack_connect.node import READY_S, WorkerNode
 from lostack_connect.rest import RestError
-from lostack_connect.settings import connects
+from lostack_connect.settings import ConnectSettings
 from lostack_connect.words import TOPICS, sink_words, source_words, topic_of
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ class Workers(TaskRestart):
         """``role``: what the tasks of the connector are."""
         self.role = role
         self._scene = scene
-        self._settings = connects(scene.settings)
+        self._settings = ConnectSettings.of(scene.settings)
         self._lease = PortLease(self._settings.connect.workers)
 
         def make(number: int, port: int) -> WorkerNode:

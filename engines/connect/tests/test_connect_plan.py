@@ -19,7 +19,7 @@ from lostack_connect.knowledge import OFFSET_SENT_AGAIN, TASK_TOOK_AGAIN, connec
 from lostack_connect.node import WorkerNode
 from lostack_connect.rest import Rest, RestError
 from lostack_connect.scenarios import SCENARIOS
-from lostack_connect.settings import SINK, SOURCE, ConnectSettings, connects, told
+from lostack_connect.settings import SINK, SOURCE, ConnectSettings, told
 
 from harness import registry
 from harness.controls import InProgram
@@ -71,11 +71,11 @@ def test_a_control_s_twin_is_the_same_point_with_the_right_connector() -> None:
         assert isinstance(right, Predicted)
         assert wrong.lost.must_show()
         assert not right.lost.must_show()
-        assert connects(wrong.settings) != connects(twin.pipeline.recipes[ALO])
+        assert ConnectSettings.of(wrong.settings) != ConnectSettings.of(twin.pipeline.recipes[ALO])
 
 
 def test_settings_that_do_not_fit_are_refused() -> None:
-    settings = connects(SOURCE.recipes[ALO])
+    settings = ConnectSettings.of(SOURCE.recipes[ALO])
     settings.check(SOURCE, clustered=False)
     other = replace(SOURCE, system="kafka")
     for wrong, pipeline, clustered in (
@@ -85,8 +85,8 @@ def test_settings_that_do_not_fit_are_refused() -> None:
     ):
         with pytest.raises(SettingsError):
             wrong.check(pipeline, clustered=clustered)
-    with pytest.raises(TypeError, match="not settings"):
-        connects(AT_LEAST_ONCE)
+    with pytest.raises(TypeError, match="not ConnectSettings"):
+        ConnectSettings.of(AT_LEAST_ONCE)
 
 
 def worker_of(number: int = 1, settings: ConnectSettings | None = None) -> WorkerNode:
@@ -97,7 +97,7 @@ def worker_of(number: int = 1, settings: ConnectSettings | None = None) -> Worke
         incarnation=3,
         client_id=f"{KEY}.worker-{number}.3",
         bootstrap="h:1",
-        settings=settings or connects(SOURCE.recipes[ALO]),
+        settings=settings or ConnectSettings.of(SOURCE.recipes[ALO]),
     )
     there: Any = SimpleNamespace()
     folder = Path("failpoints")
@@ -127,7 +127,7 @@ def test_workers_of_a_cell_are_one_cluster() -> None:
 @pytest.mark.parametrize("pipeline", [SOURCE, SINK], ids=str)
 def test_only_exactly_once_source_records_are_in_a_transaction(pipeline: Any) -> None:
     for semantic in (ALO, EOS):
-        found = worker_of(settings=connects(pipeline.recipes[semantic])).properties()
+        found = worker_of(settings=ConnectSettings.of(pipeline.recipes[semantic])).properties()
         once = pipeline == SOURCE and semantic is EOS
         assert found["exactly.once.source.support"] == ("enabled" if once else "disabled")
 

@@ -12,7 +12,7 @@ from lostack_rabbitmq.knowledge import SET_ASIDE, set_aside
 from lostack_rabbitmq.scenarios import SCENARIOS
 
 from harness.model.scenario import Predicted
-from harness.stages.settings import QUEUE_AT_LEAST_ONCE, QUEUE_AT_MOST_ONCE, ours
+from harness.stages.settings import QUEUE_AT_LEAST_ONCE, QUEUE_AT_MOST_ONCE, Settings
 from tests.events import a_history
 
 
@@ -129,5 +129,5 @@ def test_dead_letters_are_none_of_the_lost_where_a_queue_has_them_alone() -> Non
         for semantic, theory in scenario.expect.items():
             assert isinstance(theory, Predicted)
             assert theory.control is (pipeline == queues.LIMITED)
-            share = ours(scenario.settings(semantic)).consumer.share
+            share = Settings.of(scenario.settings(semantic)).consumer.share
             assert share.poisoned != share.rejects

@@ -15,7 +15,7 @@ from harness.model.waiting import wait_until
 from harness.run.queue_broker import Count
 from harness.run.queue_launcher import QueueLauncher
 from harness.run.queue_served import ROLES, QueueServed
-from harness.stages.settings import ours
+from harness.stages.settings import Settings
 from harness.systems.pulsar.sink import TopicSink
 from lostack_redis import resp
 from lostack_redis.install import DEFAULT, ensure, title
@@ -190,7 +190,7 @@ class RedisSystem(QueueLauncher):
 
     def words_of(self, cell: Cell) -> Mapping[Act, StepName]:
         """Return the steps of a cell: its producer may send by a script."""
-        return BY_SCRIPT if ours(cell.settings).producer.names_records else ACTS
+        return BY_SCRIPT if Settings.of(cell.settings).producer.names_records else ACTS
 
     def abilities(self, broker: QueueServed, queue: Queue) -> Mapping[type, object]:
         """Return what faults can do to a stream: trim it."""

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 from harness.model import events as kinds
 from harness.model.waiting import wait_until
 from harness.systems.flink.abilities import StandingInput
-from harness.systems.flink.settings import flinks
+from harness.systems.flink.settings import FlinkSettings
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -43,7 +43,7 @@ class Inputs(StandingInput):
         """Wait until the wire has seen the other sources fetch their records; with ``given``, until
         the job's lines show them.
         """
-        stands, inputs = self._stand(), flinks(self._scene.cell.settings).job.inputs
+        stands, inputs = self._stand(), FlinkSettings.of(self._scene.cell.settings).job.inputs
         lines = [e for e in self._scene.so_far.of(kinds.Sent) if e.topic == self._scene.source]
         stood = (stands.partition or 0) % inputs
         wanted = {e.record for e in lines if (e.partition or 0) % inputs != stood}

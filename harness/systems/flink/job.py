@@ -18,7 +18,7 @@ from harness.systems.flink.inputs import failpoint_of
 from harness.systems.flink.nodes import JobManager, TaskManager
 from harness.systems.flink.rest import RestError
 from harness.systems.flink.roles import TASK_MANAGER
-from harness.systems.flink.settings import flinks
+from harness.systems.flink.settings import FlinkSettings
 from harness.systems.flink.words import CHECKPOINTS, Place, words_of
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ class Job(RunningJob):
     def __init__(self, scene: Scene, cluster: Cluster) -> None:
         self._scene = scene
         self._cluster = cluster
-        self._settings = flinks(scene.cell.settings)
+        self._settings = FlinkSettings.of(scene.cell.settings)
         self._checkpoints = Checkpoints(scene, cluster)
         self.id = ""
         self.submissions = 0

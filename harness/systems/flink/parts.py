@@ -14,7 +14,7 @@ from harness.systems.flink.inputs import Inputs
 from harness.systems.flink.job import Job
 from harness.systems.flink.rest import RestError
 from harness.systems.flink.roles import JOB_MANAGER, TASK_MANAGER
-from harness.systems.flink.settings import flinks
+from harness.systems.flink.settings import FlinkSettings
 from harness.systems.flink.sink_log import SinkLog
 from harness.systems.kafka.one_broker import OneBroker
 from harness.systems.kafka.parts import UNANSWERED, CellOnKafka
@@ -49,7 +49,8 @@ def parts_of(
     on_kafka = CellOnKafka.of(scene, services)
     made = StageMaker(scene, on_kafka.database.there).make(Role.PRODUCER, "producer")
     producing = Producing(
-        history, replace(made, stage=replace(made.stage, settings=flinks(cell.settings).stages))
+        history,
+        replace(made, stage=replace(made.stage, settings=FlinkSettings.of(cell.settings).stages)),
     )
     job = Job(scene, cluster)
     servers = {**OneBroker(scene).servers(), TASK_MANAGER: lambda: job.task_manager}

@@ -123,14 +123,3 @@ JOB: Final = Pipeline(
 def with_job(settings: FlinkSettings, **changes: object) -> FlinkSettings:
     """Return the settings with changes to the job."""
     return replace(settings, job=replace(settings.job, **changes))  # type: ignore[arg-type]  # its own fields
-
-
-def flinks(settings: object) -> FlinkSettings:
-    """Return the settings of a cell of this system.
-
-    Raises:
-        TypeError: the settings are another system's.
-    """
-    if not isinstance(settings, FlinkSettings):
-        raise TypeError(f"these are not settings of a Flink job: {settings}")
-    return settings

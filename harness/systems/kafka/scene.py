@@ -8,7 +8,7 @@ from harness.model import events as kinds
 from harness.run.scene import CellScene
 from harness.stages.consumer_settings import GroupProtocol, ShareSettings
 from harness.stages.producer_settings import SaveCursor
-from harness.stages.settings import ours
+from harness.stages.settings import Settings
 from harness.systems.kafka.rewound import rewound
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ class Scene(CellScene):
         super().__init__(cell, directory, history)
         self.transport = transport
         self.placement = placement
-        self.settings = ours(cell.settings)
+        self.settings = Settings.of(cell.settings)
         self.source = f"{cell.key}.in"
         self.sink = f"{cell.key}.out"
         self.cursor = f"{cell.key}.cursor"

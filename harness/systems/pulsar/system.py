@@ -14,7 +14,7 @@ from harness.run.lacking import fetched_by_client
 from harness.run.queues import parts_of
 from harness.run.runtimes import PROCESSES, prepare_runtimes
 from harness.stages.clients import PULSAR_JAVA
-from harness.stages.settings import ours
+from harness.stages.settings import Settings
 from harness.systems.pulsar.archive import with_archive
 from harness.systems.pulsar.broker import PulsarBroker, besides, namespace_of
 from harness.systems.pulsar.install import VERSION, Install, ensure
@@ -105,7 +105,7 @@ class PulsarDeployed:
         """Return the run of one cell. A broker that the cell does not share gets the settings that
         the cell needs.
         """
-        settings = ours(cell.settings)
+        settings = Settings.of(cell.settings)
         if cell.scenario.deployment.alone:
             self.broker.become({**besides(settings), **cell.scenario.broker_settings})
         self.broker.place(cell.key, namespace_of(settings))

@@ -15,7 +15,7 @@ from harness.model.waiting import wait_until
 from harness.proofs.network import NetworkBad
 from harness.run.drain import StageEndedError
 from harness.stages.consumer_settings import SavePosition
-from harness.stages.settings import ours
+from harness.stages.settings import Settings
 from harness.stages.sinks.checkpoint import Checkpoint
 from harness.systems.spark.cluster import Cluster
 from harness.systems.spark.driver import DriverNode
@@ -48,7 +48,7 @@ def shares_a_session(cell: Cell) -> bool:
     """
     need = cell.scenario.fault.evidence()
     suffers = Role.DRIVER in (*need.killed, *need.paused) or need.proof(NetworkBad) is not None
-    return not suffers and not ours(cell.settings).consumer.query.executors
+    return not suffers and not Settings.of(cell.settings).consumer.query.executors
 
 
 class Query:

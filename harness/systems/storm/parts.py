@@ -19,7 +19,7 @@ from harness.systems.kafka.sinks import FoldedSink
 from harness.systems.kafka.stages import StageMaker
 from harness.systems.storm.daemons import daemons
 from harness.systems.storm.desk import DeskError
-from harness.systems.storm.settings import ACKER, TRIDENT, TRIDENT_TO_DATABASE, storms
+from harness.systems.storm.settings import ACKER, TRIDENT, TRIDENT_TO_DATABASE, StormSettings
 from harness.systems.storm.topology import RunningTopology
 
 if TYPE_CHECKING:
@@ -85,7 +85,8 @@ def parts_of(
     database = on_kafka.database if cell.scenario.pipeline == TRIDENT_TO_DATABASE else None
     made = StageMaker(scene, on_kafka.database.there).make(Role.PRODUCER, "producer")
     producing = Producing(
-        history, replace(made, stage=replace(made.stage, settings=storms(cell.settings).stages))
+        history,
+        replace(made, stage=replace(made.stage, settings=StormSettings.of(cell.settings).stages)),
     )
     topology = RunningTopology(scene, cluster, keeper, jars, database)
     servers: dict[Role, Callable[[], Target]] = {

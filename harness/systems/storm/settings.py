@@ -209,14 +209,3 @@ def with_trident(settings: StormSettings, **changes: object) -> StormSettings:
 def with_topology(settings: StormSettings, **changes: object) -> StormSettings:
     """Return the settings with changes to the topology."""
     return replace(settings, topology=replace(settings.topology, **changes))  # type: ignore[arg-type]  # its own fields
-
-
-def storms(settings: object) -> StormSettings:
-    """Return the settings of a cell of this system.
-
-    Raises:
-        TypeError: the settings are another system's.
-    """
-    if not isinstance(settings, StormSettings):
-        raise TypeError(f"these are not settings of a Storm topology: {settings}")
-    return settings

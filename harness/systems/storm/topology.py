@@ -18,7 +18,7 @@ from harness.model.waiting import WaitTimeoutError, wait_until
 from harness.run.drain import StageEndedError
 from harness.systems.storm.cluster import EXITED_S
 from harness.systems.storm.desk import DeskError
-from harness.systems.storm.settings import ACKER, storms
+from harness.systems.storm.settings import ACKER, StormSettings
 from harness.systems.storm.words import Place, words_of
 
 if TYPE_CHECKING:
@@ -135,7 +135,7 @@ class RunningTopology:
         self._cluster = cluster
         self._keeper = keeper
         self._jars = jars
-        self._settings = storms(scene.cell.settings)
+        self._settings = StormSettings.of(scene.cell.settings)
         self._submitted = False
         self.worker = Worker(scene, cluster)
         self.acker = (

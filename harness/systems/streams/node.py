@@ -13,7 +13,7 @@ from harness.run.nodes import StageNode
 from harness.runtimes.interface import JAVA_IMAGE, ContainerSpec, NodeSpec
 from harness.stages.consumer_settings import GroupProtocol, Members
 from harness.systems.streams.install import StreamsInstall, told_all
-from harness.systems.streams.settings import TOPOLOGIES, Guarantee, streams_of
+from harness.systems.streams.settings import TOPOLOGIES, Guarantee, StreamsSettings
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -129,7 +129,7 @@ class InstanceNode(StageNode):
 
     def _words(self, stage: Stage) -> dict[str, object]:
         """Return the arguments of an incarnation's program."""
-        settings = streams_of(stage.settings)
+        settings = StreamsSettings.of(stage.settings)
         streams, consumer, producer = settings.streams, settings.consumer, settings.producer
         words = {
             **told_all(

@@ -132,14 +132,3 @@ records later → topic.
 PIPELINES: Final = (MAP, DEDUP, COUNT, LATER)
 TOPOLOGIES: Final = {MAP.name: "map", DEDUP.name: "dedup", COUNT.name: "count", LATER.name: "later"}
 """Pipeline → the name of its topology in lostack's program."""
-
-
-def streams_of(settings: object) -> StreamsSettings:
-    """Return the settings of a cell of Kafka Streams.
-
-    Raises:
-        TypeError: the settings are another system's.
-    """
-    if not isinstance(settings, StreamsSettings):
-        raise TypeError(f"these are not settings of Kafka Streams: {settings}")
-    return settings

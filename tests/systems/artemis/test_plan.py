@@ -17,7 +17,7 @@ from harness.model.scenario import NotApplicable, Predicted, Suite
 from harness.model.semantics import Semantic
 from harness.model.states import Hop
 from harness.provision.jars import read_jar_set
-from harness.stages.settings import ours
+from harness.stages.settings import Settings
 from harness.systems.artemis.install import RECIPE
 from harness.systems.artemis.signs import KEPT_ONCE, UNBOUND, artemis_signs
 from tests.events import a_history
@@ -71,9 +71,9 @@ def test_exactly_once_carries_ids_and_what_is_sent_again_is_kept_once() -> None:
         by_id = cell.semantic is Semantic.EXACTLY_ONCE or cell.scenario.id.endswith("+by-id")
         if (
             not isinstance(cell.expectation, NotApplicable)
-            and not ours(cell.settings).producer.transactional
+            and not Settings.of(cell.settings).producer.transactional
         ):
-            assert ours(cell.settings).producer.idempotence is by_id, cell.id
+            assert Settings.of(cell.settings).producer.idempotence is by_id, cell.id
         if cell.semantic is Semantic.EXACTLY_ONCE and isinstance(cell.expectation, Predicted):
             assert (cell.expectation.sign == KEPT_ONCE) is (cell.scenario.id in AGAIN), cell.id
 

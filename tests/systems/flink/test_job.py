@@ -12,6 +12,7 @@ from harness.runtimes.interface import Exit
 from harness.systems.flink import job as flink_job
 from harness.systems.flink.job import Job
 from harness.systems.flink.rest import RestError
+from harness.systems.flink.settings import FLINK_AT_LEAST_ONCE
 
 KILLED = Exit(pid=1, status=None, signal=9, at_ns=0)
 
@@ -53,7 +54,6 @@ class TaskManagers:
 @pytest.fixture
 def made(monkeypatch: pytest.MonkeyPatch) -> Any:
     """Return what makes a job that was submitted, its cluster, and the lines of its history."""
-    monkeypatch.setattr(flink_job, "flinks", lambda _: None)
     monkeypatch.setattr(flink_job, "ENDED_S", 0.1)
 
     def make(
@@ -66,7 +66,7 @@ def made(monkeypatch: pytest.MonkeyPatch) -> Any:
             lines.append({"event": event, **fields})
 
         scene: Any = SimpleNamespace(
-            cell=SimpleNamespace(settings={}), history=SimpleNamespace(write=write)
+            cell=SimpleNamespace(settings=FLINK_AT_LEAST_ONCE), history=SimpleNamespace(write=write)
         )
         job = Job(scene, cluster)
         job.id = "job-id"

@@ -28,7 +28,13 @@ from harness.systems.flink.faults import (
 from harness.systems.flink.faults.waves import PRODUCED
 from harness.systems.flink.proofs import CheckpointRefused, CheckpointWas
 from harness.systems.flink.roles import JOB_MANAGER, TASK_MANAGER
-from harness.systems.flink.settings import FLINK_EXACTLY_ONCE, JOB, Guarantee, flinks, with_job
+from harness.systems.flink.settings import (
+    FLINK_EXACTLY_ONCE,
+    JOB,
+    FlinkSettings,
+    Guarantee,
+    with_job,
+)
 from harness.systems.flink.signs import INPUTS
 from harness.systems.flink.system import FlinkSystem
 from harness.systems.flink.words import Place, words_of
@@ -84,7 +90,11 @@ def test_a_fault_and_its_settings_say_the_same() -> None:
     be submitted again.
     """
     asked = {
-        (type(each.fault), each.fault, flinks(theory.settings or JOB.recipes[semantic]).job)
+        (
+            type(each.fault),
+            each.fault,
+            FlinkSettings.of(theory.settings or JOB.recipes[semantic]).job,
+        )
         for each in MINE
         for semantic, theory in each.expect.items()
         if isinstance(theory, Predicted)
@@ -162,7 +172,8 @@ def test_the_guarantee_is_that_of_the_semantic() -> None:
         Semantic.EXACTLY_ONCE: Guarantee.EXACTLY_ONCE,
     }
     assert {
-        semantic: flinks(settings).job.guarantee for semantic, settings in JOB.recipes.items()
+        semantic: FlinkSettings.of(settings).job.guarantee
+        for semantic, settings in JOB.recipes.items()
     } == want
 
 

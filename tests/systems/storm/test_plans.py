@@ -22,7 +22,7 @@ from harness.systems.storm.settings import (
     TRIDENTS,
     Batches,
     Guarantee,
-    storms,
+    StormSettings,
     with_topology,
     with_trident,
 )
@@ -31,7 +31,6 @@ from harness.systems.storm.words import Place, words_of
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from harness.systems.storm.settings import StormSettings
 
 MINE = tuple(scenario for scenario in registry.scenarios() if registry.runs("storm", scenario))
 PLAIN = tuple(scenario for scenario in MINE if scenario.pipeline == TOPOLOGY)
@@ -115,7 +114,9 @@ def test_the_guarantee_is_that_of_the_semantic() -> None:
     for scenario in PLAIN:
         for semantic, theory in scenario.expect.items():
             if isinstance(theory, Predicted):
-                topology = storms(theory.settings or scenario.pipeline.recipes[semantic]).topology
+                topology = StormSettings.of(
+                    theory.settings or scenario.pipeline.recipes[semantic]
+                ).topology
                 assert topology.guarantee is want[semantic]
                 assert topology.anchored <= bool(topology.ackers)
 
@@ -127,7 +128,7 @@ def test_bolts_claim_nothing_of_exactly_once() -> None:
         )
         theory = scenario.expect[Semantic.AT_LEAST_ONCE]
         assert isinstance(theory, Predicted)
-        anchored = storms(
+        anchored = StormSettings.of(
             theory.settings or scenario.pipeline.recipes[Semantic.AT_LEAST_ONCE]
         ).topology.anchored
         assert theory.control is not anchored
@@ -145,7 +146,7 @@ def test_trident_promises_exactly_once_by_two_pairs() -> None:
             if not isinstance(theory, Predicted):
                 assert semantic is not Semantic.EXACTLY_ONCE
                 continue
-            settings = storms(theory.settings or scenario.pipeline.recipes[semantic])
+            settings = StormSettings.of(theory.settings or scenario.pipeline.recipes[semantic])
             trident = settings.trident
             assert trident is not None
             if semantic is Semantic.EXACTLY_ONCE:
@@ -255,5 +256,5 @@ def test_what_is_planned_is_saved_whole() -> None:
     )
     assert cell.saved_settings()["topology"]["anchored"] is True
     assert with_topology(STORM_AT_LEAST_ONCE, anchored=False) != STORM_AT_LEAST_ONCE
-    with pytest.raises(TypeError, match="not settings of a Storm topology"):
-        storms(STORM_AT_LEAST_ONCE.stages)
+    with pytest.raises(TypeError, match="not StormSettings"):
+        StormSettings.of(STORM_AT_LEAST_ONCE.stages)
