@@ -19,6 +19,7 @@ from harness.model.scenario import (
 )
 from harness.protocols.kafka.steps import Api
 from harness.scenarios.plain import ALO, AMO, EOS
+from harness.scenarios.streaming_tables import TABLES
 from harness.scenarios.streaming_topic import (
     GROWING,
     NO_PLACE,
@@ -403,6 +404,7 @@ EVERY = (
     TASK_RETRIED,
     TASK_BEFORE_OUTPUT,
     *STATE_POINTS,
+    *TABLES,
     OVERTAKEN,
     OVERTAKEN_SILENTLY,
     *GROWING,

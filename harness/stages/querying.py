@@ -19,6 +19,8 @@ class QuerySettings:
     """Whether a query reads a fixed list of partitions (assign) instead of all of the topic's
     (subscribe).
     """
+    native: bool = False
+    """Whether the engine's own table sink writes the results, instead of foreachBatch."""
     listed: bool = False
     """Whether result files are read by listing their folder, instead of through the log of the file
     sink.

@@ -313,8 +313,12 @@ STREAM_TO_STATE: Final = Pipeline(
 """outbox → producer → topic → streaming aggregation with a state store → database, by foreachBatch
 in update mode.
 """
+STREAM_TO_DELTA: Final = Pipeline("stream-to-delta", "spark", _of_a_query(absorbs=True))
+"""outbox → producer → topic → streaming query → Delta table: by foreachBatch, which appends, or
+appends with an application id and the batch's number; or by the table's own sink.
+"""
 BY_FOREACH_BATCH: Final = (STREAM_TO_DATABASE, STREAM_TO_POSTGRES, STREAM_TO_STATE)
-STREAMING: Final = (*BY_FOREACH_BATCH, STREAM_TO_FILES, STREAM_TO_TOPIC)
+STREAMING: Final = (*BY_FOREACH_BATCH, STREAM_TO_DELTA, STREAM_TO_FILES, STREAM_TO_TOPIC)
 PIPELINES: Final = {
     pipeline.name: pipeline for pipeline in (PLAIN, TO_POSTGRES, TOPIC_TO_TOPIC, SHARED, *STREAMING)
 }

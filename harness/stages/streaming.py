@@ -1,4 +1,4 @@
-"""The streaming stage: topic → map → database, files or topic, by Spark Structured Streaming.
+"""The streaming stage: topic → map → database, table, files or topic, by Spark.
 
 PySpark connects to the driver JVM of the harness (``PYSPARK_GATEWAY_PORT``). Only ``foreachBatch``
 runs in this process; everything else, including the other sinks, runs in the JVM.
@@ -24,6 +24,7 @@ from harness.stages.settings import (
     BY_FOREACH_BATCH,
     PIPELINES,
     STREAM_TO_DATABASE,
+    STREAM_TO_DELTA,
     STREAM_TO_FILES,
     STREAM_TO_POSTGRES,
     STREAM_TO_STATE,
@@ -43,6 +44,8 @@ if TYPE_CHECKING:
 
 TURN_S = 600.0
 """Longer than a cell lasts."""
+ORIGIN = "concat(partition, '.', -1, '.', offset)"
+"""The expression that names the copy from which a result is made."""
 UNKNOWN_EPOCH = -1
 """The leader epoch of every copy: unknown, because Spark does not report it."""
 
@@ -74,13 +77,14 @@ class Query:
         if self._outside:  # the position is elsewhere: a checkpoint of its own for each incarnation
             self._checkpoint = Checkpoint(self._checkpoint.directory / str(self._stage.incarnation))
         self._tell_failpoints(_json(begins) if self._outside else "")
-        query = (
-            self._to_sink(rows)
-            .option("checkpointLocation", str(self._checkpoint.directory))
-            .start()
-        )
+        writer = self._to_sink(rows).option("checkpointLocation", str(self._checkpoint.directory))
+        query = writer.start()
         self._ledger.write(kinds.READY, role="driver")
         return query
+
+    @property
+    def _table(self) -> Path:
+        return self._folder / "table"
 
     def close(self) -> None:
         """Close the database, after the query has ended."""
@@ -143,7 +147,6 @@ class Query:
         return {"subscribe": topic}
 
     def _to_sink(self, rows: DataFrame) -> DataStreamWriter:
-        origin = "concat(partition, '.', -1, '.', offset)"
         match self._stage.pipeline:
             case STREAM_TO_DATABASE.name | STREAM_TO_POSTGRES.name:
                 return rows.select("partition", "offset", "key", "value").writeStream.foreachBatch(
@@ -159,14 +162,21 @@ class Query:
                     .writeStream.outputMode("update")
                     .foreachBatch(self._states)
                 )
+            case STREAM_TO_DELTA.name if not self._settings.query.native:
+                return rows.select("partition", "offset", "key", "value").writeStream.foreachBatch(
+                    self._append
+                )
+            case STREAM_TO_DELTA.name:
+                out = rows.selectExpr("key", "value", f"{ORIGIN} as origin")
+                return out.writeStream.format("delta").option("path", str(self._table))
             case STREAM_TO_FILES.name:
-                out = rows.selectExpr("key", "value", f"{origin} as origin")
+                out = rows.selectExpr("key", "value", f"{ORIGIN} as origin")
                 return out.writeStream.format("parquet").option("path", str(self._folder / "files"))
             case _:
                 attempt = f"concat('{self._stage.writer}.', partition, '.', offset)"
                 headers = ", ".join(
                     f"struct('{name}' as key, cast({value} as binary) as value)"
-                    for name, value in ((ORIGIN_HEADER, origin), (ATTEMPT_HEADER, attempt))
+                    for name, value in ((ORIGIN_HEADER, ORIGIN), (ATTEMPT_HEADER, attempt))
                 )
                 out = rows.selectExpr("key", "value", f"array({headers}) as headers")
                 return out.writeStream.format("kafka").options(
@@ -182,6 +192,18 @@ class Query:
             self._record_together(rows, number)
         else:
             self._record_each(rows)
+
+    def _append(self, frame: DataFrame, number: int) -> None:
+        """Append the batch to the table; with an application id and the batch's number, if the
+        table is to leave out a batch that it has.
+        """
+        rows = sorted(frame.collect(), key=_place)
+        self._take(rows)
+        out = frame.selectExpr("key", "value", f"{ORIGIN} as origin").coalesce(1)
+        writer = out.write.format("delta").mode("append")
+        if self._settings.idempotent:
+            writer = writer.option("txnAppId", self._stage.group).option("txnVersion", number)
+        writer.save(str(self._table))
 
     def _states(self, frame: DataFrame, number: int) -> None:
         """Record the state of each key in the batch: every copy that the key ever had, including

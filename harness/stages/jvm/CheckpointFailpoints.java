@@ -89,9 +89,9 @@ public class CheckpointFailpoints extends FileContextBasedCheckpointFileManager 
                     : lastLine(new Path(query.offsets, "" + (Integer.parseInt(entry) - 1)));
             }
             String name = log.equals("offsets") ? "offset-log" : log.equals("commits") ? "commit-log" : "sink-log";
-            pass("before-" + name);
+            pass(query, "before-" + name);
             super.renameTempFile(source, target, overwrite);
-            pass("after-" + name);
+            pass(query, "after-" + name);
         } catch (IOException error) {
             throw new RuntimeException(error.toString());
         }
@@ -102,11 +102,19 @@ public class CheckpointFailpoints extends FileContextBasedCheckpointFileManager 
         return (String) lines.get(lines.size() - 1);
     }
 
+    /** Pass a failpoint of the query whose cell has this file; do nothing where no query is known there. */
+    static void passAt(Path file, String name) throws IOException {
+        Query query = queryOf(file);
+        if (!query.folder.isEmpty()) {
+            pass(query, name);
+        }
+    }
+
     /** Tell the history that this batch is here; where its armed record is in it, say so and stand still until released. */
-    private void pass(String name) throws IOException {
+    private static void pass(Query query, String name) throws IOException {
         Matcher each = END.matcher(query.ends);
         while (each.find()) {
-            tell("\"event\":\"batch\",\"phase\":\"" + name + "\",\"batch\":" + query.batch + ",\"partition\":" + each.group(1)
+            tell(query, "\"event\":\"batch\",\"phase\":\"" + name + "\",\"batch\":" + query.batch + ",\"partition\":" + each.group(1)
                 + ",\"offset\":" + offsetOf(query.begins, each.group(1)) + ",\"position\":" + each.group(2));
         }
         String folder = query.told("failpoints");
@@ -126,7 +134,7 @@ public class CheckpointFailpoints extends FileContextBasedCheckpointFileManager 
             return;
         }
         Files.move(armed, Paths.get(folder, new String[] {name + ".fired"}), new java.nio.file.CopyOption[0]);
-        tell("\"event\":\"failpoint\",\"name\":\"" + name + "\",\"record\":\"" + field(order, "record") + "\",\"hit\":1,\"action\":\""
+        tell(query, "\"event\":\"failpoint\",\"name\":\"" + name + "\",\"record\":\"" + field(order, "record") + "\",\"hit\":1,\"action\":\""
             + field(order, "action") + "\",\"pid\":" + ManagementFactory.getRuntimeMXBean().getName().split("@")[0] + ",\"batch\":" + query.batch);
         java.nio.file.Path go = Paths.get(folder, new String[] {name + ".go"});
         while (!Files.exists(go, new java.nio.file.LinkOption[0])) {
@@ -159,7 +167,7 @@ public class CheckpointFailpoints extends FileContextBasedCheckpointFileManager 
     }
 
     /** Append one line to the history, whole or not at all, as harness.model.history does. */
-    private void tell(String fields) throws IOException {
+    private static void tell(Query query, String fields) throws IOException {
         String file = query.told("history");
         if (file.isEmpty()) {
             return;

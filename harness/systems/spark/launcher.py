@@ -130,6 +130,10 @@ class ProcessSparkGround:
 
     install: SparkInstall
     failpoint_jar: Path
+    added: tuple[Path, ...] = ()
+    """Further jars of the drivers' class path."""
+    conf: Mapping[str, str] = field(default_factory=dict)
+    """Settings that these jars need."""
     killed_alone: ClassVar[bool] = True
     at_hand: ClassVar[bool] = True
 
@@ -154,10 +158,10 @@ class ProcessSparkGround:
             self.install,
             work=work,
             name=name,
-            conf=job.conf,
+            conf={**self.conf, **job.conf},
             memory_mb=MEMORY_MB,
             flags=(*FLAGS, *HEAP),
-            jars=(self.failpoint_jar,),
+            jars=(self.failpoint_jar, *self.added),
             log=job.logs / f"{job.name}.log",
         )
         front = runtime.start(

@@ -5,7 +5,7 @@ reads a filled topic.
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from harness.abilities import (
     BadNetwork,
@@ -21,7 +21,7 @@ from harness.run.drain import Check
 from harness.run.parts import Parts, When
 from harness.run.stages import Producing
 from harness.run.who import CellNodes
-from harness.stages.settings import STREAM_TO_FILES
+from harness.stages.settings import STREAM_TO_DELTA, STREAM_TO_FILES
 from harness.systems.kafka.abilities import FlushedFiles, Ledgers, Proxies, SourceTopic
 from harness.systems.kafka.one_broker import OneBroker
 from harness.systems.kafka.parts import CellOnKafka
@@ -30,16 +30,26 @@ from harness.systems.kafka.stages import StageMaker
 from harness.systems.spark.abilities import NextDriver, QueryCheckpoint, SourceRetention
 from harness.systems.spark.files import FileSink
 from harness.systems.spark.query import FilledTopic, Query, SparkNodes
+from harness.systems.spark.tables import TableSink
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
     from pathlib import Path
 
     from harness.model.cell import Cell
     from harness.model.history import HistoryWriter
+    from harness.model.pipeline import Pipeline
+    from harness.run.sinks import SinkPart
     from harness.systems.kafka.services import Services
     from harness.systems.kafka.transport import KafkaTransport
     from harness.systems.spark.launcher import SparkGround
     from harness.systems.spark.session import SharedSession
+
+SINKS: Final[Mapping[Pipeline, Callable[[Scene], SinkPart]]] = {
+    STREAM_TO_FILES: FileSink,
+    STREAM_TO_DELTA: TableSink,
+}
+"""The sinks that are neither a database nor a topic, by pipeline."""
 
 
 def parts_of(
@@ -54,9 +64,8 @@ def parts_of(
 ) -> Parts:
     """Return the parts of one cell."""
     scene = Scene(cell, directory, history, transport)
-    on_kafka = CellOnKafka.of(
-        scene, services, FileSink(scene) if cell.scenario.pipeline == STREAM_TO_FILES else None
-    )
+    sink = SINKS.get(cell.scenario.pipeline)
+    on_kafka = CellOnKafka.of(scene, services, sink(scene) if sink else None)
     maker = StageMaker(scene, on_kafka.database.there)
     producing = Producing(history, maker.make(Role.PRODUCER, "producer"))
     query = Query(scene, maker.make(Role.DRIVER, "driver"), spark, session)

@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import os
 from contextlib import ExitStack
+from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from harness.model.failures import EnvironmentFailure
 from harness.model.scenario import Role
+from harness.provision.delta import BUILT_FOR, ensure_delta
+from harness.provision.delta import CONF as OF_DELTA
 from harness.provision.failpoints import ensure_failpoints
 from harness.provision.inside_pyspark import pyspark_version
 from harness.provision.spark import ensure_spark
 from harness.provision.spark_release import wanted_release
 from harness.run.lacking import fetched_by_client
+from harness.stages.settings import STREAM_TO_DELTA
 from harness.systems.kafka.system import DeployedOnKafka, Prepared, started
 from harness.systems.spark.driver import CONF
 from harness.systems.spark.launcher import DockerSparkGround, ProcessSparkGround, refuse_release
@@ -37,6 +41,24 @@ CLIENT: Final = "spark-sql-kafka"
 """The connector that was built for this Spark; with ``==``, one with another kafka-clients."""
 
 
+class Needed(NamedTuple):
+    """What the drivers of a cell need: a connector, and Delta or not."""
+
+    client: str = CLIENT
+    delta: bool = False
+
+    @staticmethod
+    def by(cell: Cell) -> Needed:
+        """Return what a cell needs."""
+        return Needed(cell.client, cell.scenario.pipeline == STREAM_TO_DELTA)
+
+    @property
+    def session(self) -> str:
+        """The name of the session that such cells share."""
+        version = self.client.partition("==")[2]
+        return f"{NAME}{f'-of-{version}' if version else ''}{'-with-delta' if self.delta else ''}"
+
+
 class SparkSystem:
     """Structured Streaming in one runtime: queries of cells on a broker that cells share.
 
@@ -48,8 +70,7 @@ class SparkSystem:
     def __init__(self, runtime: str = "process", version: str | None = None) -> None:
         del version  # the package pyspark decides it
         self._kafka = Prepared(runtime)
-        self._spark: dict[str, SparkGround] = {}
-        """By the client: the connector to Kafka."""
+        self._spark: dict[Needed, SparkGround] = {}
 
     def prepare(self, say: Callable[[str], None]) -> None:
         """Download Kafka and the connector and compile the failpoints, or get the
@@ -60,26 +81,41 @@ class SparkSystem:
 
     def prepare_for(self, cells: Iterable[Cell], say: Callable[[str], None]) -> Mapping[str, str]:
         """Download or build what only some cells need: Toxiproxy, PostgreSQL, a connector with
-        another kafka-clients. Return who lacks what.
+        another kafka-clients, Delta. Return who lacks what.
         """
         cells = tuple(cells)
-        return self._kafka.prepare_for(cells, say) | fetched_by_client(
-            cells, partial(self._bring, say)
+        return (
+            self._kafka.prepare_for(cells, say)
+            | fetched_by_client(cells, partial(self._bring, say))
+            | fetched_by_client(
+                (cell for cell in cells if Needed.by(cell).delta), partial(self._bring_delta, say)
+            )
         )
+
+    def _bring_delta(self, say: Callable[[str], None], client: str) -> None:
+        """Prepare the Spark of a client with Delta, once."""
+        if Needed(client, delta=True) in self._spark:
+            return
+        self._bring(say, client)
+        ground = self._spark[Needed(client)]
+        if not isinstance(ground, ProcessSparkGround):
+            raise EnvironmentFailure("the image of Spark has no Delta")
+        added = ensure_delta(ground.install, ground.failpoint_jar, say)
+        self._spark[Needed(client, delta=True)] = replace(ground, added=added, conf=OF_DELTA)
 
     def _bring(self, say: Callable[[str], None], client: str) -> None:
         """Prepare the Spark of a client, once."""
-        if client in self._spark:
+        if Needed(client) in self._spark:
             return
         other, connector = wanted_release(os.environ, pyspark_version()), client.partition("==")[2]
         if self._kafka.runtime == "process":
             install = ensure_spark(say, other, connector)
-            self._spark[client] = ProcessSparkGround(install, ensure_failpoints(install))
+            self._spark[Needed(client)] = ProcessSparkGround(install, ensure_failpoints(install))
         elif connector:
             raise EnvironmentFailure(f"{client}: containers have only {CLIENT} of their image")
         else:
             refuse_release(other)
-            self._spark[client] = self._in_containers(say)
+            self._spark[Needed(client)] = self._in_containers(say)
 
     def deploy(self, need: Deployment, directory: Path) -> SparkDeployed:
         """Start a broker with its wire, for the drivers of cells."""
@@ -90,9 +126,14 @@ class SparkSystem:
         return started(SparkDeployed(transport, services, self._spark), directory)
 
     def versions(self) -> dict[str, str]:
-        """Return the versions of Kafka, Spark, and of the connectors with another kafka-clients."""
-        spark = self._spark[CLIENT].versions() if CLIENT in self._spark else {}
-        others = {client: client.partition("==")[2] for client in self._spark if client != CLIENT}
+        """Return the versions of Kafka, Spark, the connectors with another kafka-clients, and
+        Delta.
+        """
+        spark = self._spark[Needed()].versions() if Needed() in self._spark else {}
+        clients = {need.client for need in self._spark} - {CLIENT}
+        others = {client: client.partition("==")[2] for client in sorted(clients)}
+        if any(need.delta for need in self._spark):
+            others["delta"] = BUILT_FOR[spark["spark"]]
         return self._kafka.versions(self.name) | spark | others
 
     def _in_containers(self, say: Callable[[str], None]) -> SparkGround:
@@ -106,22 +147,15 @@ class SparkDeployed(DeployedOnKafka):
     """A running broker behind its wire, for the queries of cells."""
 
     def __init__(
-        self, transport: KafkaTransport, services: Services, spark: Mapping[str, SparkGround]
+        self, transport: KafkaTransport, services: Services, spark: Mapping[Needed, SparkGround]
     ) -> None:
-        """``spark``: by the client."""
         super().__init__(transport, services)
         self._spark = spark
         self._sessions = {
-            client: SharedSession(
-                transport.runtime,
-                ground,
-                CONF,
-                transport.directory,
-                NAME if client == CLIENT else f"{NAME}-of-{client.partition('==')[2]}",
-            )
-            for client, ground in spark.items()
+            need: SharedSession(transport.runtime, ground, CONF, transport.directory, need.session)
+            for need, ground in spark.items()
         }
-        """By the client; a session starts with its first query."""
+        """A session starts with its first query."""
 
     def start(self) -> None:
         """Start the wire and the broker, and meanwhile preload the modules of cells' programs."""
@@ -137,8 +171,8 @@ class SparkDeployed(DeployedOnKafka):
             history,
             transport=self.transport,
             services=self.services,
-            spark=self._spark[cell.client],
-            session=self._sessions[cell.client],
+            spark=self._spark[Needed.by(cell)],
+            session=self._sessions[Needed.by(cell)],
         )
 
     def close(self) -> None:
