@@ -295,16 +295,18 @@ def test_two_that_tell_the_judge_the_same_are_told_in_one_line(tmp_path: Path) -
     assert done.returncode == 3
 
 
-def test_a_package_that_cannot_read_a_history_voids_its_cells(tmp_path: Path) -> None:
-    know = (
-        "from harness.judge.proof import Knowledge\ndef look(_): raise KeyError('record')\nMORE "
-        "= Knowledge(signs=(look,))\n"
-    )
-    bad = _packaged(
-        tmp_path / "bad", know + _SYSTEM.format(name="bad", more="knowledge='lostack_bad:MORE'")
-    )
-    words = ("run", "--system", "memory", "--only", "none", "--semantic", "at-least-once")
-    done = lostack(*words, folder=tmp_path, packages=bad)
+def test_a_package_that_cannot_read_a_history_voids_its_cells(
+    installed: Path, tmp_path: Path
+) -> None:
+    broken = tmp_path / "installed"
+    shutil.copytree(installed, broken)
+    knowledge = broken / "lostack_toy" / "knowledge.py"
+    right = "    given = Counter("
+    assert right in knowledge.read_text()
+    wrong = f"    {{}}['record']\n{right}"
+    knowledge.write_text(knowledge.read_text().replace(right, wrong))
+    words = ("run", "--system", "toy", "--only", "none/at-least-once")
+    done = lostack(*words, folder=tmp_path, packages=broken)
     assert "0 kept" in done.stdout, done.stdout + done.stderr
     assert "the history cannot be judged: KeyError: 'record'" in done.stdout
     assert "Traceback" not in done.stderr
