@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from harness.controls import Target
+from harness.model.rebalances import Regrouping
 from harness.model.takeovers import Takeover
 
 if TYPE_CHECKING:
@@ -17,7 +18,6 @@ if TYPE_CHECKING:
 
     from harness.controls import AtWrite, InHand, OnWire
     from harness.model.harms import Damage, Harm
-    from harness.model.rebalances import Change
     from harness.model.scenario import Role, Scenario
     from harness.services.toxiproxy import Toxic
     from harness.wire.messages import Traffic
@@ -241,25 +241,6 @@ class Rebalance(Protocol):
         """Wait until another process of the role than the paused ``sleeper`` has asked for saved
         positions after the fault.
         """
-
-
-class Regrouping(Protocol):
-    """Change a group whose members all live, while one of them has the target."""
-
-    def prepare(self, role: Role, change: Change) -> None:
-        """Start the member that is to join; its request to join is held."""
-
-    def await_given(self) -> None:
-        """Wait until the target has reached its member."""
-
-    def begin(self, *, keep: bool = False) -> None:
-        """Change the group. ``keep``: hold the first member's request to join again; put it out."""
-
-    def await_moved(self) -> None:
-        """Wait until the target's partition is assigned anew, or for a bounded time in vain."""
-
-    def restore(self) -> None:
-        """Let go what is held; start the members again that were told to end."""
 
 
 class SessionClock(Protocol):

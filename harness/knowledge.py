@@ -23,7 +23,7 @@ from harness.proofs.input import InputEnded
 from harness.proofs.leadership import LeadershipMoved, PartHad, PreferredElected, Rolled
 from harness.proofs.locks import LockOutlasted
 from harness.proofs.made_anew import MadeAnew, made_anew_signs
-from harness.proofs.moved import Moved, moving_signs
+from harness.proofs.moved import Moved, moving_signs, returning_signs
 from harness.proofs.network import NetworkBad
 from harness.proofs.overtaken import Overtaken, overtaking_signs
 from harness.proofs.power import PowerWent, power_signs
@@ -33,6 +33,7 @@ from harness.proofs.second import InSuccessor
 from harness.proofs.silence import FellSilent, silence_signs
 from harness.proofs.start import StartedLate, start_signs
 from harness.proofs.takeover import OtherLeads
+from harness.proofs.told import ToldWhileSaving
 from harness.services.postgres.signs import database_signs
 from harness.stages.settings import PIPELINES
 from harness.systems import GROUP
@@ -63,6 +64,7 @@ PROOFS: Final = (
     LetGo,
     LockOutlasted,
     Moved,
+    ToldWhileSaving,
     NetworkBad,
     OtherLeads,
     Overtaken,
@@ -83,6 +85,7 @@ COMMON: Final = Knowledge(
         answer_signs,
         made_anew_signs,
         moving_signs,
+        returning_signs,
         overtaking_signs,
         power_signs,
         retention_signs,

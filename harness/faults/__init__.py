@@ -17,7 +17,7 @@ from harness.faults.none import NoFault
 from harness.faults.overtake import CommitOvertakesWork, MarkOvertakesAcknowledgement
 from harness.faults.partition_filled import PartitionFilled
 from harness.faults.pause import Pause
-from harness.faults.rebalance import PutOutWhileJoining, Rebalanced
+from harness.faults.rebalance import PutOutWhileJoining, Rebalanced, ToldLate
 from harness.faults.refuse import Refuse
 from harness.faults.retention import RetentionPasses
 from harness.faults.silent import Silent
@@ -58,6 +58,7 @@ _ALL = (
     Withheld,
     Rebalanced,
     PutOutWhileJoining,
+    ToldLate,
     Damaged,
     TakenOver,
 )
@@ -91,6 +92,7 @@ __all__ = [
     "StartLate",
     "TakenOver",
     "Terminate",
+    "ToldLate",
     "TopicMadeAnew",
     "Twice",
     "Unanswered",

@@ -7,11 +7,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
-from harness.abilities import Regrouping
 from harness.faults.triggers import await_fault, rule_at
-from harness.model.rebalances import Change
+from harness.model.rebalances import Change, Regrouping
 from harness.model.scenario import Evidence
 from harness.proofs.moved import Moved
+from harness.proofs.told import ToldWhileSaving
 from harness.wire.rules import Action, Direction, How
 
 if TYPE_CHECKING:
@@ -129,4 +129,54 @@ class PutOutWhileJoining:
         controls.say("healed")
 
 
-__all__ = ["PutOutWhileJoining", "Rebalanced"]
+@dataclass(frozen=True, slots=True)
+class ToldLate:
+    """At ``at`` another member joins. The answer by which the member with the target learns of it
+    is held until that asks to save a position; then it has the answer, and its request stays on its
+    way, or (``answered``) the answer to that. All go on a little later.
+    """
+
+    id: ClassVar[str] = "told-late"
+
+    at: OnWire
+    answered: bool = False
+
+    @property
+    def joins(self) -> bool:
+        """Say that a member joins that is not there before."""
+        return True
+
+    def evidence(self) -> Evidence:
+        """Return what the history must show: the rule was hit at the target, another member joined,
+        the first one was told while its position was on its way, and the target's partition was
+        assigned anew.
+        """
+        moved = Moved(str(self.at.role), str(Change.JOINS))
+        return Evidence("rule", proofs=(moved, ToldWhileSaving(self.answered)))
+
+    def needs(self) -> tuple[type, ...]:
+        """Return the ability that it needs: a stage whose members come and go."""
+        return (Regrouping,)
+
+    def arm(self, controls: Controls) -> None:
+        """Arm the rule. The process is not frozen: it must work, and talk to its group."""
+        controls.arm(self.at, rule_at(self.at, Action.HOLD))
+        controls.say("armed")
+
+    def inject(self, controls: Controls) -> None:
+        """Let another member join, and the first one learn of it while its position is underway."""
+        fired = await_fault(controls, self.at)
+        group = controls.ability(Regrouping)
+        group.prepare(self.at.role, Change.JOINS)
+        group.withhold()
+        controls.resolve(fired.hold, How.RELEASE)
+        group.await_given()
+        group.begin()
+        controls.say("applied", node=fired.node)
+        group.tell(answered=self.answered)
+        group.await_moved()
+        group.restore()
+        controls.say("healed")
+
+
+__all__ = ["PutOutWhileJoining", "Rebalanced", "ToldLate"]

@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 from enum import StrEnum
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from harness.model.scenario import Role
 
 
 class Change(StrEnum):
@@ -20,4 +24,29 @@ class Change(StrEnum):
     """The group puts out the member that has the record, which is not told."""
 
 
-__all__ = ["Change"]
+class Regrouping(Protocol):
+    """Change a group whose members all live, while one of them has the target."""
+
+    def prepare(self, role: Role, change: Change) -> None:
+        """Start the member that is to join; its request to join is held."""
+
+    def await_given(self) -> None:
+        """Wait until the target has reached its member."""
+
+    def withhold(self) -> None:
+        """Hold from now on what tells the member with the target that its group shares out anew."""
+
+    def tell(self, *, answered: bool) -> None:
+        """Let it learn that while its next position is on its way, or (``answered``) the answer."""
+
+    def begin(self, *, keep: bool = False) -> None:
+        """Change the group. ``keep``: hold the first member's request to join again; put it out."""
+
+    def await_moved(self) -> None:
+        """Wait until the target's partition is assigned anew, or for a bounded time in vain."""
+
+    def restore(self) -> None:
+        """Let go what is held; start the members again that were told to end."""
+
+
+__all__ = ["Change", "Regrouping"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from harness.faults import PutOutWhileJoining, Rebalanced
+from harness.faults import PutOutWhileJoining, Rebalanced, ToldLate
 from harness.model.rebalances import Change
 from harness.pipelines.dialects import Moment
 from harness.pipelines.points import Point
@@ -29,6 +29,10 @@ def _changed(change: Change, *, dies: bool = False) -> Callable[[OnWire, Dialect
 
 def _put_out_while_joining(at: OnWire, _: Dialect) -> Fault:
     return PutOutWhileJoining(at)
+
+
+def _told_late(*, answered: bool) -> Callable[[OnWire, Dialect], Fault]:
+    return lambda at, _: ToldLate(at, answered)
 
 
 def _why_not(pipeline: Pipeline, role: Role) -> str | None:
@@ -115,6 +119,22 @@ REBALANCES: Final = (
         "join again, and is put out before its request arrives. The others have done all the work "
         "by then.",
         (Api.JOIN_GROUP,),
+    ),
+    _point(
+        "member-joins-while-position-is-asked",
+        Moment.DELIVERY,
+        _told_late(answered=False),
+        "Another {role} joins as the record reaches the one that is there. That one learns of it "
+        "while its request to save its position is on its way, which takes 2 s longer than usual.",
+        (Api.OFFSET_COMMIT,),
+    ),
+    _point(
+        "member-joins-while-position-is-answered",
+        Moment.DELIVERY,
+        _told_late(answered=True),
+        "Another {role} joins as the record reaches the one that is there. That one learns of it "
+        "when its position is saved; the answer that says so takes 2 s longer than usual.",
+        (Api.OFFSET_COMMIT,),
     ),
 )
 OTHER_REBALANCES: Final = frozenset(point.id for point in REBALANCES[1:])

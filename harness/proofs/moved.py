@@ -31,6 +31,11 @@ PARTITION_WAITED: Final = Sign(
     "the group began to share out its partitions with this record in hand, and its member gave the "
     "partition up only when the position behind the record was saved",
 )
+CAME_BACK: Final = Sign(
+    "came-back",
+    "the member that had this record in hand is static: its next life came back under its name and "
+    "has the partition again, which nobody else had meanwhile",
+)
 COMMITS: Final = ("OffsetCommit", "TxnOffsetCommit")
 """The requests that save positions."""
 DOES: Final = {
@@ -157,4 +162,32 @@ def moving_signs(history: History) -> Mapping[Sign, AbstractSet[str]]:
     return {PARTITION_WAITED if seen.saved else MOVED_IN_HAND: frozenset({target})}
 
 
-__all__ = ["MOVED_IN_HAND", "PARTITION_WAITED", "Moved", "moving_signs"]
+def returning_signs(history: History) -> Mapping[Sign, AbstractSet[str]]:
+    """Return the target, if its partition went from a static member to that member's next life."""
+    hits = [e for e in history.of(kinds.Rule) if e.rule == "fault" and e.phase == RulePhase.HIT]
+    hit = next((e for e in hits if e.record is not None), None)
+    if hit is None:
+        return {}
+    copies = (e for e in history.of(kinds.Fetched) if e.record == hit.record and e.at is not None)
+    copy = next(copies, None)
+    if copy is None or copy.at is None:
+        return {}
+    log = f"{copy.topic}/{copy.at[0]}"
+    lines = [e for e in history.of(kinds.GroupMember) if not e.error]
+    names = {e.member: e.instance for e in lines if e.instance is not None}
+    has = [e for e in lines if log in (e.assigned or ())]
+    before = next((e.member for e in reversed(has) if e.t < hit.t), None)
+    after = next((e.member for e in has if e.t > hit.t and e.member != before), None)
+    if before is None or after is None or before not in names:
+        return {}
+    return {CAME_BACK: frozenset({hit.record or ""})} if names[before] == names.get(after) else {}
+
+
+__all__ = [
+    "CAME_BACK",
+    "MOVED_IN_HAND",
+    "PARTITION_WAITED",
+    "Moved",
+    "moving_signs",
+    "returning_signs",
+]

@@ -258,7 +258,9 @@ class WireCell:
         about: dict[str, object] = {"records": records} if records else {}
         if rule.record is not None:
             about["record"] = rule.record
-        self.write(kinds.RULE, rule=rule.id, phase=phase, **carried.fields(), **about, **more)
+        if carried.insight.error is not None:
+            about["error"] = carried.insight.error
+        self.write(kinds.RULE, rule=rule.id, phase=phase, **carried.fields(), **{**about, **more})
 
     def settle(self, carried: Carried, *, reached: bool) -> None:
         """Write the frame's content to the history. ``reached``: it arrived at its destination."""

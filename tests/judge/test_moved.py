@@ -7,13 +7,19 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from harness.abilities import Regrouping
 from harness.controls import OnWire
 from harness.faults import PutOutWhileJoining, Rebalanced
 from harness.model.history import HistoryWriter, read_history
-from harness.model.rebalances import Change
+from harness.model.rebalances import Change, Regrouping
 from harness.model.scenario import Role
-from harness.proofs.moved import MOVED_IN_HAND, PARTITION_WAITED, Moved, moving_signs
+from harness.proofs.moved import (
+    CAME_BACK,
+    MOVED_IN_HAND,
+    PARTITION_WAITED,
+    Moved,
+    moving_signs,
+    returning_signs,
+)
 from harness.protocols.kafka.steps import Api
 from harness.wire.rules import Direction
 from tests.judge.recording import Recording
@@ -264,3 +270,38 @@ def test_a_sign_says_in_which_state_the_record_was(
     """In hand, or done with; none where nothing was assigned anew."""
     found = moving_signs(history(tmp_path, lines(**change)))
     assert found == ({sign: frozenset({"k1-1"})} if sign else {})
+
+
+def joined(t: int, conn: int, instance: str | None) -> dict[str, Any]:
+    """Return the line of a member that joins under a name of its own."""
+    return member(t, "JoinGroup", conn, instance=instance)
+
+
+@pytest.mark.parametrize(
+    ("change", "came_back"),
+    [
+        ({}, True),
+        ({"again": joined(7, 3, "two")}, False),
+        ({"again": joined(7, 3, None)}, False),
+        ({"first": joined(0, 1, None)}, False),
+        ({"has": member(8, conn=3, assigned=["orders/2"])}, False),
+        ({"between": member(6, conn=2, assigned=["orders/1"])}, False),
+        ({"hit": None}, False),
+    ],
+    ids=["back", "another name", "no name", "never had one", "no partition", "another had it", "-"],
+)
+def test_a_static_member_came_back_if_nobody_else_had_its_partition(
+    tmp_path: Path, change: dict[str, Any], *, came_back: bool
+) -> None:
+    """Its next life has another id, and the same name."""
+    told: dict[str, dict[str, Any] | None] = {
+        "first": joined(0, 1, "one"),
+        "had": member(0, conn=1, assigned=["orders/1"]),
+        "hit": lines()[0],
+        "given": lines()[1],
+        "again": joined(7, 3, "one"),
+        "has": member(8, conn=3, assigned=["orders/1"]),
+        **change,
+    }
+    found = returning_signs(history(tmp_path, [each for each in told.values() if each]))
+    assert found == ({CAME_BACK: frozenset({"k1-1"})} if came_back else {})

@@ -12,7 +12,7 @@ import pytest
 from harness.judge.verdict import Kind
 from harness.model import events as kinds
 from harness.model.history import HISTORY, read_history
-from harness.proofs.moved import MOVED_IN_HAND, seen_of
+from harness.proofs.moved import CAME_BACK, MOVED_IN_HAND, seen_of
 from harness.systems.declared.system import DeclaredSystem
 from tests.pipelines.test_check import PROGRAMS, check
 
@@ -27,6 +27,8 @@ JOINS = "member-joins-with-record-in-hand"
 LEAVES = "member-leaves-with-record-in-hand"
 WHILE = "member-put-out-while-it-joins"
 BEFORE, AFTER = "member-put-out-before-position", "member-put-out-after-position"
+ASKED = "member-joins-while-position-is-asked"
+SAVED = "commit-ack-lost"
 
 
 @pytest.fixture(scope="module")
@@ -115,3 +117,27 @@ def test_a_client_that_goes_on_from_its_old_positions_is_convicted(
     found = checked(system, tmp_path, version, WHILE, claims="at-most-once", name="plain")[WHILE]
     assert found.verdict.kind is kind, found.verdict.reason
     assert bool(found.judgement.account.duplicated) is (kind is Kind.BROKEN)
+
+
+@pytest.mark.parametrize(("version", "kind"), [("3.2.1", Kind.BROKEN), ("3.3.1", Kind.KEPT)])
+def test_what_a_client_gives_out_while_it_saves_its_last_position_is_done_twice(
+    system: DeclaredSystem, tmp_path: Path, version: str, kind: Kind
+) -> None:
+    """KAFKA-14196: the program books it, and nobody saves that before the partition has gone."""
+    found = checked(system, tmp_path, version, ASKED, claims="exactly-once", name="classic")[ASKED]
+    assert found.verdict.kind is kind, found.verdict.reason
+    assert bool(found.judgement.account.duplicated) is (kind is Kind.BROKEN)
+
+
+@pytest.mark.parametrize(("how", "kind"), [("saves", Kind.BROKEN), ("books", Kind.KEPT)])
+def test_a_static_member_comes_back_in_its_own_place(
+    system: DeclaredSystem, tmp_path: Path, how: str, kind: Kind
+) -> None:
+    """Killed with the position saved: whoever has not booked by then has lost the record."""
+    found = checked(system, tmp_path, how, SAVED, name="static")[SAVED]
+    assert found.verdict.kind is kind, found.verdict.reason
+    target = found.plan.target
+    assert (target in found.judgement.account.lost) is (kind is Kind.BROKEN)
+    assert CAME_BACK in found.judgement.signs.of(target)
+    history = read_history(found.directory / HISTORY)
+    assert not [e for e in history.of(kinds.Expelled) if e.member is not None]

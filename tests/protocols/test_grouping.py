@@ -58,7 +58,7 @@ def talk(
     return found
 
 
-def joining(owned: tuple[int, ...], corr: int = 1) -> bytes:
+def joining(owned: tuple[int, ...], corr: int = 1, instance: str | None = None) -> bytes:
     """Make the request of a consumer that has not given up these partitions."""
     told = ConsumerProtocolSubscription(
         version=1,
@@ -75,7 +75,7 @@ def joining(owned: tuple[int, ...], corr: int = 1) -> bytes:
         session_timeout_ms=6000,
         rebalance_timeout_ms=1,
         member_id="",
-        group_instance_id=None,
+        group_instance_id=instance,
         protocol_type="consumer",
         protocols=[protocol],
     )
@@ -97,10 +97,14 @@ def joined(error: int = 0) -> JoinGroupResponse:
     )
 
 
-@pytest.mark.parametrize("owned", [(), (0, 2)])
-def test_who_joins_and_what_it_has_not_given_up(owned: tuple[int, ...]) -> None:
-    """The broker gives the name; an eager member has given up everything, another has not."""
-    [line] = talk((joining(owned), joined()))
+@pytest.mark.parametrize(("owned", "instance"), [((), None), ((0, 2), "booker-1")])
+def test_who_joins_and_what_it_has_not_given_up(
+    owned: tuple[int, ...], instance: str | None
+) -> None:
+    """The broker gives the id, a static member has a name besides; an eager member has given up
+    everything, another has not.
+    """
+    [line] = talk((joining(owned, instance=instance), joined()))
     assert line == {
         "event": kinds.GROUP_MEMBER,
         "conn": 7,
@@ -112,6 +116,7 @@ def test_who_joins_and_what_it_has_not_given_up(owned: tuple[int, ...]) -> None:
         "error": 0,
         "owned": [f"orders/{each}" for each in owned],
         "assigned": None,
+        "instance": instance,
         "reached": True,
     }
 

@@ -341,6 +341,10 @@ class GroupMember(Event, frozen=True, kw_only=True):
     """Of a member that joins: the partitions that it has not given up before."""
     assigned: tuple[str, ...] | None = None
     """Its partitions from now on, as ``topic/partition``. Null: this answer does not say."""
+    instance: str | None = None
+    """Of a classic member that joins: the name that it keeps from one life to the next
+    (``group.instance.id``).
+    """
     reached: bool | None = None
 
 

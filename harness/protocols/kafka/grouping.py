@@ -47,6 +47,8 @@ class InGroup:
     leaves: bool = False
     owned: Partitions | None = None
     """Of a JoinGroup: the partitions that the member has not given up."""
+    instance: str | None = None
+    """Of a JoinGroup: the name that a static member keeps from one life to the next."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,11 +74,15 @@ def _read_member(message: ApiMessage, _version: int) -> InGroup:
 def _read_joining(message: ApiMessage, _version: int) -> InGroup:
     """Read who joins. An eager member has given up all its partitions before it asks."""
     protocol = next(iter(message.protocols), None)
+    instance = getattr(message, "group_instance_id", None)
     if message.protocol_type != ConsumerProtocolType or protocol is None:
-        return InGroup(message.group_id, message.member_id or "")
+        return InGroup(message.group_id, message.member_id or "", instance=instance)
     told = ConsumerProtocolSubscription.decode(protocol.metadata)
     return InGroup(
-        message.group_id, message.member_id or "", owned=_partitions(told.owned_partitions or ())
+        message.group_id,
+        message.member_id or "",
+        owned=_partitions(told.owned_partitions or ()),
+        instance=instance,
     )
 
 

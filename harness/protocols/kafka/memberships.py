@@ -55,6 +55,7 @@ def lines(
         "error": content.error,
         "owned": _named(before.owned if isinstance(before, InGroup) else None, names),
         "assigned": _named(None if content.error else assigned, names),
+        "instance": before.instance if isinstance(before, InGroup) else None,
     }
     return (Line(kinds.GROUP_MEMBER, fields),)
 

@@ -18,13 +18,13 @@ from harness.abilities import (
     Membership,
     NewPartitions,
     NewTopic,
-    Regrouping,
     Retention,
     SavedMarks,
     SavedPositions,
     Termination,
 )
 from harness.faults import TakenOver
+from harness.model.rebalances import Regrouping
 from harness.model.scenario import Deployment
 from harness.model.secrets import mask_files
 from harness.model.takeovers import Takeover
@@ -59,7 +59,7 @@ from harness.systems.declared.retention import DeletedRecords
 from harness.systems.declared.scene import Scene
 from harness.systems.declared.takeover import BrokerTakenOver
 from harness.systems.declared.transport.authorities import Authorities
-from harness.systems.declared.transport.log import Log, expel, expel_one
+from harness.systems.declared.transport.log import Log, bury_one, expel
 from harness.systems.declared.transport.positions import Positions
 from harness.systems.declared.transport.queue import Queue
 
@@ -104,7 +104,7 @@ def parts_of(
             stage,
             runtime_of(stage),
             partial(expel, scene, stage.known),
-            partial(expel_one, scene, stage.known),
+            partial(bury_one, scene, stage.known),
         )
         for stage in scene.pipeline.stages
     }

@@ -7,18 +7,18 @@ import os
 import signal
 from typing import TYPE_CHECKING, Final
 
-from harness.abilities import Regrouping
 from harness.controls import OnWire
 from harness.faults.triggers import rule_at
 from harness.model import events as kinds
 from harness.model.events import RegroupPhase, RulePhase
-from harness.model.rebalances import Change
+from harness.model.rebalances import Change, Regrouping
 from harness.model.waiting import WaitTimeoutError, wait_until
 from harness.proofs.moved import seen_of
 from harness.protocols.kafka.steps import Api
 from harness.run.nodes import GRACE_S
 from harness.runtimes.process.processes import is_alive
 from harness.systems.declared.programs.errors import StageError
+from harness.systems.declared.telling import Telling
 from harness.systems.declared.transport.log import expel_one
 from harness.wire.rules import Action, Direction, How
 
@@ -71,6 +71,7 @@ class GroupChange(Regrouping):
         self._rule: Rule | None = None
         """The rule that holds requests to join, while it is armed."""
         self._holds_newest = self._holds_holder = False
+        self._telling: Telling | None = None
         self._handled: set[str] = set()
         """What was held and has been released, by name."""
 
@@ -108,6 +109,20 @@ class GroupChange(Regrouping):
             GIVEN_S,
             "the target to reach its member",
         )
+
+    def withhold(self) -> None:
+        """Hold from now on what tells the member with the target that the group shares out anew."""
+        self._telling = Telling(self._scene, self._stage.role, self._mine, self._await)
+        self._controls.undo(self._telling.end)
+        self._telling.begin()
+
+    def tell(self, *, answered: bool) -> None:
+        """Let that member learn of it while its next position is on its way; ``answered``: while
+        the answer to that is.
+        """
+        if self._telling is None:
+            raise RuntimeError("nothing is withheld")
+        self._telling.tell(answered=answered)
 
     def begin(self, *, keep: bool = False) -> None:
         """Let the member join, tell members to end, or put one out. ``keep``: wait until the member
@@ -227,7 +242,13 @@ class GroupChange(Regrouping):
         return any(line.conn in conns for line in self._scene.members.of(self._stage.name))
 
     def _connections(self, number: int) -> set[int | None]:
-        pids = set(self._stage.members().get(number, ()))
+        return self._connections_of(set(self._stage.members().get(number, ())))
+
+    def _mine(self) -> set[int | None]:
+        """Return the connections of the process that has the target."""
+        return self._connections_of({self._victim.pid or 0})
+
+    def _connections_of(self, pids: set[int]) -> set[int | None]:
         return {e.conn for e in self._scene.so_far.of(kinds.Owner) if e.pid in pids}
 
     def _asks(self, number: int) -> bool:
@@ -276,6 +297,8 @@ class GroupChange(Regrouping):
         def looked() -> object:
             self._look()
             self._let_go()
+            if self._telling is not None:
+                self._telling.look()
             return condition()
 
         try:

@@ -7,7 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from harness.abilities import Beginning
-from harness.faults import NoFault, PutOutWhileJoining, Rebalanced, StartLate
+from harness.faults import NoFault, PutOutWhileJoining, Rebalanced, StartLate, ToldLate
 from harness.model import events as kinds
 from harness.model.events import ConnPhase
 from harness.model.scenario import Role
@@ -167,7 +167,7 @@ def make_stage(
             stdin=stage.role is Role.PRODUCER and pipeline.input.kind is InputKind.STDIN,
             path=pipeline.path,
             members=stage.scale
-            - (isinstance(fault, Rebalanced | PutOutWhileJoining) and fault.joins),
+            - (isinstance(fault, Rebalanced | PutOutWhileJoining | ToldLate) and fault.joins),
             prints=pipeline.output.kind is OutputKind.STDOUT and stage is pipeline.stages[-1],
         ),
         runtime,

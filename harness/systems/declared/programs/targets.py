@@ -11,7 +11,7 @@ import dataclasses
 from typing import TYPE_CHECKING, Any
 
 from harness.controls import AtWrite, Fired
-from harness.faults import PutOutWhileJoining, Rebalanced
+from harness.faults import PutOutWhileJoining, Rebalanced, ToldLate
 from harness.model import events as kinds
 from harness.run.who import SERVERS, LastHit
 from harness.runtimes.process.processes import command_of
@@ -160,7 +160,7 @@ class FaultTargets:
         if role not in self._stages:
             return False
         fault = self._scene.cell.scenario.fault
-        if isinstance(fault, Rebalanced | PutOutWhileJoining):
+        if isinstance(fault, Rebalanced | PutOutWhileJoining | ToldLate):
             return role == fault.at.role
         struck = fault.evidence()
         return role in struck.paused or (role in struck.killed and self._stages[role].one_dies)

@@ -182,6 +182,16 @@ def expel_one(scene: Scene, role: Role, pid: int) -> None:
         )
 
 
+def bury_one(scene: Scene, role: Role, pid: int) -> None:
+    """Remove the dead member of one process from its group, unless it comes back in its own place:
+    a static member that is started again.
+    """
+    member, stage = scene.members.of_process(pid), scene.pipeline.stage(role)
+    back = stage is not None and stage.restart
+    if member is None or not back or not scene.members.is_static(member):
+        expel_one(scene, role, pid)
+
+
 def _guests(groups: Collection[str]) -> CellFailure:
     """Return the failure that somebody else is a member of the pipeline's groups."""
     named = ", ".join(sorted(groups))

@@ -27,6 +27,8 @@ class GroupMembers:
         """The last line of each connection that named a member."""
         self._assigned: dict[tuple[str, str], kinds.GroupMember] = {}
         """By group and member: what it was assigned last."""
+        self._static: set[tuple[str, str]] = set()
+        """Group and member of those that come back under a name of their own."""
 
     def of(self, role: str) -> list[kinds.GroupMember]:
         """Return what each living member of a stage was assigned last: it may be nothing."""
@@ -50,6 +52,12 @@ class GroupMembers:
         with self._lock:
             self._look()
             return self._pids.get(member.conn)
+
+    def is_static(self, member: kinds.GroupMember) -> bool:
+        """Say whether a member has a name that its next life has, too: it takes its place."""
+        with self._lock:
+            self._look()
+            return (member.group, member.member) in self._static
 
     def holder(self, partition: str) -> kinds.GroupMember | None:
         """Return the line by which a partition (``topic/partition``) was assigned last."""
@@ -76,5 +84,7 @@ class GroupMembers:
         if event.error:
             return
         self._last[event.conn] = event
+        if event.instance is not None:
+            self._static.add((event.group, event.member))
         if event.assigned is not None:
             self._assigned[event.group, event.member] = event

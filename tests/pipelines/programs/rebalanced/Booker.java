@@ -9,15 +9,20 @@ import org.apache.kafka.clients.consumer.KafkaConsumer;
 import org.apache.kafka.common.serialization.StringDeserializer;
 
 /**
- * Books orders, each after some work, and lets its client save the positions of what it has booked.
- * Knows nothing of lostack.
+ * Books orders, one at a time, each after some work, and lets its client save the positions of what
+ * it has booked. The second word is the group protocol. Knows nothing of lostack.
  */
 public class Booker {
     public static void main(String[] words) throws Exception {
         Properties settings = new Properties();
         settings.put("bootstrap.servers", System.getenv("BOOTSTRAP_SERVERS"));
         settings.put("group.id", "billing");
-        settings.put("group.protocol", "consumer");
+        if (words[1].equals("consumer")) {
+            settings.put("group.protocol", words[1]);
+        } else {
+            settings.put("heartbeat.interval.ms", "500");
+        }
+        settings.put("max.poll.records", "1");
         settings.put("auto.offset.reset", "earliest");
         settings.put("auto.commit.interval.ms", "1000");
         StringDeserializer text = new StringDeserializer();

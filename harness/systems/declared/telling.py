@@ -1,0 +1,137 @@
+"""Let a member of a group learn that the group shares out anew while its position is on its way."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from harness.model import events as kinds
+from harness.model.events import RulePhase
+from harness.proofs.told import SAVED, SAVING, TELLING, tells
+from harness.protocols.kafka.steps import Api
+from harness.wire.rules import Action, Direction, How, Rule
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from harness.model.scenario import Role
+    from harness.systems.declared.scene import Scene
+
+TOLD_S: Final = 20.0
+"""How long a group may take to tell a member: until its next heartbeat, 3 s or 5 s in most
+clients.
+"""
+SAVES_S: Final = 7.0
+"""How long a member may take to save a position by its clock, which most clients do every 5 s."""
+LATE_S: Final = 2.0
+"""For how long a position is on its way when its member has been told: what a client does then that
+does not wait for it, it does within that time.
+"""
+
+
+class Telling:
+    """Holds what tells one member, and what it asks. ``mine``: returns its connections; ``wait``
+    waits until something is so, within so many seconds, because of what.
+    """
+
+    def __init__(
+        self,
+        scene: Scene,
+        role: Role,
+        mine: Callable[[], set[int | None]],
+        wait: Callable[[Callable[[], object], float, str], bool],
+    ) -> None:
+        self._scene = scene
+        self._role = role
+        self._mine = mine
+        self._wait = wait
+        self._rules: list[Rule] = []
+        self._keeps: set[str] = set()
+        """The rules whose holds are kept, by name; of other members nothing is."""
+        self._handled: set[str] = set()
+
+    def begin(self) -> None:
+        """Hold the answers to heartbeats from now on."""
+        for number, api in enumerate((Api.HEARTBEAT, Api.CONSUMER_GROUP_HEARTBEAT)):
+            self._arm(f"{TELLING}-{number}", api, Direction.RESPONSE)
+
+    def tell(self, *, answered: bool) -> None:
+        """Let the member learn of it, and its next position be late: its request, or (``answered``)
+        its answer.
+        """
+        self._wait(self._told, TOLD_S, "the member to be told")
+        self._arm(SAVING, Api.OFFSET_COMMIT, Direction.REQUEST)
+        if not self._wait(lambda: self._held(SAVING), SAVES_S, "the member to save a position"):
+            self._release(TELLING)  # only now it has reason to
+            self._wait(lambda: self._held(SAVING), SAVES_S, "the member to save its position")
+        if answered:
+            self._arm(SAVED, Api.OFFSET_COMMIT, Direction.RESPONSE)
+            self._release(SAVING)
+        self._release(TELLING)
+        if answered:
+            self._wait(lambda: self._held(SAVED), TOLD_S, "the position to be saved")
+        self._wait(lambda: False, LATE_S, "what the member does meanwhile")
+        self.end()
+
+    def look(self) -> None:
+        """Let go what need not be held: of other members, and what tells nothing."""
+        mine = self._mine()
+        for hit in self._hits():
+            kept = hit.conn in mine and any(hit.rule.startswith(name) for name in self._keeps)
+            if kept and (not self._is_telling(hit) or self._tells(hit)):
+                continue
+            self._handled.add(hit.held or "")
+            self._scene.brokers.wire.resolve(hit.held or "", How.RELEASE)
+
+    def end(self) -> None:
+        """Hold nothing more."""
+        self._keeps.clear()
+        for rule in self._rules:
+            self._scene.brokers.wire.disarm(self._scene.cell.id, rule.id)
+        self.look()
+        self._rules.clear()
+
+    # --- inside -----------------------------------------------------------------------------------
+
+    def _arm(self, name: str, api: Api, direction: Direction) -> None:
+        rule = Rule(
+            name, Action.HOLD, api=api, direction=direction, role=str(self._role), limit=None
+        )
+        self._keeps.add(name)
+        self._rules.append(rule)
+        self._scene.brokers.wire.arm(self._scene.cell.id, rule)
+
+    def _release(self, name: str) -> None:
+        self._keeps = {each for each in self._keeps if not each.startswith(name)}
+        self.look()
+
+    def _hits(self) -> list[kinds.Rule]:
+        """Return what is held."""
+        names = tuple(rule.id for rule in self._rules)
+        return [
+            e
+            for e in self._scene.so_far.of(kinds.Rule)
+            if e.phase == RulePhase.HIT
+            and e.rule in names
+            and e.held is not None
+            and e.held not in self._handled
+        ]
+
+    def _held(self, name: str) -> bool:
+        mine = self._mine()
+        return any(hit.rule == name and hit.conn in mine for hit in self._hits())
+
+    @staticmethod
+    def _is_telling(hit: kinds.Rule) -> bool:
+        return hit.rule.startswith(TELLING)
+
+    def _tells(self, hit: kinds.Rule) -> bool:
+        return tells(hit, self._scene.so_far)
+
+    def _told(self) -> bool:
+        mine = self._mine()
+        return any(
+            self._is_telling(hit) and hit.conn in mine and self._tells(hit) for hit in self._hits()
+        )
+
+
+__all__ = ["Telling"]

@@ -1,0 +1,157 @@
+"""The fault ``told-late``: the order of its steps, and what the history must show of it."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from harness.controls import OnWire
+from harness.faults import ToldLate
+from harness.model import events as kinds
+from harness.model.history import HistoryWriter, read_history
+from harness.model.rebalances import Regrouping
+from harness.model.scenario import Role
+from harness.proofs.moved import Moved
+from harness.proofs.told import ToldWhileSaving, tells
+from harness.protocols.kafka.steps import Api
+from harness.wire.rules import Direction
+from tests.judge.recording import Recording
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from harness.model.history import History
+
+AT = OnWire(Role.CONSUMER, Api.FETCH, Direction.RESPONSE)
+
+
+@pytest.mark.parametrize("answered", [False, True])
+def test_what_tells_is_held_before_the_other_joins(*, answered: bool) -> None:
+    """Then the record goes on, the other joins, and the position is met."""
+    fault = ToldLate(AT, answered)
+    controls = Recording(fault)
+    fault.arm(controls)
+    fault.inject(controls)
+    assert controls.done == [
+        "arm fault",
+        "armed",
+        "fired",
+        "Regrouping.prepare consumer joins",
+        "Regrouping.withhold",
+        "resolve Fetch release",
+        "Regrouping.await_given",
+        "Regrouping.begin",
+        "applied",
+        "Regrouping.tell",
+        "Regrouping.await_moved",
+        "Regrouping.restore",
+        "healed",
+    ]
+    assert fault.needs() == (Regrouping,)
+    assert fault.evidence().proofs == (Moved("consumer", "joins"), ToldWhileSaving(answered))
+
+
+def rule(t: int, name: str, phase: str, **more: Any) -> dict[str, Any]:
+    """Return a line about a rule that holds a frame of the member."""
+    return {"event": "rule", "t": t, "rule": name, "phase": phase, "conn": 1, "held": name, **more}
+
+
+def lines(**change: dict[str, Any] | None) -> list[dict[str, Any]]:
+    """Return a run in which the member was told when its request to save a position was held.
+
+    ``change``: lines in place of these, by name; ``None``: without it.
+    """
+    found: dict[str, dict[str, Any] | None] = {
+        "changed": {
+            "event": "regroup",
+            "t": 3,
+            "role": "consumer",
+            "phase": "changed",
+            "change": "joins",
+            "group": "g",
+            "member": "m-1",
+            "conn": 1,
+        },
+        "telling": rule(4, "telling-0", "hit", corr=7, api="Heartbeat", error=27),
+        "asked": rule(5, "saving", "hit"),
+        "told": {
+            "event": "group_member",
+            "t": 6,
+            "conn": 1,
+            "request": "1:7",
+            "api": "Heartbeat",
+            "group": "g",
+            "member": "m-1",
+            "error": 27,
+            "reached": True,
+        },
+        "gone": rule(8, "saving", "released"),
+        **change,
+    }
+    return sorted((each for each in found.values() if each), key=lambda each: each["t"])
+
+
+def history(tmp_path: Path, told: list[dict[str, Any]]) -> History:
+    """Write a history, with these times."""
+    with HistoryWriter(tmp_path / "wire.jsonl", cell="c", by="wire") as out:
+        for line in told:
+            out.write(line["event"], **{k: v for k, v in line.items() if k != "event"})
+    return read_history(tmp_path)
+
+
+ANSWER = {"asked": rule(5, "saved", "hit"), "gone": rule(8, "saved", "released")}
+TOLD: dict[str, Any] = next(each for each in lines() if each["event"] == "group_member")
+NOBODY = "nobody saw that the member was told"
+
+
+@pytest.mark.parametrize(
+    ("change", "answered", "said"),
+    [
+        ({}, False, None),
+        ({"asked": rule(7, "saving", "hit")}, False, None),
+        (ANSWER, True, None),
+        ({}, True, "no answer to its position was on its way when the member was told"),
+        (ANSWER, False, "no position was on its way"),
+        ({"asked": None}, False, "no position was on its way"),
+        ({"gone": rule(5, "saving", "released")}, False, "no position was on its way"),
+        ({"gone": None}, False, "no position was on its way"),
+        ({"asked": rule(5, "saving", "hit", conn=2)}, False, "no position was on its way"),
+        ({"changed": None}, False, NOBODY),
+        ({"telling": None}, False, NOBODY),
+        ({"told": None}, False, NOBODY),
+        ({"told": {**TOLD, "reached": False}}, False, NOBODY),
+        ({"told": {**TOLD, "conn": 2, "member": "m-2"}}, False, NOBODY),
+        ({"told": {**TOLD, "t": 2}}, False, NOBODY),
+    ],
+)
+def test_what_the_history_must_show(
+    tmp_path: Path, change: dict[str, dict[str, Any] | None], *, answered: bool, said: str | None
+) -> None:
+    """That what was held told this member, and its position went on only then."""
+    course: Any = SimpleNamespace(history=history(tmp_path, lines(**change)))
+    found = ToldWhileSaving(answered).trouble(course)
+    assert found is None if said is None else said in str(found)
+
+
+@pytest.mark.parametrize(
+    ("hit", "says"),
+    [
+        ({"api": "Heartbeat", "error": 27}, True),
+        ({"api": "Heartbeat", "error": 0}, False),
+        ({"api": "Heartbeat"}, False),
+        ({"api": "ConsumerGroupHeartbeat", "error": 0, "size": 80}, True),
+        ({"api": "ConsumerGroupHeartbeat", "error": 0, "size": 40}, False),
+        ({"api": "ConsumerGroupHeartbeat", "error": 0, "size": 80, "conn": 2}, False),
+    ],
+)
+def test_which_heartbeat_tells(tmp_path: Path, hit: dict[str, Any], *, says: bool) -> None:
+    """One that is refused; in the newer protocol one that is longer than one without partitions."""
+    frame = {"event": "frame", "api": "ConsumerGroupHeartbeat", "dir": "response", "conn": 1}
+    told = history(
+        tmp_path,
+        [{**frame, "t": 1, "size": 40}, {**frame, "t": 2, "size": 80}, rule(3, "x", "hit", **hit)],
+    )
+    [asked] = told.of(kinds.Rule)
+    assert tells(asked, told) is says
