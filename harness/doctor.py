@@ -18,7 +18,7 @@ import psutil
 
 from harness.model.extras import EXTRAS, lacks
 from harness.model.failures import EnvironmentFailure
-from harness.plugins import brought, packaged
+from harness.plugins import entry_points_of, packaged
 from harness.provision import jre
 from harness.provision.archive import find_archive
 from harness.provision.cache import BESIDE, VARIABLE, cache_root, original
@@ -320,6 +320,6 @@ def _engine() -> Finding:
 
 
 def _systems() -> Finding:
-    own, theirs = [name for name in real() if name in SYSTEMS], brought(GROUP)
+    own, theirs = [name for name in real() if name in SYSTEMS], entry_points_of(GROUP)
     others = "".join(f"; {entry.name} of the package {packaged(entry)}" for entry in theirs)
     return Finding("systems", ok=True, detail=", ".join(own) + others)

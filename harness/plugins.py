@@ -30,7 +30,7 @@ def with_others(group: str, ours: Mapping[str, str]) -> dict[str, str]:
         EnvironmentFailure: two packages register the same name. The message is one line.
     """
     listed = dict(ours)
-    for entry in brought(group):
+    for entry in entry_points_of(group):
         if entry.name in listed:
             whose = (
                 "lostack has that name itself"
@@ -46,7 +46,7 @@ def with_others(group: str, ours: Mapping[str, str]) -> dict[str, str]:
 
 
 @functools.cache
-def brought(group: str) -> tuple[EntryPoint, ...]:
+def entry_points_of(group: str) -> tuple[EntryPoint, ...]:
     """Return the entry points that installed packages register in a group, sorted by name."""
     return tuple(sorted(entry_points(group=group), key=lambda entry: entry.name))
 
@@ -74,7 +74,7 @@ def load_brought(
         EnvironmentFailure: a third-party package fails to load, or tries to exit. The message is
             one line.
     """
-    theirs = next((entry for entry in brought(group) if entry.name == name), None)
+    theirs = next((entry for entry in entry_points_of(group) if entry.name == name), None)
     if theirs is None:
         return cast("T", load(where))
     try:

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
     from harness.matrix.checking import Check
     from harness.matrix.listener import Progress
-    from harness.matrix.seen import Seen
+    from harness.matrix.seen import StageTraffic
     from harness.pipelines import Pipeline
     from harness.saved import CellResult, SavedRun
     from harness.systems.declared.system import DeclaredSystem
@@ -103,7 +103,7 @@ class Deliveries:
     def __init__(self, config: pytest.Config, system: DeclaredSystem) -> None:
         self.system = system
         self._config = config
-        self._seen: dict[str, Mapping[str, Seen]] = {}
+        self._seen: dict[str, Mapping[str, StageTraffic]] = {}
 
     def run(self, pipeline: Pipeline, point: str) -> CellResult:
         """Run a pipeline at one failure point. Skips a case that does not apply, and fails if the
@@ -113,7 +113,7 @@ class Deliveries:
         from harness.matrix.checking import Check  # noqa: PLC0415
         from harness.matrix.seen import seen_in  # noqa: PLC0415
         from harness.pipelines import DeclarationError  # noqa: PLC0415
-        from harness.report.advising import last_words  # noqa: PLC0415
+        from harness.report.advising import last_line_sentences  # noqa: PLC0415
 
         seed = (self._config.getoption("--lostack-seed") or [1])[0]
         check = Check(
@@ -128,14 +128,17 @@ class Deliveries:
             if dry.verdict.kind in {Kind.VOID, Kind.STUCK}:
                 pytest.fail(
                     "\n".join(
-                        (f"the dry run proves nothing: {dry.verdict.reason}", *last_words(dry))
+                        (
+                            f"the dry run proves nothing: {dry.verdict.reason}",
+                            *last_line_sentences(dry),
+                        )
                     ),
                     pytrace=False,
                 )
             self._seen[pipeline.name] = seen_in(dry)
         return self._at(check, point, self._seen[pipeline.name])
 
-    def _at(self, check: Check, point: str, seen: Mapping[str, Seen]) -> CellResult:
+    def _at(self, check: Check, point: str, seen: Mapping[str, StageTraffic]) -> CellResult:
         cells, rest = check.plan(seen, (point,))
         if rest:
             pytest.skip(f"n/a: {_reason(check.pipeline, rest[0].scenario)}")

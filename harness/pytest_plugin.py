@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Generator
 
     from harness.model.cell import Cell
-    from harness.report.breaks import Known
+    from harness.report.breaks import KnownBreak
     from harness.saved import CellResult
 
 __all__ = ["lostack_deliveries", "lostack_delivery", "lostack_kafka", "lostack_proxy"]
@@ -177,7 +177,7 @@ def _cells(config: pytest.Config) -> tuple[Cell, ...]:
     return found
 
 
-def _baseline(config: pytest.Config) -> tuple[Known, ...]:
+def _baseline(config: pytest.Config) -> tuple[KnownBreak, ...]:
     """Return the known breaks from the baseline file. Raises BaselineError if it cannot be read."""
     from harness import registry  # noqa: PLC0415
     from harness.report.breaks import read_baseline  # noqa: PLC0415
@@ -258,7 +258,7 @@ class Results:
         from harness.report.breaks import breaks_of  # noqa: PLC0415
         from harness.report.escaping import lines_shown, shown  # noqa: PLC0415
         from harness.report.renderers import write_reports  # noqa: PLC0415
-        from harness.report.trend import remember  # noqa: PLC0415
+        from harness.report.trend import append_run  # noqa: PLC0415
         from harness.report.writing import ReportError, append_step_summary, point_latest  # noqa: PLC0415
 
         plan = RunPlan(
@@ -280,7 +280,7 @@ class Results:
             pytest.exit(f"lostack: {shown(str(error))}", returncode=ExitCode.ENVIRONMENT)
         except Exception as error:  # noqa: BLE001 - a defect of lostack is no scenario that failed
             pytest.exit(lines_shown(traced(error)), returncode=ExitCode.DEFECT)
-        line = remember(saved, breaks_of(saved, self.baseline))
+        line = append_run(saved, breaks_of(saved, self.baseline))
         for warning in (line, point_latest(saved), append_step_summary(saved, os.environ)):
             if warning:
                 warnings.warn(f"lostack: {shown(warning)}", stacklevel=2)

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 from lostack_rabbitmq.install import why_not as why_no_rabbitmq
 
-from harness.cli.signals import hear
+from harness.cli.signals import restore_signals
 from harness.model.failures import EnvironmentFailure
 from harness.provision.postgres import why_no_postgres
 from harness.runtimes.process.durable import why_no_tracing
@@ -32,7 +32,7 @@ pytest_plugins = ("tests.tiers", "tests.leftovers", "tests.timing")
 SYSTEMS[MEMORY] = ABOUT
 
 # in every process of the session, so that tests may send signals to themselves and to children
-hear()
+restore_signals()
 
 settings.register_profile(
     "quick",

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from types import ModuleType
 
 
-class _Nowhere:
+class _WithoutPandas:
     """An import finder that hides pandas."""
 
     def find_spec(
@@ -36,7 +36,7 @@ def leave_pandas() -> None:
     """
     if "pandas" in sys.modules:
         return
-    nowhere = _Nowhere()
+    nowhere = _WithoutPandas()
     sys.meta_path.insert(0, nowhere)
     try:
         pa.scalar(0)

@@ -41,7 +41,7 @@ MOVED: Final = {
 }
 
 
-class Stretch(NamedTuple):
+class OffsetRange(NamedTuple):
     """The offsets of one partition to read, from ``first`` to before ``end``; ``servers`` are
     host:port, separated by commas.
     """
@@ -61,7 +61,7 @@ class _Moved(Exception):  # noqa: N818 - no error: asked elsewhere
     """The broker that was asked does not lead the partition, or does not any more."""
 
 
-def fetched(stretch: Stretch) -> Iterator[Records]:
+def fetched(stretch: OffsetRange) -> Iterator[Records]:
     """Yield the committed records of a stretch, in order, some megabytes at a time. Each item is
     valid until the next one.
 
@@ -86,7 +86,7 @@ def fetched(stretch: Stretch) -> Iterator[Records]:
             raise _given_up(stretch, at, why)
 
 
-def _await_answer(stretch: Stretch, at: int) -> None:
+def _await_answer(stretch: OffsetRange, at: int) -> None:
     """Wait until a leader answers without an error, as after an election.
 
     Raises:
@@ -113,14 +113,14 @@ def _await_answer(stretch: Stretch, at: int) -> None:
         raise _given_up(stretch, at, said) from None
 
 
-def _given_up(stretch: Stretch, at: int, why: str) -> UnreadableError:
+def _given_up(stretch: OffsetRange, at: int, why: str) -> UnreadableError:
     return UnreadableError(
         f"partition {stretch.partition} of {stretch.topic} cannot be read from offset {at} on: "
         f"{why}"
     )
 
 
-def _part(link: Link, stretch: Stretch, at: int) -> Fetched:
+def _part(link: Link, stretch: OffsetRange, at: int) -> Fetched:
     """Return the result of a fetch, or raise the error that it reports."""
     part = fetched_part(*link.answer())
     if part.error:
@@ -128,7 +128,7 @@ def _part(link: Link, stretch: Stretch, at: int) -> Fetched:
     return part
 
 
-def _from_leader(link: Link, stretch: Stretch, at: int) -> Iterator[tuple[Records, int]]:
+def _from_leader(link: Link, stretch: OffsetRange, at: int) -> Iterator[tuple[Records, int]]:
     """Yield records from an offset on, each with the offset after it, until this broker returns
     none for PATIENCE_S seconds.
     """
@@ -157,7 +157,7 @@ def _from_leader(link: Link, stretch: Stretch, at: int) -> Iterator[tuple[Record
         deadline = time.monotonic() + PATIENCE_S
 
 
-def _refused(code: int, stretch: Stretch, at: int) -> None:
+def _refused(code: int, stretch: OffsetRange, at: int) -> None:
     """Raise the exception for an error of the broker."""
     from kafka import errors  # noqa: PLC0415 - a third of a second, for a fetch that is refused
 
@@ -171,13 +171,13 @@ def _refused(code: int, stretch: Stretch, at: int) -> None:
     )
 
 
-def _request(stretch: Stretch, at: int) -> Request:
+def _request(stretch: OffsetRange, at: int) -> Request:
     return fetch_request(
         stretch.topic, stretch.partition, at, wait_ms=WAIT_MS, most_bytes=FETCH_BYTES
     )
 
 
-def _leader(stretch: Stretch) -> Link:
+def _leader(stretch: OffsetRange) -> Link:
     """Connect to the leader of the partition, and wait for one if there is none.
 
     Raises:
@@ -206,7 +206,7 @@ def _leader(stretch: Stretch) -> Link:
         ) from None
 
 
-def _asked(link: Link, stretch: Stretch) -> tuple[str, int] | None:
+def _asked(link: Link, stretch: OffsetRange) -> tuple[str, int] | None:
     """Ask one broker for the leader's host and port; ``None`` if there is no leader."""
     need(link, FETCH, METADATA)
     told = link.ask(metadata_request(stretch.topic), metadata)

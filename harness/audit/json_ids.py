@@ -63,7 +63,7 @@ class _Finder:
         if numbers is not None:
             return numbers
         return pa.array(
-            [self._one(value) for value in values.view(pa.binary()).to_pylist()], pa.string()
+            [self._id_of(value) for value in values.view(pa.binary()).to_pylist()], pa.string()
         )
 
     def _all_at_once(self, values: pa.Array) -> pa.Array | None:
@@ -81,7 +81,7 @@ class _Finder:
             return None
         return None if 0 in found and MINUS_ZERO.search(text) else numbers
 
-    def _one(self, value: bytes | None) -> str | None:
+    def _id_of(self, value: bytes | None) -> str | None:
         if value is None:
             return None
         escapes = _escapes_letters(value)

@@ -8,7 +8,7 @@ import socket
 from typing import TYPE_CHECKING, Final, TypeVar
 
 from harness.audit.failures import NotOursToReadError
-from harness.audit.messages import Words, versions, versions_request
+from harness.audit.messages import AnswerReader, versions, versions_request
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -49,7 +49,7 @@ class Link:
         self._sent += 1
         self._socket.sendall(request.framed(self._sent))
 
-    def ask(self, request: Request, read: Callable[[Words], T]) -> T:
+    def ask(self, request: Request, read: Callable[[AnswerReader], T]) -> T:
         """Send a request and return its answer, as ``read`` reads it.
 
         Raises:
@@ -57,7 +57,7 @@ class Link:
         """
         self.send(request)
         room, end = self.answer()
-        return read(Words(room, CORRELATION, end))
+        return read(AnswerReader(room, CORRELATION, end))
 
     def answer(self) -> tuple[bytearray, int]:
         """Return a buffer with the answer to the oldest request (from CORRELATION on), and its end;

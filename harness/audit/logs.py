@@ -15,9 +15,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from harness.audit.fetching import Stretch, fetched
+from harness.audit.fetching import OffsetRange, fetched
 from harness.audit.findings import UNREAD
-from harness.audit.partials import CHUNKS, CHUNKS_OF, PARTIAL, Beside, count_rows, partial_rows
+from harness.audit.partials import CHUNKS, CHUNKS_OF, PARTIAL, SideCounts, count_rows, partial_rows
 from harness.audit.texts import as_bytes, plain_reader_of, reader_of
 
 if TYPE_CHECKING:
@@ -58,7 +58,7 @@ class Log:
     """The stretches of a topic to read."""
 
     side: Rows
-    stretches: tuple[Stretch, ...]
+    stretches: tuple[OffsetRange, ...]
 
 
 def log_of(side: Any, extent: Extent | None) -> Log | None:
@@ -71,7 +71,7 @@ def log_of(side: Any, extent: Extent | None) -> Log | None:
     return Log(
         side,
         tuple(
-            Stretch(side.at, side.topic, partition, first, ends[partition])
+            OffsetRange(side.at, side.topic, partition, first, ends[partition])
             for partition, first in sorted(extent.starts.items())
             if first < ends[partition]
         ),
@@ -92,7 +92,15 @@ def counted_log(
             yield from count_rows(rows, side, ordered=ordered, phantoms=phantoms)
             if chunks:
                 yield partial_rows(
-                    [(CHUNKS, str(at), CHUNKS_OF[side], np.concatenate(chunks).tobytes(), Beside())]
+                    [
+                        (
+                            CHUNKS,
+                            str(at),
+                            CHUNKS_OF[side],
+                            np.concatenate(chunks).tobytes(),
+                            SideCounts(),
+                        )
+                    ]
                 )
 
     return _tasks(spark, len(log.stretches)).mapInArrow(count, PARTIAL)
@@ -120,7 +128,7 @@ def places_in_log(
 
 def looked_at(
     side: Rows,
-    stretch: Stretch,
+    stretch: OffsetRange,
     wanted: Ints,
     unreadable: bool,  # noqa: FBT001
 ) -> Iterator[pa.RecordBatch]:
@@ -131,7 +139,7 @@ def looked_at(
         yield _hits(_read(side, records), records, stretch, wanted, unreadable=unreadable)
 
 
-def stretches_with(log: Log, wanted: Ints, noted: Ints, *, unreadable: bool) -> list[Stretch]:
+def stretches_with(log: Log, wanted: Ints, noted: Ints, *, unreadable: bool) -> list[OffsetRange]:
     """Pick the fetches in which numbers may stand, or the first rows without one, neighbours
     joined.
 
@@ -145,7 +153,7 @@ def stretches_with(log: Log, wanted: Ints, noted: Ints, *, unreadable: bool) -> 
     if unreadable:
         inside[np.flatnonzero(chunks[:, 5])[:UNREAD]] = True
     by_partition = {stretch.partition: stretch for stretch in log.stretches}
-    found: list[Stretch] = []
+    found: list[OffsetRange] = []
     for partition, first, end in sorted(chunks[inside, :3].tolist()):
         if found and (found[-1].partition, found[-1].end) == (partition, first):
             found[-1] = found[-1]._replace(end=end)
@@ -155,7 +163,7 @@ def stretches_with(log: Log, wanted: Ints, noted: Ints, *, unreadable: bool) -> 
 
 
 def _hits(
-    columns: Columns, records: Records, stretch: Stretch, wanted: Ints, *, unreadable: bool
+    columns: Columns, records: Records, stretch: OffsetRange, wanted: Ints, *, unreadable: bool
 ) -> pa.RecordBatch:
     hit = pc.is_in(columns.numbers, pa.array(wanted)).to_numpy(zero_copy_only=False)
     if unreadable:
@@ -189,7 +197,7 @@ def _hits(
     )
 
 
-def read_rows(side: Rows, stretch: Stretch) -> Iterator[tuple[pa.RecordBatch, Ints]]:
+def read_rows(side: Rows, stretch: OffsetRange) -> Iterator[tuple[pa.RecordBatch, Ints]]:
     """Read a stretch: key and number of each record of a fetch, and what is to be noted of the
     fetch (CHUNK numbers).
     """

@@ -78,7 +78,7 @@ class Offset(NamedTuple):
     offset: int
 
 
-class Words:
+class AnswerReader:
     """Reads an answer, one value after another."""
 
     def __init__(self, data: bytes | bytearray | memoryview, at: int, end: int) -> None:
@@ -113,7 +113,7 @@ class Words:
         self._at, begin = end, self._at
         return bytes(self._data[begin:end]).decode(errors="replace")
 
-    def each(self, read: Callable[[Words], T]) -> list[T]:
+    def each(self, read: Callable[[AnswerReader], T]) -> list[T]:
         """Return the next values of an array, which begins with their number.
 
         Raises:
@@ -128,7 +128,7 @@ def versions_request() -> Request:
     return Request(API_VERSIONS, b"")
 
 
-def versions(words: Words) -> dict[int, tuple[int, int]]:
+def versions(words: AnswerReader) -> dict[int, tuple[int, int]]:
     """Read the oldest and the newest version of each request, by its key.
 
     Raises:
@@ -144,7 +144,7 @@ def metadata_request(topic: str) -> Request:
     return Request(METADATA, _listed([_text(topic)]) + struct.pack(">?", False))  # noqa: FBT003 - a byte
 
 
-def metadata(words: Words) -> Metadata:
+def metadata(words: AnswerReader) -> Metadata:
     """Read the brokers, and the leaders of the topic's partitions.
 
     Raises:
@@ -158,7 +158,7 @@ def metadata(words: Words) -> Metadata:
     return Metadata(brokers, error, tuple(partitions))
 
 
-def _broker(words: Words) -> tuple[int, tuple[str, int]]:
+def _broker(words: AnswerReader) -> tuple[int, tuple[str, int]]:
     (number,) = words.taken("i")
     host = words.text()
     (port,) = words.taken("i")
@@ -166,14 +166,14 @@ def _broker(words: Words) -> tuple[int, tuple[str, int]]:
     return number, (host, port)
 
 
-def _topic(words: Words) -> tuple[int, list[Leader]]:
+def _topic(words: AnswerReader) -> tuple[int, list[Leader]]:
     (error,) = words.taken("h")
     words.text()
     words.taken("b")
     return error, words.each(_leader)
 
 
-def _leader(words: Words) -> Leader:
+def _leader(words: AnswerReader) -> Leader:
     _, partition, leader = words.taken("hii")
     for _ in ("replicas", "in sync", "offline"):
         words.each(lambda each: each.taken("i"))
@@ -190,7 +190,7 @@ def offsets_request(topic: str, partitions: Iterable[int], *, time: int, isolati
     )
 
 
-def offsets(words: Words) -> list[Offset]:
+def offsets(words: AnswerReader) -> list[Offset]:
     """Read the offset of each partition.
 
     Raises:
@@ -200,7 +200,7 @@ def offsets(words: Words) -> list[Offset]:
     return [offset for topic in words.each(_offsets) for offset in topic]
 
 
-def _offsets(words: Words) -> list[Offset]:
+def _offsets(words: AnswerReader) -> list[Offset]:
     words.text()
     return [
         Offset(partition, error, offset)
@@ -214,7 +214,7 @@ def config_request(topic: str, name: str) -> Request:
     return Request(DESCRIBE_CONFIGS, _listed([resource]) + struct.pack(">?", False))  # noqa: FBT003 - a byte
 
 
-def config_values(words: Words) -> list[str]:
+def config_values(words: AnswerReader) -> list[str]:
     """Read the values of the settings; none if there is no permission to read them.
 
     Raises:
@@ -224,7 +224,7 @@ def config_values(words: Words) -> list[str]:
     return [value for resource in words.each(_resource) for value in resource]
 
 
-def _resource(words: Words) -> list[str]:
+def _resource(words: AnswerReader) -> list[str]:
     words.taken("h")
     words.text()
     words.taken("b")
@@ -232,7 +232,7 @@ def _resource(words: Words) -> list[str]:
     return words.each(_setting)
 
 
-def _setting(words: Words) -> str:
+def _setting(words: AnswerReader) -> str:
     words.text()
     value = words.text()
     words.taken("bbb")
@@ -240,7 +240,7 @@ def _setting(words: Words) -> str:
     return value
 
 
-def _synonym(words: Words) -> None:
+def _synonym(words: AnswerReader) -> None:
     words.text()
     words.text()
     words.taken("b")

@@ -41,7 +41,7 @@ from harness.audit.partials import (
     OFFERED,
     PARTIAL,
     SUMMARY,
-    Beside,
+    SideCounts,
     count_rows,
     partial_rows,
 )
@@ -64,7 +64,7 @@ LISTS: Final = ("runs", "again", "phantoms")
 NAMES: Final = (
     *(field.name for field in dataclasses.fields(PageFindings)),
     "side",
-    *Beside._fields,
+    *SideCounts._fields,
 )
 FOUND: Final = (
     "key string, page long, offered long, offered_again long, arrived long, lost long, lost_runs "
@@ -172,7 +172,9 @@ def _extent(spark: SparkSession, side: Side) -> Extent | None:
 
 
 def _page_of(row: dict[str, Any]) -> PageFindings:
-    fields = {name: value for name, value in row.items() if name not in {"side", *Beside._fields}}
+    fields = {
+        name: value for name, value in row.items() if name not in {"side", *SideCounts._fields}
+    }
     lists = {name: tuple(tuple(pair) for pair in fields[name]) for name in LISTS}
     return PageFindings(**{**fields, **lists})
 
@@ -235,7 +237,7 @@ def _range_partials(spark: SparkSession, side: NumberedRange) -> DataFrame:
             for job in frame.to_pylist():
                 part = NumberedRange("", (Span(job["key"], job["first"], job["last"]),))
                 rows = [
-                    (OFFERED, key, page, encode(copies), Beside())
+                    (OFFERED, key, page, encode(copies), SideCounts())
                     for key, page, copies in range_pages(part)
                 ]
                 yield partial_rows(rows)
@@ -249,7 +251,7 @@ def _meet(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     where is passed on.
     """
     at: tuple[str, int] | None = None
-    parts: list[tuple[int, bytes, Beside]] = []
+    parts: list[tuple[int, bytes, SideCounts]] = []
     done: list[dict[str, object]] = []
     for batch in batches:
         for row in batch.to_pylist():
@@ -258,7 +260,7 @@ def _meet(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
                 parts = []
             at = (row["key"], row["page"])
             parts.append(
-                (row["side"], row["data"], Beside(*(row[name] for name in Beside._fields)))
+                (row["side"], row["data"], SideCounts(*(row[name] for name in SideCounts._fields)))
             )
         if done:
             yield pa.RecordBatch.from_pylist(done, schema=FOUND_ARROW)
@@ -267,34 +269,38 @@ def _meet(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         yield pa.RecordBatch.from_pylist([_met(*at, parts)], schema=FOUND_ARROW)
 
 
-def _met(key: str, page: int, parts: list[tuple[int, bytes, Beside]]) -> dict[str, object]:
+def _met(key: str, page: int, parts: list[tuple[int, bytes, SideCounts]]) -> dict[str, object]:
     """Compare what was counted of one page; or add up the summaries of a side; or pass on what
     stands where in a log.
     """
     if parts[0][0] == CHUNKS:
         passed = PageFindings(key, page, phantom_page=b"".join(part[1] for part in parts))
-        return dataclasses.asdict(passed) | {"side": CHUNKS} | Beside()._asdict()
+        return dataclasses.asdict(passed) | {"side": CHUNKS} | SideCounts()._asdict()
     if parts[0][0] == SUMMARY:
-        total = Beside(*(sum(counts) for counts in zip(*(part[2] for part in parts), strict=True)))
+        total = SideCounts(
+            *(sum(counts) for counts in zip(*(part[2] for part in parts), strict=True))
+        )
         return dataclasses.asdict(PageFindings(key, page)) | {"side": int(key)} | total._asdict()
     left, right = (
         merge([part[1] for part in parts if part[0] == side]) for side in (OFFERED, ARRIVED)
     )
     return (
-        dataclasses.asdict(compare(key, page, left, right)) | {"side": SUMMARY} | Beside()._asdict()
+        dataclasses.asdict(compare(key, page, left, right))
+        | {"side": SUMMARY}
+        | SideCounts()._asdict()
     )
 
 
 # --- reading --------------------------------------------------------------------------------------
 
 
-def from_here(at: str) -> str:
+def absolute_path(at: str) -> str:
     """Make a relative path absolute, because Spark's JVM has another working directory. Anything
     else stays as it is.
 
-    >>> from_here("hdfs://host/out"), from_here("/data/*"), from_here("jdbc:sqlite::memory:"), from_here("jdbc:postgresql://h/d")
-    ('hdfs://host/out', '/data/*', 'jdbc:sqlite::memory:', 'jdbc:postgresql://h/d')
-    >>> from_here("jdbc:sqlite:results.db") == f"jdbc:sqlite:{Path.cwd()}/results.db"
+    >>> [*map(absolute_path, ("hdfs://host/out", "/data/*", "jdbc:sqlite::memory:", "jdbc:pg://h"))]
+    ['hdfs://host/out', '/data/*', 'jdbc:sqlite::memory:', 'jdbc:pg://h']
+    >>> absolute_path("jdbc:sqlite:results.db") == f"jdbc:sqlite:{Path.cwd()}/results.db"
     True
     """
     given = SQLITE if at.startswith(SQLITE) else ""
@@ -344,12 +350,12 @@ def _topic(spark: SparkSession, side: Rows, extent: Extent | None) -> DataFrame:
 
 
 def _parquet(spark: SparkSession, side: Rows) -> DataFrame:
-    return spark.read.parquet(from_here(side.at))
+    return spark.read.parquet(absolute_path(side.at))
 
 
 def _table(spark: SparkSession, side: Rows) -> DataFrame:
     reader = spark.read.format("jdbc").options(
-        url=from_here(side.at), dbtable=side.table, fetchsize="10000", **dict(side.more)
+        url=absolute_path(side.at), dbtable=side.table, fetchsize="10000", **dict(side.more)
     )
     if side.readers > 1:
         low, high = reader.load().agg(f.min(side.id), f.max(side.id)).first() or (None, None)

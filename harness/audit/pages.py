@@ -299,13 +299,13 @@ class Order:
         if not len(numbers):
             return
         if streams is None:
-            self._one(0, numbers)
+            self._read_stream(0, numbers)
             return
         order = np.argsort(streams, kind="stable")
         streams, numbers = streams[order], numbers[order]
         starts = np.flatnonzero(np.concatenate([[True], streams[1:] != streams[:-1]]))
         if len(starts) == 1:
-            self._one(int(streams[0]), numbers)
+            self._read_stream(int(streams[0]), numbers)
             return
         # one running maximum for all: each stream is lifted above the ones before it
         ranks = np.repeat(np.arange(len(starts)), np.diff(np.append(starts, len(streams))))
@@ -320,7 +320,7 @@ class Order:
         highest = (top[ends] & ((1 << NUMBER_BITS + 1) - 1)) - 1
         self._highest.update(zip(streams[starts].tolist(), highest.tolist(), strict=True))
 
-    def _one(self, stream: int, numbers: Ints) -> None:
+    def _read_stream(self, stream: int, numbers: Ints) -> None:
         top = np.maximum.accumulate(np.maximum(numbers, self._highest.get(stream, -1)))
         self.reordered += int((numbers < top).sum())
         self._highest[stream] = int(top[-1])

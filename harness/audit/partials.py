@@ -29,7 +29,7 @@ LIVE_PAGES: Final = 2048
 """64 MiB per task while it counts."""
 
 
-class Beside(NamedTuple):
+class SideCounts(NamedTuple):
     """Counts beside the pages: records out of order, rows without a usable id, and lostack's own
     damaged messages.
     """
@@ -39,7 +39,7 @@ class Beside(NamedTuple):
     damaged: int = 0
 
 
-Partial: TypeAlias = tuple[int, str, int, bytes, Beside]
+Partial: TypeAlias = tuple[int, str, int, bytes, SideCounts]
 """A row of PARTIAL: side, key, page, data, and what was counted beside."""
 
 
@@ -77,10 +77,10 @@ def counted_rows(
             order.add(streams.codes(batch.column("stream"))[good][fresh], numbers[fresh])
         else:
             order.add(None if isinstance(codes, int) else codes[fresh], numbers[fresh])
-    yield [(SUMMARY, str(side), -1, b"", Beside(order.reordered, nameless - damaged, damaged))]
+    yield [(SUMMARY, str(side), -1, b"", SideCounts(order.reordered, nameless - damaged, damaged))]
     pages: list[Partial] = []
     for code, page, data in tally.pages():
-        pages.append((side, keys.names[code], page, data, Beside()))
+        pages.append((side, keys.names[code], page, data, SideCounts()))
         if len(pages) == 1000:  # noqa: PLR2004 - a batch of some 100 kB to 10 MB
             yield pages
             pages = []
@@ -91,7 +91,7 @@ def counted_rows(
 def partial_rows(rows: list[Partial]) -> pa.RecordBatch:
     """Return rows of PARTIAL."""
     sides, keys, pages, data, beside = zip(*rows, strict=True)
-    counts = dict(zip(Beside._fields, zip(*beside, strict=True), strict=True))
+    counts = dict(zip(SideCounts._fields, zip(*beside, strict=True), strict=True))
     return pa.record_batch(
         {
             "side": pa.array(sides, pa.int32()),

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
-    from harness.audit.fetching import Stretch
+    from harness.audit.fetching import OffsetRange
     from harness.audit.findings import Example, Findings, Gathering
     from harness.audit.pages import Ints
     from harness.audit.spec import Rows
@@ -121,7 +121,7 @@ class Topic:
         del twice
         return replace(found, stored_twice=found.duplicated, recorded_twice=0)
 
-    def _parts(self) -> list[Stretch]:
+    def _parts(self) -> list[OffsetRange]:
         """Cut the partitions into parts, in order."""
         offsets = sum(stretch.end - stretch.first for stretch in self._log.stretches)
         size = min(max(offsets // (TASKS_A_CORE * len(self._cores)), LEAST), MOST)

@@ -25,11 +25,11 @@ from harness.model.semantics import Semantic  # noqa: TC001 - typer reads it
 from harness.pipelines.declaration import EXPECTABLE
 from harness.pipelines.failure_points import NO_FAULT
 from harness.pipelines.pairs import Pairs
-from harness.report.advising import last_words
+from harness.report.advising import last_line_sentences
 from harness.report.breaks import breaks_of, exit_code, read_baseline
 from harness.report.record import advice
 from harness.report.renderers import write_reports
-from harness.report.trend import remember
+from harness.report.trend import append_run
 from harness.report.writing import append_step_summary, point_latest
 from harness.saved import load_run
 
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
     from harness.pipelines import Pipeline
     from harness.pipelines.cells import DeclaredCell
-    from harness.report.breaks import Known
+    from harness.report.breaks import KnownBreak
     from harness.saved import CellResult, SavedRun
     from harness.systems.declared.system import DeclaredSystem
 
@@ -105,9 +105,11 @@ def check(
     it claims.
     """
     if run is not None:
-        from harness.cli.trying import Asked, try_test  # noqa: PLC0415 - nobody else needs it
+        from harness.cli.trying import TryRequest, try_test  # noqa: PLC0415 - nobody else needs it
 
-        mine = Asked(attach, run, claims, identity, tuple(only or ()), seed, reports, attach_remote)
+        mine = TryRequest(
+            attach, run, claims, identity, tuple(only or ()), seed, reports, attach_remote
+        )
         raise typer.Exit(try_test(mine, long=long, explain=explain, as_json=as_json))
     if claims is not None or identity is not None:
         raise UsageError("--claims and --id belong to --run: a pipeline declares them in its file")
@@ -241,7 +243,7 @@ class Compared:
 
 
 def _tell_all(
-    saved: SavedRun, file: Path, known: Sequence[Known], compared: Compared | None
+    saved: SavedRun, file: Path, known: Sequence[KnownBreak], compared: Compared | None
 ) -> ExitCode:
     """Print the outcomes of the faults, and advice for what broke; without ``compared``, as JSON.
     Return the exit code; known breaks do not count.
@@ -259,11 +261,11 @@ def _tell_all(
             "to try every step of a run, not only the named failure points: lostack sweep "
             f"{shlex.quote(str(file))}"
         )
-    warn(remember(saved, breaks), point_latest(saved), append_step_summary(saved, os.environ))
+    warn(append_run(saved, breaks), point_latest(saved), append_step_summary(saved, os.environ))
     return code
 
 
-def _tell_dry_run(dry: CellResult, known: Sequence[Known] = ()) -> ExitCode:
+def _tell_dry_run(dry: CellResult, known: Sequence[KnownBreak] = ()) -> ExitCode:
     """Say what is wrong in the run without a fault, and return the exit code for it; known breaks
     do not count.
 
@@ -291,7 +293,7 @@ def _tell_dry_run(dry: CellResult, known: Sequence[Known] = ()) -> ExitCode:
     if dry.verdict.kind in {Kind.VOID, Kind.STUCK}:
         warn(
             f"the dry run without a fault proves nothing: {dry.verdict.reason}",
-            *last_words(dry),
+            *last_line_sentences(dry),
             saved,
         )
         raise typer.Exit(ExitCode.VOID)

@@ -19,7 +19,7 @@ from harness.model import safe_files
 from harness.model.exits import ExitCode
 from harness.model.failures import UsageError
 from harness.model.scenario import NotApplicable
-from harness.report.advising import last_words
+from harness.report.advising import last_line_sentences
 from harness.report.page.detail import broken_rows, history_of
 from harness.report.page.paths import Paths
 from harness.report.page.usual import MARKED
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from harness.matrix.checking import Check
-    from harness.matrix.seen import Seen
+    from harness.matrix.seen import StageTraffic
     from harness.saved import CellResult, SavedRun
 
 POINT = "commit-ack-lost"
@@ -84,7 +84,10 @@ def demo(
         dry = checks[0].dry_run(tells, brief=True)
         tells.lines(ended(dry))
         if dry.verdict.kind is not Kind.KEPT:
-            warn(*last_words(dry), f"saved with its logs in {os.path.relpath(dry.directory)}")
+            warn(
+                *last_line_sentences(dry),
+                f"saved with its logs in {os.path.relpath(dry.directory)}",
+            )
             raise typer.Exit(_exit_code(dry))
         seen = seen_in(dry)
         tells.lines(HEADINGS[1:2])
@@ -146,7 +149,7 @@ def introduction(folder: Path) -> Iterator[str]:
     yield ""
 
 
-def _struck(check: Check, seen: Mapping[str, Seen], tells: Narrator) -> SavedRun:
+def _struck(check: Check, seen: Mapping[str, StageTraffic], tells: Narrator) -> SavedRun:
     """Run the one cell with the fault. ``seen``: what the wire saw of each stage without it."""
     cells, rest = check.plan(seen, [POINT])
     for cell in rest:

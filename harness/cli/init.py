@@ -15,7 +15,7 @@ import typer
 
 from harness.cli.drafts.asking import Asker
 from harness.cli.drafts.compose import FILES, Composed, command_at_port, pointed, read_compose, safe
-from harness.cli.drafts.sources import GIVEN, Shown, look_at
+from harness.cli.drafts.sources import GIVEN, Sources, look_at
 from harness.cli.drafts.writing import (
     CI_FILE,
     SCHEMA_FILE,
@@ -202,7 +202,7 @@ class _Options:
 
 def _draft(
     asker: Asker, options: _Options, system: str, compose: Path | None
-) -> tuple[Draft, dict[str, Shown]]:
+) -> tuple[Draft, dict[str, Sources]]:
     """Return the draft, and what the programs of its stages show. Ask for what is missing."""
     folder, texts = options.folder, options.texts
     services = _composed(folder, compose)
@@ -361,7 +361,7 @@ def _is_ours(folder: Path) -> bool:
     return False
 
 
-def _tell(stages: Sequence[DraftStage], shown: dict[str, Shown]) -> None:
+def _tell(stages: Sequence[DraftStage], shown: dict[str, Sources]) -> None:
     """Warn of programs that name a broker's address themselves: lostack cannot put its wire in
     front of it.
     """
@@ -410,7 +410,7 @@ def _servers(services: Iterable[Composed]) -> list[DraftServer]:
     ]
 
 
-def _topics(asker: Asker, shown: dict[str, Shown]) -> list[str]:
+def _topics(asker: Asker, shown: dict[str, Sources]) -> list[str]:
     found = list(dict.fromkeys(topic for seen in shown.values() for topic in seen.topics))
     told = asker.answer(
         None,
@@ -427,11 +427,11 @@ def _several(text: str) -> list[str]:
 
 
 def _kind(
-    asker: Asker, kind: str | None, shown: dict[str, Shown], stages: Sequence[DraftStage]
+    asker: Asker, kind: str | None, shown: dict[str, Sources], stages: Sequence[DraftStage]
 ) -> str:
     """Return the kind of the input: how the pipeline gets records."""
     producer = next((stage for stage in stages if stage.role == Role.PRODUCER), None)
-    seen = shown.get(str(Role.PRODUCER), Shown())
+    seen = shown.get(str(Role.PRODUCER), Sources())
     if producer is None:
         kind = kind or str(InputKind.TOPIC)
     guess = (
@@ -445,13 +445,13 @@ def _kind(
     return asker.answer(kind, "--input", question, str(guess), DRAFTED)
 
 
-def _like(header: str | None, shown: dict[str, Shown]) -> str:
+def _like(header: str | None, shown: dict[str, Sources]) -> str:
     """Return a line with a token in its first field, as a CSV row or a JSON object of the fields
     that a program reads.
 
     >>> _like("order,customer,cents", {})
     '{id},{key},{position}'
-    >>> _like(None, {"consumer": Shown(fields=("order", "customer"))})
+    >>> _like(None, {"consumer": Sources(fields=("order", "customer"))})
     '{"order": "{id}", "customer": "{key}"}'
     """
     if header:
@@ -467,7 +467,7 @@ def _like(header: str | None, shown: dict[str, Shown]) -> str:
 
 
 def _output(
-    asker: Asker, given: Mapping[str, str | None], shown: dict[str, Shown], topics: Sequence[str]
+    asker: Asker, given: Mapping[str, str | None], shown: dict[str, Sources], topics: Sequence[str]
 ) -> dict[str, str]:
     """Return the fields of ``[output]``."""
     last = [*shown.values()][-1]

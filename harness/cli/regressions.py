@@ -19,7 +19,7 @@ from harness.matrix.selection import MOST_SEEDS, systems_of
 from harness.model.cell import DEFAULT_RECORDS
 from harness.model.exits import ExitCode
 from harness.report.renderers import write_reports
-from harness.report.trend import remember
+from harness.report.trend import append_run
 
 
 def regressions(
@@ -43,10 +43,10 @@ def regressions(
     acquitted.
     """
     from harness.matrix.regressions import (  # noqa: PLC0415 - nobody else needs it
-        apart,
         cells_of,
         corpus,
         disagreements,
+        needs_extra,
         rulings,
     )
 
@@ -54,7 +54,7 @@ def regressions(
     names = [
         registry.known(name, [bug.id for bug in known], "published bug") for name in only or ()
     ]
-    bugs = [bug for bug in known if bug.id in names or (not names and not apart(bug))]
+    bugs = [bug for bug in known if bug.id in names or (not names and not needs_extra(bug))]
     if left := [bug.id for bug in known if bug not in bugs and not names]:
         tell(
             "not tried, because an engine is downloaded only for "
@@ -78,7 +78,7 @@ def regressions(
     told = list(rulings(bugs, saved.results))
     tell()
     tell_lines(ruling.text() for ruling in told)
-    warn(remember(saved, disagreements(bugs, saved.results)))
+    warn(append_run(saved, disagreements(bugs, saved.results)))
     if saved.info.interrupted:
         raise typer.Exit(ExitCode.INTERRUPTED)
     raise typer.Exit(

@@ -25,7 +25,7 @@ from harness.model.exits import ExitCode
 from harness.model.keep import Keep
 from harness.model.scenario import Suite
 from harness.report.breaks import breaks_of, exit_code, read_baseline
-from harness.report.trend import remember
+from harness.report.trend import append_run
 from harness.report.writing import ReportError, append_step_summary, point_latest
 from harness.saved import SavedRunError, load_run
 
@@ -128,7 +128,7 @@ def run(
     code = exit_code(saved, breaks)
     if breaks.sentence:
         complain(breaks.sentence)
-    warn(remember(saved, breaks), point_latest(saved), append_step_summary(saved, os.environ))
+    warn(append_run(saved, breaks), point_latest(saved), append_step_summary(saved, os.environ))
     if saved.info.interrupted:
         complain("interrupted: the report is PARTIAL")
         code = ExitCode.INTERRUPTED

@@ -28,7 +28,7 @@ from harness.report.operations import operation_lines
 from harness.report.publishing import publish
 from harness.report.record import record_text
 from harness.report.renderers import RENDERERS, why_no_index, write_reports
-from harness.report.trend import breaks_over, left_out, read_past, write_trend
+from harness.report.trend import breaks_of_cell, left_out, read_past, write_trend
 from harness.saved import SWEEP_FILE, load_run
 
 if TYPE_CHECKING:
@@ -173,7 +173,7 @@ def trend(
     """
     file = write_trend(directory)
     past, damaged = read_past(directory)
-    for broke in breaks_over(past):
+    for broke in breaks_of_cell(past):
         if broke.mended is None:
             tell(f"{broke.outcome}  {broke.cell}  {broke.sentence}")
     if damaged:

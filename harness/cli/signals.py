@@ -25,7 +25,7 @@ _HEARD: Final[
 """What each signal does by default. SIGHUP is not here: ``nohup`` ignores it on purpose."""
 
 
-def hear() -> None:
+def restore_signals() -> None:
     """Give each signal its default action if this process began with it ignored or blocked.
 
     Children inherit that.
@@ -42,7 +42,7 @@ def interruptible() -> Iterator[None]:
 
     Then cells end, and the report says that it is partial.
     """
-    hear()
+    restore_signals()
     before = signal.signal(signal.SIGTERM, _terminated)
     try:
         yield

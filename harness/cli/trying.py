@@ -21,21 +21,26 @@ from harness.pipelines.refusing import nearest
 from harness.proxy.upstream import host_and_port
 from harness.systems.declared.brokers.listeners import is_loopback
 from harness.trials.command import Command
-from harness.trials.counting import Word
-from harness.trials.trying import REPORT, Learnt, Trial
+from harness.trials.counting import ClaimResult
+from harness.trials.trying import REPORT, Trial, TrialBaseline
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from harness.model.semantics import Semantic
     from harness.trials.points import Point
-    from harness.trials.trying import Tried
+    from harness.trials.trying import TriedPoint
 
-SIGNS = {Word.KEPT: "✔", Word.BROKEN: "✘", Word.NOT_JUDGED: "?", Word.VOID: "∅"}
+SIGNS = {
+    ClaimResult.KEPT: "✔",
+    ClaimResult.BROKEN: "✘",
+    ClaimResult.NOT_JUDGED: "?",
+    ClaimResult.VOID: "∅",
+}
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class TryRequest:
     """What is asked for."""
 
     attach: str | None
@@ -48,7 +53,7 @@ class Asked:
     remote: bool
 
 
-def try_test(asked: Asked, *, long: bool, explain: bool, as_json: bool) -> ExitCode:
+def try_test(asked: TryRequest, *, long: bool, explain: bool, as_json: bool) -> ExitCode:
     """Run somebody's test behind the wire, at each point that a wire can have.
 
     Raises:
@@ -57,7 +62,7 @@ def try_test(asked: Asked, *, long: bool, explain: bool, as_json: bool) -> ExitC
     trial = _trial(asked)
     say: Callable[[str], None] = complain if as_json else tell
     command = shlex.join(["lostack", *sys.argv[1:]])
-    learnt: Learnt | None = None
+    learnt: TrialBaseline | None = None
     partial = True
     try:
         say("two runs without a fault")
@@ -88,7 +93,7 @@ def try_test(asked: Asked, *, long: bool, explain: bool, as_json: bool) -> ExitC
     return trial.code
 
 
-def _trial(asked: Asked) -> Trial:
+def _trial(asked: TryRequest) -> Trial:
     if asked.attach is None:
         raise UsageError("--run needs --attach HOST:PORT: the Kafka that your test uses")
     if asked.claims is None:
@@ -111,7 +116,9 @@ def _trial(asked: Asked) -> Trial:
     return Trial(command, asked.attach, asked.claims, folder, asked.seed, asked.pattern)
 
 
-def _chosen(learnt: Learnt, only: Sequence[str], *, long: bool) -> tuple[list[Point], list[Point]]:
+def _chosen(
+    learnt: TrialBaseline, only: Sequence[str], *, long: bool
+) -> tuple[list[Point], list[Point]]:
     """Return the points that are tried, and those that would wait long.
 
     Raises:
@@ -129,7 +136,7 @@ def _chosen(learnt: Learnt, only: Sequence[str], *, long: bool) -> tuple[list[Po
 
 def _tell_plan(
     trial: Trial,
-    learnt: Learnt,
+    learnt: TrialBaseline,
     points: Sequence[Point],
     rest: Sequence[Point],
     say: Callable[[str], None],
@@ -148,7 +155,7 @@ def _tell_plan(
         say(f"not run without --all: {names}; each waits for its client's request time-out")
 
 
-def _line(tried: Tried) -> str:
+def _line(tried: TriedPoint) -> str:
     seconds = f"{tried.run.ended.seconds:.1f} s"
     return (
         f"{SIGNS[tried.word]} {tried.word:<10} {tried.point.id}  {seconds}  {tried.reason}; "

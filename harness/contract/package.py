@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from harness.contract.speaker import Speaker
 from harness.model.failures import EnvironmentFailure
-from harness.plugins import brought, load_brought, packaged
+from harness.plugins import entry_points_of, load_brought, packaged
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -49,7 +49,7 @@ class Package:
         Raises:
             UnknownPackageError: there is none.
         """
-        known = sorted({packaged(entry) for group in GROUPS for entry in brought(group)})
+        known = sorted({packaged(entry) for group in GROUPS for entry in entry_points_of(group)})
         found = next((each for each in known if _plain(each) == _plain(name)), None)
         if found is None:
             there = f"those that do: {', '.join(known)}" if known else "nor does any other"
@@ -84,7 +84,7 @@ def _plain(name: str) -> str:
 
 
 def _names(package: str, group: str) -> Iterator[str]:
-    return (entry.name for entry in brought(group) if packaged(entry) == package)
+    return (entry.name for entry in entry_points_of(group) if packaged(entry) == package)
 
 
 def speaker_of(protocol: str) -> Speaker:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from harness.model.history import event_of
 from harness.model.record import Record
 from harness.wire.cells import in_json
-from harness.wire.protocol import Between, Frame, Need
+from harness.wire.protocol import Frame, Need, Unframed
 from harness.wire.rules import Action, Direction, Rule
 from harness.wire.spoken import load
 
@@ -113,7 +113,7 @@ def with_the_wrong(speaker: Speaker, wrong: type) -> Speaker:
     return replace(speaker, name=f"{wrong.__module__}:{wrong.__name__}")
 
 
-class Ear:
+class DirectionReader:
     """Takes bytes of one direction as they come, and gives them to a session; ``heard`` is what
     they are.
     """
@@ -122,7 +122,7 @@ class Ear:
         self._session = session
         self._way = way
         self._buffer = b""
-        self.heard: list[tuple[Frame | Between, bytes]] = []
+        self.heard: list[tuple[Frame | Unframed, bytes]] = []
 
     def take(self, data: bytes) -> None:
         """Go on as far as the bytes go."""
@@ -134,7 +134,7 @@ class Ear:
                     f"needs {fed.bytes} bytes and has {len(self._buffer)}"
                 )
                 return
-            assert isinstance(fed, Between | Frame), fed
+            assert isinstance(fed, Unframed | Frame), fed
             assert fed.size > 0
             if len(self._buffer) < fed.size:
                 return

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from harness.contract.speaker import FROM, LIMIT, RECORD, TO, Ear, read_back
+from harness.contract.speaker import FROM, LIMIT, RECORD, TO, DirectionReader, read_back
 from harness.model import events as kinds
-from harness.wire.protocol import Between, Frame, Immovable, Move, Need, Opaque, UnableError
+from harness.wire.protocol import Frame, Immovable, Move, Need, Opaque, UnableError, Unframed
 from harness.wire.rules import CONTENT, Direction, is_prefix
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ GARBAGE = 3000
 
 
 @dataclass
-class Heard:
+class ProtocolCase:
     """A conversation, and what a session makes of it, in pieces of so many bytes."""
 
     speaker: Speaker
@@ -52,7 +52,7 @@ class Heard:
     def __post_init__(self) -> None:
         self.protocol = self.speaker.make()
         self.session = self.protocol.session(1, limit=LIMIT)
-        self.ears = {way: Ear(self.session, way) for way in Direction}
+        self.ears = {way: DirectionReader(self.session, way) for way in Direction}
         for way, data in self.said:
             for at in range(0, len(data), self.piece):
                 self.ears[way].take(data[at : at + self.piece])
@@ -84,9 +84,9 @@ def everything(speaker: Speaker, key: str = "k") -> list[Said]:
     return [each for way, data in said for each in ((way, data), (way, speaker.beat))]
 
 
-def asked(speaker: Speaker) -> tuple[Heard, Frame, bytes]:
+def asked(speaker: Speaker) -> tuple[ProtocolCase, Frame, bytes]:
     """Return a conversation up to the question, and that."""
-    heard = Heard(speaker, [*speaker.opening("k"), *speaker.question("k")], LIMIT)
+    heard = ProtocolCase(speaker, [*speaker.opening("k"), *speaker.question("k")], LIMIT)
     _, question, data = next(each for each in reversed(heard.frames()) if each[0] is TO)
     return heard, question, data
 
@@ -103,8 +103,8 @@ def fed_answer(speaker: Speaker, session: Session, data: bytes) -> Frame:
 def test_pieces_are_the_frames_of_the_whole(speaker: Speaker, piece: int) -> None:
     """Wherever a stream is cut, and however often the session is asked in between."""
     said = everything(speaker)
-    whole = Heard(speaker, said, LIMIT)
-    assert Heard(speaker, said, piece).told() == whole.told()
+    whole = ProtocolCase(speaker, said, LIMIT)
+    assert ProtocolCase(speaker, said, piece).told() == whole.told()
     assert [data for ear in whole.ears.values() for _, data in ear.heard] == [
         data for way in Direction for at, data in said if at is way and data
     ]
@@ -122,7 +122,7 @@ def test_what_is_fed_again_is_what_it_was(speaker: Speaker) -> None:
         first, again, more = (session.feed(way, data) for data in (one, one, ways[way]))
         for other in (again, more):
             assert shown(other) == shown(first)
-        assert isinstance(first, Between | Frame)
+        assert isinstance(first, Unframed | Frame)
         if isinstance(first, Frame):
             session.sending(first)
         session.taken(way, first.size)
@@ -234,7 +234,7 @@ def test_frames_have_facts_and_known_steps(speaker: Speaker) -> None:
     """Each its version and its number, as its line has them; what is known of a step fits the rules
     and its direction.
     """
-    heard = Heard(speaker, everything(speaker), LIMIT)
+    heard = ProtocolCase(speaker, everything(speaker), LIMIT)
     steps = heard.protocol.steps
     assert {way for way, _, _ in heard.frames()} == set(Direction)
     for way, frame, _ in heard.frames():
@@ -257,7 +257,7 @@ def test_a_client_is_known_by_what_it_has_said(speaker: Speaker) -> None:
     session = speaker.make().session(1, limit=LIMIT)
     assert not session.owner()
     assert is_prefix(
-        speaker.client("key"), str(Heard(speaker, speaker.opening("key"), 1).session.owner())
+        speaker.client("key"), str(ProtocolCase(speaker, speaker.opening("key"), 1).session.owner())
     )
 
 
@@ -270,11 +270,11 @@ def test_a_refusal_is_a_legal_answer_at_every_version(speaker: Speaker) -> None:
     assert bool(questions) == any(step.errors for step in protocol.steps.values())
     refused, told_by = set(), set()
     for data in questions:
-        first = Heard(speaker, speaker.opening("k"), LIMIT).session.feed(TO, data)
+        first = ProtocolCase(speaker, speaker.opening("k"), LIMIT).session.feed(TO, data)
         assert isinstance(first, Frame)
         refused.add(first.step)
         for error in protocol.steps[first.step, TO].errors:
-            session = Heard(speaker, speaker.opening("k"), LIMIT).session
+            session = ProtocolCase(speaker, speaker.opening("k"), LIMIT).session
             frame = session.feed(TO, data)
             assert isinstance(frame, Frame)
             ledger = protocol.ledger("k", None)
@@ -320,10 +320,10 @@ def test_what_is_movable_is_known_beforehand(speaker: Speaker) -> None:
 
 def test_a_large_frame_is_known_by_its_beginning(speaker: Speaker) -> None:
     """However large it is: nobody has to keep it."""
-    heard = Heard(speaker, speaker.opening("k"), LIMIT)
+    heard = ProtocolCase(speaker, speaker.opening("k"), LIMIT)
     head = speaker.large("k", 100 * MEGABYTE)
     fed = heard.session.feed(TO, head + bytes(64))
-    assert isinstance(fed, Between | Frame), fed
+    assert isinstance(fed, Unframed | Frame), fed
     assert fed.size == (100 * MEGABYTE if speaker.reads else len(head) + 64)
 
 
@@ -331,12 +331,14 @@ def test_heart_beats_are_no_frames_and_have_a_time(speaker: Speaker) -> None:
     """Where there are any; and where both sides have agreed on them, how long a direction may be
     silent is known.
     """
-    heard = Heard(speaker, [*speaker.opening("k"), (TO, speaker.beat), (FROM, speaker.beat)], LIMIT)
+    heard = ProtocolCase(
+        speaker, [*speaker.opening("k"), (TO, speaker.beat), (FROM, speaker.beat)], LIMIT
+    )
     for way in Direction:
         fed = [
             each for each, data in heard.ears[way].heard if speaker.beat and data == speaker.beat
         ]
-        assert all(isinstance(each, Between) or each.keepalive for each in fed)
+        assert all(isinstance(each, Unframed) or each.keepalive for each in fed)
         assert len(fed) == bool(speaker.beat)
         silence = heard.session.silence_s(way)
         assert (silence is not None and silence > 0) if speaker.beat else silence is None

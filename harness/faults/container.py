@@ -9,7 +9,7 @@ from harness.abilities import Containers
 from harness.faults.triggers import await_fault, rule_at
 from harness.model.harms import Harm
 from harness.model.scenario import Evidence, Role
-from harness.proofs.engine import EngineSaid, Said
+from harness.proofs.engine import EngineReport, EngineSaid
 from harness.proofs.forgotten import Forgot
 from harness.wire.rules import Action, FreezeScope, How
 
@@ -18,11 +18,11 @@ if TYPE_CHECKING:
 
 
 _SAID = {
-    Harm.MEMORY: (Said.OOM_KILLED,),
-    Harm.CONTAINER: (Said.NEW_CONTAINER,),
-    Harm.VOLUME: (Said.VOLUME_EMPTIED, Said.NEW_CONTAINER),
-    Harm.NETWORK: (Said.DISCONNECTED, Said.CONNECTED),
-    Harm.DISK: (Said.DISK_FULL, Said.DISK_EMPTIED),
+    Harm.MEMORY: (EngineReport.OOM_KILLED,),
+    Harm.CONTAINER: (EngineReport.NEW_CONTAINER,),
+    Harm.VOLUME: (EngineReport.VOLUME_EMPTIED, EngineReport.NEW_CONTAINER),
+    Harm.NETWORK: (EngineReport.DISCONNECTED, EngineReport.CONNECTED),
+    Harm.DISK: (EngineReport.DISK_FULL, EngineReport.DISK_EMPTIED),
 }
 _NOT_KILLED = {Harm.NETWORK, Harm.DISK}
 

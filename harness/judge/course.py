@@ -16,7 +16,7 @@ from harness.judge.health import Health
 from harness.judge.load import load_of
 from harness.judge.queuechecks import wrong_copies, wrong_count
 from harness.judge.reasons import told
-from harness.judge.rest import Rest
+from harness.judge.rest import StateAtRest
 from harness.model import events as kinds
 from harness.model.events import CellPhase, DrainPhase, End
 from harness.model.prediction import examples
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from harness.model.plan import Plan
 
 
-class Course:
+class RunCourse:
     """What the history proves about the run itself."""
 
     def __init__(
@@ -53,7 +53,7 @@ class Course:
         self.fired_at = self.firing.fired_at
         """When the trigger was hit (see :class:`~harness.judge.firing.Firing`)."""
         self._health = Health(plan, history, self.firing)
-        self._rest = Rest(plan, history, found, self.drain)
+        self._rest = StateAtRest(plan, history, found, self.drain)
 
     @property
     def killed(self) -> list[kinds.Node]:

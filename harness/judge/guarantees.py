@@ -17,7 +17,7 @@ from harness.model.semantics import Guarantee
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
-    from harness.judge.sessions import Acknowledged, Log, Position, Saved, Stretch
+    from harness.judge.sessions import Acknowledged, GivenRange, Log, Position, Saved
     from harness.model.history import History
     from harness.model.plan import Plan
 
@@ -104,7 +104,7 @@ def _monotonic(plan: Plan, history: History, sessions: Sessions) -> GuaranteeRes
     return found
 
 
-def _connections(sessions: Sessions, read: list[Stretch]) -> Iterator[tuple[str, int | None]]:
+def _connections(sessions: Sessions, read: list[GivenRange]) -> Iterator[tuple[str, int | None]]:
     wanted = {id(each) for each in read if len(each.given) > 1}
     return (conn for (conn, _, _), each in sessions.stretches.items() if id(each) in wanted)
 
@@ -125,7 +125,7 @@ def _stage(role: str) -> str:
     return "a stage that no line names" if role == NOBODY else f"the {role}"
 
 
-def _skips(history: History, read: list[Stretch]) -> Iterator[str]:
+def _skips(history: History, read: list[GivenRange]) -> Iterator[str]:
     """Visible records of a log that a reader was not given, though it was given one before and one
     behind it, in one session on one connection.
 
@@ -153,7 +153,7 @@ def _skips(history: History, read: list[Stretch]) -> Iterator[str]:
                 )
 
 
-def _backward(sessions: Sessions, read: list[Stretch]) -> Iterator[str]:
+def _backward(sessions: Sessions, read: list[GivenRange]) -> Iterator[str]:
     """Records that a reader was given although its group had saved a position behind them.
 
     In one session it must have been given a later one before: else it may be a member that has lost
@@ -278,7 +278,7 @@ def _read_your_writes(plan: Plan, _: History, sessions: Sessions) -> GuaranteeRe
     return found
 
 
-def _passed_in_session(sessions: Sessions, read: list[Stretch], offset: int) -> str | None:
+def _passed_in_session(sessions: Sessions, read: list[GivenRange], offset: int) -> str | None:
     for stretch in read:
         given = stretch.offsets
         if stretch.role in sessions.placed and min(given) < offset < max(given):

@@ -49,7 +49,7 @@ class Health:
             if e.phase == NodePhase.GONE and not self._firing.drained_before(e)
         )
         return "".join(
-            f"; {e.by} had ended: {kinds.last_words(e.because)}" for e in self.gave_up()
+            f"; {e.by} had ended: {kinds.root_cause_line(e.because)}" for e in self.gave_up()
         ) + "".join(
             f"; process {e.pid} ({e.command}) of the {e.node} had ended by itself" for e in gone
         )

@@ -8,7 +8,14 @@ from collections import Counter, defaultdict
 from typing import TYPE_CHECKING
 
 from harness.judge.movement import copies_between, counted
-from harness.judge.sentences import anything_goes, duplicates, losses, missing, rested, unnamed
+from harness.judge.sentences import (
+    duplicates,
+    losses,
+    lost_ids,
+    predicts_nothing,
+    rest_lines,
+    unnamed,
+)
 from harness.model import events as kinds
 from harness.model.prediction import examples
 from harness.model.states import Hop
@@ -17,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from harness.judge.accounting import Account
-    from harness.judge.course import Course
+    from harness.judge.course import RunCourse
     from harness.judge.signs import Signs
     from harness.model.history import History
     from harness.model.plan import Plan
@@ -52,7 +59,9 @@ def _repeats(history: History, record: str) -> Iterator[str]:
         yield "fetched-again"
 
 
-def kept_reason(plan: Plan, history: History, found: Account, signs: Signs, course: Course) -> str:
+def kept_reason(
+    plan: Plan, history: History, found: Account, signs: Signs, course: RunCourse
+) -> str:
     """Return the sentence that explains a kept promise."""
     if plan.refused_by_client:
         return "the client refused these settings; nothing was sent"
@@ -70,21 +79,21 @@ def kept_reason(plan: Plan, history: History, found: Account, signs: Signs, cour
     parts += unnamed(history)
     if plan.sign:
         parts.append(f"{plan.target} was protected ({plan.sign})")
-    elif anything_goes(plan) and plan.target not in missing(plan, found) | found.duplicated:
+    elif predicts_nothing(plan) and plan.target not in lost_ids(plan, found) | found.duplicated:
         seen = effects(plan, history, signs)
         if seen:
             parts.append(f"{plan.target}: {', '.join(seen)}")
-        elif not (missing(plan, found) or counts["duplicated"]):
+        elif not (lost_ids(plan, found) or counts["duplicated"]):
             parts.append(f"no effect was seen on {plan.target}")
     parts += (
         [*_absorbed(history, found), *_held_back(history)]
-        if anything_goes(plan)
+        if predicts_nothing(plan)
         else _held_back(history)
     )
     return "; ".join((*parts, *_circumstances(plan, course)))
 
 
-def _circumstances(plan: Plan, course: Course) -> Iterator[str]:
+def _circumstances(plan: Plan, course: RunCourse) -> Iterator[str]:
     """Say under which circumstances a promise was kept."""
     if course.load and course.load.beside:
         with_it = (
@@ -96,7 +105,7 @@ def _circumstances(plan: Plan, course: Course) -> Iterator[str]:
         )
     if course.drain is not None and course.drain.tail:
         yield "no position is saved behind the last records: the next start reads them again"
-    yield from rested(course.drain)
+    yield from rest_lines(course.drain)
 
 
 def effects(plan: Plan, history: History, signs: Signs) -> list[str]:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from harness.model.sign import Sign
 
 
-class Course(Protocol):
+class ProofContext(Protocol):
     """What a proof may read of a run whose trigger was hit."""
 
     @property
@@ -54,7 +54,7 @@ class Proof(Protocol):
     name: ClassVar[str]
     """Its name in a saved plan."""
 
-    def trouble(self, course: Course) -> str | None:
+    def trouble(self, course: ProofContext) -> str | None:
         """Say what the history does not prove, or return ``None``. The judge asks only if the
         trigger was hit.
         """

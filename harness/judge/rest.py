@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from harness.model.plan import Plan
 
 
-class Rest:
+class StateAtRest:
     """What the history shows of the source, the logs, the queues and the sink after the drain."""
 
     def __init__(

@@ -27,7 +27,7 @@ LONG_S = 1.0
 """The shortest silence that a verdict mentions, if something came after it. In seconds."""
 
 
-def missing(plan: Plan, found: Account) -> frozenset[str]:
+def lost_ids(plan: Plan, found: Account) -> frozenset[str]:
     """Return the lost records. Records set aside count, unless dead letters are part of the
     pipeline.
 
@@ -57,7 +57,7 @@ def _rows_have(count: int) -> str:
     return "1 row of the output has" if count == 1 else f"{count} rows of the output have"
 
 
-def rested(drain: kinds.Drain | None) -> Iterator[str]:
+def rest_lines(drain: kinds.Drain | None) -> Iterator[str]:
     """Yield how long the drain rested, where something could still have come."""
     if drain is not None and drain.why in UNSURE:
         silent_s, rested_s = drain.gap or 0.0, drain.rested or 0.0
@@ -100,7 +100,7 @@ def duplicates(found: Account) -> str:
     return "; ".join((*said, *wrong_totals(found, high=True)))
 
 
-def anything_goes(plan: Plan) -> bool:
+def predicts_nothing(plan: Plan) -> bool:
     """Whether a fault was planned without a prediction, as for a declared pipeline."""
     permitted = isinstance(plan.lost, Permitted) and isinstance(plan.duplicated, Permitted)
     return permitted and plan.sign is None and plan.evidence.trigger != "none"

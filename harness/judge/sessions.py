@@ -33,7 +33,7 @@ NOBODY: Final = ""
 
 
 @dataclass(slots=True)
-class Given:
+class GivenRecord:
     """A record that a reader was given, and when it had asked for it (ns); ``None``: unknown."""
 
     line: kinds.Fetched
@@ -41,12 +41,12 @@ class Given:
 
 
 @dataclass(slots=True)
-class Stretch:
+class GivenRange:
     """What one connection was given of one partition in one session, in order."""
 
     role: str
     log: Log
-    given: list[Given] = field(default_factory=list)
+    given: list[GivenRecord] = field(default_factory=list)
 
     @property
     def offsets(self) -> set[int]:
@@ -89,7 +89,7 @@ class Sessions:
 
     def __init__(self, history: History) -> None:
         self.first = 0
-        self.stretches: dict[tuple[Connection, Log, int | None], Stretch] = {}
+        self.stretches: dict[tuple[Connection, Log, int | None], GivenRange] = {}
         """By connection, log and number of the session; ``None``: its request was not seen."""
         self.writes: list[Acknowledged] = []
         self.positions: dict[Saved, list[Position]] = defaultdict(list)
@@ -122,7 +122,7 @@ class Sessions:
         """Return a moment, counted from the beginning of the history."""
         return f"at {(t - self.first) / 1e9:.3f} s"
 
-    def read_by(self, role: str, log: Log) -> Iterator[Stretch]:
+    def read_by(self, role: str, log: Log) -> Iterator[GivenRange]:
         """Return what a stage was given of a log."""
         return (each for each in self.stretches.values() if (each.role, each.log) == (role, log))
 
@@ -192,8 +192,8 @@ class Sessions:
         conn = (event.by, event.conn)
         role, log = self._roles.get(conn, NOBODY), (event.topic, event.at[0])
         number, asked = self._answering.get(conn, (None, None))
-        stretch = self.stretches.setdefault((conn, log, number), Stretch(role, log))
-        stretch.given.append(Given(event, asked))
+        stretch = self.stretches.setdefault((conn, log, number), GivenRange(role, log))
+        stretch.given.append(GivenRecord(event, asked))
 
     def _take_write(self, event: kinds.ProduceAnswer) -> None:
         asked = self._sent.get((event.by, event.request, event.record), [])

@@ -19,7 +19,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
 from harness.judge.claims import broken_invariants, broken_order
-from harness.judge.course import Course
+from harness.judge.course import RunCourse
 from harness.judge.guarantees import Guarantees
 from harness.judge.kept import effects, kept_reason
 from harness.judge.logs import broken_log, went_elsewhere
@@ -27,7 +27,14 @@ from harness.judge.movement import Movement, movement_of
 from harness.judge.readers import told_of
 from harness.judge.rows import Rows
 from harness.judge.rules import Rule
-from harness.judge.sentences import anything_goes, duplicates, losses, missing, rested, unnamed
+from harness.judge.sentences import (
+    duplicates,
+    losses,
+    lost_ids,
+    predicts_nothing,
+    rest_lines,
+    unnamed,
+)
 from harness.judge.signs import Signs, common_signs
 from harness.model import events as kinds
 from harness.model.history import History
@@ -178,7 +185,7 @@ def _verdict(
     readers: Readers,
 ) -> Verdict:
     """Apply the rules in their order; the first that matches is the verdict."""
-    course = Course(plan, history, found, signs, knowledge)
+    course = RunCourse(plan, history, found, signs, knowledge)
     fired = 1 if course.fired_at is not None and course.misfire() is None else 0
     select = dict(plan.select)
     for told in knowledge.selections:
@@ -252,8 +259,8 @@ def _verdict(
                 by_fault,
                 rule=rule,
             )
-    harmed = missing(plan, found) or found.duplicated or found.over
-    effect = not anything_goes(plan) or bool(harmed or effects(plan, history, signs))
+    harmed = lost_ids(plan, found) or found.duplicated or found.over
+    effect = not predicts_nothing(plan) or bool(harmed or effects(plan, history, signs))
     return Verdict(
         Kind.KEPT,
         "; ".join((kept_reason(plan, history, found, signs, course), *guarantees.told())),
@@ -324,13 +331,13 @@ def _nothing_arrived(plan: Plan, found: Account) -> str | None:
 
 
 def _lost(plan: Plan, history: History, found: Account, drain: kinds.Drain | None) -> str | None:
-    if missing(plan, found) and Anomaly.LOST in PROMISES[plan.semantic]:
+    if lost_ids(plan, found) and Anomaly.LOST in PROMISES[plan.semantic]:
         return "; ".join(
             (
                 f"{plan.semantic} forbids loss: {losses(found)}",
                 *went_elsewhere(history, found.rows),
                 *unnamed(history),
-                *rested(drain),
+                *rest_lines(drain),
             )
         )
     return None
@@ -369,7 +376,7 @@ def _columns(plan: Plan, found: Account) -> Iterator[tuple[str, Prediction, froz
     """Return what was predicted and what was seen, by column. Records left count only where some
     are predicted to be left.
     """
-    yield "lost", plan.lost, missing(plan, found)
+    yield "lost", plan.lost, lost_ids(plan, found)
     yield "duplicated", plan.duplicated, found.duplicated | found.over
     if plan.left.must_show():
         yield "left", plan.left, found.left | found.stalled

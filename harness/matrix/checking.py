@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from harness.faults import NoFault
 from harness.judge.verdict import Kind
 from harness.matrix.runner import RunPlan, run
-from harness.matrix.seen import Seen, enough
+from harness.matrix.seen import StageTraffic, enough
 from harness.matrix.selection import not_run
 from harness.model.keep import Keep
 from harness.model.scenario import NotApplicable
@@ -35,7 +35,7 @@ REHEARSAL = "rehearsal"
 
 
 @dataclass(frozen=True, slots=True)
-class Rehearsed:
+class Rehearsal:
     """A dry run, and whether cells can run side by side.
 
     ``jobs``: how many cells may run at once; ``because``: why only one may, or empty; ``runs``:
@@ -76,7 +76,7 @@ class Check:
         """
         return self._dry_runs(1, progress, brief=brief)[0][0]
 
-    def rehearsed(self, progress: Progress, *, brief: bool = False) -> Rehearsed:
+    def rehearsed(self, progress: Progress, *, brief: bool = False) -> Rehearsal:
         """Run the pipeline without a fault, ``jobs`` times side by side; if one fails, run it
         alone, and all cells one at a time.
 
@@ -91,13 +91,13 @@ class Check:
             runs = self._dry_runs(self.jobs, progress, brief=brief)
             failed = [result for result, _ in runs if result.verdict.kind is not Kind.KEPT]
             if not failed:
-                return Rehearsed(runs[0][0], self.jobs, runs=runs)
+                return Rehearsal(runs[0][0], self.jobs, runs=runs)
             because = (
                 f"one of {self.jobs} runs without a fault side by side was {failed[0].verdict.kind}"
             )
             progress.say(f"{because} ({failed[0].verdict.reason}); it runs again alone")
         runs = self._dry_runs(1, progress, brief=brief)
-        return Rehearsed(runs[0][0], 1, because, runs)
+        return Rehearsal(runs[0][0], 1, because, runs)
 
     def _dry_runs(
         self, count: int, progress: Progress, *, brief: bool
@@ -119,7 +119,7 @@ class Check:
         return tuple((by_name[cell.scenario.id], cell) for cell in cells)
 
     def plan(
-        self, seen: Mapping[str, Seen], only: Sequence[str] = ()
+        self, seen: Mapping[str, StageTraffic], only: Sequence[str] = ()
     ) -> tuple[tuple[DeclaredCell, ...], tuple[DeclaredCell, ...]]:
         """Return the cells to run and those that do not apply.
 
@@ -151,7 +151,7 @@ class Check:
         rest = tuple(cell for cell in cells if isinstance(cell.expectation, NotApplicable))
         return tuple(cell for cell in cells if cell not in rest), rest
 
-    def left_out(self, seen: Mapping[str, Seen], only: Sequence[str] = ()) -> Iterator[str]:
+    def left_out(self, seen: Mapping[str, StageTraffic], only: Sequence[str] = ()) -> Iterator[str]:
         """Yield lines about the points that apply and are not run, because they take long."""
         if not self.long and not only:
             claims = self.pipeline.claims
@@ -163,7 +163,9 @@ class Check:
                 ]
             )
 
-    def _points(self, seen: Mapping[str, Seen], only: Sequence[str]) -> tuple[Scenario, ...]:
+    def _points(
+        self, seen: Mapping[str, StageTraffic], only: Sequence[str]
+    ) -> tuple[Scenario, ...]:
         """Return all failure points. ``only``: names that are asked for."""
         fetching = (
             {role: one.reading(self.pipeline) for role, one in seen.items()} if seen else None
@@ -183,7 +185,7 @@ class Check:
             paired=self._paired(seen, only),
         )
 
-    def _paired(self, seen: Mapping[str, Seen], only: Sequence[str]) -> Paired:
+    def _paired(self, seen: Mapping[str, StageTraffic], only: Sequence[str]) -> Paired:
         """Return the pairs of faults that are asked for: who names points may name any."""
         units = {role: one.unit for role, one in seen.items()} if seen else None
         return Paired(Pairs.ALL if only else self.pairs, units)
@@ -191,7 +193,7 @@ class Check:
     def _reading(self) -> list[str]:
         return [str(stage.known) for stage in self.pipeline.stages if stage.reads]
 
-    def _may_send(self, role: str, seen: Mapping[str, Seen], only: Sequence[str]) -> bool:
+    def _may_send(self, role: str, seen: Mapping[str, StageTraffic], only: Sequence[str]) -> bool:
         """Whether a reading stage has the points of a sending one: it sent records in the dry run,
         or that is not known yet, or one of its points is asked for by name.
         """

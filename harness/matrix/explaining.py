@@ -7,7 +7,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from harness.matrix.seen import PLUMBING, Seen, enough
+from harness.matrix.seen import PLUMBING, StageTraffic, enough
 from harness.model.scenario import NotApplicable
 from harness.pipelines.at_services import AT_SERVICE, unseen
 from harness.pipelines.silences import is_long, priced
@@ -23,7 +23,9 @@ if TYPE_CHECKING:
 
 
 def untried(
-    pipeline: Pipeline, scenarios: Sequence[Scenario], seen: Mapping[str, Seen] | None = None
+    pipeline: Pipeline,
+    scenarios: Sequence[Scenario],
+    seen: Mapping[str, StageTraffic] | None = None,
 ) -> tuple[str, ...]:
     """Return a sentence for each stage that no scenario kills: its behaviour in a crash is
     untested.
@@ -62,7 +64,7 @@ def untried(
 
 
 def explanation(
-    pipeline: Pipeline, seen: Mapping[str, Seen], scenarios: Sequence[Scenario]
+    pipeline: Pipeline, seen: Mapping[str, StageTraffic], scenarios: Sequence[Scenario]
 ) -> Iterator[str]:
     """Yield the plan as lines: the requests of the stages in the dry run, the faults to come, and
     those that do not apply.
@@ -101,7 +103,7 @@ def explanation(
             yield f"  not {scenario.id}: {expectation.because}"
 
 
-def _behind_the_record(one: Seen) -> Iterator[str]:
+def _behind_the_record(one: StageTraffic) -> Iterator[str]:
     """Say what a stage has written and said to services since it was given the target."""
     if one.written.made:
         yield f"    durable writes behind the record: {_asked(one.written.counts)}"

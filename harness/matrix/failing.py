@@ -65,7 +65,7 @@ def failing_alone(history: HistoryWriter, directory: Path) -> Iterator[None]:
 
 
 def _traced(error: Exception, directory: Path) -> str:
-    """Name an error that nobody has put into words, and keep its traceback in the cell's folder."""
+    """Return type and text of an unexpected error, and save its traceback in the cell's folder."""
     told = f"{type(error).__name__}: {error}"
     try:
         with (directory / TRACE_FILE).open(

@@ -1,9 +1,9 @@
 """What stays of a cell when it has ended: of a kept one its plan, history and logs.
 
 Services' data, outboxes, checkpoints and users' own files are large, and nobody looks at those of
-a cell that is green. What goes is first renamed into ``.removed`` in the run's folder. So whoever
-kills a run leaves each part of a cell whole, or finds it gone; the next run removes what lies
-there still.
+a cell that is green. Each part that is deleted is first moved into ``.removed`` in the run's
+folder. A run that is killed therefore leaves each part of a cell whole or without a trace; the next
+run empties ``.removed``.
 """
 
 from __future__ import annotations

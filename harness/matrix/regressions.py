@@ -12,7 +12,7 @@ from harness import registry
 from harness.judge.verdict import Kind
 from harness.matrix.selection import choose
 from harness.model.cell import system_name
-from harness.report.breaks import Breaks
+from harness.report.breaks import BreakComparison
 from harness.scenarios.regressions import CORPUS, PublishedBug
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ def corpus() -> tuple[PublishedBug, ...]:
     return (*CORPUS, *registry.declared_in("corpus", PublishedBug))
 
 
-def apart(bug: PublishedBug) -> bool:
+def needs_extra(bug: PublishedBug) -> bool:
     """Say whether this is a bug of an engine, or of a system that needs an extra of lostack. Such a
     system is fetched only if its bug is named.
     """
@@ -94,12 +94,12 @@ def rulings(bugs: Iterable[PublishedBug], results: Sequence[CellResult]) -> Iter
             yield Ruling(bug.id, trial in bug.convicts, trial, len(agreed), len(mine), differs)
 
 
-def disagreements(bugs: Iterable[PublishedBug], results: Sequence[CellResult]) -> Breaks:
+def disagreements(bugs: Iterable[PublishedBug], results: Sequence[CellResult]) -> BreakComparison:
     """Return the results that differ from the corpus, as new breaks. An expected conviction is no
     break.
     """
     trials = [trial for bug in bugs for trial in bug.trials]
-    return Breaks(
+    return BreakComparison(
         tuple(
             one
             for one in results

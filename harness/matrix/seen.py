@@ -10,7 +10,7 @@ from harness.model import events as kinds
 from harness.model.history import HISTORY, HistoryError, read_history
 from harness.model.rhythm import UNSEEN, Rhythm
 from harness.model.scenario import Role
-from harness.pipelines.at_services import STEPS, Said, said_in
+from harness.pipelines.at_services import STEPS, ServiceTraffic, service_traffic
 from harness.pipelines.dialects import Moment
 from harness.pipelines.inputs import InputKind
 from harness.pipelines.moments import TOLD, moments_in
@@ -39,7 +39,7 @@ not ask for more.
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class StageTraffic:
     """What the wire saw of one stage in the dry run: client ids, number of connections, number of
     requests of each kind.
 
@@ -62,7 +62,7 @@ class Seen:
     """The moments of a record that were seen, each with the step of the protocol."""
     share: Share = field(default_factory=Share)
     rhythm: Rhythm = UNSEEN
-    said: Mapping[str, Said] = field(default_factory=dict)
+    said: Mapping[str, ServiceTraffic] = field(default_factory=dict)
     """What it said to each service."""
     elsewhere: tuple[str, ...] = ()
     """The servers that it spoke to past the wire."""
@@ -87,7 +87,7 @@ class Owner:
     requests: Mapping[str, int]
 
 
-def seen_in(result: CellResult) -> dict[str, Seen]:
+def seen_in(result: CellResult) -> dict[str, StageTraffic]:
     """Return what the wire saw of each stage, by role; nothing if the history cannot be read."""
     try:
         history = read_history(result.directory / HISTORY)
@@ -101,14 +101,14 @@ def seen_in(result: CellResult) -> dict[str, Seen]:
     seconds = (max(moments) - min(moments)) / 1e9 if moments else 0.0
     of_records = moments_in(history.of(*TOLD), both)
     shares, rhythms = shares_in(history, of), rhythms_in(history, of)
-    said = said_in(history, result.plan.target)
+    said = service_traffic(history, result.plan.target)
     elsewhere = {e.role: e.servers for e in history.of(kinds.Elsewhere)}
     owners = list(history.of(kinds.Owner))
     written = {
         e.role: Written(e.made, e.records, e.because, e.files) for e in history.of(kinds.Writes)
     }
     return {
-        role: Seen(
+        role: StageTraffic(
             tuple(sorted({str(e.client) for e in frames if e.role == role})),
             len({e.conn for e in frames if e.role == role}),
             _counted(str(e.api) for e in frames if e.role == role),
@@ -160,7 +160,7 @@ def unit_of(events: Iterable[kinds.Sent | kinds.Committed]) -> int:
     return max(units.values(), default=0)
 
 
-def enough(pipeline: Pipeline, seen: Mapping[str, Seen]) -> tuple[int, str | None]:
+def enough(pipeline: Pipeline, seen: Mapping[str, StageTraffic]) -> tuple[int, str | None]:
     """Return how many records the cells have, and why that may be too few, or ``None``.
 
     If lostack offers the records, they come in waves. A producer that has all records from the
@@ -194,7 +194,7 @@ def enough(pipeline: Pipeline, seen: Mapping[str, Seen]) -> tuple[int, str | Non
     return need, few
 
 
-def _whole_partitions(pipeline: Pipeline, seen: Mapping[str, Seen]) -> str | None:
+def _whole_partitions(pipeline: Pipeline, seen: Mapping[str, StageTraffic]) -> str | None:
     """Say that one request may hold all records of a partition, or return ``None``. More records
     then give no more requests.
     """

@@ -245,12 +245,12 @@ def _shortened(text: str) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class RecordSelector:
     r"""Which whole record is meant: by its ``key``, its ``headers``, ``fields`` of its value (JSON;
     dotted path to value), or ``text`` in its value. All that is named must fit.
 
     >>> made = whole(b"k", b'{"order": 17}')
-    >>> Wanted("k", fields={"order": 17}).fits(made), Wanted(text="18").fits(made)
+    >>> RecordSelector("k", fields={"order": 17}).fits(made), RecordSelector(text="18").fits(made)
     (True, False)
     """
 

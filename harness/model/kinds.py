@@ -110,13 +110,13 @@ MOST_WORDS: Final = 200
 """A reason quotes at most so many characters of a program's error."""
 
 
-def last_words(because: object) -> str:
+def root_cause_line(because: object) -> str:
     r"""Return one line of the error with which a program ended: its root cause (the last ``Caused
     by:``), else its first line.
 
-    >>> last_words("QueryError: failed\n  at some.frame\nCaused by: it was gone")
+    >>> root_cause_line("QueryError: failed\n  at some.frame\nCaused by: it was gone")
     'Caused by: it was gone'
-    >>> last_words("fenced")
+    >>> root_cause_line("fenced")
     'fenced'
     """
     first, *rest = str(because).splitlines() or [""]

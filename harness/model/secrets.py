@@ -289,7 +289,7 @@ def mask_files(folder: Path, *patterns: str) -> None:
                 mask_file(file)
 
 
-def bring(environments: Iterable[Mapping[str, str]]) -> None:
+def register_secrets(environments: Iterable[Mapping[str, str]]) -> None:
     """Let :func:`masked` know the secrets of a declaration, wherever they will stand.
 
     A plain word (``public``) is left out: it would be masked where it is no secret, too.

@@ -36,7 +36,7 @@ PATTERN = r"^\W*(?P<key>\w[\w.:-]*?)[^\w-]+(?P<value>-?\d+)(?:\.0+)?\W*$"
 """
 
 
-class Of(StrEnum):
+class AggregateKind(StrEnum):
     """How a result is computed from its records."""
 
     COUNT = "count"
@@ -49,7 +49,7 @@ class Aggregate:
     of a key is its result.
     """
 
-    of: Of
+    of: AggregateKind
     """``count`` or ``sum``."""
     pattern: str = PATTERN
     """A regular expression that finds a total in a row's text: the columns, or a message's key and
@@ -79,7 +79,7 @@ class Aggregate:
         """Raise :class:`DeclarationError` if an input line lacks the value that is summed up, or
         the key of its total.
         """
-        if self.of is Of.SUM and "{amount}" not in line and "{position}" not in line:
+        if self.of is AggregateKind.SUM and "{amount}" not in line and "{position}" not in line:
             raise DeclarationError(
                 "aggregate: of = sum: put what is summed up, {amount} or {position}, into the "
                 "input's line"
@@ -98,7 +98,8 @@ class Aggregate:
         """Return the key and the total of a row, or ``None`` if the row has none. The key of a
         total of all records is ``""``.
 
-        >>> Aggregate(of=Of.SUM).read("k1 17"), Aggregate(of=Of.SUM).read("customer total")
+        >>> sums = Aggregate(of=AggregateKind.SUM)
+        >>> sums.read("k1 17"), sums.read("customer total")
         (('k1', 17), None)
         """
         match = re.search(self.pattern, text)

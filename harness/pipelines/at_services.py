@@ -46,7 +46,7 @@ _ORDINALS: Final = {1: "first", 2: "second", 3: "third"}
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class ServiceTraffic:
     """What a stage said to a service in the dry run while ``records`` came to it (or were sent by
     it), the target first: how many commits and turns were answered.
     """
@@ -93,7 +93,7 @@ def pairs_of(pipeline: Pipeline) -> tuple[tuple[Role, str], ...]:
 
 
 def service_points(
-    pipeline: Pipeline, said: Mapping[str, Mapping[str, Said]] | None
+    pipeline: Pipeline, said: Mapping[str, Mapping[str, ServiceTraffic]] | None
 ) -> Iterator[ServicePoint]:
     """Yield the failure points of all stages at all services. ``said``: by stage and service, as
     the dry run has shown; ``None`` before it: then every name may apply.
@@ -106,7 +106,7 @@ def service_points(
             service,
             OnWire(role, *given),
             f"after it {'was given' if reads else 'has sent'} the record",
-            None if said is None else said.get(role, {}).get(service, Said()),
+            None if said is None else said.get(role, {}).get(service, ServiceTraffic()),
         )
         yield from talk.crashes()
         yield from talk.lost_answers()
@@ -119,7 +119,7 @@ def is_spare(point: str, name: str) -> bool:
     return point == ANSWER_LOST or (point == AT_SERVICE and not name.endswith("-1"))
 
 
-def said_in(history: History, target: str) -> dict[str, dict[str, Said]]:
+def service_traffic(history: History, target: str) -> dict[str, dict[str, ServiceTraffic]]:
     """Return what each stage said to each service since it was given (or sent) the target, or the
     first record behind it that came to it.
     """
@@ -132,9 +132,9 @@ def said_in(history: History, target: str) -> dict[str, dict[str, Said]]:
         if answers and (times := came.get(str(frame.role))):
             since = times.get(target, min(times.values()))
             counts[str(frame.role), str(frame.node)][str(frame.api)] += frame.t > since
-    found: dict[str, dict[str, Said]] = defaultdict(dict)
+    found: dict[str, dict[str, ServiceTraffic]] = defaultdict(dict)
     for (role, service), each in counts.items():
-        found[role][service] = Said(dict(+each), len(came[role]))
+        found[role][service] = ServiceTraffic(dict(+each), len(came[role]))
     return dict(found)
 
 
@@ -184,7 +184,7 @@ class _Talk:
     service: str
     since: OnWire
     behind: str
-    said: Said | None
+    said: ServiceTraffic | None
 
     def crashes(self) -> Iterator[ServicePoint]:
         """Yield the points at which the stage is killed."""
@@ -228,7 +228,7 @@ class _Talk:
     @property
     def _known(self) -> tuple[StepName, int]:
         """What is tried, and how many of it."""
-        said = self.said or Said()
+        said = self.said or ServiceTraffic()
         return said.step or Exchange.TURN, said.tried
 
     def _at(self, step: StepName, nth: int, way: Direction) -> OnWire:
@@ -244,7 +244,7 @@ class _Talk:
             f"{self.role} does not learn it."
         )
 
-    def _why_not(self, said: Said, found: int) -> str:
+    def _why_not(self, said: ServiceTraffic, found: int) -> str:
         role, service = self.role, self.service
         if found:
             return f"the dry run found only {found} points at what the {role} says to the {service}"

@@ -18,14 +18,14 @@ from harness.model.scenario import NotApplicable, Scenario
 from harness.model.secrets import masked_settings
 from harness.model.semantics import Guarantee
 from harness.model.states import Hop
-from harness.pipelines.aggregates import Of, amounts, spread
+from harness.pipelines.aggregates import AggregateKind, amounts, spread
 from harness.pipelines.braces import fill
 from harness.pipelines.declaration import RepeatedIdError
 from harness.pipelines.failure_points import NO_FAULT, SYSTEM
 from harness.pipelines.inputs import InputKind
 from harness.pipelines.outputs import OutputKind
 from harness.pipelines.refusing import DeclarationError
-from harness.pipelines.shares import aimed, half_of, middle, share_of
+from harness.pipelines.shares import aimed, half_of, middle_third, share_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -115,7 +115,7 @@ class DeclaredCell(Cell):
             raise TypeError(f"{self.declared.name} has no [aggregate]")
         own = self._amounts() if self.sums else {}
         for record in self._drawn().records:
-            adds = own.get(record.id, record.position) if aggregate.of is Of.SUM else 1
+            adds = own.get(record.id, record.position) if aggregate.of is AggregateKind.SUM else 1
             found[record.key if aggregate.keyed else ""][self._found(record)] = adds
         return dict(found)
 
@@ -232,7 +232,7 @@ def aim(cell: DeclaredCell, shares: Mapping[str, Share]) -> DeclaredCell:
         among = half_of(among or frozenset(range(1, cell.records + 1)), cell.records, fault.longer)
     if among is None:
         return cell
-    if cell.scenario.edge is not None or middle(among, cell.records):
+    if cell.scenario.edge is not None or middle_third(among, cell.records):
         return replace(cell, among=among)
     reason = (
         f"only {len(among)} of {pipeline.records} records came there in the dry run, and none of "

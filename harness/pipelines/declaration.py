@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from harness.model.cell import LEAST_RECORDS, MOST_PARTITIONS, MOST_RECORDS
-from harness.model.secrets import bring
+from harness.model.secrets import register_secrets
 from harness.model.semantics import Anomaly, Semantic, forbids
 from harness.pipelines.braces import (
     PLACES,
@@ -34,6 +34,7 @@ from harness.pipelines.consistency import (
 from harness.pipelines.dead_letters import check_dead_letters
 from harness.pipelines.dialects import SPOKEN
 from harness.pipelines.guarantees import check_guarantees
+from harness.pipelines.id_table import check_password
 from harness.pipelines.inputs import Input, InputKind, Resend
 from harness.pipelines.names import check_name, check_topics
 from harness.pipelines.outputs import Output, OutputKind
@@ -44,7 +45,6 @@ from harness.pipelines.programs import (
     check_interpreter,
 )
 from harness.pipelines.refusing import DeclarationError, choice, nearest
-from harness.pipelines.sought import check_password
 
 if TYPE_CHECKING:
     from harness.model.identity import Identity
@@ -151,7 +151,7 @@ class Pipeline:
     """The TOML file it was read from, if any."""
 
     def __post_init__(self) -> None:
-        bring((*(each.environment for each in self.programs), self.broker.settings))
+        register_secrets((*(each.environment for each in self.programs), self.broker.settings))
         check_name(self.name)
         check_topics(self.topics)
         if not 1 <= self.partitions <= MOST_PARTITIONS:

@@ -7,7 +7,7 @@ from enum import Enum, auto
 from typing import TYPE_CHECKING, Final
 
 from harness.model import events as kinds
-from harness.plugins import brought, load_brought
+from harness.plugins import entry_points_of, load_brought
 from harness.protocols.acts import Act
 from harness.protocols.amqp import steps as amqp
 from harness.protocols.core import steps as core
@@ -225,7 +225,7 @@ _SPOKEN: Final[Mapping[str, tuple[str, ...]]] = {
 
 def _spoken() -> Mapping[str, tuple[str, ...]]:
     found = dict(_SPOKEN)
-    for entry in brought(GROUP):
+    for entry in entry_points_of(GROUP):
         system, _, protocol = entry.name.partition(".")
         if system not in _SPOKEN and protocol:
             found[system] = (*found.get(system, ()), protocol)
@@ -250,7 +250,7 @@ def dialect_of(system: str, protocol: str = "") -> Dialect:
     """
     protocol = protocol or SPOKEN[system][0]
     name = f"{system}.{protocol}"
-    theirs = next((entry for entry in brought(GROUP) if entry.name == name), None)
+    theirs = next((entry for entry in entry_points_of(GROUP) if entry.name == name), None)
     if theirs is None or system in _SPOKEN:
         return _OURS[protocol]
     return load_brought(GROUP, name, theirs.value, Dialect)

@@ -29,7 +29,7 @@ from harness.pipelines.at_services import is_spare, service_points
 from harness.pipelines.clusters import CLUSTERS, OTHER_CLUSTERS, needs_all, on_cluster
 from harness.pipelines.dialects import Moment
 from harness.pipelines.firsts import FIRSTS, of_readers
-from harness.pipelines.overtaking import learnt_of, overtaking_points
+from harness.pipelines.overtaking import overtaking_points, practice_by_stage
 from harness.pipelines.pairs import Paired
 from harness.pipelines.points import POINTS, WRITING, Point
 from harness.pipelines.rebalances import OTHER_REBALANCES, REBALANCES
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 
     from harness.model.rhythm import Rhythm
     from harness.model.scenario import Fault
-    from harness.pipelines.at_services import Said, ServicePoint
+    from harness.pipelines.at_services import ServicePoint, ServiceTraffic
     from harness.pipelines.declaration import Pipeline
     from harness.pipelines.dialects import Dialect
     from harness.pipelines.firsts import OfReader
@@ -87,7 +87,7 @@ def failure_points(
     writes: Mapping[str, Written] | None = None,
     *,
     moments: Mapping[str, Mapping[Moment, str]] | None = None,
-    said: Mapping[str, Mapping[str, Said]] | None = None,
+    said: Mapping[str, Mapping[str, ServiceTraffic]] | None = None,
     sending: Collection[str] = (),
     rhythms: Mapping[str, Rhythm] | None = None,
     elsewhere: Mapping[str, tuple[str, ...]] | None = None,
@@ -138,7 +138,7 @@ def failure_points(
     practised = (
         None
         if rhythms is None
-        else learnt_of(
+        else practice_by_stage(
             requests, moments, writes, rhythms, said=said or {}, elsewhere=elsewhere or {}
         )
     )

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from harness.judge.verdict import Judgement
     from harness.model.scenario import Scenario
-    from harness.pipelines.practice import Practice
+    from harness.pipelines.practice import ClientPractice
 
 
 class Advice(Enum):
@@ -262,7 +262,7 @@ def _shown(
     return next((f"{name}/{row}/{semantic}" for name in kept), None)
 
 
-def _fitted(advice: Advice, seen: Practice, sender: str, readers: Collection[str]) -> str:
+def _fitted(advice: Advice, seen: ClientPractice, sender: str, readers: Collection[str]) -> str:
     """Return advice without what the wire saw the programs do already."""
     match advice:
         case Advice.ACKNOWLEDGED_SENDS if seen.asks_for_all(sender):
@@ -282,7 +282,7 @@ def _fitted(advice: Advice, seen: Practice, sender: str, readers: Collection[str
     return WORDS[advice]
 
 
-def _committed(seen: Practice, readers: Collection[str]) -> str:
+def _committed(seen: ClientPractice, readers: Collection[str]) -> str:
     """Ask readers for ``read_committed`` that were not seen to use it."""
     if all(seen.committed_only.get(role) == frozenset({True}) for role in readers):
         return ""
@@ -332,7 +332,7 @@ def _against_duplicates(
 
 
 def fix_of(
-    judgement: Judgement, scenarios: Iterable[Scenario], seen: Practice = UNSEEN
+    judgement: Judgement, scenarios: Iterable[Scenario], seen: ClientPractice = UNSEEN
 ) -> str | None:
     """Say what would keep the promise; ``None`` if it was not broken by loss or duplicates.
     ``scenarios``: lostack's own. ``seen``: what the wire saw of the programs' settings.

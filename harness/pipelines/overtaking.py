@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping
 
     from harness.model.history import History
-    from harness.pipelines.at_services import Said
+    from harness.pipelines.at_services import ServiceTraffic
     from harness.pipelines.declaration import Pipeline
     from harness.pipelines.dialects import Dialect
     from harness.pipelines.stages import Stage
@@ -75,7 +75,7 @@ class Overtaking:
 
 
 @dataclass(frozen=True, slots=True)
-class Practised:
+class StagePractice:
     """What the dry run showed of one stage: the ``steps`` on its connections, the ``moments`` of a
     record, its writes, its rhythm, what it ``said`` to services, by their names, and the servers
     ``elsewhere`` to which it spoke past the wire.
@@ -89,18 +89,18 @@ class Practised:
     elsewhere: tuple[str, ...] = ()
 
 
-def learnt_of(
+def practice_by_stage(
     steps: Mapping[str, Collection[str]] | None,
     moments: Mapping[str, Mapping[Moment, str]] | None,
     writes: Mapping[str, Written] | None,
     rhythms: Mapping[str, Rhythm],
     *,
-    said: Mapping[str, Mapping[str, Said]],
+    said: Mapping[str, Mapping[str, ServiceTraffic]],
     elsewhere: Mapping[str, tuple[str, ...]],
-) -> dict[str, Practised]:
+) -> dict[str, StagePractice]:
     """Return what the dry run showed of each stage, from what it showed of each kind."""
     return {
-        role: Practised(
+        role: StagePractice(
             found,
             (moments or {}).get(role, {}),
             (writes or {}).get(role, UNWATCHED),
@@ -113,7 +113,7 @@ def learnt_of(
 
 
 def overtaking_points(
-    pipeline: Pipeline, practised: Mapping[str, Practised] | None
+    pipeline: Pipeline, practised: Mapping[str, StagePractice] | None
 ) -> Iterator[Overtaking]:
     """Yield the point of the producer and of each reading stage. ``practised``: by role; ``None``:
     no dry run yet.
@@ -140,7 +140,9 @@ def overtaking_points(
             yield Overtaking(name, CommitOvertakesWork(at, work), because)
 
 
-def _marks(pipeline: Pipeline, practised: Mapping[str, Practised] | None) -> Iterator[Overtaking]:
+def _marks(
+    pipeline: Pipeline, practised: Mapping[str, StagePractice] | None
+) -> Iterator[Overtaking]:
     """Yield the producer's point."""
     stage = pipeline.stage(Role.PRODUCER)
     if stage is None:
@@ -166,7 +168,7 @@ def _marks(pipeline: Pipeline, practised: Mapping[str, Practised] | None) -> Ite
 
 
 def _why_no_mark(
-    pipeline: Pipeline, stage: Stage, practised: Mapping[str, Practised] | None
+    pipeline: Pipeline, stage: Stage, practised: Mapping[str, StagePractice] | None
 ) -> str | None:
     """Say why nobody can see a mark of the producer; ``None``: one can be seen."""
     if pipeline.input.kind is InputKind.STDIN:
@@ -182,7 +184,7 @@ def _why_no_mark(
     return untraced[0] if untraced and all(untraced) else None
 
 
-def _work(pipeline: Pipeline, stage: Stage, at: OnWire, found: Practised) -> InHand | str:
+def _work(pipeline: Pipeline, stage: Stage, at: OnWire, found: StagePractice) -> InHand | str:
     """Return what of the stage is held; or why nothing can be."""
     role, dialect = stage.known, pipeline.dialect
     saves = _saves(role, dialect, found)
@@ -228,7 +230,7 @@ def _work(pipeline: Pipeline, stage: Stage, at: OnWire, found: Practised) -> InH
     )
 
 
-def _services(role: Role, found: Practised) -> dict[str, OnWire | None]:
+def _services(role: Role, found: StagePractice) -> dict[str, OnWire | None]:
     """Return what the stage says to each service when it has work; ``None``: nobody can tell, for
     it says the same all the time.
     """
@@ -242,7 +244,7 @@ def _services(role: Role, found: Practised) -> dict[str, OnWire | None]:
     }
 
 
-def _saves(role: Role, dialect: Dialect, found: Practised) -> OnWire | None:
+def _saves(role: Role, dialect: Dialect, found: StagePractice) -> OnWire | None:
     """Return the step at which the stage's position is stored; ``None``: the dry run saw none."""
     for moment in SAVES:
         if moment not in dialect.steps:
@@ -253,7 +255,7 @@ def _saves(role: Role, dialect: Dialect, found: Practised) -> OnWire | None:
     return None
 
 
-def _writes(pipeline: Pipeline, stage: Stage, found: Practised) -> FirstWrites | str:
+def _writes(pipeline: Pipeline, stage: Stage, found: StagePractice) -> FirstWrites | str:
     """Return the durable writes at which its work is held: those into the output, if it is a file
     that the stage writes; else all. Or why there are none.
     """
@@ -396,8 +398,8 @@ __all__ = [
     "MARK_OVERTAKES",
     "OVERTAKES",
     "Overtaking",
-    "Practised",
-    "learnt_of",
+    "StagePractice",
     "overtaking_points",
+    "practice_by_stage",
     "rhythms_in",
 ]

@@ -19,7 +19,7 @@ _OFFSETS_IN_TRANSACTION = frozenset({"TxnOffsetCommit", "AddOffsetsToTxn"})
 
 
 @dataclass(frozen=True, slots=True)
-class Practice:
+class ClientPractice:
     """The settings of a pipeline's clients that their requests showed; empty where none did.
 
     ``acks`` and ``committed_only`` (``isolation.level=read_committed``): by role, all values that
@@ -47,10 +47,10 @@ class Practice:
         return min((acks for acks in self.acks.get(role, ()) if acks != ALL), default=None)
 
 
-UNSEEN = Practice()
+UNSEEN = ClientPractice()
 
 
-def practice_of(events: Iterable[Event]) -> Practice:
+def practice_of(events: Iterable[Event]) -> ClientPractice:
     """Return what the requests in a history show. It needs the events *frame* and *sent*."""
     acks: dict[str, set[int]] = {}
     committed: dict[str, set[bool]] = {}
@@ -74,7 +74,7 @@ def practice_of(events: Iterable[Event]) -> Practice:
                 idempotent.add(sender)
             if event.transactional:
                 transactional.add(sender)
-    return Practice(
+    return ClientPractice(
         {role: frozenset(found) for role, found in acks.items()},
         {role: frozenset(found) for role, found in committed.items()},
         frozenset(idempotent),

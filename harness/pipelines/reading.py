@@ -11,7 +11,7 @@ from harness.model import safe_files
 from harness.model.identity import IdentityError
 from harness.model.scenario import Role
 from harness.model.semantics import Guarantee, Semantic
-from harness.pipelines.aggregates import Aggregate, Of
+from harness.pipelines.aggregates import Aggregate, AggregateKind
 from harness.pipelines.broker import Broker
 from harness.pipelines.declaration import EXPECTABLE, PER_KEY, Pipeline
 from harness.pipelines.dialects import PROTOCOLS as SPEAKABLE
@@ -33,13 +33,13 @@ from harness.pipelines.fields import (
     one,
     some,
 )
+from harness.pipelines.id_table import IdTable
 from harness.pipelines.inputs import Input, InputKind, Resend
 from harness.pipelines.invariants import Invariant
 from harness.pipelines.outputs import Output, OutputKind
 from harness.pipelines.programs import CELL, ONCE, PROCESS, STAGE, Service
 from harness.pipelines.refusing import DeclarationError
 from harness.pipelines.security import PROTOCOLS, DeclaredSecurity, check_identity
-from harness.pipelines.sought import Sought
 from harness.pipelines.stages import (
     BEGINNINGS,
     POSITIONS,
@@ -185,7 +185,7 @@ SECURITY: Final = Table(
 )
 IDENTITY: Final = Table(
     "id",
-    Sought,
+    IdTable,
     {
         "pattern": TEXT.means("a regular expression; its first group, or all of it, is the id"),
         "where": TEXT.means("anywhere, value, key or header:NAME (anywhere)"),
@@ -209,7 +209,7 @@ AGGREGATE: Final = Table(
     "aggregate",
     Aggregate,
     {
-        "of": among(Of, Of).means(
+        "of": among(AggregateKind, AggregateKind).means(
             "how a row of the output is computed from the records of a key", needed=True
         ),
         "pattern": TEXT.means("finds (?P<key>...) and (?P<value>...) in a row"),

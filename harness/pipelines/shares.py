@@ -59,10 +59,10 @@ def share_of(fault: Fault, dialect: Dialect, shares: Mapping[str, Share]) -> fro
     return share.some(sent=isinstance(at, OnWire) and at.api in sends)
 
 
-def middle(among: Collection[int], count: int) -> list[int]:
+def middle_third(among: Collection[int], count: int) -> list[int]:
     """Return those of the positions that are in the middle third of so many records.
 
-    >>> middle({12, 24, 36, 48}, 48)
+    >>> middle_third({12, 24, 36, 48}, 48)
     [24]
     """
     third, end = middle_of(count)
@@ -82,7 +82,7 @@ def aimed(load: Load, among: Collection[int], salt: str) -> Load:
     """Return the load with a target that is one of these positions in its middle third, drawn by
     the salt. If possible, a later record has the target's key.
     """
-    positions = middle(among, len(load.records))
+    positions = middle_third(among, len(load.records))
     last = {record.key: record.position for record in load.records}
     better = [at for at in positions if last[load.records[at - 1].key] > at]
     dice = random.Random(hashlib.sha256(salt.encode()).digest())

@@ -15,24 +15,13 @@ from harness.pipelines.refusals import Refusal
 from harness.pipelines.refusing import DeclarationError, choice
 
 ROLES = (Role.PRODUCER, Role.CONSUMER, Role.PROCESSOR)
-
-
 CONSUMING = (Role.CONSUMER, Role.PROCESSOR)
-
-
 POSITIONS = ("group", "elsewhere")
-
-
-AT_END = "end"
-
-
-BEGINNINGS = ("start", AT_END)
 """Where a reading stage may keep its position."""
-
-
+AT_END = "end"
+BEGINNINGS = ("start", AT_END)
+"""Where a reading stage without a position may begin."""
 NAME = re.compile(r"[a-z][a-z0-9_]*")
-
-
 MOST_MEMBERS = 4
 """The most members of a stage that lostack starts."""
 

@@ -12,7 +12,7 @@ from harness.model.events import Direction, RulePhase
 from harness.model.sign import Sign
 
 if TYPE_CHECKING:
-    from harness.judge.proof import Course
+    from harness.judge.proof import ProofContext
     from harness.model.history import History
 
 ASKED_ANEW: Final = Sign(
@@ -38,7 +38,7 @@ class Answered:
     forward: bool = False
     times: int = 1
 
-    def trouble(self, course: Course) -> str | None:
+    def trouble(self, course: ProofContext) -> str | None:
         """Say which refusal did not reach the client, or does not fit what the broker did."""
         rules = list(course.history.of(kinds.Rule))
         hits = [

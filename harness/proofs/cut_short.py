@@ -12,7 +12,7 @@ from harness.model import events as kinds
 from harness.model.events import NodePhase, RulePhase
 
 if TYPE_CHECKING:
-    from harness.judge.proof import Course
+    from harness.judge.proof import ProofContext
 
 DIES: Final = "dies"
 """How the ids of the rules end at which a process is killed while it ends."""
@@ -28,7 +28,7 @@ class CutShort:
 
     role: str
 
-    def trouble(self, course: Course) -> str | None:
+    def trouble(self, course: ProofContext) -> str | None:
         """Say that nothing waited for the process to end, or that it was not killed at the hit."""
         nodes = [e for e in course.history.of(kinds.Node) if e.role == self.role]
         told = next((e.t for e in nodes if e.phase == NodePhase.TOLD), None)

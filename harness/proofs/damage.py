@@ -11,7 +11,7 @@ from harness.model.harms import Damage
 from harness.model.prediction import Select
 
 if TYPE_CHECKING:
-    from harness.judge.proof import Course
+    from harness.judge.proof import ProofContext
     from harness.model.history import History
 
 DAMAGED: Final = Select("damaged")
@@ -28,7 +28,7 @@ class FileDamaged:
 
     name: ClassVar[str] = "file-damaged"
 
-    def trouble(self, course: Course) -> str | None:
+    def trouble(self, course: ProofContext) -> str | None:
         """Say that no file, or another one, was damaged, or at another time, or otherwise."""
         found = list(course.history.of(kinds.Damaged))
         if not found:

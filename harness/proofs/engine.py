@@ -11,10 +11,10 @@ from harness.model import events as kinds
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from harness.judge.proof import Course
+    from harness.judge.proof import ProofContext
 
 
-class Said(StrEnum):
+class EngineReport(StrEnum):
     """What the container engine reported of a node, as it stands in an ``engine`` event."""
 
     OOM_KILLED = "oom-killed"
@@ -45,15 +45,15 @@ class Said(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class EngineSaid:
-    """The engine reported each of these ``words`` (values of :class:`Said`) after the fault had
-    fired.
+    """The engine reported each of these ``words`` (values of :class:`EngineReport`) after the fault
+    had fired.
     """
 
     name: ClassVar[str] = "engine-said"
 
     words: Sequence[str]
 
-    def trouble(self, course: Course) -> str | None:
+    def trouble(self, course: ProofContext) -> str | None:
         """Say which of ``words`` the engine did not report, or what contradicts it."""
         since = course.fired_at or 0
         return trouble(self.words, (e for e in course.history.of(kinds.Engine) if e.t >= since))
@@ -79,13 +79,13 @@ def trouble(wanted: Iterable[str], events: Iterable[kinds.Engine]) -> str | None
         if word not in seen:
             return f"the container engine did not report: {word}"
         event = seen[word]
-        if word == Said.NEW_CONTAINER and event.before == event.after:
+        if word == EngineReport.NEW_CONTAINER and event.before == event.after:
             return f"no new container was started: the same one came back, {event.after}"
-        if word == Said.DISK_FULL and (event.free != 0 or not event.size):
+        if word == EngineReport.DISK_FULL and (event.free != 0 or not event.size):
             return (
                 f"the disk {event.volume} was not full: {event.free} of "
                 f"{event.size} bytes were free"
             )
-        if word == Said.VOLUME_EMPTIED and not event.bytes:
+        if word == EngineReport.VOLUME_EMPTIED and not event.bytes:
             return f"the volume was empty, so nothing was lost: {event.volume}"
     return None

@@ -12,7 +12,7 @@ from harness.model.scenario import BROKERS
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from harness.judge.proof import Course
+    from harness.judge.proof import ProofContext
     from harness.model.history import History
 
 
@@ -22,7 +22,7 @@ class Forgot:
 
     name: ClassVar[str] = "forgot"
 
-    def trouble(self, course: Course) -> str | None:
+    def trouble(self, course: ProofContext) -> str | None:
         """Name a killed broker of which no file was reverted."""
         return spared(course.history, course.killed)
 

@@ -9,7 +9,7 @@ from harness.model import events as kinds
 from harness.model.states import Hop
 
 if TYPE_CHECKING:
-    from harness.judge.proof import Course
+    from harness.judge.proof import ProofContext
     from harness.model.history import History
 
 
@@ -19,7 +19,7 @@ class Grown:
 
     name: ClassVar[str] = "grown"
 
-    def trouble(self, course: Course) -> str | None:
+    def trouble(self, course: ProofContext) -> str | None:
         """Say how the topic did not grow as planned."""
         return ungrown(course.history, course.plan.target)
 
@@ -32,7 +32,7 @@ class Filled:
 
     reader: str
 
-    def trouble(self, course: Course) -> str | None:
+    def trouble(self, course: ProofContext) -> str | None:
         """Say that no partition was added, or that none had a record in time."""
         history, when = course.history, added(course.history)
         if not when:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, ClassVar
 from harness.model import events as kinds
 
 if TYPE_CHECKING:
-    from harness.judge.proof import Course
+    from harness.judge.proof import ProofContext
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,7 +21,7 @@ class LetGo:
 
     until: str
 
-    def trouble(self, course: Course) -> str | None:
+    def trouble(self, course: ProofContext) -> str | None:
         """Say that the event did not happen, that the client disconnected, or that the hold was
         longer than its time-out.
         """

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, ClassVar
 from harness.model import events as kinds
 
 if TYPE_CHECKING:
-    from harness.judge.proof import Course
+    from harness.judge.proof import ProofContext
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,7 +19,7 @@ class InputEnded:
 
     name: ClassVar[str] = "input-ended"
 
-    def trouble(self, course: Course) -> str | None:
+    def trouble(self, course: ProofContext) -> str | None:
         """Say that the input ended before or after the fault, or not at all, or without all
         records.
         """

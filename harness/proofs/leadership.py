@@ -14,7 +14,7 @@ from harness.model.scenario import PARTS, Role
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from harness.judge.proof import Course
+    from harness.judge.proof import ProofContext
     from harness.model.history import History
 
 TRANSACTION_LOG = ("__transaction_state", 0)
@@ -29,7 +29,7 @@ class LeadershipMoved:
 
     name: ClassVar[str] = "leader-moved"
 
-    def trouble(self, course: Course) -> str | None:
+    def trouble(self, course: ProofContext) -> str | None:
         """Say that the target's partition kept its leader."""
         return unmoved(course.history, course.plan.target)
 
@@ -42,7 +42,7 @@ class PreferredElected:
 
     name: ClassVar[str] = "preferred-elected"
 
-    def trouble(self, course: Course) -> str | None:
+    def trouble(self, course: ProofContext) -> str | None:
         """Say why the history does not show that the preferred replica was elected."""
         return not_elected(course.history, course.plan.target, course.fired_at or 0)
 
@@ -57,7 +57,7 @@ class Rolled:
 
     count: int
 
-    def trouble(self, course: Course) -> str | None:
+    def trouble(self, course: ProofContext) -> str | None:
         """Say which broker was not restarted, or not in its turn."""
         return not_rolled(course.history, course.plan.target, self.count)
 
@@ -70,7 +70,7 @@ class PartHad:
 
     name: ClassVar[str] = "part-had"
 
-    def trouble(self, course: Course) -> str | None:
+    def trouble(self, course: ProofContext) -> str | None:
         """Name a broker that was killed and did not have the role that it was killed for."""
         return wrong_part(course.history, course.plan.target, course.killed)
 

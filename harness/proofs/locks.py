@@ -9,7 +9,7 @@ from harness.model import events as kinds
 from harness.model.events import FaultPhase
 
 if TYPE_CHECKING:
-    from harness.judge.proof import Course
+    from harness.judge.proof import ProofContext
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,7 +18,7 @@ class LockOutlasted:
 
     name: ClassVar[str] = "lock-outlasted"
 
-    def trouble(self, course: Course) -> str | None:
+    def trouble(self, course: ProofContext) -> str | None:
         """Say that the reader went on before its lock had expired, or never."""
         lock_ms = course.plan.settings["consumer"]["share"]["lock_ms"]
         applied = next(

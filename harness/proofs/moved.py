@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
     from collections.abc import Set as AbstractSet
 
-    from harness.judge.proof import Course
+    from harness.judge.proof import ProofContext
     from harness.model.history import History
     from harness.model.tail import SoFar
 
@@ -78,7 +78,7 @@ class Moved:
     elsewhere: bool = False
     """Whether it must be another member that has the partition then."""
 
-    def trouble(self, course: Course) -> str | None:
+    def trouble(self, course: ProofContext) -> str | None:
         """Say what of this the history does not show."""
         target, what = course.plan.target, DOES[Change(self.change)]
         seen = seen_of(course.history, target)

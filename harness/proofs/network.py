@@ -12,7 +12,7 @@ from harness.model.events import NetworkPhase
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
-    from harness.judge.proof import Course
+    from harness.judge.proof import ProofContext
 
 
 class Effect(StrEnum):
@@ -51,7 +51,7 @@ class NetworkBad:
     limit: float = 0.0
     times: int = 1
 
-    def trouble(self, course: Course) -> str | None:
+    def trouble(self, course: ProofContext) -> str | None:
         """Name a role whose network was not made bad, was not mended, or showed no effect."""
         return trouble(self, course.history.of(kinds.Network))
 

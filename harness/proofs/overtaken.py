@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from collections.abc import Set as AbstractSet
 
-    from harness.judge.proof import Course
+    from harness.judge.proof import ProofContext
     from harness.model.history import History
 
 POSITION_WAITED: Final = Sign(
@@ -48,7 +48,7 @@ class Overtaken:
     unseen: Sequence[str] = ()
     """The servers to which the role speaks past the wire: its mark, or its work, may be there."""
 
-    def trouble(self, course: Course) -> str | None:
+    def trouble(self, course: ProofContext) -> str | None:
         """Say what of this the history does not show."""
         at = {e.phase: e.t for e in reversed([*course.history.of(kinds.Work)])}
         killed = next((e.t for e in course.killed if e.role == self.role), None)

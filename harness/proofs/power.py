@@ -10,7 +10,7 @@ from harness.model.scenario import BROKERS
 from harness.model.sign import Sign
 
 if TYPE_CHECKING:
-    from harness.judge.proof import Course
+    from harness.judge.proof import ProofContext
     from harness.model.history import History
 
 TOLD_TO_FLUSH: Final = Sign(
@@ -30,7 +30,7 @@ class PowerWent:
 
     name: ClassVar[str] = "power-went"
 
-    def trouble(self, course: Course) -> str | None:
+    def trouble(self, course: ProofContext) -> str | None:
         """Name a killed broker whose power was not lost, or whose calls were not seen."""
         lost = {event.node: event for event in course.history.of(kinds.Power)}
         for killed in course.killed:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, ClassVar
 from harness.model import events as kinds
 
 if TYPE_CHECKING:
-    from harness.judge.proof import Course
+    from harness.judge.proof import ProofContext
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,7 +17,7 @@ class Refused:
 
     name: ClassVar[str] = "refused"
 
-    def trouble(self, course: Course) -> str | None:
+    def trouble(self, course: ProofContext) -> str | None:
         """Say how often the target's message was refused, if not exactly once."""
         answers = [
             event

@@ -10,7 +10,7 @@ from harness.model.events import NodePhase
 from harness.model.sign import Sign
 
 if TYPE_CHECKING:
-    from harness.judge.proof import Course
+    from harness.judge.proof import ProofContext
     from harness.model.history import History
 
 WENT_ON: Final = Sign(
@@ -29,7 +29,7 @@ class Passed:
 
     role: str
 
-    def trouble(self, course: Course) -> str | None:
+    def trouble(self, course: ProofContext) -> str | None:
         """Say what of this the history does not show."""
         history = course.history
         told = passed_in(history)

@@ -11,7 +11,7 @@ from harness.model import events as kinds
 from harness.model.events import NodePhase, RulePhase
 
 if TYPE_CHECKING:
-    from harness.judge.proof import Course
+    from harness.judge.proof import ProofContext
 
 BEHIND: Final = "second-"
 """How the ids of the second fault's rules begin."""
@@ -27,7 +27,7 @@ class InSuccessor:
 
     role: str
 
-    def trouble(self, course: Course) -> str | None:
+    def trouble(self, course: ProofContext) -> str | None:
         """Say that the second trigger was hit in a process that the first fault had yet to end."""
         rules = course.history.of(kinds.Rule)
         hit = next(

@@ -13,7 +13,7 @@ from harness.proofs.second import BEHIND
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from harness.judge.proof import Course
+    from harness.judge.proof import ProofContext
     from harness.model.history import History
 
 RULE: Final = "silence"
@@ -44,7 +44,7 @@ def left(conns: Iterable[kinds.Conn], hit: kinds.Rule) -> bool:
     )
 
 
-def asked_again(
+def first_repeated_request(
     frames: Iterable[kinds.Frame], owners: Iterable[kinds.Owner], hit: kinds.Rule
 ) -> kinds.Frame | None:
     """Return the first request by which the client asked the same again over another connection."""
@@ -71,7 +71,7 @@ class FellSilent:
 
     name: ClassVar[str] = "fell-silent"
 
-    def trouble(self, course: Course) -> str | None:
+    def trouble(self, course: ProofContext) -> str | None:
         """Say that the client waited for longer than the silence lasted."""
         history = course.history
         hit = hit_of(history.of(kinds.Rule))
@@ -87,7 +87,7 @@ class FellSilent:
 
 
 def _given_up(history: History, hit: kinds.Rule) -> bool:
-    again = asked_again(history.of(kinds.Frame), history.of(kinds.Owner), hit)
+    again = first_repeated_request(history.of(kinds.Frame), history.of(kinds.Owner), hit)
     return again is not None or left(history.of(kinds.Conn), hit)
 
 

@@ -10,7 +10,7 @@ from harness.model.events import NodePhase, RulePhase
 from harness.model.sign import Sign
 
 if TYPE_CHECKING:
-    from harness.judge.proof import Course
+    from harness.judge.proof import ProofContext
     from harness.model.history import History
 
 
@@ -47,7 +47,7 @@ class StartedLate:
 
     role: str
 
-    def trouble(self, course: Course) -> str | None:
+    def trouble(self, course: ProofContext) -> str | None:
         """Say that the stage was never started, or before the records were there."""
         first = min(
             (

@@ -15,7 +15,7 @@ from harness.model.takeovers import Turn
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from harness.judge.proof import Course
+    from harness.judge.proof import ProofContext
     from harness.model.history import History
     from harness.model.tail import SoFar
 
@@ -57,7 +57,7 @@ class OtherLeads:
 
     turn: str
 
-    def trouble(self, course: Course) -> str | None:
+    def trouble(self, course: ProofContext) -> str | None:
         """Say what of this the history does not show."""
         history, turn = course.history, Turn(self.turn)
         hit = _hit(history)
@@ -122,7 +122,7 @@ def _any_of(history: History, hit: kinds.Rule) -> tuple[str, int] | None:
     return next(((e.topic, e.partition) for e in led), None)
 
 
-def asked_of(history: History | SoFar, hit: kinds.Rule) -> int | None:
+def requested_acks(history: History | SoFar, hit: kinds.Rule) -> int | None:
     """Return the ``acks`` that the Produce request of a hit asked for."""
     if hit.acks is not None:
         return hit.acks
@@ -166,7 +166,7 @@ def _not_short(
         return f"{node} was not seen to lead while a follower was out of sync"
     answers = [e for e in history.of(kinds.ProduceAnswer) if e.record == target]
     hit = _hit(history)
-    everybody = hit is None or asked_of(history, hit) == EVERYBODY
+    everybody = hit is None or requested_acks(history, hit) == EVERYBODY
     if everybody and not any(e.error in FEW for e in answers):
         return f"{node} did not refuse {target}"
     return None
@@ -196,4 +196,4 @@ def _not_rolled(history: History, first: str) -> str | None:
     return None
 
 
-__all__ = ["COORDINATED", "COPIES", "EVERYBODY", "FEW", "OtherLeads", "asked_of", "place_of"]
+__all__ = ["COORDINATED", "COPIES", "EVERYBODY", "FEW", "OtherLeads", "place_of", "requested_acks"]

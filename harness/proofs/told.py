@@ -12,7 +12,7 @@ from harness.model.kinds import Direction
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from harness.judge.proof import Course
+    from harness.judge.proof import ProofContext
     from harness.model.history import History
     from harness.model.tail import SoFar
 
@@ -51,7 +51,7 @@ class ToldWhileSaving:
 
     answered: bool
 
-    def trouble(self, course: Course) -> str | None:
+    def trouble(self, course: ProofContext) -> str | None:
         """Say what of this the history does not show."""
         history = course.history
         changes = [e for e in history.of(kinds.Regroup) if e.phase == RegroupPhase.CHANGED]

@@ -14,7 +14,7 @@ from harness.protocols.postgres.session import Commit, Ledger, PostgresSession
 from harness.protocols.postgres.steps import STEPS as COMMITS
 from harness.protocols.tcp.session import TcpSession, Turn
 from harness.protocols.tcp.steps import STEPS as TURNS
-from harness.wire.protocol import Between, Need, Opaque, Secure
+from harness.wire.protocol import Need, Opaque, Secure, Unframed
 from harness.wire.rules import Direction
 
 if TYPE_CHECKING:
@@ -89,7 +89,7 @@ class ServiceSession:
             if isinstance(fed, Need):
                 return fed
             if isinstance(fed, Secure) and way is Direction.REQUEST:
-                return Between(fed.size)  # if the server grants it, that is turns
+                return Unframed(fed.size)  # if the server grants it, that is turns
             if not isinstance(fed, Secure | Opaque) and fed.because is None:
                 self._fed[way] = self._postgres
                 return fed

@@ -25,7 +25,7 @@ from harness.provision.kafka import VERSION as KAFKA
 from harness.provision.postgres import find_postgres
 from harness.provision.stand_ins import POSTGRES, RECIPES
 from harness.provision.toxiproxy import VERSION as TOXIPROXY
-from harness.runtimes.docker.engine import HARNESS, Image, connect, me, same_kernel
+from harness.runtimes.docker.engine import HARNESS, Image, connect, owner_label, same_kernel
 from harness.runtimes.docker.errors import APIError, DockerException, ImageNotFound
 from harness.runtimes.interface import JAVA_IMAGE, PROGRAMS_IMAGE
 
@@ -231,7 +231,7 @@ def _lay_over(
         rootfs.write(file)
         file.seek(0)
         try:
-            made = client.containers.create(below.id, ["true"], labels={HARNESS: me()})
+            made = client.containers.create(below.id, ["true"], labels={HARNESS: owner_label()})
             try:
                 made.put_archive("/", file)
                 made.commit(repository, tag, changes=changes)
@@ -256,7 +256,7 @@ def _archive(
     made = client.containers.create(
         reference,
         environment={"KAFKA_OPTS": f"-XX:ArchiveClassesAtExit={ARCHIVE}", **TRIAL},
-        labels={HARNESS: me()},
+        labels={HARNESS: owner_label()},
         detach=True,
     )
     try:

@@ -11,7 +11,7 @@ import msgspec
 
 from harness.model.conversion import convert
 from harness.model.failures import UsageError
-from harness.model.identity import Wanted
+from harness.model.identity import RecordSelector
 from harness.proxy.spoken import KAFKA, SPOKEN
 from harness.wire.protocol import PLAIN
 from harness.wire.rules import Action, After, Direction, Rule, RuleError
@@ -19,7 +19,7 @@ from harness.wire.rules import Action, After, Direction, Rule, RuleError
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from harness.proxy.spoken import Spoken
+    from harness.proxy.spoken import ProxiedProtocol
 
 ACTIONS: Final = {
     "lose": Action.CUT,
@@ -33,9 +33,9 @@ ACTIONS: Final = {
 """What can be done to a frame, in the words of a test."""
 
 
-class Which(TypedDict, total=False):
-    """Which frame is meant. ``answer``: the broker's answer, else the request. ``role``: of whose
-    programs.
+class FrameSelector(TypedDict, total=False):
+    """Selects a frame. ``answer``: the broker's answer, else the request. ``role``: the role of the
+    programs that send or get it.
 
     ``record``: fields of a JSON value, by their dotted paths, or a text in the value. ``key`` and
     ``header``: the record's own. ``nth``: which of those that fit; ``times``: how many from there
@@ -54,8 +54,8 @@ class Which(TypedDict, total=False):
     times: int | None
 
 
-class Asked(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A fault as it is asked for: what is :class:`Which`, and what is done to it."""
+class FaultRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A fault as it is asked for: what is :class:`FrameSelector`, and what is done to it."""
 
     do: str
     api: str
@@ -74,13 +74,13 @@ class Asked(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     applied: bool | None = None
 
     @property
-    def wanted(self) -> Wanted | None:
+    def wanted(self) -> RecordSelector | None:
         """Which record is meant; ``None``: any."""
         if self.record is None and self.key is None and self.header is None:
             return None
         text = self.record if isinstance(self.record, str) else None
         fields = self.record if isinstance(self.record, dict) else {}
-        return Wanted(self.key, self.header or {}, fields, text)
+        return RecordSelector(self.key, self.header or {}, fields, text)
 
     def check(self) -> None:
         """Raise :class:`UsageError` if an option belongs to another fault, or is missing."""
@@ -110,21 +110,21 @@ class Asked(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
                 )
 
 
-def asked_for(plain: Mapping[str, object]) -> Asked:
+def asked_for(plain: Mapping[str, object]) -> FaultRequest:
     """Return a fault from plain values.
 
     Raises:
         UsageError: there is no such fault; one line.
     """
     try:
-        asked = convert(dict(plain), Asked)
+        asked = convert(dict(plain), FaultRequest)
     except msgspec.ValidationError as error:
         raise UsageError(f"no fault can be made of that: {error}") from error
     asked.check()
     return asked
 
 
-def rule_of(name: str, asked: Asked, protocol: Spoken = SPOKEN[KAFKA]) -> Rule:
+def rule_of(name: str, asked: FaultRequest, protocol: ProxiedProtocol = SPOKEN[KAFKA]) -> Rule:
     """Return the rule of a fault.
 
     Raises:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from types import TracebackType
 
-    from harness.proxy.seen import Seen
+    from harness.proxy.seen import ProxyView
     from harness.wire.control import WireControl
     from harness.wire.rules import Rule, RuleCounts
 
@@ -36,7 +36,7 @@ class Fault:
     def __init__(
         self,
         control: WireControl,
-        seen: Seen,
+        seen: ProxyView,
         do: str,
         rule: Rule,
         unreached: Callable[[], str] = str,
@@ -117,7 +117,7 @@ class Fault:
         self._resolve(How.DISCARD)
 
     def deliver(self) -> None:
-        """Send a held request over a new connection. Its answer goes to nobody."""
+        """Send a held request over a new connection. Its answer is discarded."""
         if self._do == "late" and self.fired:
             self._detached.wait(WITHIN_S)
         self._resolve(How.DELIVER)

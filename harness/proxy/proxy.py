@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Self, Unpack
 
 from harness.model.failures import EnvironmentFailure, UsageError
 from harness.model.identity import WHOLE, Identity
-from harness.proxy.asking import Which, asked_for, rule_of
+from harness.proxy.asking import FrameSelector, asked_for, rule_of
 from harness.proxy.fault import CELL, Fault
 from harness.proxy.running import OwnWire
-from harness.proxy.seen import Seen
+from harness.proxy.seen import ProxyView
 from harness.proxy.spoken import KAFKA
-from harness.proxy.upstream import CLIENT, Papers, Upstream
+from harness.proxy.upstream import CLIENT, ProxyFiles, Upstream
 from harness.proxy.ways import ways
 from harness.wire.messages import LOOPBACK, WireError
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from types import TracebackType
 
-    from harness.proxy.ways import Way
+    from harness.proxy.ways import RecordPassage
     from harness.wire.control import WireControl
 
 
@@ -91,7 +91,7 @@ class Proxy:
         self._closed = False
         try:
             self._ca, self._at = self._begin(asked)
-            self._seen = Seen(self._wire.folder / "history" / "wire.jsonl")
+            self._seen = ProxyView(self._wire.folder / "history" / "wire.jsonl")
         except BaseException as error:
             self._wire.close()
             if isinstance(error, WireError):
@@ -100,7 +100,7 @@ class Proxy:
 
     def _begin(self, asked: Upstream) -> tuple[Path | None, dict[str, str]]:
         """Open routes and the cell; return the authority, and the address for each role."""
-        papers = Papers(asked, self._wire.folder)
+        papers = ProxyFiles(asked, self._wire.folder)
         try:
             routes = tuple(asked.routes(papers))
             at = {
@@ -165,30 +165,30 @@ class Proxy:
         self.faults[made.id] = made
         return made
 
-    def lose(self, api: str, **which: Unpack[Which]) -> Fault:
+    def lose(self, api: str, **which: Unpack[FrameSelector]) -> Fault:
         """Lose a request (``answer=True``: the broker's answer), and end its connection."""
         return self.fault({"do": "lose", "api": api, **which})
 
-    def never(self, api: str, **which: Unpack[Which]) -> Fault:
+    def never(self, api: str, **which: Unpack[FrameSelector]) -> Fault:
         """Lose a request or answer, and all behind it; the connection stays, and is silent."""
         return self.fault({"do": "never", "api": api, **which})
 
-    def cut(self, api: str, **which: Unpack[Which]) -> Fault:
+    def cut(self, api: str, **which: Unpack[FrameSelector]) -> Fault:
         """End the connection when the request has been carried out (``answer=True``: when the
         answer has arrived).
         """
         return self.fault({"do": "cut", "api": api, **which})
 
-    def hold(self, api: str, **which: Unpack[Which]) -> Fault:
+    def hold(self, api: str, **which: Unpack[FrameSelector]) -> Fault:
         """Hold a request or answer until ``release()``, ``discard()`` or ``deliver()``."""
         return self.fault({"do": "hold", "api": api, **which})
 
-    def late(self, api: str, **which: Unpack[Which]) -> Fault:
+    def late(self, api: str, **which: Unpack[FrameSelector]) -> Fault:
         """Take a request from its connection, which ends; it arrives at ``deliver()``."""
         return self.fault({"do": "late", "api": api, **which})
 
     def refuse(
-        self, api: str, error: str, *, applied: bool = False, **which: Unpack[Which]
+        self, api: str, error: str, *, applied: bool = False, **which: Unpack[FrameSelector]
     ) -> Fault:
         """Refuse a request by a legal error of Kafka (``applied``: it is carried out all the
         same).
@@ -196,7 +196,7 @@ class Proxy:
         refused = {"do": "refuse", "api": api, "error": error, "applied": applied}
         return self.fault({**refused, **which})
 
-    def delay(self, api: str, seconds: float, **which: Unpack[Which]) -> Fault:
+    def delay(self, api: str, seconds: float, **which: Unpack[FrameSelector]) -> Fault:
         """Delay a request or answer."""
         return self.fault({"do": "delay", "api": api, "seconds": seconds, **which})
 
@@ -204,7 +204,7 @@ class Proxy:
 
     def records(
         self, topic: str | None = None, *, role: str | None = None, client: str | None = None
-    ) -> list[Way]:
+    ) -> list[RecordPassage]:
         """Return what was seen of each record. ``role``, ``client``: only what its programs, or
         clients of this id (or whose id begins so, to a word's end), did with it.
 

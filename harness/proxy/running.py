@@ -1,4 +1,4 @@
-"""A wire of one test's own: its process, which ends with whoever started it."""
+"""The wire of one test: a process that ends with the process that has started it."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""What a proxy has seen, from the wire's lines. Of the lines themselves nothing is kept in memory:
-whoever asks for records reads the file again.
+"""What a proxy has seen, from the wire's lines. The lines are not kept in memory: each question for
+records reads the file again.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class _Reader:
             self.damage += lines.damage
 
 
-class Seen:
+class ProxyView:
     """What the wire has written about a proxy. Safe to use from several threads, and when the file
     has been removed.
     """

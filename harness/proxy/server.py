@@ -1,4 +1,4 @@
-"""The proxy over HTTP, for tests in any language: JSON, on loopback, for whoever knows a secret."""
+"""The proxy over HTTP, for tests in any language: JSON, on loopback, guarded by a secret."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ class Proxies:
             proxy.close()
 
     def route(self, name: str) -> Proxy:
-        """Return one.
+        """Return a route.
 
         Raises:
             UsageError: there is no such route.
@@ -225,7 +225,7 @@ def _seconds(text: str) -> float:
 
 
 def _refused(headers: Message, secret: str) -> tuple[HTTPStatus, object] | None:
-    """Say why a request is not taken whose body nobody has read yet; ``None`` if it is."""
+    """Say why a request is refused before its body is read; ``None`` if it is accepted."""
     told = headers.get("Authorization", "").encode()
     if not hmac.compare_digest(told, f"Bearer {secret}".encode()):
         said = "send the header Authorization: Bearer SECRET"

@@ -19,7 +19,7 @@ KAFKA: Final = "kafka"
 
 
 @dataclass(frozen=True, slots=True)
-class Spoken:
+class ProxiedProtocol:
     """A protocol. ``name``: what the wire calls it. ``follows``: its answers name other servers.
     ``records``: the wire reads which records its frames are about. ``called``: other names of
     steps.
@@ -52,14 +52,16 @@ class Spoken:
 
 
 SPOKEN: Final = {
-    KAFKA: Spoken("kafka", follows=True),
-    "postgres": Spoken("others-postgres", records=False, called={"commit": "DatabaseCommit"}),
-    "stomp": Spoken("stomp"),
-    "amqp": Spoken("amqp"),
+    KAFKA: ProxiedProtocol("kafka", follows=True),
+    "postgres": ProxiedProtocol(
+        "others-postgres", records=False, called={"commit": "DatabaseCommit"}
+    ),
+    "stomp": ProxiedProtocol("stomp"),
+    "amqp": ProxiedProtocol("amqp"),
 }
 
 
-def spoken(named: str) -> Spoken:
+def spoken(named: str) -> ProxiedProtocol:
     """Return a protocol.
 
     Raises:

@@ -19,7 +19,7 @@ from harness.wire.messages import Route, Tls
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from harness.proxy.spoken import Spoken
+    from harness.proxy.spoken import ProxiedProtocol
 
 ROUTE: Final = "kafka"
 CLIENT: Final = "client"
@@ -109,7 +109,7 @@ class Upstream:
             raise UsageError(f"security_protocol belongs to {KAFKA}, not {self.protocol}")
 
     @property
-    def spoken(self) -> Spoken:
+    def spoken(self) -> ProxiedProtocol:
         """What is spoken.
 
         Raises:
@@ -132,7 +132,7 @@ class Upstream:
             with suppress(OSError):  # nobody is there yet; what never reaches a broker is told of
                 probe(*host_and_port(self.upstream), str(self.ca or ""), "ca")
 
-    def routes(self, papers: Papers) -> Iterator[Route]:
+    def routes(self, papers: ProxyFiles) -> Iterator[Route]:
         """Yield the wire's routes: everybody's, and one for each role."""
         host, port = host_and_port(self.upstream)
         located = {
@@ -155,7 +155,7 @@ class Upstream:
             )
 
 
-class Papers:
+class ProxyFiles:
     """The files of a proxy: its certificate authority, and what the wire reads when a route is
     made. The latter are secret; :meth:`forget` deletes them.
     """

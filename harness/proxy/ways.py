@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from harness.model import events as kinds
 from harness.model.events import ConnPhase
-from harness.model.identity import Wanted, whole_value
+from harness.model.identity import RecordSelector, whole_value
 from harness.wire.rules import is_prefix
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ NS = 1_000_000_000
 
 
 @dataclass(slots=True)
-class Way:
+class RecordPassage:
     """What was seen of one record. ``record``: key, headers and value, as JSON.
 
     ``sent``: how often it went to a broker. ``dropped``: how often a fault kept it from one.
@@ -42,7 +42,7 @@ class Way:
         key, its value, or one field of its value.
         """
         if isinstance(named, dict):
-            return Wanted(fields=named).fits(self.record)
+            return RecordSelector(fields=named).fits(self.record)
         whole = json.loads(self.record)
         if isinstance(named, bytes | bytearray | memoryview):
             data = bytes(named)
@@ -73,18 +73,20 @@ class Way:
         }
 
 
-class _Ways:
+class _RecordPassages:
     """The way of each record, in the order in which they were first seen. In another topic an equal
     record is another one.
     """
 
     def __init__(self) -> None:
-        self.all: list[Way] = []
-        self._known: dict[tuple[str | None, str], Way] = {}
+        self.all: list[RecordPassage] = []
+        self._known: dict[tuple[str | None, str], RecordPassage] = {}
         """By topic and record; under no topic the newest of all."""
-        self._asked: dict[tuple[str, str], Way] = {}
+        self._asked: dict[tuple[str, str], RecordPassage] = {}
 
-    def of(self, event: kinds.Sent | kinds.Unsent | kinds.ProduceAnswer | kinds.Fetched) -> Way:
+    def of(
+        self, event: kinds.Sent | kinds.Unsent | kinds.ProduceAnswer | kinds.Fetched
+    ) -> RecordPassage:
         """Return the way of an event's record. An answer is about the topic of its request."""
         if isinstance(event, kinds.ProduceAnswer):
             way = self._asked.get((event.request, event.record)) or self._way(event.record, None)
@@ -94,18 +96,18 @@ class _Ways:
             self._asked[event.request, event.record] = way
         return way
 
-    def _way(self, record: str, topic: str | None) -> Way:
+    def _way(self, record: str, topic: str | None) -> RecordPassage:
         way, newest = self._known.get((topic, record)), self._known.get((None, record))
         if way is None and newest is not None and newest.topic is None:
             way, newest.topic = newest, topic
         if way is None:
-            way = Way(record, topic)
+            way = RecordPassage(record, topic)
             self.all.append(way)
         self._known[topic, record] = self._known[None, record] = way
         return way
 
 
-class _Whose:
+class _ProgramConnections:
     """Tells by which connections the programs that are asked about speak."""
 
     def __init__(self, role: str | None, client: str | None) -> None:
@@ -142,14 +144,14 @@ def ways(
     *,
     role: str | None = None,
     client: str | None = None,
-) -> list[Way]:
+) -> list[RecordPassage]:
     """Return the way of every record, in the order in which records were first seen. ``topic``:
     only of records in this one; ``role``, ``client``: only what these programs did.
     """
-    found = _Ways()
-    at: defaultdict[tuple[str | None, int], list[tuple[int, Way]]] = defaultdict(list)
+    found = _RecordPassages()
+    at: defaultdict[tuple[str | None, int], list[tuple[int, RecordPassage]]] = defaultdict(list)
     begin: int | None = None
-    for event in _Whose(role, client).of(events):
+    for event in _ProgramConnections(role, client).of(events):
         begin = event.t if begin is None else begin
         when = f"{(event.t - begin) / NS:.3f} s"
         match event:

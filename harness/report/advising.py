@@ -22,18 +22,18 @@ if TYPE_CHECKING:
     from harness.saved import CellResult
 
 
-def last_words(result: CellResult) -> Iterator[str]:
+def last_line_sentences(result: CellResult) -> Iterator[str]:
     """Yield the last lines of each stage that ended by an error, unless the verdict has them
     already.
     """
-    for name, lines in said_last(result):
+    for name, lines in last_log_lines(result):
         if all(line in result.verdict.reason for line in lines):
             continue  # it has been told
         yield f"the {name} ended by an error; it last said:"
         yield from (f"  {line}" for line in lines)
 
 
-def said_last(result: CellResult) -> list[tuple[str, list[str]]]:
+def last_log_lines(result: CellResult) -> list[tuple[str, list[str]]]:
     """Return the last lines of the log of each stage that ended by an error, as (stage, lines); no
     lines if there are none.
     """

@@ -23,7 +23,7 @@ from harness.report.costs import LEGEND, costs
 from harness.report.coverage import LEGEND as COVERAGE_LEGEND
 from harness.report.coverage import coverage, groups
 from harness.report.escaping import visible
-from harness.report.headline import headline, reds, seal
+from harness.report.headline import cells_not_green, headline, seal
 from harness.report.own import labels_of, own_facts
 from harness.report.page.detail import first_seen
 from harness.report.page.model import page_of
@@ -46,7 +46,7 @@ def render(run: SavedRun) -> str:
     """Return the report as HTML."""
     page = page_of(run)
     summary = summarise(run)
-    red = reds(run)
+    red = cells_not_green(run)
     own = is_own(run)
     names = {
         id(result): name

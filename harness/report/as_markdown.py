@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from harness.model.semantics import Semantic
-from harness.report.advising import mending, said_last
+from harness.report.advising import last_log_lines, mending
 from harness.report.costs import LEGEND, costs
 from harness.report.coverage import LEGEND as COVERAGE_LEGEND
 from harness.report.coverage import coverage, groups
 from harness.report.escaping import code, markdown
-from harness.report.headline import headline, reds
-from harness.report.matrix import CONFIDENCE_RUNS, Spot, tables
+from harness.report.headline import cells_not_green, headline
+from harness.report.matrix import CONFIDENCE_RUNS, MatrixEntry, tables
 from harness.report.own import own_facts
 from harness.report.page.detail import first_seen
 from harness.report.page.usual import MARKED
@@ -92,7 +92,7 @@ def _table(table: Table, reasons: dict[str, int]) -> Iterator[str]:
 
 
 def _spot(row: Row, semantic: Semantic, reasons: dict[str, int]) -> str:
-    spot = row.spots.get(semantic, Spot())
+    spot = row.spots.get(semantic, MatrixEntry())
     if spot.results:
         return spot_text(spot)
     if spot.not_applicable is None:
@@ -100,7 +100,7 @@ def _spot(row: Row, semantic: Semantic, reasons: dict[str, int]) -> str:
     return f"n/a ({reasons.setdefault(spot.not_applicable, len(reasons) + 1)})"
 
 
-def spot_text(spot: Spot) -> str:
+def spot_text(spot: MatrixEntry) -> str:
     """Return the text of one spot of the matrix: counts, sign and outcome, and the
     number of runs.
     """
@@ -111,7 +111,7 @@ def spot_text(spot: Spot) -> str:
 
 
 def _red(run: SavedRun) -> Iterator[str]:
-    red = reds(run)
+    red = cells_not_green(run)
     if not red:
         return
     yield f"## {counted(len(red), 'cell')} not green"
@@ -129,7 +129,7 @@ def _red(run: SavedRun) -> Iterator[str]:
                 yield f"  - {markdown(MARKED.format(why))}"
         if mends := mending(result):
             yield f"  - how to fix it: {markdown(mends)}"
-        for stage, lines in said_last(result):
+        for stage, lines in last_log_lines(result):
             words = f"it last said: {' '.join(map(code, lines))}" if lines else "it printed nothing"
             yield f"  - the {markdown(stage)} ended by an error; {words}"
         yield f"  - again: {code(rerun_line(result.plan))}"

@@ -48,7 +48,7 @@ class BaselineError(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
+class KnownBreak:
     """A known break: a pattern of cells, their outcome, why it is known, and a pattern of the
     verdict's reason.
     """
@@ -70,14 +70,14 @@ class Known:
 
 
 @dataclass(frozen=True)
-class Breaks:
+class BreakComparison:
     """The red cells of a run, compared with a baseline. ``vanished``: known breaks whose cells were
     run and are green.
     """
 
     new: tuple[CellResult, ...]
-    known: tuple[tuple[CellResult, Known], ...]
-    vanished: tuple[Known, ...]
+    known: tuple[tuple[CellResult, KnownBreak], ...]
+    vanished: tuple[KnownBreak, ...]
 
     @property
     def sentence(self) -> str | None:
@@ -99,7 +99,7 @@ def seedless(result: CellResult) -> str:
     return result.plan.id.rpartition("/")[0]
 
 
-def read_baseline(file: Path) -> tuple[Known, ...]:
+def read_baseline(file: Path) -> tuple[KnownBreak, ...]:
     """Read a baseline file.
 
     Raises:
@@ -124,7 +124,7 @@ def read_baseline(file: Path) -> tuple[Known, ...]:
         raise BaselineError(f"{file} is no baseline: {why_damaged(error)}") from error
 
 
-def _known(file: Path, entry: dict[str, object]) -> Known:
+def _known(file: Path, entry: dict[str, object]) -> KnownBreak:
     if missing := sorted({"cell", "outcome", "because"} ^ (set(entry) - {"reason"})):
         raise BaselineError(
             f"{file}: a known break needs cell, outcome and because, and may have reason: "
@@ -146,7 +146,7 @@ def _known(file: Path, entry: dict[str, object]) -> Known:
         raise BaselineError(
             f"{file}: the reason of {entry['cell']} is no regular expression: {error}"
         ) from error
-    return Known(
+    return KnownBreak(
         str(entry["cell"]),
         Outcome(str(entry["outcome"])),
         str(entry["because"]),
@@ -154,7 +154,7 @@ def _known(file: Path, entry: dict[str, object]) -> Known:
     )
 
 
-def breaks_of(run: SavedRun, baseline: tuple[Known, ...]) -> Breaks:
+def breaks_of(run: SavedRun, baseline: tuple[KnownBreak, ...]) -> BreakComparison:
     """Compare a run's red cells with a baseline. A known cell that is red in another way is a new
     break.
     """
@@ -178,10 +178,10 @@ def breaks_of(run: SavedRun, baseline: tuple[Known, ...]) -> Breaks:
             and all(outcome(result.verdict) in GREEN for result in met)
         ):
             vanished.append(entry)
-    return Breaks(tuple(new), tuple(known), tuple(vanished))
+    return BreakComparison(tuple(new), tuple(known), tuple(vanished))
 
 
-def exit_code(run: SavedRun, breaks: Breaks) -> ExitCode:
+def exit_code(run: SavedRun, breaks: BreakComparison) -> ExitCode:
     """Return the exit code of a run without its known breaks."""
     summary = summarise(run)
     if summary.interrupted or summary.partial or not breaks.known:
@@ -216,7 +216,7 @@ def _total(results: Sequence[CellResult], count: str) -> int | None:
     return sum(counts[count] for counts in readable) if readable else None
 
 
-def append_history(run: SavedRun, breaks: Breaks) -> str | None:
+def append_history(run: SavedRun, breaks: BreakComparison) -> str | None:
     """Append one line about a run to ``history.jsonl`` beside it. Return a warning if that cannot
     be done.
 

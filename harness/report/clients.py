@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from harness.model.semantics import Semantic
 from harness.report.as_markdown import spot_text
 from harness.report.escaping import markdown
-from harness.report.matrix import Spot, tables
+from harness.report.matrix import MatrixEntry, tables
 from harness.report.summary import SIGNS, Outcome
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ def client_table(runs: Sequence[SavedRun]) -> str:
     Equal cells of several runs or seeds share a spot. Only systems that have cells of several
     clients are shown.
     """
-    found: dict[tuple[str, ...], dict[str, Spot]] = {}
+    found: dict[tuple[str, ...], dict[str, MatrixEntry]] = {}
     clients: dict[str, dict[str, None]] = {}
     for run in runs:
         for table in tables(run):
@@ -38,8 +38,8 @@ def client_table(runs: Sequence[SavedRun]) -> str:
                 clients.setdefault(table.system, {})[name] = None
             for place, spot in _spots(table):
                 spots = found.setdefault(place, {})
-                before = spots.get(name, Spot())
-                spots[name] = Spot((*before.results, *spot.results), spot.not_applicable)
+                before = spots.get(name, MatrixEntry())
+                spots[name] = MatrixEntry((*before.results, *spot.results), spot.not_applicable)
     parts = [
         _of_system(system, list(names), found)
         for system, names in clients.items()
@@ -48,13 +48,13 @@ def client_table(runs: Sequence[SavedRun]) -> str:
     return "\n".join(line for part in parts for line in part) + "\n"
 
 
-def _spots(table: Table) -> Iterator[tuple[tuple[str, ...], Spot]]:
+def _spots(table: Table) -> Iterator[tuple[tuple[str, ...], MatrixEntry]]:
     for row in table.rows:
         for semantic, spot in _in_order(row):
             yield (table.system, table.runtime, table.pipeline, row.scenario, str(semantic)), spot
 
 
-def _in_order(row: Row) -> Iterator[tuple[Semantic, Spot]]:
+def _in_order(row: Row) -> Iterator[tuple[Semantic, MatrixEntry]]:
     return ((semantic, row.spots[semantic]) for semantic in Semantic if semantic in row.spots)
 
 
@@ -64,7 +64,7 @@ def _version(client: str, run: SavedRun) -> str:
 
 
 def _of_system(
-    system: str, names: list[str], found: dict[tuple[str, ...], dict[str, Spot]]
+    system: str, names: list[str], found: dict[tuple[str, ...], dict[str, MatrixEntry]]
 ) -> Iterator[str]:
     mine = {place: spots for place, spots in found.items() if place[0] == system}
     yield f"| {system} | {' | '.join(names)} |"
@@ -89,18 +89,18 @@ def _of_system(
     for place, spots in differing:
         yield (
             f"| {markdown('/'.join(place[2:]))} | "
-            f"{' | '.join(_text(spots.get(name, Spot())) for name in names)} |"
+            f"{' | '.join(_text(spots.get(name, MatrixEntry())) for name in names)} |"
         )
 
 
-def _differ(spots: dict[str, Spot]) -> bool:
+def _differ(spots: dict[str, MatrixEntry]) -> bool:
     """Whether the outcomes differ: kept by one client, broken by another, or impossible. Counts
     vary by chance.
     """
     return len({spot.outcome if spot.results else None for spot in spots.values()}) > 1
 
 
-def _text(spot: Spot) -> str:
+def _text(spot: MatrixEntry) -> str:
     if spot.results:
         return spot_text(spot)
     return "n/a" if spot.not_applicable else ""

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Side:
+class ComparedResult:
     """The result of a cell in one of the runs. Counts are null if its history could not be read."""
 
     outcome: Outcome
@@ -47,8 +47,8 @@ class Change:
     """A cell that differs between the runs. A side is null if the cell was not run there."""
 
     id: str
-    before: Side | None
-    after: Side | None
+    before: ComparedResult | None
+    after: ComparedResult | None
 
     @property
     def worse(self) -> bool:
@@ -242,17 +242,19 @@ def _lines(comparison: Comparison) -> Iterator[str]:
         yield comparison.judged
 
 
-def _side(result: CellResult) -> Side:
+def _side(result: CellResult) -> ComparedResult:
     counts = result.judgement.account.counts
     lost, duplicated = (counts["lost"], counts["duplicated"]) if counts["offered"] else (None, None)
-    return Side(outcome(result.verdict), lost, duplicated, result.verdict.reason, result.seconds)
+    return ComparedResult(
+        outcome(result.verdict), lost, duplicated, result.verdict.reason, result.seconds
+    )
 
 
-def _measured(side: Side | None) -> tuple[Outcome, int | None, int | None] | None:
+def _measured(side: ComparedResult | None) -> tuple[Outcome, int | None, int | None] | None:
     return (side.outcome, side.lost, side.duplicated) if side else None
 
 
-def _rank(side: Side | None) -> int:
+def _rank(side: ComparedResult | None) -> int:
     return WORST.index(side.outcome) if side else len(WORST)
 
 

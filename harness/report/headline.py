@@ -22,7 +22,7 @@ MOST = 140
 """The longest reason that a headline quotes, in characters."""
 
 
-def reds(run: SavedRun) -> list[CellResult]:
+def cells_not_green(run: SavedRun) -> list[CellResult]:
     """Return the cells that are not green, the worst first."""
     found = (result for result in run.results if outcome(result.verdict) not in GREEN)
     return sorted(found, key=lambda result: WORST.index(outcome(result.verdict)))
@@ -32,7 +32,7 @@ def seal(run: SavedRun) -> str:
     """Return the sign of a run's worst cell; of a run that is not green without one, that it
     proves less than it was to.
     """
-    if red := reds(run):
+    if red := cells_not_green(run):
         return SIGNS[outcome(red[0].verdict)]
     return SIGNS[Outcome.KEPT if summarise(run).green else Outcome.VOID]
 
@@ -41,7 +41,7 @@ def headline(run: SavedRun) -> str:
     """Return what came of a run in a few words: of its worst cell the records and how they fared,
     and how many others are not green.
     """
-    summary, red = summarise(run), reds(run)
+    summary, red = summarise(run), cells_not_green(run)
     start = "PARTIAL: " if summary.partial else ""
     if not run.results:
         return f"{start}no cell was run"

@@ -24,7 +24,7 @@ confidence.
 
 
 @dataclass(frozen=True)
-class Spot:
+class MatrixEntry:
     """All runs of one scenario under one semantic, or the reason why it does not apply."""
 
     results: tuple[CellResult, ...] = ()
@@ -78,7 +78,7 @@ class Row:
 
     scenario: str
     failure_point: str
-    spots: dict[Semantic, Spot]
+    spots: dict[Semantic, MatrixEntry]
 
     @property
     def name(self) -> str:
@@ -152,12 +152,12 @@ class Table:
 
 def tables(run: SavedRun) -> tuple[Table, ...]:
     """Return the run's tables, each in the order in which its scenarios were planned."""
-    found: dict[tuple[str, str, str, str], dict[tuple[str, str], dict[Semantic, Spot]]] = {}
+    found: dict[tuple[str, str, str, str], dict[tuple[str, str], dict[Semantic, MatrixEntry]]] = {}
     for place in _placed(run):
         rows = found.setdefault(place.table, {})
         spots = rows.setdefault(place.row, {})
-        before = spots.get(place.semantic, Spot())
-        spots[place.semantic] = Spot(
+        before = spots.get(place.semantic, MatrixEntry())
+        spots[place.semantic] = MatrixEntry(
             (*before.results, *place.spot.results), place.spot.not_applicable
         )
     return tuple(
@@ -171,17 +171,17 @@ class _Placed:
     table: tuple[str, str, str, str]
     row: tuple[str, str]
     semantic: Semantic
-    spot: Spot
+    spot: MatrixEntry
 
 
 def _placed(run: SavedRun) -> Iterable[_Placed]:
     for result in run.results:
-        yield _place(result.plan, Spot((result,)))
+        yield _place(result.plan, MatrixEntry((result,)))
     for row in run.info.not_applicable:
-        yield _place(row, Spot((), row.because))
+        yield _place(row, MatrixEntry((), row.because))
 
 
-def _place(named: Plan | NotRun, spot: Spot) -> _Placed:
+def _place(named: Plan | NotRun, spot: MatrixEntry) -> _Placed:
     """Find the place of what did run, or of what does not apply."""
     return _Placed(
         (named.pipeline, named.system, named.client, named.runtime),

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from pathlib import Path
 
-    from harness.report.breaks import Breaks
+    from harness.report.breaks import BreakComparison
     from harness.saved import SavedRun
 
 MOST_NAMED: Final = 5
@@ -39,7 +39,7 @@ class TrendError(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Past:
+class PastRun:
     """One run, from its line in the history; a value that the line lacks is null. ``link``: its
     page, if that exists.
     """
@@ -85,16 +85,16 @@ class Past:
 
 
 @dataclass(frozen=True, slots=True)
-class Broke:
+class BrokenCell:
     """A cell that was not green in consecutive runs. ``before``: the last run before in which it
     was green, or null.
     """
 
     cell: str
     outcome: Outcome
-    first: Past
-    before: Past | None
-    mended: Past | None
+    first: PastRun
+    before: PastRun | None
+    mended: PastRun | None
     """The run in which the cell was green again; null if there is none yet."""
 
     @property
@@ -162,7 +162,7 @@ def _lines(numbers: Sequence[int]) -> str:
     )
 
 
-def remember(run: SavedRun, breaks: Breaks) -> str | None:
+def append_run(run: SavedRun, breaks: BreakComparison) -> str | None:
     """Append a run to the history beside it, and draw the trend anew. Return a warning if that
     cannot be done.
     """
@@ -177,7 +177,7 @@ def remember(run: SavedRun, breaks: Breaks) -> str | None:
     return None
 
 
-def read_past(reports: Path) -> tuple[list[Past], list[int]]:
+def read_past(reports: Path) -> tuple[list[PastRun], list[int]]:
     """Return the runs in the history, the oldest first, and the numbers of the lines that cannot be
     read.
 
@@ -212,7 +212,7 @@ def left_out(damaged: Sequence[int], file: str = HISTORY_FILE) -> str:
     )
 
 
-def _past(line: str, reports: Path) -> Past | None:
+def _past(line: str, reports: Path) -> PastRun | None:
     try:
         data = safe_files.parse_json(line)
         cells = {str(name): _worst(counts) for name, counts in data["cells"].items()}
@@ -225,7 +225,7 @@ def _past(line: str, reports: Path) -> Past | None:
             else None
         )
         commit = data.get("commit")
-        return Past(
+        return PastRun(
             run,
             str(data["started"]),
             str(commit) if commit else None,
@@ -256,7 +256,7 @@ def _number(value: object) -> float | None:
     )
 
 
-def breaks_over(past: Sequence[Past]) -> list[Broke]:
+def breaks_of_cell(past: Sequence[PastRun]) -> list[BrokenCell]:
     """Return every break of a cell: first those that are still broken, then the newest."""
     found = [
         broke
@@ -269,21 +269,21 @@ def breaks_over(past: Sequence[Past]) -> list[Broke]:
     )
 
 
-def _of(cell: str, past: Sequence[Past]) -> Iterator[Broke]:
-    green: Past | None = None
-    first: Past | None = None
+def _of(cell: str, past: Sequence[PastRun]) -> Iterator[BrokenCell]:
+    green: PastRun | None = None
+    first: PastRun | None = None
     for one in (one for one in past if cell in one.cells):
         if one.cells[cell] not in GREEN:
             first = first or one
         else:
             if first is not None:
-                yield Broke(cell, first.cells[cell], first, green, one)
+                yield BrokenCell(cell, first.cells[cell], first, green, one)
             green, first = one, None
     if first is not None:
-        yield Broke(cell, first.cells[cell], first, green, None)
+        yield BrokenCell(cell, first.cells[cell], first, green, None)
 
 
-def strips(past: Sequence[Past]) -> list[Strip]:
+def strips(past: Sequence[PastRun]) -> list[Strip]:
     """Return a strip for every cell of these runs: first the red cells, then those that ever
     changed, then the rest.
     """
@@ -298,7 +298,7 @@ def _changes(strip: Strip) -> bool:
     return len({colour for _, colour, _ in strip.squares if colour != "none"}) > 1
 
 
-def _strip(cell: str, past: Sequence[Past]) -> Strip:
+def _strip(cell: str, past: Sequence[PastRun]) -> Strip:
     told = ((n, _number(one.figures.get(cell, {}).get("seconds"))) for n, one in enumerate(past))
     seconds = {n * STEP + STEP // 2: value for n, value in told if value is not None}
     longest = max(seconds.values(), default=None)
@@ -319,7 +319,7 @@ def _strip(cell: str, past: Sequence[Past]) -> Strip:
     )
 
 
-def render(past: Sequence[Past], damaged: Sequence[int] = ()) -> str:
+def render(past: Sequence[PastRun], damaged: Sequence[int] = ()) -> str:
     """Return the page of these runs, the oldest first."""
     shown = list(past[-MOST_RUNS:])
     longest = max((one.seconds or 0.0 for one in shown), default=0.0) or 1.0
@@ -338,7 +338,7 @@ def render(past: Sequence[Past], damaged: Sequence[int] = ()) -> str:
         runs=shown,
         bars=bars,
         longest=longest,
-        breaks=breaks_over(past),
+        breaks=breaks_of_cell(past),
         signs={str(name): sign for name, sign in SIGNS.items()},
         green={str(name) for name in GREEN},
         changing=[each for each in every if _changes(each) or each.now not in GREEN],
@@ -352,7 +352,7 @@ def render(past: Sequence[Past], damaged: Sequence[int] = ()) -> str:
     )
 
 
-def _told(one: Past) -> str:
+def _told(one: PastRun) -> str:
     seconds = f", {one.seconds:.0f} s" if one.seconds is not None else ""
     return (
         f"{counted(len(one.cells), 'cell')}, {one.red} not "

@@ -10,7 +10,7 @@ from harness.controls import NotFiredError, injectable
 from harness.model import events as kinds
 from harness.model.events import DrainPhase
 from harness.model.failures import CellFailure
-from harness.run.parts import When
+from harness.run.parts import ReadersStart
 
 if TYPE_CHECKING:
     from harness.model.cell import Cell
@@ -39,7 +39,7 @@ class CellRun:
         for part in self.parts.ground:
             part.open()
         self._check_settings()
-        if self.parts.when is When.BEFORE_LOAD:
+        if self.parts.when is ReadersStart.BEFORE_LOAD:
             self.parts.stages.start()
         if self.parts.armed_before_load:
             self._fault.arm(self.parts.controls)
@@ -62,7 +62,7 @@ class CellRun:
         """
         self._does = "its records begin to flow"
         self.parts.feed.start()
-        if self.parts.when is not When.FILLED:
+        if self.parts.when is not ReadersStart.FILLED:
             return
         self.parts.stages.stand_by()
         self.parts.feed.await_filled()
@@ -78,7 +78,7 @@ class CellRun:
                 frees.callback(free)
             with suppress(NotFiredError):
                 self._fault.inject(self.parts.controls)
-        if self.parts.when is When.AFTER_FAULT:
+        if self.parts.when is ReadersStart.AFTER_FAULT:
             self.parts.stages.start()
 
     def drain(self) -> None:

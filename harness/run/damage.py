@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 @runtime_checkable
-class Filed(Protocol):
+class BrokerFiles(Protocol):
     """A broker with its data in a folder."""
 
     @property
@@ -34,7 +34,7 @@ class Files(FilesAtRest):
     """The files of a cell's broker."""
 
     scene: CellScene
-    broker: Filed
+    broker: BrokerFiles
 
     def damage(self, damage: Damage, before: int) -> None:
         """Damage the one file that has a record: the ``before``-th before the target in the source.

@@ -10,7 +10,7 @@ from harness.controls import NotFiredError
 from harness.model import events as kinds
 from harness.model.events import Direction
 from harness.model.waiting import WaitTimeoutError, wait_until
-from harness.proofs.silence import SILENCE_S, asked_again, hit_of, left
+from harness.proofs.silence import SILENCE_S, first_repeated_request, hit_of, left
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -54,7 +54,9 @@ class WatchedClient(GivingUp):
         self.supervise()
         if left(self.so_far.of(kinds.Conn), hit):
             return True
-        again = asked_again(self.so_far.of(kinds.Frame), self.so_far.of(kinds.Owner), hit)
+        again = first_repeated_request(
+            self.so_far.of(kinds.Frame), self.so_far.of(kinds.Owner), hit
+        )
         return again is not None and any(
             e.dir == Direction.RESPONSE and (e.conn, e.corr) == (again.conn, again.corr)
             for e in self.so_far.of(kinds.Frame)

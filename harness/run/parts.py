@@ -64,7 +64,7 @@ class FeedAfter:
         self.feed.await_filled()
 
 
-class When(Enum):
+class ReadersStart(Enum):
     """When the reading stages start."""
 
     BEFORE_LOAD = auto()
@@ -110,7 +110,7 @@ class Parts:
     controls: Controls
     drain: Callable[[], Drain]
     authorities: Sequence[Callable[[], None]]
-    when: When = When.BEFORE_LOAD
+    when: ReadersStart = ReadersStart.BEFORE_LOAD
     armed_before_load: bool = True
     """Whether the fault is armed before the first record is there; else right before the reading
     stages start.

@@ -23,10 +23,10 @@ from harness.model.scenario import Role
 from harness.model.states import Hop
 from harness.run.clients import brought_adapter
 from harness.run.controls import Watching, WireControls
-from harness.run.damage import Filed, Files
+from harness.run.damage import BrokerFiles, Files
 from harness.run.drain import Check, Checks, QuietSink, stillness
 from harness.run.nodes import ServerNode, StageNode
-from harness.run.parts import Opened, Parts, When
+from harness.run.parts import Opened, Parts, ReadersStart
 from harness.run.power import Power, Powered
 from harness.run.queue_broker import Count, Creates, Message, QueueBroker, Results
 from harness.run.scene import CellScene
@@ -414,7 +414,7 @@ def parts_of(
         able[TracedWrites] = Power(scene, lambda: (broker,))
     if isinstance(broker, BrokerSettings):
         able[BrokerSettings] = broker
-    if isinstance(broker, Filed):
+    if isinstance(broker, BrokerFiles):
         able[FilesAtRest] = Files(scene, broker)
     watching = Watching(
         scene.progress,
@@ -461,10 +461,14 @@ def parts_of(
     )
 
 
-def _when(scenario: Scenario) -> When:
+def _when(scenario: Scenario) -> ReadersStart:
     if isinstance(scenario.fault, StartLate):
-        return When.NEVER
-    return When.AFTER_FAULT if scenario.consumer_starts_after_fault else When.BEFORE_LOAD
+        return ReadersStart.NEVER
+    return (
+        ReadersStart.AFTER_FAULT
+        if scenario.consumer_starts_after_fault
+        else ReadersStart.BEFORE_LOAD
+    )
 
 
 __all__ = ["BROKER", "Count", "Message", "QueueBroker", "parts_of"]

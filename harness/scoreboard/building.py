@@ -39,13 +39,13 @@ class LackingError(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Built:
+class BuiltClient:
     """Programs that are ready: the first words of the command of each role."""
 
     commands: Mapping[str, Sequence[str]]
 
 
-def built(client: Client, version: str, say: Callable[[str], None]) -> Built:
+def built(client: Client, version: str, say: Callable[[str], None]) -> BuiltClient:
     """Return the programs of a version of a client; build them if they are not in the cache.
 
     Raises:
@@ -55,16 +55,16 @@ def built(client: Client, version: str, say: Callable[[str], None]) -> Built:
     return _KINDS[client.kind](client, version, say)
 
 
-def _python(client: Client, version: str, say: Callable[[str], None]) -> Built:
+def _python(client: Client, version: str, say: Callable[[str], None]) -> BuiltClient:
     lock = client.folder / LOCKS / f"{version}.txt"
     folder = _made(client, version, (lock,), say, lambda part: make_locked(part, lock))
     python = str(folder / "bin" / "python")
-    return Built(
+    return BuiltClient(
         {role: (python, str(client.folder / f"{role}.py")) for role in _roles(client, ".py")}
     )
 
 
-def _java(client: Client, version: str, say: Callable[[str], None]) -> Built:
+def _java(client: Client, version: str, say: Callable[[str], None]) -> BuiltClient:
     cache = cache_root()
     java = find_java(cache, say)
     folder = ensure_jars(read_jar_set(client.jars[version]), cache=cache, java=java, say=say)
@@ -72,7 +72,7 @@ def _java(client: Client, version: str, say: Callable[[str], None]) -> Built:
     sources = sorted(client.folder.glob("*.java"))
     jar = compiled(f"scoreboard-{client.name}-{version}", sources, jars, say)
     path = os.pathsep.join((str(jar), f"{folder}/*"))
-    return Built(
+    return BuiltClient(
         {
             role: (str(java.path), *JAVA_OPTIONS, "-cp", path, main)
             for role, main in client.programs.items()
@@ -80,7 +80,7 @@ def _java(client: Client, version: str, say: Callable[[str], None]) -> Built:
     )
 
 
-def _go(client: Client, version: str, say: Callable[[str], None]) -> Built:
+def _go(client: Client, version: str, say: Callable[[str], None]) -> BuiltClient:
     lock = client.folder / LOCKS / version
     sources = (*sorted(client.folder.glob("*.go")), lock / "go.mod", lock / "go.sum")
     wanted = _numbers((lock / "go.mod").read_text(encoding="utf-8"), r"^go ([\d.]+)")
@@ -93,7 +93,7 @@ def _go(client: Client, version: str, say: Callable[[str], None]) -> Built:
         _run((str(go), "build", "-trimpath", "-o", "program", "."), part, settings)
 
     program = str(_made(client, version, sources, say, make) / "program")
-    return Built({role: (program, role) for role in ("producer", "consumer", "processor")})
+    return BuiltClient({role: (program, role) for role in ("producer", "consumer", "processor")})
 
 
 def _found_go(wanted: tuple[int, ...], say: Callable[[str], None]) -> Path:
@@ -106,7 +106,7 @@ def _found_go(wanted: tuple[int, ...], say: Callable[[str], None]) -> Path:
     return go
 
 
-def _node(client: Client, version: str, say: Callable[[str], None]) -> Built:
+def _node(client: Client, version: str, say: Callable[[str], None]) -> BuiltClient:
     lock = client.folder / LOCKS / version
     sources = (*sorted(client.folder.glob("*.js")), *sorted(lock.glob("*.json")))
     for tool in ("node", "npm"):
@@ -124,7 +124,7 @@ def _node(client: Client, version: str, say: Callable[[str], None]) -> Built:
 
     folder = _made(client, version, sources, say, make)
     words = (str(shutil.which("node")), str(folder / "program.js"))
-    return Built({role: (*words, role) for role in ("producer", "consumer", "processor")})
+    return BuiltClient({role: (*words, role) for role in ("producer", "consumer", "processor")})
 
 
 _KINDS: Final = {"python": _python, "java": _java, "go": _go, "node": _node}

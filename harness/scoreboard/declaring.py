@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 from harness.model.scenario import Role
 
 if TYPE_CHECKING:
-    from harness.scoreboard.building import Built
+    from harness.scoreboard.building import BuiltClient
     from harness.scoreboard.table import Row
 
 _ENDS: Final = {
@@ -19,7 +19,7 @@ _ENDS: Final = {
 """By role: the kind of the input, the last topic, and the output."""
 
 
-def declaration(row: Row, built: Built) -> str:
+def declaration(row: Row, built: BuiltClient) -> str:
     """Return the declaration of a row, in TOML."""
     kind, last, output = _ENDS[row.role]
     topics = list(dict.fromkeys(("orders", last)))

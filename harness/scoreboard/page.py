@@ -34,7 +34,7 @@ SIGNS: Final = {"broken": "✘", "stuck": "◐", "void": "○", "kept": "✔"}
 
 
 @dataclass(frozen=True, slots=True)
-class Spot:
+class BoardField:
     """A field of a table: its colour, its text, and the anchor that it leads to."""
 
     colour: str
@@ -47,7 +47,7 @@ class Line:
     """A line of a table."""
 
     name: str
-    spots: tuple[Spot, ...]
+    spots: tuple[BoardField, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,12 +131,14 @@ def anchor(one: Outcome, cell: Cell | None = None) -> str:
     return f"{one.row}.s{one.seed}".replace("/", "_") + (f"_{cell.point}" if cell else "")
 
 
-def _field(one: Outcome, point: str) -> Spot:
+def _field(one: Outcome, point: str) -> BoardField:
     for cell in one.cells:
         if cell.point == point:
-            return Spot(cell.outcome, f"{SIGNS[cell.outcome]} {_counted(cell)}", anchor(one, cell))
+            return BoardField(
+                cell.outcome, f"{SIGNS[cell.outcome]} {_counted(cell)}", anchor(one, cell)
+            )
     reason = next((because for name, because in one.apart if name == point), "")
-    return Spot(NO_PROGRAM, "n/a" if reason else "")
+    return BoardField(NO_PROGRAM, "n/a" if reason else "")
 
 
 def _counted(cell: Cell) -> str:
@@ -150,18 +152,18 @@ def _counted(cell: Cell) -> str:
     return ", ".join(words) or cell.outcome
 
 
-def _summed(one: Outcome | None) -> Spot:
+def _summed(one: Outcome | None) -> BoardField:
     if one is None:
-        return Spot(NEVER, "not run")
+        return BoardField(NEVER, "not run")
     if one.state == LACKING:
-        return Spot(NO_PROGRAM, f"n/a: {one.because}")
+        return BoardField(NO_PROGRAM, f"n/a: {one.because}")
     if one.state == NO_CONTROL:
-        return Spot("void", f"no control: {one.because}", anchor(one))
+        return BoardField("void", f"no control: {one.because}", anchor(one))
     counts = Counter(cell.outcome for cell in one.cells)
     word = worst(counts)
     void = counts["void"]
     unproved = f", {void} void" if void and word != "void" else ""
-    return Spot(
+    return BoardField(
         word, f"{SIGNS[word]} {word} {counts[word]} of {len(one.cells)}{unproved}", anchor(one)
     )
 

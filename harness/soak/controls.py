@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from harness.model.history import HistoryWriter
     from harness.model.tail import SoFar
     from harness.run.nodes import StageNode
-    from harness.soak.drawing import Drawn
+    from harness.soak.drawing import DrawnFault
     from harness.wire.control import WireControl
     from harness.wire.rules import Rule
 
@@ -41,7 +41,7 @@ LEAST_RECORDS: Final = 10
 class StreamControls:
     """The controls of one fault in a stream. Implements :class:`harness.controls.Controls`."""
 
-    drawn: Drawn
+    drawn: DrawnFault
     cell: str
     wire: WireControl
     directory: Path

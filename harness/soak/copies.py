@@ -117,11 +117,11 @@ def _runs(copies: Page) -> Iterator[tuple[int, int, int]]:
     yield from zip(starts.tolist(), counts.tolist(), copies[starts].tolist(), strict=True)
 
 
-def beyond(now: Iterable[Counted], then: Iterable[Counted]) -> list[Counted]:
+def added_copies(now: Iterable[Counted], then: Iterable[Counted]) -> list[Counted]:
     """Return the copies in ``now`` that are not in ``then``, as runs: first position, number of
     positions, copies of each.
 
-    >>> beyond([(0, 10, 2), (20, 1, 1)], [(0, 5, 2), (5, 5, 1)])
+    >>> added_copies([(0, 10, 2), (20, 1, 1)], [(0, 5, 2), (5, 5, 1)])
     [(5, 5, 1), (20, 1, 1)]
     """
     change: dict[int, int] = defaultdict(int)

@@ -33,7 +33,7 @@ VICTIMS: Final = frozenset({Role.PRODUCER, Role.CONSUMER, Role.BROKER})
 
 
 @dataclass(frozen=True, slots=True)
-class Drawn:
+class DrawnFault:
     """A fault, and where it strikes: at the ``hit``-th frame (or pass of a failpoint) of a
     partition after it was armed.
     """
@@ -46,13 +46,15 @@ class Drawn:
 
 def drawn(
     scenarios: tuple[Scenario, ...], seed: int, number: int, partitions: int, most: int = MOST_HITS
-) -> Drawn:
+) -> DrawnFault:
     """Draw the fault of a number: its scenario, partition and hit (at most ``most``, and at most
     MOST_HITS).
     """
     dice = random.Random(f"{seed}/{number}")
     scenario, partition = dice.choice(scenarios), dice.randrange(partitions)
-    return Drawn(number, scenario, partition, 1 + int(dice.random() * max(1, min(most, MOST_HITS))))
+    return DrawnFault(
+        number, scenario, partition, 1 + int(dice.random() * max(1, min(most, MOST_HITS)))
+    )
 
 
 def streamable(scenarios: Iterable[Scenario], semantic: Semantic) -> tuple[Scenario, ...]:

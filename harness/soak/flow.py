@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from harness.model.scenario import Scenario
     from harness.model.semantics import Semantic
-    from harness.soak.drawing import Drawn
+    from harness.soak.drawing import DrawnFault
 
 UNIT: Final = 20_000
 PARTITIONS: Final = 2
@@ -60,7 +60,7 @@ class Stream:
         each, more = divmod(self.records, self.partitions)
         return tuple(each + (partition < more) for partition in range(self.partitions))
 
-    def draw(self, number: int, left: int) -> Drawn:
+    def draw(self, number: int, left: int) -> DrawnFault:
         """Return the fault of a number. ``left``: how many units its partition still
         has, at least.
         """
@@ -77,7 +77,7 @@ class Flow(Protocol):
     def begin(self, folder: Path, begins: Sequence[int]) -> None:
         """Start the flow of records. ``begins``: the first position of each partition."""
 
-    def strike(self, fault: Drawn, folder: Path) -> None:
+    def strike(self, fault: DrawnFault, folder: Path) -> None:
         """Arm a fault, wait until it has struck (or cannot any more), heal it. Its history is
         written below ``folder``.
         """

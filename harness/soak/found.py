@@ -27,7 +27,7 @@ copies of each.
 
 
 @dataclass(frozen=True, slots=True)
-class Struck:
+class FaultResult:
     """The result of one fault. ``windows``: for each partition, the first position and the position
     after the last one.
     """
@@ -59,7 +59,7 @@ class Streamed:
     the copies that were added to a window after it was judged (``late``).
     """
 
-    faults: list[Struck] = field(default_factory=list)
+    faults: list[FaultResult] = field(default_factory=list)
     outside: dict[str, Any] | None = None
     recorded: int = 0
     stuck: str | None = None
@@ -95,7 +95,7 @@ class Streamed:
         )
 
 
-def fault_line(one: Struck) -> str:
+def fault_line(one: FaultResult) -> str:
     """Return the line about one fault: verdict, window, lost and duplicated positions, seconds."""
     where = ", ".join(
         f"{partition}:{low:,}-{high - 1:,}" for partition, (low, high) in enumerate(one.windows)

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
     from harness.model.history import History
     from harness.model.semantics import Semantic
-    from harness.soak.drawing import Drawn
+    from harness.soak.drawing import DrawnFault
 
 Hit: TypeAlias = kinds.Rule | kinds.Failpoint
 """What hits a fault's trigger."""
@@ -45,7 +45,7 @@ Hit: TypeAlias = kinds.Rule | kinds.Failpoint
 class Window:
     """Everything known about a fault: its history, and the counts of its window."""
 
-    drawn: Drawn
+    drawn: DrawnFault
     semantic: Semantic
     history: History
     unheard: bool

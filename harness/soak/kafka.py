@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
     from pathlib import Path
 
-    from harness.soak.drawing import Drawn
+    from harness.soak.drawing import DrawnFault
     from harness.soak.flow import Stream
     from harness.systems.kafka.system import KafkaDeployed, KafkaSystem
 
@@ -83,7 +83,7 @@ class KafkaFlow:
         history.close()
         self._struck = None
 
-    def strike(self, fault: Drawn, folder: Path) -> None:
+    def strike(self, fault: DrawnFault, folder: Path) -> None:
         """Arm a fault, wait until it has struck, heal it."""
         cell = f"fault-{fault.number}"
         so_far = SoFar(folder / HISTORY)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from harness.model import safe_files
 from harness.soak.copies import Copies
-from harness.soak.found import Run, Streamed, Struck, append_line, read_lines
+from harness.soak.found import FaultResult, Run, Streamed, append_line, read_lines
 from harness.soak.waves import LEGS, WAVES_FILE, SoakError
 from harness.stages.bulk.marks import Mark, Marks
 from harness.stages.bulk.results import Results
@@ -51,8 +51,8 @@ class Legs:
                 self._legs.append(line)
             elif {"armed", "scenario", "lows"} == set(line):
                 self._armed = line
-            elif set(Struck.__dataclass_fields__) == set(line):
-                found.faults.append(Struck(**line))
+            elif set(FaultResult.__dataclass_fields__) == set(line):
+                found.faults.append(FaultResult(**line))
             elif {"counts", "lost", "duplicated"} <= set(line):
                 found.outside = line
             else:

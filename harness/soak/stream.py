@@ -24,12 +24,12 @@ from harness.judge.verdict import Kind
 from harness.matrix.keeping import clean, tidy_folder
 from harness.model.history import HISTORY, HistoryError, read_history
 from harness.model.keep import Keep
-from harness.soak.copies import beyond
+from harness.soak.copies import added_copies
 from harness.soak.flow import PARTITIONS, UNIT, Flow, Stream
 from harness.soak.found import (
+    FaultResult,
     Run,
     Streamed,
-    Struck,
     append_line,
     fault_line,
     progress_line,
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from harness.soak.drawing import Drawn
+    from harness.soak.drawing import DrawnFault
     from harness.stages.bulk.marks import Mark
 
 POLL_S: Final = 0.05
@@ -75,7 +75,7 @@ class _Open:
     past.
     """
 
-    fault: Drawn
+    fault: DrawnFault
     folder: Path
     lows: list[int]
     since: float
@@ -279,7 +279,7 @@ class Streaming:
             kind, reason = Kind.VOID, str(error)
         gone = kind is Kind.KEPT and asked.keep is not Keep.ALL
         saved = None if gone else str(fault.folder.relative_to(asked.folder))
-        struck = Struck(
+        struck = FaultResult(
             number,
             fault.fault.scenario.id,
             fault.fault.partition,
@@ -320,7 +320,7 @@ class Streaming:
             for one in self.found.faults:
                 _, now = self._legs.copies[partition].anomalies(*one.windows[partition])
                 then = [(run[1], run[2], run[3]) for run in one.duplicated if run[0] == partition]
-                late += [[partition, *run] for run in beyond(now, then)]
+                late += [[partition, *run] for run in added_copies(now, then)]
         phantom = (
             self._legs.strange
             + self._flow.strange()

@@ -19,7 +19,7 @@ from harness.stages.stage import Stage, run_stage
 
 if TYPE_CHECKING:
     from harness.model.writing import HistoryWriter
-    from harness.stages.clients.queues import Given, QueueConsumer, Refuses
+    from harness.stages.clients.queues import QueueConsumer, Received, Refuses
 
 RECEIVE_S = 1.0
 
@@ -33,12 +33,12 @@ class Work:
         self._consumer = consumer
         self._sink = open_sink(stage.sink, name=stage.client_id, durable=self._settings.durable)
         self._poisoned: set[str | None] = set()
-        self._aside: dict[str, Given] = {}
+        self._aside: dict[str, Received] = {}
         """The messages that are put off, by the broker's name for them, which a redelivered message
         keeps.
         """
 
-    def on(self, given: Given) -> None:
+    def on(self, given: Received) -> None:
         """Work on a message, or put it off."""
         if _is_odd(given, self._settings.push.puts_off):
             self._aside[given.name] = given
@@ -50,7 +50,7 @@ class Work:
         while self._aside:
             self._work(self._aside.pop(next(iter(self._aside))))
 
-    def _work(self, given: Given) -> None:
+    def _work(self, given: Received) -> None:
         position = self._settings.position
         if position is SavePosition.BEFORE_WORK and not self._acknowledged(given):
             # what is not known to be taken off the queue is not worked on: it may come again
@@ -63,7 +63,7 @@ class Work:
             self._acknowledged(given)
         failpoint("after-commit", decode_id(given.value))
 
-    def _acknowledged(self, given: Given) -> bool:
+    def _acknowledged(self, given: Received) -> bool:
         """Acknowledge a message. If that fails, its connection is lost, and the broker gives the
         messages put off again.
         """
@@ -72,7 +72,7 @@ class Work:
             self._aside.clear()
         return taken
 
-    def _done(self, given: Given) -> bool:
+    def _done(self, given: Received) -> bool:
         record = decode_id(given.value)
         if record not in self._poisoned and work(
             self._sink,
@@ -86,7 +86,7 @@ class Work:
             self._poisoned.add(record)
         return False
 
-    def _refuse(self, given: Given) -> None:
+    def _refuse(self, given: Received) -> None:
         how, problem = "reject" if self._settings.share.rejects else "release", None
         try:
             cast("Refuses", self._consumer).refuse(given, for_good=self._settings.share.rejects)
@@ -112,7 +112,7 @@ def consume(stage: Stage, ledger: HistoryWriter) -> None:
             work_.on(given)
 
 
-def acknowledged(ledger: HistoryWriter, consumer: QueueConsumer, given: Given) -> bool:
+def acknowledged(ledger: HistoryWriter, consumer: QueueConsumer, given: Received) -> bool:
     """Acknowledge a message, and write that into the ledger; return whether the broker has
     confirmed it.
     """
@@ -125,7 +125,7 @@ def acknowledged(ledger: HistoryWriter, consumer: QueueConsumer, given: Given) -
     return problem is None
 
 
-def _is_odd(given: Given, up_to: int) -> bool:
+def _is_odd(given: Received, up_to: int) -> bool:
     payload = decode(given.value)
     return payload is not None and payload.position <= up_to and payload.position % 2 == 1
 

@@ -17,7 +17,7 @@ from harness.stages.stage import Stage, run_stage
 
 if TYPE_CHECKING:
     from harness.model.writing import HistoryWriter
-    from harness.stages.clients.queues import Given
+    from harness.stages.clients.queues import Received
 
 
 class Processor:
@@ -48,7 +48,7 @@ class Processor:
             work(given)
             failpoint("after-commit", record)
 
-    def _in_transaction(self, given: Given) -> None:
+    def _in_transaction(self, given: Received) -> None:
         """Send the result and the acknowledgement in one transaction. If it aborts, the broker
         gives the message again.
         """
@@ -56,7 +56,7 @@ class Processor:
             self._transform(given), before_commit=lambda: self._consumer.acknowledge(given)
         )
 
-    def _outside(self, given: Given) -> None:
+    def _outside(self, given: Received) -> None:
         """Send the result without a transaction, and acknowledge before or after that."""
         before = self._position is SavePosition.BEFORE_WORK
         if before and not acknowledged(self._ledger, self._consumer, given):
@@ -68,7 +68,7 @@ class Processor:
         if not before:
             acknowledged(self._ledger, self._consumer, given)
 
-    def _transform(self, given: Given) -> list[Message]:
+    def _transform(self, given: Received) -> list[Message]:
         record = decode_id(given.value)
         failpoint("before-processing", record)
         message = Message(

@@ -89,11 +89,11 @@ _HARM = (
 )
 
 
-def harm(act: str) -> int:
+def severity(act: str) -> int:
     """Return how much an act does: 0 delays a frame, 1 takes it away, stops a program for a
     while or lets another broker lead, 2 tells a program to end, 3 kills.
 
-    >>> harm("late"), harm("refuse-NOT_COORDINATOR"), harm("kill-broker")
+    >>> severity("late"), severity("refuse-NOT_COORDINATOR"), severity("kill-broker")
     (0, 1, 3)
     """
     return next(rank for rank, acts in enumerate(_HARM) if base_of(act) in acts)
@@ -182,7 +182,7 @@ def words(step: Step) -> str:
     return f"the {way}{times} next after {words(step.anchor)}"
 
 
-def asked_of(step: Step) -> Known:
+def request_of(step: Step) -> Known:
     """Return what is known of the request that a step answers."""
     return known_of(step, REQUEST)
 

@@ -73,7 +73,7 @@ class Class:
         return ProtocolState(self.role, self.api, self.direction, self.phase)
 
 
-class Why(StrEnum):
+class RunReason(StrEnum):
     """Why a point is run."""
 
     FIRST = "first"
@@ -83,7 +83,7 @@ class Why(StrEnum):
     """It is between two points of its class with different outcomes."""
 
 
-Chosen: TypeAlias = "tuple[Point, Why]"
+Chosen: TypeAlias = "tuple[Point, RunReason]"
 
 
 def class_of(point: Point, phase: str) -> Class:
@@ -147,11 +147,11 @@ def chosen(
         if point.second is None
     }
     dice = random.Random(f"sweep {seed}")
-    first = [(points[0], Why.FIRST) for points in classes.values()]
-    last = [(points[-1], Why.LAST) for points in classes.values() if len(points) > 1]
+    first = [(points[0], RunReason.FIRST) for points in classes.values()]
+    last = [(points[-1], RunReason.LAST) for points in classes.values() if len(points) > 1]
     rest = [point for points in classes.values() for point in points[1:-1]]
     drawn = sorted(dice.sample(range(len(rest)), k=-(-len(rest) * int(100 * SAMPLED) // 100)))
-    sample = [(rest[at], Why.SAMPLE) for at in drawn]
+    sample = [(rest[at], RunReason.SAMPLE) for at in drawn]
 
     def order(one: Chosen) -> tuple[int, int]:
         return turn.get(one[0].id, (0, 0))

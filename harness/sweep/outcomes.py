@@ -16,10 +16,10 @@ from harness.model.semantics import Anomaly, forbids
 from harness.model.states import State
 from harness.proofs.second import BEHIND
 from harness.sweep.acts import REFUSE
-from harness.sweep.classes import Why, class_of, deviations, splits
+from harness.sweep.classes import RunReason, class_of, deviations, splits
 from harness.sweep.found import slug
 from harness.sweep.phases import name_of, phases
-from harness.sweep.signature import Signature, asked_again, signature_of
+from harness.sweep.signature import Signature, repeated_requests, signature_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -38,7 +38,7 @@ class Outcome:
     """
 
     point: Point
-    why: Why
+    why: RunReason
     planned: Class
     where: Class
     signature: Signature
@@ -55,7 +55,7 @@ class Outcome:
     """
     again: tuple[str, ...] = ()
     """Which requests about records were made again, with which of them, and how often
-    (:func:`harness.sweep.signature.asked_again`).
+    (:func:`harness.sweep.signature.repeated_requests`).
     """
 
     @property
@@ -107,7 +107,7 @@ class Finding:
 
 
 def outcome_of(
-    result: CellResult, point: Point, why: Why, planned: Class, usual: frozenset[str]
+    result: CellResult, point: Point, why: RunReason, planned: Class, usual: frozenset[str]
 ) -> Outcome:
     """Return the outcome of a point from its saved cell."""
     try:
@@ -134,7 +134,7 @@ def outcome_of(
         result.seconds,
         ended,
         own,
-        () if history is None else asked_again(history, hit_of(history)),
+        () if history is None else repeated_requests(history, hit_of(history)),
     )
 
 
@@ -207,12 +207,12 @@ class Outcomes:
     @property
     def sampled(self) -> tuple[Outcome, ...]:
         """Points that were run only as a sample, to test the classes."""
-        return tuple(one for one in self.all if one.why is Why.SAMPLE and one.proved)
+        return tuple(one for one in self.all if one.why is RunReason.SAMPLE and one.proved)
 
     @property
     def chosen(self) -> tuple[Outcome, ...]:
         """Points that were run to represent a class, or a part of a class after a split."""
-        return tuple(one for one in self.all if one.why is not Why.SAMPLE and one.proved)
+        return tuple(one for one in self.all if one.why is not RunReason.SAMPLE and one.proved)
 
     def inside(self) -> dict[Class, tuple[Point, ...]]:
         """Return the points of each class. A point is in the class in which it was hit; if not run,

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from harness.sweep.classes import Class
     from harness.sweep.outcomes import Outcome, Outcomes
     from harness.sweep.points import Point
-    from harness.sweep.reached import Reached
+    from harness.sweep.reached import SweepProgress
     from harness.sweep.steps import Step, Steps
 
 PAGE_FILE = "sweep.html"
@@ -30,12 +30,12 @@ WIDE, HIGH = 4, 13
 
 
 @dataclass(frozen=True, slots=True)
-class Swept:
+class SweepReport:
     """The content of a sweep's page."""
 
     steps: Steps
     outcomes: Outcomes
-    reached: Reached
+    reached: SweepProgress
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +105,7 @@ def worst_of(verdicts: Iterable[str]) -> str:
     return next((each for each in order if each in found), NEVER)
 
 
-def timeline_of(swept: Swept) -> Timeline:
+def timeline_of(swept: SweepReport) -> Timeline:
     """Return the timeline of a dry run."""
     reached = swept.reached
     here: dict[Step, list[Point]] = {}
@@ -135,7 +135,7 @@ def timeline_of(swept: Swept) -> Timeline:
     return Timeline(rows, tuple(marks), len(swept.steps.found) * WIDE, len(kinds) * HIGH)
 
 
-def table_of(swept: Swept) -> Table:
+def table_of(swept: SweepReport) -> Table:
     """Return the table of classes by acts. All refusals share a column; second faults have a column
     for each second act.
     """
@@ -183,7 +183,9 @@ def _by_class(outcomes: Outcomes) -> Mapping[Class, str]:
     return {each: worst_of(verdicts) for each, verdicts in found.items()}
 
 
-def page_of(title: str, facts: Mapping[str, str], swept: Swept, more: Mapping[str, Again]) -> str:
+def page_of(
+    title: str, facts: Mapping[str, str], swept: SweepReport, more: Mapping[str, Again]
+) -> str:
     """Return the page as HTML. ``more``: what is said of findings, by the ids of their first
     points.
     """

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Final
 from harness.model import events as kinds
 from harness.model.events import FaultPhase
 from harness.model.history import HISTORY, HistoryError, read_history
-from harness.sweep.acts import harm, words
+from harness.sweep.acts import severity, words
 from harness.sweep.outcomes import hit_of
 from harness.sweep.phases import name_of
 from harness.sweep.steps import Step, trace
@@ -32,14 +32,14 @@ if TYPE_CHECKING:
     from harness.model.history import History
     from harness.saved import CellResult
     from harness.sweep.outcomes import Finding, Outcome
-    from harness.sweep.steps import Passed, Trace
+    from harness.sweep.steps import NamedFrame, Trace
 
 
 FEWEST: Final = 2
 """How many runs without the fault are needed at least, to compare one with them."""
 
 
-class How(StrEnum):
+class Difference(StrEnum):
     """How a frame tells the run with the fault from the runs without it."""
 
     ADDED = "added"
@@ -59,7 +59,7 @@ class Parting:
     """
 
     step: Step
-    how: How
+    how: Difference
     frame: int
     error: str = ""
 
@@ -67,9 +67,9 @@ class Parting:
     def sentence(self) -> str:
         """Return it in words, without a full stop."""
         frame = words(self.step)
-        if self.how is How.REFUSED:
+        if self.how is Difference.REFUSED:
             return f"at frame {self.frame} {frame} is refused by {self.error}, as in none of them"
-        if self.how is How.MISSING:
+        if self.how is Difference.MISSING:
             return f"behind frame {self.frame} there is not {frame}, as in each of them"
         return f"at frame {self.frame} there is {frame}, as in none of them"
 
@@ -86,7 +86,7 @@ class Parting:
 
 
 @dataclass(frozen=True, slots=True)
-class Parted:
+class RunDivergence:
     """How a run with a fault compares with the nearest run without it.
 
     ``nearest``: that run's name: the one that is left the latest, and of equals the first.
@@ -153,7 +153,7 @@ class Rate:
 
 
 @dataclass(frozen=True, slots=True)
-class Neighbours:
+class NeighbourOutcomes:
     """How the proved points around a finding's first point came out.
 
     ``earlier``, ``later``: the same act at the same kind of frame, before it and behind it in the
@@ -191,8 +191,8 @@ class Counterfactual:
     cannot be read.
     """
 
-    parted: Parted | None
-    neighbours: Neighbours
+    parted: RunDivergence | None
+    neighbours: NeighbourOutcomes
 
     def lines(self) -> Iterator[str]:
         """Yield it in words, a line for each fact."""
@@ -222,7 +222,7 @@ def counterfactual(
 
 def parted_from(
     directory: Path, cell: Cell, dry: Mapping[str, tuple[CellResult, Cell]]
-) -> Parted | None:
+) -> RunDivergence | None:
     """Compare a saved run of ``cell`` with saved runs without its fault, by name, each with the
     cell whose load it had.
 
@@ -255,7 +255,7 @@ def parted(
     key: str,
     dry: Mapping[str, Without],
     keys: Mapping[str, str],
-) -> Parted | None:
+) -> RunDivergence | None:
     """Compare a run with a fault with runs without it of as many records.
 
     ``key``: its cell's; ``dry``: the runs without it by name; ``keys``: the key of each record.
@@ -275,7 +275,7 @@ def parted(
         for name, each in traces.items()
     }
     nearest = max(found, key=lambda name: _alike(found[name], len(run.frames)))
-    return Parted(nearest, len(run.frames), struck, found[nearest])
+    return RunDivergence(nearest, len(run.frames), struck, found[nearest])
 
 
 def _alike(partings: Sequence[Parting], frames: int) -> int:
@@ -307,7 +307,7 @@ def _struck_at(history: History, run: Trace) -> int | None:
     return max((number for number, frame in _numbered(run) if frame.line.t <= since), default=0)
 
 
-def _numbered(run: Trace) -> enumerate[Passed]:
+def _numbered(run: Trace) -> enumerate[NamedFrame]:
     return enumerate(run.frames, 1)
 
 
@@ -317,10 +317,10 @@ def _added(
     """Yield the frames from the fault on that no run without it has."""
     for number, frame in _numbered(run):
         if number >= struck and frame.names and not usual.intersection(frame.names):
-            yield Parting(frame.names[0], How.ADDED, number)
+            yield Parting(frame.names[0], Difference.ADDED, number)
     for kind, (number, step) in _refusals(run):
         if number >= struck and kind not in refused:
-            yield Parting(step, How.REFUSED, number, kind[-1])
+            yield Parting(step, Difference.REFUSED, number, kind[-1])
 
 
 def _refusals(run: Trace) -> Iterator[tuple[tuple[str, str, str], tuple[int, Step]]]:
@@ -371,15 +371,15 @@ def _missing(
             last |= {each: max(last.get(each, 0), numbers[step]) for each in near}
         elif step not in passed_by:
             before = next((last[each] for each in near if each in last), 0)
-            yield Parting(step, How.MISSING, max(struck, before))
+            yield Parting(step, Difference.MISSING, max(struck, before))
 
 
-def neighbours(finding: Finding, outcomes: Iterable[Outcome]) -> Neighbours:
+def neighbours(finding: Finding, outcomes: Iterable[Outcome]) -> NeighbourOutcomes:
     """Return how the proved points around a finding's first point came out."""
     first = finding.first
     ran = [one for one in outcomes if one.proved and one.point.id != first.point.id]
     alike = [one for one in ran if _kind(one) == _kind(first)]
-    return Neighbours(
+    return NeighbourOutcomes(
         _rate(one for one in alike if one.point.place < first.point.place),
         _rate(one for one in alike if one.point.place > first.point.place),
         _rate(one for one in ran if _weaker(one, first)),
@@ -401,14 +401,14 @@ def _weaker(one: Outcome, than: Outcome) -> bool:
         return False
     if than.point.second is not None:
         return (one.point.step, one.point.act) == (than.point.step, than.point.act)
-    return _kind(one)[:3] == _kind(than)[:3] and harm(one.point.act) < harm(than.point.act)
+    return _kind(one)[:3] == _kind(than)[:3] and severity(one.point.act) < severity(than.point.act)
 
 
 __all__ = [
     "Counterfactual",
-    "How",
-    "Neighbours",
-    "Parted",
+    "Difference",
+    "NeighbourOutcomes",
+    "RunDivergence",
     "Without",
     "counterfactual",
     "neighbours",

@@ -20,7 +20,7 @@ from harness.pipelines.cells import DeclaredCell
 from harness.stages.settings import Settings
 from harness.sweep.acts import LONG
 from harness.sweep.cells import at_point, brokers_of
-from harness.sweep.classes import Earlier, ProtocolState, Why, chosen, class_of, grouped
+from harness.sweep.classes import Earlier, ProtocolState, RunReason, chosen, class_of, grouped
 from harness.sweep.phases import has_load, name_of, phases
 from harness.sweep.points import Capabilities, at_writes, in_programs, points
 from harness.sweep.recovery import first_faults, in_turn, seconds
@@ -52,7 +52,7 @@ class Planned:
 
     steps: Steps
     classes: dict[Class, tuple[Point, ...]]
-    chosen: tuple[tuple[Point, Why], ...]
+    chosen: tuple[tuple[Point, RunReason], ...]
     inapplicable: tuple[tuple[Point, str], ...]
     """Points that are not possible with this system or on this machine, and why."""
     usual: frozenset[str]

@@ -30,8 +30,8 @@ from harness.sweep.acts import (
     TERMINATE_KILL,
     WITHHOLD_KILL,
     Happening,
-    asked_of,
     begin,
+    request_of,
     trigger,
     words,
 )
@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from harness.model import events as kinds
     from harness.model.cell import Load
     from harness.model.writes import Point as WritePoint
-    from harness.sweep.steps import Passed, Steps
+    from harness.sweep.steps import NamedFrame, Steps
 
 FENCED_MEMBER = "FENCED_INSTANCE_ID"
 """The error for static members only: another member joined with the same group.instance.id."""
@@ -149,7 +149,7 @@ def is_led(step: Step) -> bool:
     return step.role != Role.BROKER and (step.record is not None or step.api in COORDINATED)
 
 
-def _illegal(step: Step, happens: Happening, passed: Passed) -> str | None:
+def _illegal(step: Step, happens: Happening, passed: NamedFrame) -> str | None:
     """Return why no broker can do this to this process, or ``None``."""
     if happens.act.endswith(FENCED_MEMBER) and not passed.named_member:
         return (
@@ -223,7 +223,7 @@ def nameable(step: Step) -> bool:
 
 
 def happenings(
-    step: Step, passed: Passed, at: OnWire, can: Capabilities
+    step: Step, passed: NamedFrame, at: OnWire, can: Capabilities
 ) -> Iterator[tuple[Happening, str]]:
     """Yield the single acts that are possible at a step, with a sentence each. ``passed``: its
     frame in the run that it is found in.
@@ -237,7 +237,7 @@ def happenings(
             else f"{whom}, before it reads {frame},"
         )
         yield Happening(KILL, at), f"{begin(held)} is killed."
-    if can.kill_broker and (known.durable or (not asks and asked_of(step).durable)):
+    if can.kill_broker and (known.durable or (not asks and request_of(step).durable)):
         done = "before it has seen" if asks else "when it has done what was asked, and not given"
         yield Happening(KILL_BROKER, at), f"The broker is killed {done} {frame}."
     if can.hand_over and is_led(step):
@@ -289,7 +289,7 @@ def happenings(
 
 
 def cut_short(
-    step: Step, passed: Passed, behind: Sequence[Passed], at: OnWire, can: Capabilities
+    step: Step, passed: NamedFrame, behind: Sequence[NamedFrame], at: OnWire, can: Capabilities
 ) -> Iterator[tuple[Happening, str]]:
     """Yield the acts that end with a kill at a later durable step of the same process: the process
     is told to end, or its request is withheld. ``behind``: the frames after the step's, in the run
@@ -314,13 +314,13 @@ def cut_short(
         yield Happening(WITHHOLD_KILL, at, OnWire(at.role, done, RESPONSE, since=at)), told
 
 
-def _durable(frames: Sequence[Passed], direction: Direction) -> StepName | None:
+def _durable(frames: Sequence[NamedFrame], direction: Direction) -> StepName | None:
     """Return the step of the first frame in a direction that requests a durable change, or answers
     such a request.
     """
     for frame in frames:
         role, api, way = frame.kind
         step = Step(role, api, way, 1, protocol=frame.protocol)
-        if way == direction and asked_of(step).durable:
+        if way == direction and request_of(step).durable:
             return step_named(frame.protocol, api)
     return None

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
-from harness.sweep.classes import Why
+from harness.sweep.classes import RunReason
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -39,7 +39,7 @@ RAN = frozenset({Reach.RUN, Reach.SAMPLED})
 
 
 @dataclass(frozen=True)
-class Reached:
+class SweepProgress:
     """How far a sweep has come with each point (``points``, by id), and what came of it
     (``verdicts``; none if never reached).
 
@@ -99,7 +99,7 @@ def _name(each: Reach) -> str:
     return str(each).replace(" ", "_")
 
 
-def reached(steps: Steps, outcomes: Outcomes, chosen: Iterable[Point]) -> Reached:
+def reached(steps: Steps, outcomes: Outcomes, chosen: Iterable[Point]) -> SweepProgress:
     """Return how far a sweep has come. ``chosen``: the points that its plan runs."""
     points: dict[str, Reach] = {}
     verdicts: dict[str, str] = {}
@@ -108,7 +108,7 @@ def reached(steps: Steps, outcomes: Outcomes, chosen: Iterable[Point]) -> Reache
     for inside in outcomes.inside().values():
         for point, before, behind in _between(inside, proved):
             if one := proved.get(point.id):
-                reach = Reach.SAMPLED if one.why is Why.SAMPLE else Reach.RUN
+                reach = Reach.SAMPLED if one.why is RunReason.SAMPLE else Reach.RUN
                 verdicts[point.id] = one.signature.verdict
             elif before and behind and before.signature.outcome == behind.signature.outcome:
                 reach = Reach.BY_CLASS
@@ -126,7 +126,7 @@ def reached(steps: Steps, outcomes: Outcomes, chosen: Iterable[Point]) -> Reache
     classes = {each: each in tried for each in outcomes.classes}
     struck = {one.where.state for one in proved.values()}
     known = dict.fromkeys(each.state for each in outcomes.classes) | dict.fromkeys(struck)
-    return Reached(
+    return SweepProgress(
         points,
         verdicts,
         {step: _of(found) for step, found in of_step.items()},

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from harness.model.cell import Load
     from harness.sweep.outcomes import Outcome
     from harness.sweep.points import Capabilities
-    from harness.sweep.steps import Passed
+    from harness.sweep.steps import NamedFrame
 
 Second: TypeAlias = "tuple[Point, str]"
 """A point of a recovery, and the phase that its second step passes in."""
@@ -118,16 +118,17 @@ def _is_kill(point: Point) -> bool:
 
 def _steps(
     point: Point,
-    frames: tuple[Passed, ...],
+    frames: tuple[NamedFrame, ...],
     before: frozenset[int | None],
     known: frozenset[Step],
     usual: frozenset[str],
-) -> Iterator[tuple[Step, Passed]]:
-    """Yield the steps behind a hit, ``frames[0]``, that the dry runs do not have; refused answers
-    are none.
+) -> Iterator[tuple[Step, NamedFrame]]:
+    """Yield the steps behind a hit, ``frames[0]``, that the dry runs do not have, without refused
+    answers.
 
-    ``before``: the connections that were there by then. The successor of a program that was killed,
-    or told to end, has others: of a program of somebody else's nothing else tells the two apart.
+    ``before``: the connections that were open at the hit. The successor of a program that was
+    killed or terminated has other connections. In a declared pipeline nothing else distinguishes
+    the two.
     """
     if not frames:
         return

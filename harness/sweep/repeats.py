@@ -17,8 +17,8 @@ from harness.sweep.acts import (
     REQUEST,
     RESPONSE,
     Happening,
-    asked_of,
     begin,
+    request_of,
     trigger,
     words,
 )
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     from harness.controls import OnWire
     from harness.model.record import Record
-    from harness.sweep.steps import Passed, Step
+    from harness.sweep.steps import NamedFrame, Step
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,8 +39,8 @@ class FramesAfter:
     is held.
     """
 
-    later: Sequence[tuple[Step, Passed]]
-    frame: Passed
+    later: Sequence[tuple[Step, NamedFrame]]
+    frame: NamedFrame
     records: Mapping[str, Record]
     here: Record
     again: bool
@@ -88,7 +88,7 @@ class FramesAfter:
         """Return at what a reader is given a producer's record, where the answer is the last that
         stands before that.
         """
-        if step.role != Role.PRODUCER or step.record is None or not asked_of(step).durable:
+        if step.role != Role.PRODUCER or step.record is None or not request_of(step).durable:
             return None
         for later, _ in self.later:
             if later.record != step.record:

@@ -129,7 +129,7 @@ def _asks(frame: kinds.Frame) -> str:
     return f"{frame.role} {frame.api}"
 
 
-def asked_again(history: History, hit: kinds.Rule | None) -> tuple[str, ...]:
+def repeated_requests(history: History, hit: kinds.Rule | None) -> tuple[str, ...]:
     """Return the requests that name records which an earlier request of their kind named, from the
     hit of a fault on: which of those records, and how often.
 
@@ -193,4 +193,4 @@ def _class_of(error: str) -> str:
     >>> _class_of("[Error 47] InvalidProducerEpochError")
     '[Error 47] InvalidProducerEpochError'
     """
-    return kinds.last_words(error).partition(":")[0].strip()[:60]
+    return kinds.root_cause_line(error).partition(":")[0].strip()[:60]

@@ -95,7 +95,7 @@ class Step:
 
 
 @dataclass(frozen=True, slots=True)
-class Passed:
+class NamedFrame:
     """A frame of a run: its line, the process it is of, and by which steps it can be named."""
 
     line: kinds.Frame
@@ -115,7 +115,7 @@ class Passed:
 class Trace:
     """The frames of one run, in the wire's order."""
 
-    frames: tuple[Passed, ...]
+    frames: tuple[NamedFrame, ...]
 
     @property
     def names(self) -> frozenset[Step]:
@@ -132,7 +132,7 @@ class Steps:
     in all other runs.
     """
 
-    found: tuple[tuple[Step, Passed], ...]
+    found: tuple[tuple[Step, NamedFrame], ...]
     frames: int
     early: int
     named: Mapping[bool, int]
@@ -205,7 +205,7 @@ def trace(history: History, key: str, called: Mapping[str, str] | None = None) -
                 kind = _kind_of(line)
                 seen[*kind, record] += 1
                 names.append(Step(*kind, seen[*kind, record], record, protocol=protocol))
-        frames.append(Passed(line, process, tuple(names), protocol, process in named))
+        frames.append(NamedFrame(line, process, tuple(names), protocol, process in named))
     return Trace(tuple(frames))
 
 
@@ -254,7 +254,7 @@ def intersected(runs: Sequence[Trace]) -> Steps:
     return Steps(found, len(whole[0].frames), early, dict(named), dict(recurred))
 
 
-def _steps(run: Trace, stable: frozenset[Step]) -> Iterator[tuple[Step, Passed]]:
+def _steps(run: Trace, stable: frozenset[Step]) -> Iterator[tuple[Step, NamedFrame]]:
     """Yield one step for each frame that has a stable name: the first of its records that all runs
     name it by.
     """

@@ -36,7 +36,7 @@ from harness.model.keep import Keep
 from harness.pipelines.cells import DeclaredCell
 from harness.saved import ASIDE
 from harness.sweep.cells import DeclaredSweepCell, SweepCell, at_point, shares_death, sharing
-from harness.sweep.classes import Why
+from harness.sweep.classes import RunReason
 from harness.sweep.lessons import Lessons
 from harness.sweep.outcomes import Outcomes, outcome_of
 from harness.sweep.planning import Planner
@@ -261,13 +261,14 @@ class Sweep:
 
     @property
     def ran_dry(self) -> bool:
-        """Whether so many points in turn have taught nothing that it is enough."""
+        """Whether ``until_dry`` points in a row have taught nothing."""
         return self.until_dry is not None and self._lessons.dry >= self.until_dry
 
     def run_cells(
         self, cells: Sequence[Cell], progress: Progress, folder: str = BESIDE
     ) -> tuple[CellResult, ...]:
-        """Run cells outside the rounds, by default such that are no points of the plan.
+        """Run cells outside the rounds: by default none of the plan's points, but cells that shrink
+        or confirm findings.
 
         Raises:
             KeyboardInterrupt: Ctrl-C was pressed.
@@ -303,14 +304,14 @@ class Sweep:
             for point in inside
             if point.id == result.plan.scenario
         )
-        why = next((why for one, why in planned.chosen if one.id == point.id), Why.SPLIT)
+        why = next((why for one, why in planned.chosen if one.id == point.id), RunReason.SPLIT)
         return outcome_of(result, point, why, each, planned.usual)
 
-    def _left(self, planned: Planned) -> list[tuple[Point, Why]]:
+    def _left(self, planned: Planned) -> list[tuple[Point, RunReason]]:
         outcomes = self.outcomes(planned)
         done = {one.point.id for one in outcomes.all if not self._runs_alone(one)}
         left = [(point, why) for point, why in planned.chosen if point.id not in done]
-        return left or [(point, Why.SPLIT) for point, _ in outcomes.splits()]
+        return left or [(point, RunReason.SPLIT) for point, _ in outcomes.splits()]
 
     def _runs_alone(self, one: Outcome) -> bool:
         """Whether a point runs once more, on a broker of its own: it shared a broker's death, and

@@ -19,13 +19,13 @@ from harness.pipelines.cells import DeclaredCell
 from harness.report.summary import counted
 from harness.sweep.acts import words
 from harness.sweep.cells import at_point
-from harness.sweep.classes import Why
+from harness.sweep.classes import RunReason
 from harness.sweep.outcomes import line_of, merged
-from harness.sweep.page import PAGE_FILE, Again, Swept, page_of
+from harness.sweep.page import PAGE_FILE, Again, SweepReport, page_of
 from harness.sweep.parting import counterfactual
 from harness.sweep.pipelines import sweep_of
 from harness.sweep.planning import RESULT_FILE
-from harness.sweep.reached import Reached, reached
+from harness.sweep.reached import SweepProgress, reached
 from harness.sweep.settings import SweepSettings
 from harness.sweep.shrinking import file_of, saved_of
 from harness.sweep.steps import FAILPOINT, WRITE
@@ -87,8 +87,8 @@ def plan_lines(sweep: Sweep, planned: Planned, left_s: float | None) -> Iterator
     )
     yield (
         f"{steps.frames} frames, {len(steps.found)} steps, {planned.points} points, "
-        f"{len(planned.classes)} classes; to be run: {whys[Why.FIRST]} first, {whys[Why.LAST]} "
-        f"last, {whys[Why.SAMPLE]} sampled{part}"
+        f"{len(planned.classes)} classes; to be run: {whys[RunReason.FIRST]} first, "
+        f"{whys[RunReason.LAST]} last, {whys[RunReason.SAMPLE]} sampled{part}"
     )
     for because, count in Counter(because for _, because in planned.inapplicable).items():
         yield f"  {counted(count, 'point')} not possible: {because}"
@@ -160,11 +160,11 @@ def summary_of(sweep: Sweep, planned: Planned, outcomes: Outcomes) -> SweepSumma
     )
 
 
-def _reached(planned: Planned, outcomes: Outcomes) -> Reached:
+def _reached(planned: Planned, outcomes: Outcomes) -> SweepProgress:
     return reached(planned.steps, outcomes, (point for point, _ in planned.chosen))
 
 
-def partial_text(far: Reached) -> str:
+def partial_text(far: SweepProgress) -> str:
     """Say that a sweep is partial, and how many of its points are still to be run."""
     return f"PARTIAL: {counted(far.left, 'point')} still to be run"
 
@@ -333,4 +333,4 @@ def _page(sweep: Sweep, planned: Planned, outcomes: Outcomes) -> str:
         )
         for finding in outcomes.findings()
     }
-    return page_of(asked.what, facts, Swept(planned.steps, outcomes, far), again)
+    return page_of(asked.what, facts, SweepReport(planned.steps, outcomes, far), again)

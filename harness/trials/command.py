@@ -1,4 +1,4 @@
-"""One run of somebody's own command: all that it has started ends with it, or with lostack."""
+"""One run of a user's command. All processes that it has started end with it, or with lostack."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class Ended:
 
 
 class Command:
-    """Somebody's command.
+    """A user's command.
 
     Raises:
         UsageError: it is none, or there is no such program.

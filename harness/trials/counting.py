@@ -1,4 +1,4 @@
-"""What the wire counted in one run of somebody's test: of each record, by what it carries. Pure."""
+"""What the wire counted in one run of a user's test, by record. Pure."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _VARIES: Final = re.compile(r"[0-9a-fA-F]{8}-[0-9a-fA-F-]{27}|[0-9a-fA-F]{8,}|\d
 """What usually differs from run to run in a topic's name."""
 
 
-class Fate(StrEnum):
+class RecordFate(StrEnum):
     """What became of a record."""
 
     DELIVERED = "delivered"
@@ -80,7 +80,7 @@ class _Seen:
 
 
 @dataclass(frozen=True, slots=True)
-class Least:
+class LeastCounts:
     """What each run without a fault had at least: different records, delivered ones, and how often
     each of these was read.
     """
@@ -99,22 +99,22 @@ class Topic:
     """
 
     offered: int
-    fates: Mapping[str, Fate]
+    fates: Mapping[str, RecordFate]
     copies: Mapping[str, int]
     again: tuple[str, ...]
     unnamed: int
     readers: int
     reads: int = 0
     seldom: tuple[str, ...] = ()
-    least: Least = Least()
+    least: LeastCounts = LeastCounts()
 
     @property
     def read(self) -> bool:
         """Whether every record was read, but for those of aborted transactions."""
         fates = set(self.fates.values())
-        return Fate.DELIVERED in fates and fates <= {Fate.DELIVERED, Fate.ABORTED}
+        return RecordFate.DELIVERED in fates and fates <= {RecordFate.DELIVERED, RecordFate.ABORTED}
 
-    def of(self, fate: Fate) -> list[str]:
+    def of(self, fate: RecordFate) -> list[str]:
         """Return the records with a fate."""
         return [record for record, each in self.fates.items() if each is fate]
 
@@ -162,7 +162,7 @@ class Count:
         usual = self._usual.get(kind)
         readers = max((len(t) for each in seen.values() for t in each.fetched.values()), default=0)
         most = usual.readers if usual else readers
-        fates: dict[str, Fate] = {}
+        fates: dict[str, RecordFate] = {}
         copies: dict[str, int] = {}
         again, seldom, times = [], [], []
         same = Counter(record for _, record in seen)
@@ -177,10 +177,10 @@ class Count:
                 copies[name] = more
             if len(proved) < len(twice):
                 again.append(name)
-            if fates[name] is Fate.DELIVERED:
+            if fates[name] is RecordFate.DELIVERED:
                 times.append(sum(len(each.fetched.get(place, ())) for place in visible))
                 seldom += [name] if usual and times[-1] < usual.least.times else []
-        least = Least(len(seen), len(times), min(times, default=0))
+        least = LeastCounts(len(seen), len(times), min(times, default=0))
         return Topic(
             len(seen),
             fates,
@@ -255,21 +255,21 @@ class Count:
     def _visible(self, seen: _Seen) -> set[_Place]:
         return (seen.stored | set(seen.fetched)) - self._transactions.hidden
 
-    def _fate(self, seen: _Seen) -> Fate:
+    def _fate(self, seen: _Seen) -> RecordFate:
         visible = self._visible(seen)
         if any(place in seen.fetched for place in visible):
-            return Fate.DELIVERED
+            return RecordFate.DELIVERED
         if any(
             self._passed[place.topic, place.partition] > place.offset
             for place in visible
             if self._usual_of(place.topic)
         ):
-            return Fate.LOST
+            return RecordFate.LOST
         if visible:
-            return Fate.STORED
+            return RecordFate.STORED
         if seen.waiting or any(place in self._transactions.open for place in seen.stored):
-            return Fate.UNSURE
-        return Fate.ABORTED if seen.stored else Fate.LOST
+            return RecordFate.UNSURE
+        return RecordFate.ABORTED if seen.stored else RecordFate.LOST
 
     def _usual_of(self, topic: str) -> bool:
         usual = self._usual.get(kind_of(topic))
@@ -350,7 +350,7 @@ def merged(first: Mapping[str, Topic], second: Mapping[str, Topic]) -> dict[str,
             max(one.unnamed, other.unnamed),
             max(one.readers, other.readers),
             max(one.reads, other.reads),
-            least=Least(
+            least=LeastCounts(
                 min(one.least.offered, other.least.offered),
                 min(one.least.delivered, other.least.delivered),
                 min(one.least.times, other.least.times),
@@ -361,7 +361,7 @@ def merged(first: Mapping[str, Topic], second: Mapping[str, Topic]) -> dict[str,
     }
 
 
-class Word(StrEnum):
+class ClaimResult(StrEnum):
     """What a run says of a claim."""
 
     KEPT = "kept"
@@ -372,33 +372,35 @@ class Word(StrEnum):
 
 def judged(
     claims: Semantic, topics: Mapping[str, Topic], usual: Mapping[str, Topic]
-) -> tuple[Word, str]:
+) -> tuple[ClaimResult, str]:
     """Return what a run says of a claim, and why."""
-    found: list[tuple[Word, str]] = []
+    found: list[tuple[ClaimResult, str]] = []
     if not topics:
-        return Word.NOT_JUDGED, "no record was sent through the wire"
+        return ClaimResult.NOT_JUDGED, "no record was sent through the wire"
     for kind, topic in topics.items():
         why = _untold(kind, topic, usual.get(kind))
         if why is not None:
-            found.append((Word.NOT_JUDGED, why))
+            found.append((ClaimResult.NOT_JUDGED, why))
             continue
-        lost, copies = topic.of(Fate.LOST), topic.copies
+        lost, copies = topic.of(RecordFate.LOST), topic.copies
         if lost and forbids(claims, Anomaly.LOST):
-            found.append((Word.BROKEN, f"{len(lost)} of {kind} lost: {_first(lost)}"))
+            found.append((ClaimResult.BROKEN, f"{len(lost)} of {kind} lost: {_first(lost)}"))
         if copies and forbids(claims, Anomaly.DUPLICATED):
             said = f"{len(copies)} of {kind} duplicated: {_first(tuple(copies))}"
-            found.append((Word.BROKEN, said))
-        found += [(Word.NOT_JUDGED, each) for each in _open(claims, kind, topic, usual[kind])]
+            found.append((ClaimResult.BROKEN, said))
+        found += [
+            (ClaimResult.NOT_JUDGED, each) for each in _open(claims, kind, topic, usual[kind])
+        ]
     if forbids(claims, Anomaly.LOST):
         found += [
-            (Word.NOT_JUDGED, _fewer(kind, 0, each.least.offered))
+            (ClaimResult.NOT_JUDGED, _fewer(kind, 0, each.least.offered))
             for kind, each in usual.items()
             if kind not in topics
         ]
-    worst = [each for each in found if each[0] is Word.BROKEN] or found
+    worst = [each for each in found if each[0] is ClaimResult.BROKEN] or found
     if worst:
         return worst[0][0], "; ".join(why for word, why in worst if word is worst[0][0])
-    return Word.KEPT, "; ".join(_counts(kind, topic) for kind, topic in topics.items())
+    return ClaimResult.KEPT, "; ".join(_counts(kind, topic) for kind, topic in topics.items())
 
 
 def _untold(kind: str, topic: Topic, usual: Topic | None) -> str | None:
@@ -423,7 +425,7 @@ def _untold(kind: str, topic: Topic, usual: Topic | None) -> str | None:
 def _open(claims: Semantic, kind: str, topic: Topic, usual: Topic) -> Iterable[str]:
     """Yield why a claim stays open."""
     if forbids(claims, Anomaly.LOST):
-        left, there = len(topic.of(Fate.STORED)), len(topic.of(Fate.DELIVERED))
+        left, there = len(topic.of(RecordFate.STORED)), len(topic.of(RecordFate.DELIVERED))
         if topic.offered < usual.least.offered:
             yield _fewer(kind, topic.offered, usual.least.offered)
         if left and usual.read:
@@ -435,7 +437,7 @@ def _open(claims: Semantic, kind: str, topic: Topic, usual: Topic) -> Iterable[s
                 f"{kind}: {len(topic.seldom)} were read less often than without a fault, each at "
                 f"least {usual.least.times} times there: {_first(topic.seldom)}"
             )
-        for fate in (Fate.UNSURE, Fate.ABORTED):
+        for fate in (RecordFate.UNSURE, RecordFate.ABORTED):
             some = topic.of(fate)
             if some and len(some) > len(usual.of(fate)):
                 yield f"{kind}: of {len(some)} it is {fate} whether they arrive: {_first(some)}"
@@ -461,11 +463,15 @@ def _fewer(kind: str, there: int, usual: int) -> str:
 def _counts(kind: str, topic: Topic) -> str:
     """Say what was counted.
 
-    >>> _counts("orders", Topic(2, {"a": Fate.LOST, "b": Fate.DELIVERED}, {"b": 1}, (), 0, 1))
+    >>> fates = {"a": RecordFate.LOST, "b": RecordFate.DELIVERED}
+    >>> _counts("orders", Topic(2, fates, {"b": 1}, (), 0, 1))
     'orders: 1 of 2 delivered, 1 lost, 1 duplicated'
     """
     by = Counter(topic.fates.values())
-    delivered, rest = by.pop(Fate.DELIVERED, 0), [f"{by[fate]} {fate}" for fate in Fate if by[fate]]
+    delivered, rest = (
+        by.pop(RecordFate.DELIVERED, 0),
+        [f"{by[fate]} {fate}" for fate in RecordFate if by[fate]],
+    )
     said = [f"{delivered} of {topic.offered} delivered", *rest]
     said += [f"{len(topic.copies)} duplicated"] if topic.copies else []
     said += [f"{len(topic.again)} read again"] if topic.again else []

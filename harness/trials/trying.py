@@ -1,4 +1,4 @@
-"""Runs somebody's test behind the proxy: twice without a fault, then once for each point."""
+"""Runs a user's test behind the proxy: twice without a fault, then once for each point."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from harness.model.history import read_history
 from harness.model.safe_files import write_whole
 from harness.proxy.proxy import Proxy
 from harness.trials.command import HOW, Command, Ended
-from harness.trials.counting import Count, Word, judged, merged
+from harness.trials.counting import ClaimResult, Count, judged, merged
 from harness.trials.points import NEVER, Point, Step, points, steps
 from harness.wire.rules import Direction, RuleCounts
 
@@ -48,11 +48,11 @@ class Run:
 
 
 @dataclass(frozen=True, slots=True)
-class Tried:
+class TriedPoint:
     """What came of a point. ``again``: its second run, if the test failed in the first."""
 
     point: Point
-    word: Word
+    word: ClaimResult
     reason: str
     run: Run
     again: Run | None = None
@@ -77,9 +77,9 @@ class Tried:
     @property
     def code(self) -> ExitCode:
         """What it says for the exit code."""
-        if self.word is Word.BROKEN:
+        if self.word is ClaimResult.BROKEN:
             return ExitCode.BROKEN
-        fine = self.word is Word.KEPT and self.run.ended.code == 0
+        fine = self.word is ClaimResult.KEPT and self.run.ended.code == 0
         return ExitCode.KEPT if fine else ExitCode.VOID
 
     def told(self) -> dict[str, object]:
@@ -106,7 +106,7 @@ class Tried:
 
 
 @dataclass(frozen=True, slots=True)
-class Learnt:
+class TrialBaseline:
     """What the runs without a fault have shown."""
 
     usual: Mapping[str, Topic]
@@ -125,11 +125,11 @@ class Trial:
     seed: int = 1
     pattern: str | None = None
     patience_s: float = PATIENCE_S
-    tried: list[Tried] = field(default_factory=list)
+    tried: list[TriedPoint] = field(default_factory=list)
 
     # -- without a fault ---------------------------------------------------------------------------
 
-    def learn(self) -> Learnt:
+    def learn(self) -> TrialBaseline:
         """Run the test twice without a fault.
 
         Raises:
@@ -152,7 +152,7 @@ class Trial:
         }
         usual = merged(*(self._count(run.history.events) for run in (first, second)))
         seconds = max(first.ended.seconds, second.ended.seconds)
-        return Learnt(usual, points(found, self.seed), seconds)
+        return TrialBaseline(usual, points(found, self.seed), seconds)
 
     def _sound(
         self, name: str, counters: Sequence[Step], counts: dict[Step, int] | None = None
@@ -170,22 +170,22 @@ class Trial:
 
     # -- with a fault ------------------------------------------------------------------------------
 
-    def within_s(self, point: Point, learnt: Learnt) -> float:
+    def within_s(self, point: Point, learnt: TrialBaseline) -> float:
         """How long a run of a point may take."""
         return self.patience_s + TIMES * learnt.seconds + 2 * point.waits_s
 
-    def attempt(self, point: Point, learnt: Learnt) -> Tried:
+    def attempt(self, point: Point, learnt: TrialBaseline) -> TriedPoint:
         """Run the test with a fault. If it fails, run it once more."""
         within_s = self.within_s(point, learnt)
         run = self._run(point.id, point, within_s)
         again = None
         if run.because is None and run.ended.code != 0:
             again = self._run(f"{point.id}-again", point, within_s)
-        word, reason = Word.VOID, run.because or ""
+        word, reason = ClaimResult.VOID, run.because or ""
         if run.because is None:
             topics = Count(run.history.events, learnt.usual, self.pattern).topics()
             word, reason = judged(self.claims, topics, learnt.usual)
-        made = Tried(point, word, reason, run, again)
+        made = TriedPoint(point, word, reason, run, again)
         self.tried.append(made)
         return made
 
@@ -228,7 +228,7 @@ class Trial:
         order = (ExitCode.BROKEN, ExitCode.VOID, ExitCode.KEPT)
         return next(each for each in order if each in codes)
 
-    def save(self, command: str, learnt: Learnt | None, *, partial: bool) -> None:
+    def save(self, command: str, learnt: TrialBaseline | None, *, partial: bool) -> None:
         """Write the report."""
         told = {
             "command": command,

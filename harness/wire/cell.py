@@ -23,7 +23,7 @@ NOTHING = Insight()
 
 
 @dataclass(slots=True, eq=False)
-class Carried:
+class FrameInFlight:
     """One frame on its way over one connection. ``payload`` is the whole of it, or None where it is
     only streamed.
     """
@@ -93,7 +93,7 @@ class WireCell:
         """
         self._ledgers: dict[str, object] = {}
         self.rules: dict[str, ArmedRule] = {}
-        self._fired: dict[str, Carried] = {}
+        self._fired: dict[str, FrameInFlight] = {}
         """Rule to the frame at which it has fired first."""
         self.detours: dict[str, tuple[str, int]] = {}
         """Route name to the host and port through which this cell reaches the broker instead."""
@@ -179,7 +179,7 @@ class WireCell:
         """Return the rules that may act on a frame with this header."""
         return [armed for armed in self.rules.values() if armed.fits(header)]
 
-    def judge(self, carried: Carried, candidates: list[ArmedRule]) -> ArmedRule | None:
+    def judge(self, carried: FrameInFlight, candidates: list[ArmedRule]) -> ArmedRule | None:
         """Count the frame for every rule and return the first rule that must act. A frame that
         cannot be read is noted. A rule that counts since another one begins to count behind the
         frame at which the other one fires.
@@ -212,7 +212,7 @@ class WireCell:
                 self.hit(armed.rule, carried, None)
         return chosen
 
-    def _counts(self, rule: Rule, carried: Carried) -> bool:
+    def _counts(self, rule: Rule, carried: FrameInFlight) -> bool:
         """Whether the rule that this one counts from has fired. If both rules are of one role, it
         must have fired in the same process.
         """
@@ -229,7 +229,7 @@ class WireCell:
 
     # -- history -----------------------------------------------------------------------------------
 
-    def blind(self, carried: Carried, because: str) -> None:
+    def blind(self, carried: FrameInFlight, because: str) -> None:
         """Write that a frame had to be read and could not be, once per API, version and reason. It
         voids the cell.
         """
@@ -238,7 +238,7 @@ class WireCell:
             self._blind.add(what)
             self.write(kinds.UNDECODABLE, because=because, **carried.fields())
 
-    def seen(self, carried: Carried) -> None:
+    def seen(self, carried: FrameInFlight) -> None:
         """Write the frame's header line."""
         self.frames += 1
         error, records = carried.insight.error, carried.insight.subject.records
@@ -246,14 +246,14 @@ class WireCell:
         about = {"records": sorted(records)} if records else {}
         self.write(kinds.FRAME, **carried.fields(), **about, **extra)
 
-    def hit(self, rule: Rule, carried: Carried, held: str | None) -> None:
+    def hit(self, rule: Rule, carried: FrameInFlight, held: str | None) -> None:
         """Write that a rule fired. A frame that is ``held`` must be held before that: other
         processes act on this line.
         """
         self.phase(rule, "hit", carried, action=rule.action, held=held)
 
-    def phase(self, rule: Rule, phase: str, carried: Carried, **more: object) -> None:
-        """Write what became of a rule at a frame."""
+    def phase(self, rule: Rule, phase: str, carried: FrameInFlight, **more: object) -> None:
+        """Write the result of a rule at a frame."""
         records = sorted(carried.insight.subject.records)
         about: dict[str, object] = {"records": records} if records else {}
         if rule.record is not None:
@@ -262,7 +262,7 @@ class WireCell:
             about["error"] = carried.insight.error
         self.write(kinds.RULE, rule=rule.id, phase=phase, **carried.fields(), **{**about, **more})
 
-    def settle(self, carried: Carried, *, reached: bool) -> None:
+    def settle(self, carried: FrameInFlight, *, reached: bool) -> None:
         """Write the frame's content to the history. ``reached``: it arrived at its destination."""
         self.write_all(carried.session.settled(carried.frame, carried.ledger, reached=reached))
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from typing import Protocol as Interface
 
 from harness.model import events as kinds
-from harness.wire.cell import NOTHING, Carried
+from harness.wire.cell import NOTHING, FrameInFlight
 from harness.wire.inlet import Flow
 from harness.wire.messages import Traffic
 from harness.wire.protocol import PLAIN
@@ -48,7 +48,7 @@ class Swallow:
 class Pending:
     """A forwarded frame that still waits for its response."""
 
-    carried: Carried
+    carried: FrameInFlight
     since: float
     """When it was passed on, by the loop's clock."""
     swallow: Swallow | None = None
@@ -59,7 +59,7 @@ class Hold:
     """A held frame: the wire keeps it until a command resolves it."""
 
     id: str
-    carried: Carried
+    carried: FrameInFlight
     cell: WireCell
     rule: Rule
     conn: Connection
@@ -98,7 +98,7 @@ class Hub(Interface):
     def delay_of(self, conn: Connection, direction: Direction) -> float:
         """Return the standing delay of a direction, in seconds."""
 
-    def hold(self, carried: Carried, cell: WireCell, rule: Rule, conn: Connection) -> Hold:
+    def hold(self, carried: FrameInFlight, cell: WireCell, rule: Rule, conn: Connection) -> Hold:
         """Register a held frame and apply the freeze of its rule, with nothing in between."""
 
     async def follow(self, route: Route, servers: Mapping[int, Address]) -> dict[int, Address]:
@@ -151,7 +151,7 @@ class Connection:
         self._has_said_all = False
         self.flows = {way: Flow() for way in Direction}
         self.frozen_by: set[str] = set()
-        self._early: deque[Carried] = deque()
+        self._early: deque[FrameInFlight] = deque()
         self._forgot_early = False
         self._open_gate = asyncio.Event()
         self._open_gate.set()
@@ -181,7 +181,7 @@ class Connection:
             self._tell_early(self.cell)
         self._announced = True
 
-    def keep(self, carried: Carried) -> None:
+    def keep(self, carried: FrameInFlight) -> None:
         """Keep a frame until it is known which cell it belongs to: its line is written then."""
         self._early.append(carried)
         if len(self._early) > MAX_EARLY:
@@ -209,7 +209,7 @@ class Connection:
             "client": self.client,
         }
 
-    def carry(self, direction: Direction, frame: Frame) -> Carried:
+    def carry(self, direction: Direction, frame: Frame) -> FrameInFlight:
         """Return what is known of the frame that has just been read. An answer belongs to the cell
         of its request.
         """
@@ -218,7 +218,7 @@ class Connection:
         if asked is not None:
             cell, client = asked.cell, asked.client
             insight = NOTHING if cell is None else asked.insight.of_its_answer()
-        return Carried(
+        return FrameInFlight(
             frame=frame,
             session=self.session,
             known=self.protocol.steps.get((frame.step, direction), PLAIN),
@@ -258,7 +258,7 @@ class Connection:
 
     # -- what was asked ----------------------------------------------------------------------------
 
-    def asked(self, direction: Direction, frame: Frame) -> Carried | None:
+    def asked(self, direction: Direction, frame: Frame) -> FrameInFlight | None:
         """Return the request that a frame answers; if it answers several, the last one."""
         questions = self.pending[_OTHER[direction]]
         found = next(
@@ -341,8 +341,8 @@ class Connection:
     # -- life --------------------------------------------------------------------------------------
 
     def over(self, by: str) -> None:
-        """Note that both sockets are closed. ``by``: who closed first, the client, the broker or
-        the wire.
+        """Note that both sockets are closed. ``by``: the side that closed first (client, broker or
+        wire).
         """
         self._ended.set()
         self._over.set()

@@ -107,7 +107,7 @@ class Connections:
         return Frozen(freeze.id, sum(freeze.id in conn.frozen_by for conn in self))
 
     def thaw(self, freeze: str) -> Frozen:
-        """End a freeze begun by hand.
+        """End a freeze that no rule has begun.
 
         Raises:
             WireError: there is no such freeze.

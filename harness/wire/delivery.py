@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from harness.wire.protocol import (
-    Expect,
+    AwaitAnswer,
     Frame,
     Need,
     Opaque,
@@ -21,7 +21,7 @@ from harness.wire.sockets import connect
 from harness.wire.streams import CHUNK_BYTES
 
 if TYPE_CHECKING:
-    from harness.wire.cell import Carried, WireCell
+    from harness.wire.cell import FrameInFlight, WireCell
     from harness.wire.connection import Connection
     from harness.wire.protocol import Fed, Move, Session
     from harness.wire.streams import Stream
@@ -61,7 +61,7 @@ class _Talk:
             at += fed.size
         await self.stream.sendall(data)
 
-    async def expect(self, expected: Expect) -> dict[str, str]:
+    async def expect(self, expected: AwaitAnswer) -> dict[str, str]:
         """Wait for a response, and return the facts of it that must be kept."""
         while (frame := await self.next_frame()) is not None:
             if frame[0].step == expected.step:
@@ -98,7 +98,9 @@ class _Talk:
                 return fed, data
 
 
-async def deliver(conn: Connection, move: Move, carried: Carried, *, within_s: float) -> Answer:
+async def deliver(
+    conn: Connection, move: Move, carried: FrameInFlight, *, within_s: float
+) -> Answer:
     """Send a frame whole over a connection like ``conn``, and record it and its answer.
 
     Raises:
@@ -138,10 +140,10 @@ async def deliver(conn: Connection, move: Move, carried: Carried, *, within_s: f
 MOST_BYTES = 1 << 28
 
 
-async def _send(talk: _Talk, move: Move, carried: Carried) -> None:
+async def _send(talk: _Talk, move: Move, carried: FrameInFlight) -> None:
     kept: dict[str, str] = {}
     for part in move.talk:
-        if isinstance(part, Expect):
+        if isinstance(part, AwaitAnswer):
             kept |= await talk.expect(part)
         else:
             try:
@@ -163,7 +165,7 @@ async def _answer(talk: _Talk, frame: Frame) -> tuple[Frame, bytes] | None:
 
 
 def _record(
-    session: Session, carried: Carried, cell: WireCell, frame: Frame, data: bytes
+    session: Session, carried: FrameInFlight, cell: WireCell, frame: Frame, data: bytes
 ) -> int | str | None:
     insight = insight_of(session, frame, data, carried.ledger)
     if insight.because is not None:

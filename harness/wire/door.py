@@ -1,4 +1,4 @@
-"""Who may control a wire: whoever can reach its socket and knows its secret.
+"""Controls access to a wire: a client must reach its socket and know its secret.
 
 The wire gets the secret by its environment, because every user can read a command line. On the same
 machine it listens on a Unix socket in a folder of its own that only its user may enter. Elsewhere

@@ -14,7 +14,7 @@ from harness.wire.rules import Direction, FreezeScope, How
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from harness.wire.cell import Carried, WireCell
+    from harness.wire.cell import FrameInFlight, WireCell
     from harness.wire.connection import Connection
     from harness.wire.connections import Connections
     from harness.wire.protocol import Move
@@ -30,7 +30,7 @@ class Holds:
         self._decode_limit = decode_limit
         self._holds: dict[str, Hold] = {}
 
-    def hold(self, carried: Carried, cell: WireCell, rule: Rule, conn: Connection) -> Hold:
+    def hold(self, carried: FrameInFlight, cell: WireCell, rule: Rule, conn: Connection) -> Hold:
         """Register a held frame and apply the freeze of its rule, with nothing in between."""
         name = f"h{next(self._numbers)}"
         freeze = None

@@ -18,20 +18,20 @@ from harness.wire.connection import Pending, Swallow
 from harness.wire.messages import WireError
 from harness.wire.pipe import Pipe
 from harness.wire.protocol import (
-    Between,
     Frame,
     NamesServers,
     Need,
     Opaque,
     Secure,
     UnableError,
+    Unframed,
     insight_of,
 )
 from harness.wire.rules import Action, After, Direction, How
 from harness.wire.streams import TlsError
 
 if TYPE_CHECKING:
-    from harness.wire.cell import Carried, WireCell
+    from harness.wire.cell import FrameInFlight, WireCell
     from harness.wire.connection import Connection, Hub
     from harness.wire.rules import ArmedRule, Rule
     from harness.wire.streams import Stream
@@ -116,7 +116,7 @@ class Lane:
         if self._conn.frozen_by:
             await self._conn.gate()
         async with self._turn:
-            if isinstance(fed, Between):
+            if isinstance(fed, Unframed):
                 if fed.because is not None and self._conn.cell is not None:
                     self._conn.unread(fed.because)
                 going_on = await self._on(fed.size)
@@ -131,8 +131,8 @@ class Lane:
         return going_on
 
     async def _need(self, count: int) -> bool:
-        """Read until the buffer has grown to so many bytes. Return false if they do not come, or
-        exceed what may be kept.
+        """Read until the buffer holds ``count`` bytes. Return false if the stream ends before, or
+        if more than the buffer's limit is needed.
         """
         if count > max(self._hub.decode_limit, LEAST_LIMIT) + 1:
             self._conn.go_opaque(f"{count} bytes are needed to tell what they are")
@@ -179,7 +179,7 @@ class Lane:
             _meter(pending, self._loop.time())
         return await self._treat(carried, next((each for each in answered if each.swallow), None))
 
-    async def _look(self, carried: Carried, cell: WireCell) -> bool:
+    async def _look(self, carried: FrameInFlight, cell: WireCell) -> bool:
         """Read as much of the frame as is needed. Return false if the stream ends inside it."""
         frame = carried.frame
         candidates, wanted = cell.candidates(carried.header), frame.head and cell.reads
@@ -195,7 +195,7 @@ class Lane:
                 cell.blind(carried, carried.insight.because)
         return True
 
-    async def _treat(self, carried: Carried, asked: Pending | None) -> bool:
+    async def _treat(self, carried: FrameInFlight, asked: Pending | None) -> bool:
         """Apply the rules to a frame. Return false at the stream's end. ``asked``: the request
         whose response this frame is, if the client must not get it.
         """
@@ -216,7 +216,7 @@ class Lane:
             return await self._act(carried, cell, armed)
         return await self._forward(carried)
 
-    async def _act(self, carried: Carried, cell: WireCell, armed: ArmedRule) -> bool:
+    async def _act(self, carried: FrameInFlight, cell: WireCell, armed: ArmedRule) -> bool:
         rule = armed.rule
         if rule.action is Action.HOLD:
             return await self._hold(carried, cell, armed)
@@ -237,7 +237,7 @@ class Lane:
         cell.phase(rule, "cut", carried)
         raise CutError(f"rule {rule.id}")
 
-    async def _cut_after(self, carried: Carried, cell: WireCell, armed: ArmedRule) -> bool:
+    async def _cut_after(self, carried: FrameInFlight, cell: WireCell, armed: ArmedRule) -> bool:
         waits = self._direction is Direction.REQUEST and carried.frame.id is not None
         await self._forward(carried, swallow=Swallow(armed.rule) if waits else None)
         if waits:
@@ -246,7 +246,7 @@ class Lane:
         cell.phase(armed.rule, "cut", carried)
         raise CutError(f"rule {armed.rule.id}")
 
-    async def _answer(self, carried: Carried, cell: WireCell, rule: Rule) -> bool:
+    async def _answer(self, carried: FrameInFlight, cell: WireCell, rule: Rule) -> bool:
         """Refuse a request in the broker's name. The request is not forwarded, or its real answer
         is kept from the client.
         """
@@ -272,7 +272,7 @@ class Lane:
         return going_on
 
     async def _instead(
-        self, carried: Carried, cell: WireCell, asked: Carried, swallow: Swallow
+        self, carried: FrameInFlight, cell: WireCell, asked: FrameInFlight, swallow: Swallow
     ) -> bool:
         """Keep an answer from its client. The connection ends, or the client gets the wire's own
         answer.
@@ -286,7 +286,7 @@ class Lane:
         return going_on
 
     async def say(
-        self, refusal: bytes, asked: Carried, cell: WireCell, rule: Rule, **more: object
+        self, refusal: bytes, asked: FrameInFlight, cell: WireCell, rule: Rule, **more: object
     ) -> None:
         """Give the client the wire's own answer.
 
@@ -300,7 +300,7 @@ class Lane:
         if asked.known.hangs_up:
             raise CutError(f"rule {rule.id}")
 
-    async def _forward(self, carried: Carried, *, swallow: Swallow | None = None) -> bool:
+    async def _forward(self, carried: FrameInFlight, *, swallow: Swallow | None = None) -> bool:
         if self._conn.frozen_by:
             await self._conn.gate()
         if not self._pipe.silent:
@@ -317,7 +317,7 @@ class Lane:
         self._settle(carried, reached=reached)
         return reached or self._goes_on
 
-    def _settle(self, carried: Carried, *, reached: bool) -> None:
+    def _settle(self, carried: FrameInFlight, *, reached: bool) -> None:
         if carried.cell is not None:
             carried.cell.settle(carried, reached=reached)
         else:
@@ -329,11 +329,11 @@ class Lane:
         return not self._inlet.ended or bool(self._inlet.buffer)
 
     async def _on(self, size: int, *, keep: bool = True) -> bool:
-        """Pass on, or discard, so many bytes as they come. Return false if the stream has ended."""
+        """Pass on, or discard, ``size`` bytes as they come. Return false if the stream ended."""
         await self._pipe.pass_on(size, keep=keep)
         return self._goes_on
 
-    async def _hold(self, carried: Carried, cell: WireCell, armed: ArmedRule) -> bool:
+    async def _hold(self, carried: FrameInFlight, cell: WireCell, armed: ArmedRule) -> bool:
         hold = self._hub.hold(carried, cell, armed.rule, self._conn)
         cell.hit(armed.rule, carried, hold.id)
         silence_s = self._conn.session.silence_s(self._direction)

@@ -57,7 +57,7 @@ class Need:
 
 
 @dataclass(frozen=True, slots=True)
-class Between:
+class Unframed:
     """Bytes that are no step, such as heart-beats between frames: they pass in order, and neither
     rules nor histories see them.
 
@@ -126,7 +126,7 @@ class Frame:
     """
 
 
-Fed: TypeAlias = Need | Between | Secure | Opaque | Frame
+Fed: TypeAlias = Need | Unframed | Secure | Opaque | Frame
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,7 +165,7 @@ def insight_of(session: Session, frame: Frame, data: bytes | None, ledger: objec
 
 
 @dataclass(frozen=True, slots=True)
-class Say:
+class SendBytes:
     """Bytes to send. ``make`` returns them from the facts kept of earlier answers, by name; it may
     fail with an UnableError.
     """
@@ -174,7 +174,7 @@ class Say:
 
 
 @dataclass(frozen=True, slots=True)
-class Expect:
+class AwaitAnswer:
     """An answer to wait for, by its step.
 
     ``keep``: which of its facts are kept for later bytes, as ``{fact: name}``. ``take`` reads
@@ -194,7 +194,7 @@ class Move:
     """
 
     frame: bytes
-    talk: Sequence[Say | Expect] = ()
+    talk: Sequence[SendBytes | AwaitAnswer] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,7 @@ from enum import StrEnum
 from types import NoneType
 from typing import TYPE_CHECKING, Any, Final
 
-from harness.model.identity import Wanted
+from harness.model.identity import RecordSelector
 from harness.model.kinds import Direction as Direction  # noqa: PLC0414 - a rule has a direction
 
 if TYPE_CHECKING:
@@ -142,7 +142,7 @@ class Rule:
     ``answer``.
 
     ``carrying`` says in JSON which record is meant, where records are their own ids
-    (:class:`harness.model.identity.Wanted`).
+    (:class:`harness.model.identity.RecordSelector`).
 
     ``since`` is the id of another rule of the cell: frames count from behind the one at which that
     has fired first, and where it is of the same role, those of the same process only.
@@ -318,11 +318,11 @@ class ArmedRule:
     seen: int = 0
     matched: int = 0
     fired: int = 0
-    _carrying: Wanted | None = field(init=False)
+    _carrying: RecordSelector | None = field(init=False)
 
     def __post_init__(self) -> None:
         told = self.rule.carrying
-        self._carrying = None if told is None else Wanted(**json.loads(told))
+        self._carrying = None if told is None else RecordSelector(**json.loads(told))
 
     @property
     def counts(self) -> RuleCounts:

@@ -1,5 +1,5 @@
-"""Sockets, as the wire wants them: bound within bounds, connected to somebody else; and who begins
-to speak on one.
+"""Sockets of the wire: bound after a bounded wait, never connected to themselves; and how a client
+calls itself.
 """
 
 from __future__ import annotations

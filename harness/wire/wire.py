@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from harness.model.identity import Identity
-    from harness.wire.cell import Carried, WireCell
+    from harness.wire.cell import FrameInFlight, WireCell
     from harness.wire.connection import Hold
     from harness.wire.messages import Frozen, Route, RouteState, Traffic
     from harness.wire.protocol import Address
@@ -104,7 +104,7 @@ class Wire:
         """Return the standing delay of a direction, in seconds."""
         return self.conns.delay_of(conn, direction)
 
-    def hold(self, carried: Carried, cell: WireCell, rule: Rule, conn: Connection) -> Hold:
+    def hold(self, carried: FrameInFlight, cell: WireCell, rule: Rule, conn: Connection) -> Hold:
         """Register a held frame and apply the freeze of its rule, with nothing in between."""
         return self.holding.hold(carried, cell, rule, conn)
 

@@ -9,7 +9,7 @@ from kafka.protocol.consumer.fetch import FetchResponse
 
 from harness.audit import fetching
 from harness.audit.answers import fetched_part
-from harness.audit.fetching import Stretch, UnreadableError, fetched
+from harness.audit.fetching import OffsetRange, UnreadableError, fetched
 from harness.audit.messages import FETCH
 
 if TYPE_CHECKING:
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 NOT_LEADER, NOT_ALLOWED, FINE = 6, 29, 0
-STRETCH = Stretch("127.0.0.1:9092", "orders", 1, 0, 7)
+STRETCH = OffsetRange("127.0.0.1:9092", "orders", 1, 0, 7)
 
 
 def answered(

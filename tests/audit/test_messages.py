@@ -19,7 +19,7 @@ from kafka.protocol.metadata import (
 
 from harness.audit import messages
 from harness.audit.links import CORRELATION
-from harness.audit.messages import CLIENT, Request, Words
+from harness.audit.messages import CLIENT, AnswerReader, Request
 
 NUMBER = 7
 
@@ -30,13 +30,13 @@ def framed(request: Any) -> bytes:
     return bytes(request.encode(header=True, framed=True))
 
 
-def words(answer: Any) -> Words:
+def words(answer: Any) -> AnswerReader:
     """Return the words of an answer that kafka-python has written; what stands behind it is none of
     it.
     """
     answer.with_header(correlation_id=NUMBER)
     data = bytes(answer.encode(header=True))
-    return Words(data + b"behind", CORRELATION, len(data))
+    return AnswerReader(data + b"behind", CORRELATION, len(data))
 
 
 def fetch(topic: str, partition: int, at: int) -> Any:
@@ -228,4 +228,4 @@ def test_an_answer_that_ends_early_is_no_answer(size: int) -> None:
     data = bytes(answer.encode(header=True))
     assert size < len(data)
     with pytest.raises(ConnectionError, match="the broker gave an answer that"):
-        messages.metadata(Words(data, CORRELATION, size))
+        messages.metadata(AnswerReader(data, CORRELATION, size))

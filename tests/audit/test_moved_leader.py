@@ -10,7 +10,7 @@ import pytest
 from kafka import KafkaProducer
 
 from harness import registry
-from harness.audit.fetching import Stretch, fetched
+from harness.audit.fetching import OffsetRange, fetched
 from harness.model.scenario import Deployment
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ def test_the_leader_dies_while_its_partition_is_read(tmp_path: Path) -> None:
             answer.get(30)
         producer.close()
         assert kafka.observer.leaderships("moved")[0].leader == kafka.brokers[1].number
-        reading = fetched(Stretch(servers, "moved", 0, 0, RECORDS))
+        reading = fetched(OffsetRange(servers, "moved", 0, 0, RECORDS))
         seen = [int(offset) for offset in next(reading).offsets]
         assert 0 < len(seen) < RECORDS
         kafka.brokers[1].process().kill()

@@ -16,7 +16,7 @@ from kafka import KafkaProducer
 from harness import registry
 from harness.audit import on_spark
 from harness.audit.failures import AuditError
-from harness.audit.fetching import Stretch, UnreadableError, fetched
+from harness.audit.fetching import OffsetRange, UnreadableError, fetched
 from harness.audit.findings import Findings, Span, rule
 from harness.audit.here import audit_here, can_read
 from harness.audit.on_spark import audit_on_spark
@@ -325,4 +325,6 @@ def test_what_retention_has_taken_is_not_called_lost(spark: SparkSession, kafka:
     with pytest.raises(
         UnreadableError, match=r"partition 0 of short cannot be read at offset 0: it is gone"
     ):
-        list(fetched(Stretch(servers, "short", 0, 0, 10)))  # as where retention overtakes an audit
+        list(
+            fetched(OffsetRange(servers, "short", 0, 0, 10))
+        )  # as where retention overtakes an audit

@@ -18,7 +18,7 @@ import pytest
 from harness.audit import logs
 from harness.audit.batches import read
 from harness.audit.failures import NotOursToReadError
-from harness.audit.fetching import Stretch
+from harness.audit.fetching import OffsetRange
 from harness.audit.findings import Unread, Unreadable, as_json, as_text, rule
 from harness.audit.here import can_read
 from harness.audit.logs import Log, _hits, _noting, _read, read_rows, stretches_with
@@ -484,16 +484,16 @@ def test_the_first_three_of_a_topic_that_tasks_fetch(monkeypatch: pytest.MonkeyP
         partition: [(None, b"x%d" % at if at in bad else b"%018d" % at, []) for at in range(30)]
         for partition, bad in ((0, {25}), (1, {3, 4, 5, 12, 29}))
     }
-    asked: list[Stretch] = []
+    asked: list[OffsetRange] = []
 
-    def fetched(stretch: Stretch) -> Any:
+    def fetched(stretch: OffsetRange) -> Any:
         asked.append(stretch)
         for at in range(stretch.first, stretch.end, 10):
             yield read(batch(at, items[stretch.partition][at : min(at + 10, stretch.end)]), [])
 
     monkeypatch.setattr(logs, "fetched", fetched)
     side = topic("id=value")
-    log = Log(side, tuple(Stretch("h:1", "t", partition, 0, 30) for partition in (0, 1)))
+    log = Log(side, tuple(OffsetRange("h:1", "t", partition, 0, 30) for partition in (0, 1)))
     chunks: list[np.ndarray[Any, Any]] = []
     summaries = [
         next(
@@ -513,7 +513,7 @@ def test_the_first_three_of_a_topic_that_tasks_fetch(monkeypatch: pytest.MonkeyP
     )
 
     def hits(
-        records: Records, stretch: Stretch, wanted: list[int], *, unreadable: bool
+        records: Records, stretch: OffsetRange, wanted: list[int], *, unreadable: bool
     ) -> list[dict[str, Any]]:
         read_ = _read(side, records)
         return list(
@@ -552,7 +552,7 @@ def test_a_fetch_of_nothing_but_strange_texts_is_cut_to_three(
     found = _hits(
         _read(side, records),
         records,
-        Stretch("h:1", "t", 0, 0, 1000),
+        OffsetRange("h:1", "t", 0, 0, 1000),
         np.zeros(0, dtype=np.int64),
         unreadable=True,
     )

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, TypeVar
 import psutil
 import pytest
 
-from harness.contract.suite_protocols import MEGABYTE, Heard, everything
+from harness.contract.suite_protocols import MEGABYTE, ProtocolCase, everything
 from harness.model import events as kinds
 from harness.model.history import read_history
 from harness.model.waiting import wait_until
@@ -22,7 +22,7 @@ from harness.provision.certificates import make_certificates
 from harness.wire.messages import Route, Tls, WireError
 from harness.wire.protocol import UNKNOWN, Frame, Need, UnableError
 from harness.wire.rules import Action, Direction, How, Rule
-from tests.contract.protocols import FROM, KEYS, LIMIT, RECORD, TO, Ear
+from tests.contract.protocols import FROM, KEYS, LIMIT, RECORD, TO, DirectionReader
 from tests.wire.broker import read_exactly
 from tests.wire.conftest import hit_in, hold_of
 from tests.wire.tls import NAME, TlsSocket, serving, trusting
@@ -341,7 +341,7 @@ def test_a_request_is_refused_in_its_brokers_name(joint: Joint) -> None:
     """
     joint.say(joint.speaker.opening(joint.key))
     for number, data in enumerate(joint.speaker.refused(joint.key)):
-        heard = Heard(joint.speaker, joint.speaker.opening(joint.key), LIMIT)
+        heard = ProtocolCase(joint.speaker, joint.speaker.opening(joint.key), LIMIT)
         asked = heard.session.feed(TO, data)
         assert isinstance(asked, Frame)
         known = heard.protocol.steps[asked.step, TO]
@@ -368,7 +368,7 @@ def test_a_request_is_refused_in_its_brokers_name(joint: Joint) -> None:
 
 def _legal(speaker: Speaker, key: str, data: bytes, number: int) -> str:
     """Return an error by which this very request can be refused; another one by each number."""
-    heard = Heard(speaker, speaker.opening(key), LIMIT)
+    heard = ProtocolCase(speaker, speaker.opening(key), LIMIT)
     asked = heard.session.feed(TO, data)
     assert isinstance(asked, Frame)
     errors = sorted(heard.protocol.steps[asked.step, TO].errors)
@@ -384,7 +384,7 @@ def answered(joint: Joint) -> list[kinds.Rule]:
     return [event for event in joint.events(kinds.Rule) if event.phase == "answered"]
 
 
-def _answered(sock: socket.socket | TlsSocket, heard: Heard) -> Frame:
+def _answered(sock: socket.socket | TlsSocket, heard: ProtocolCase) -> Frame:
     """Read one answer whole."""
     data = b""
     while True:
@@ -411,7 +411,7 @@ def test_a_refusal_takes_the_place_of_its_answer(joint: Joint) -> None:
     joint.client.sendall(question)
     assert read_exactly(joint.server, len(question)) == question
     joint.server.sendall(joint.speaker.answer)
-    heard = Heard(
+    heard = ProtocolCase(
         joint.speaker,
         [*joint.speaker.opening(joint.key), *joint.speaker.question(joint.key)],
         LIMIT,
@@ -463,7 +463,7 @@ def serve(joint: Joint, question: bytes, greeted: list[bytes]) -> None:
     to what came before.
     """
     sock = joint.accepted()
-    ear = Ear(joint.speaker.make().session(1, limit=LIMIT), TO)
+    ear = DirectionReader(joint.speaker.make().session(1, limit=LIMIT), TO)
     while question not in [data for _, data in ear.heard]:
         before = len(ear.heard)
         ear.take(sock.recv(MEGABYTE))

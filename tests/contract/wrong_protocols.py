@@ -10,7 +10,7 @@ from harness.protocols.postgres.session import Postgres, PostgresSession
 from harness.protocols.service import Service, ServiceSession
 from harness.protocols.stomp.session import Stomp, StompFrame, StompSession
 from harness.protocols.tcp.session import Tcp, TcpSession, Turn
-from harness.wire.protocol import Between, Frame, Move, Need, Opaque, UnableError
+from harness.wire.protocol import Frame, Move, Need, Opaque, UnableError, Unframed
 from harness.wire.rules import Direction
 from tests.wire import kafka_frames as kf
 
@@ -126,7 +126,7 @@ class _Beats(StompSession):
         fed = super().feed(way, data)
         return (
             StompFrame("BEAT", fed.size, facts={"version": "", "corr": 0})
-            if isinstance(fed, Between)
+            if isinstance(fed, Unframed)
             else fed
         )
 
@@ -164,7 +164,7 @@ class ReadsNoReceipts(WrongStomp):
 class _TakesAnything(StompSession):
     def feed(self, way: Direction, data: Data) -> Fed:
         fed = super().feed(way, data)
-        return Between(len(data)) if isinstance(fed, Opaque) else fed
+        return Unframed(len(data)) if isinstance(fed, Opaque) else fed
 
 
 class TakesGarbageForNothing(WrongStomp):

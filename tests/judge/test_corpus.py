@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from harness.judge.verdict import Kind, Verdict
-from harness.matrix.regressions import apart, cells_of, corpus, disagreements, rulings
+from harness.matrix.regressions import cells_of, corpus, disagreements, needs_extra, rulings
 from harness.model.scenario import Predicted
 from harness.scenarios.regressions import CORPUS, PublishedBug
 
@@ -61,9 +61,12 @@ def test_every_trial_is_a_cell_that_exists_and_both_sides_are_tried(bug: Publish
 
 def test_a_bug_of_an_engine_is_tried_where_it_is_named() -> None:
     assert {
-        trial.system.partition("==")[0] for bug in CORPUS if not apart(bug) for trial in bug.trials
+        trial.system.partition("==")[0]
+        for bug in CORPUS
+        if not needs_extra(bug)
+        for trial in bug.trials
     } == {"kafka"}
-    assert {bug.id for bug in CORPUS if apart(bug)} == {
+    assert {bug.id for bug in CORPUS if needs_extra(bug)} == {
         "AMQ-8201",
         "ARTEMIS-3729",
         "ARTEMIS-5106",
@@ -80,7 +83,7 @@ def test_packages_bring_bugs_of_their_own() -> None:
     """They come behind lostack's own, by names that nobody else has, and are apart, too."""
     theirs = corpus()[len(CORPUS) :]
     assert any(bug.id.startswith("nats-server #") for bug in theirs)
-    assert all(map(apart, theirs))
+    assert all(map(needs_extra, theirs))
     assert len({bug.id for bug in corpus()}) == len(corpus())
 
 

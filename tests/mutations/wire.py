@@ -23,7 +23,7 @@ from tests.mutations.registry import cell, mutation
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from harness.wire.cell import Carried
+    from harness.wire.cell import FrameInFlight
     from harness.wire.connection import Connection, Hold
     from harness.wire.protocol import Line
     from harness.wire.rules import ArmedRule, Rule
@@ -52,7 +52,7 @@ def what_is_dropped_goes_on() -> None:
     """
     right = Lane._act
 
-    async def act(self: Lane, carried: Carried, cell: WireCell, armed: ArmedRule) -> bool:
+    async def act(self: Lane, carried: FrameInFlight, cell: WireCell, armed: ArmedRule) -> bool:
         drops = (
             armed.rule.action in (Action.DROP, Action.CUT)
             and armed.rule.after is not After.BLACK_HOLE
@@ -124,7 +124,7 @@ def what_is_refused_goes_on() -> None:
     """
     right = Lane._answer
 
-    async def answer(self: Lane, carried: Carried, cell: WireCell, rule: Rule) -> bool:
+    async def answer(self: Lane, carried: FrameInFlight, cell: WireCell, rule: Rule) -> bool:
         if not rule.forward and carried.payload is not None:
             self._conn.session.sending(carried.frame)
             await self._target.sendall(carried.payload)
@@ -147,7 +147,7 @@ def what_is_forwarded_is_not() -> None:
     """
     right = Lane._answer
 
-    async def answer(self: Lane, carried: Carried, cell: WireCell, rule: Rule) -> bool:
+    async def answer(self: Lane, carried: FrameInFlight, cell: WireCell, rule: Rule) -> bool:
         return await right(self, carried, cell, replace(rule, forward=False))
 
     Lane._answer = answer  # type: ignore[method-assign]
@@ -199,7 +199,9 @@ def what_is_held_goes_on() -> None:
     """A frame that is held is forwarded at once, and said to be held: its kill is a race."""
     right = Holds.hold
 
-    def hold(self: Holds, carried: Carried, cell: WireCell, rule: Rule, conn: Connection) -> Hold:
+    def hold(
+        self: Holds, carried: FrameInFlight, cell: WireCell, rule: Rule, conn: Connection
+    ) -> Hold:
         made = right(self, carried, cell, rule, conn)
         made.decided.set()
         return made

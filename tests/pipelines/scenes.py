@@ -22,7 +22,7 @@ from harness.systems.declared.feed.feed import DeclaredFeed
 from harness.systems.declared.programs.owners import Owners
 from harness.systems.declared.programs.workers import Victim, Workers
 from harness.systems.declared.results.matcher import RecordMatcher
-from harness.systems.declared.scene import Fetched, Learnt, Scene
+from harness.systems.declared.scene import EarlierCells, Fetched, Scene
 from harness.systems.declared.transport.authorities import Authorities
 from harness.systems.declared.transport.log import Log
 from harness.systems.declared.transport.positions import Positions
@@ -117,7 +117,7 @@ class Scenes:
             kept,
             brokers=still,
             fetched=fetched or Fetched(),
-            learnt=Learnt(),
+            learnt=EarlierCells(),
         )
         self._ends.callback(scene.lease.close)
         self._ends.callback(scene.service_routes.close)

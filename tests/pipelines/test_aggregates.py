@@ -13,7 +13,15 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from harness.model.record import Record
-from harness.pipelines.aggregates import BASE, DIGITS, Aggregate, Of, amounts, spread, total_of
+from harness.pipelines.aggregates import (
+    BASE,
+    DIGITS,
+    Aggregate,
+    AggregateKind,
+    amounts,
+    spread,
+    total_of,
+)
 from harness.pipelines.inputs import Input
 from harness.pipelines.outputs import Output, OutputKind
 from harness.pipelines.refusing import DeclarationError
@@ -33,7 +41,7 @@ if TYPE_CHECKING:
     from tests.judge.scenes import Kept
     from tests.pipelines.scenes import Scenes
 
-COUNT, SUM = Aggregate(of=Of.COUNT), Aggregate(of=Of.SUM)
+COUNT, SUM = Aggregate(of=AggregateKind.COUNT), Aggregate(of=AggregateKind.SUM)
 BY_POSITION = {
     "aggregate": SUM,
     "input": Input(line='{"order": "{id}", "customer": "{key}", "cents": {position}}'),
@@ -176,7 +184,7 @@ def test_the_last_row_of_a_key_counts(scenes: Scenes) -> None:
 
 
 def test_one_total_of_all_has_no_key(scenes: Scenes) -> None:
-    one = Aggregate(of=Of.SUM, pattern=r"(?P<value>\d+)$")
+    one = Aggregate(of=AggregateKind.SUM, pattern=r"(?P<value>\d+)$")
     scene = scenes("totals", pipeline=BY_POSITION | {"aggregate": one})
     totals, count = RecordMatcher(scene).totals, len(scene.known)
     assert totals is not None
@@ -229,7 +237,7 @@ def test_what_a_row_is(text: str, found: tuple[str, int] | None) -> None:
         ),
         (COUNT, '{"id": "{id}"}', r"put \{key\} into the input's line"),
         (
-            Aggregate(of=Of.SUM, pattern=r"(?P<value>\d+)"),
+            Aggregate(of=AggregateKind.SUM, pattern=r"(?P<value>\d+)"),
             "{id} {amount}",
             "needs a total for each key",
         ),
@@ -245,7 +253,7 @@ def test_a_line_that_no_total_can_be_made_of(aggregate: Aggregate, line: str, sa
 )
 def test_a_pattern_that_finds_nothing(pattern: str, said: str) -> None:
     with pytest.raises(DeclarationError, match=said):
-        Aggregate(of=Of.COUNT, pattern=pattern)
+        Aggregate(of=AggregateKind.COUNT, pattern=pattern)
 
 
 def asked_of(scene: Scene, copies: Sequence[LogCopy], output: Sequence[LogCopy] = ()) -> Kept:

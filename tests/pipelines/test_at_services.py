@@ -14,10 +14,16 @@ from harness.controls import OnWire
 from harness.faults import Drop, Kill
 from harness.matrix.checking import Check
 from harness.matrix.explaining import explanation, untried
-from harness.matrix.seen import Seen
+from harness.matrix.seen import StageTraffic
 from harness.model.scenario import NotApplicable, Role, Scenario
 from harness.pipelines import failure_points, read_pipeline
-from harness.pipelines.at_services import ANSWER_LOST, AT_SERVICE, Said, pairs_of, said_in
+from harness.pipelines.at_services import (
+    ANSWER_LOST,
+    AT_SERVICE,
+    ServiceTraffic,
+    pairs_of,
+    service_traffic,
+)
 from harness.pipelines.failure_points import left_over
 from harness.protocols.kafka.steps import Api
 from harness.protocols.postgres.steps import Database
@@ -47,7 +53,7 @@ def pipeline() -> Pipeline:
     return read_pipeline(PROGRAMS / "two-commits" / "pipeline.toml")
 
 
-def points_of(pipeline: Pipeline, said: Said | None) -> dict[str, Scenario]:
+def points_of(pipeline: Pipeline, said: ServiceTraffic | None) -> dict[str, Scenario]:
     """Return the points at services that a plan shows, by name."""
     told = None if said is None else {"consumer": {"store": said}}
     return {
@@ -57,7 +63,7 @@ def points_of(pipeline: Pipeline, said: Said | None) -> dict[str, Scenario]:
     }
 
 
-def reasons(pipeline: Pipeline, said: Said | None) -> dict[str, str | None]:
+def reasons(pipeline: Pipeline, said: ServiceTraffic | None) -> dict[str, str | None]:
     """Return why each of them does not apply, or ``None``."""
     expectations = {
         name: point.expect[pipeline.claims] for name, point in points_of(pipeline, said).items()
@@ -84,7 +90,7 @@ def test_the_names_are_there_before_the_dry_run(pipeline: Pipeline) -> None:
 
 def test_each_commit_that_a_record_takes_is_a_point_on_both_sides(pipeline: Pipeline) -> None:
     """Counted from the target's delivery, at that service alone; and its answer is lost."""
-    found = points_of(pipeline, Said({COMMITS: 40, TURNS: 3}, 20))
+    found = points_of(pipeline, ServiceTraffic({COMMITS: 40, TURNS: 3}, 20))
     assert [*found] == [*NAMES[:4], *LOST]
     ats = [at_of(found[name]) for name in NAMES[:4]]
     ways = [Direction.REQUEST, Direction.RESPONSE] * 2
@@ -107,14 +113,14 @@ def test_each_commit_that_a_record_takes_is_a_point_on_both_sides(pipeline: Pipe
 @pytest.mark.parametrize(
     ("said", "tried"),
     [
-        (Said({TURNS: 20}, 20), 2),  # a second one, where batches may hide the first
-        (Said({TURNS: 60}, 20), 3),
-        (Said({TURNS: 3}, 20), 1),  # a batch
-        (Said({TURNS: 200}, 20), 10),
+        (ServiceTraffic({TURNS: 20}, 20), 2),  # a second one, where batches may hide the first
+        (ServiceTraffic({TURNS: 60}, 20), 3),
+        (ServiceTraffic({TURNS: 3}, 20), 1),  # a batch
+        (ServiceTraffic({TURNS: 200}, 20), 10),
     ],
 )
 def test_turns_are_tried_as_many_as_a_record_takes(
-    pipeline: Pipeline, said: Said, tried: int
+    pipeline: Pipeline, said: ServiceTraffic, tried: int
 ) -> None:
     """And no more than another run will surely have; too many are thinned out evenly."""
     found = points_of(pipeline, said)
@@ -130,27 +136,29 @@ def test_turns_are_tried_as_many_as_a_record_takes(
     ("said", "because"),
     [
         (
-            Said(),
+            ServiceTraffic(),
             (
                 "the dry run saw nothing that the consumer says to the store after it was given "
                 "the record"
             ),
         ),
         (
-            Said({COMMITS: 1}, 20),
+            ServiceTraffic({COMMITS: 1}, 20),
             "the dry run saw too few COMMITs of the consumer to the store to choose one (1)",
         ),
     ],
 )
-def test_what_does_not_apply_says_why_once(pipeline: Pipeline, said: Said, because: str) -> None:
+def test_what_does_not_apply_says_why_once(
+    pipeline: Pipeline, said: ServiceTraffic, because: str
+) -> None:
     assert reasons(pipeline, said) == {NAMES[0]: because}
 
 
 def test_the_plan_shows_what_was_said(pipeline: Pipeline, tmp_path: Path) -> None:
     """A spare name may be asked for; and a reader that keeps its position itself is tried there."""
     check = Check(pipeline, DeclaredSystem(), tmp_path, "pytest")
-    said = Said({COMMITS: 40}, 20)
-    seen = {"consumer": Seen(("c",), 1, {"Fetch": 9}, said={"store": said})}
+    said = ServiceTraffic({COMMITS: 40}, 20)
+    seen = {"consumer": StageTraffic(("c",), 1, {"Fetch": 9}, said={"store": said})}
     cells, rest = check.plan(seen, (NAMES[1], NAMES[5]))
     assert [cell.scenario.id for cell in cells] == [NAMES[1]]
     assert [cell.scenario.id for cell in rest] == [NAMES[5]]
@@ -172,7 +180,7 @@ def test_a_reader_with_its_position_elsewhere_is_tried_at_its_service(tmp_path: 
     )
     found = read_pipeline(file)
     requests = {"consumer": {"Fetch"}, "producer": {"Produce"}}
-    for said, count in ((Said({COMMITS: 40}, 20), 0), (Said(), 1)):
+    for said, count in ((ServiceTraffic({COMMITS: 40}, 20), 0), (ServiceTraffic(), 1)):
         told = {"consumer": {"store": said}}
         points = failure_points(found, requests, {}, {}, said=told)
         assert len([line for line in untried(found, points) if "position" in line]) == count
@@ -220,8 +228,11 @@ def test_steps_count_from_the_target_on() -> None:
         answer,
         frame("consumer", 3, TURNS, node="mail"),
     )
-    assert said_in(history, "b") == {
-        "consumer": {"store": Said({COMMITS: 2}, 2), "mail": Said({TURNS: 1}, 2)}
+    assert service_traffic(history, "b") == {
+        "consumer": {
+            "store": ServiceTraffic({COMMITS: 2}, 2),
+            "mail": ServiceTraffic({TURNS: 1}, 2),
+        }
     }
 
 
@@ -239,8 +250,8 @@ def test_of_a_stage_that_is_given_nothing_they_count_from_its_send() -> None:
         sent[1],
         answer,
     )
-    assert said_in(history, "b") == {"producer": {"store": Said({COMMITS: 1}, 1)}}
-    assert said_in(history, "a") == {"producer": {"store": Said({COMMITS: 2}, 2)}}
+    assert service_traffic(history, "b") == {"producer": {"store": ServiceTraffic({COMMITS: 1}, 1)}}
+    assert service_traffic(history, "a") == {"producer": {"store": ServiceTraffic({COMMITS: 2}, 2)}}
 
 
 # --- the ways -------------------------------------------------------------------------------------

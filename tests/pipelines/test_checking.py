@@ -13,7 +13,7 @@ import pytest
 from harness import cli
 from harness.matrix import checking, room, seen
 from harness.matrix.room import full_disk
-from harness.matrix.seen import Seen
+from harness.matrix.seen import StageTraffic
 from harness.model.failures import CellFailure, EnvironmentFailure
 from harness.model.waiting import wait_until
 from harness.pipelines.failure_points import NO_FAULT, failure_points
@@ -30,8 +30,8 @@ if TYPE_CHECKING:
     from harness.saved import SavedRun
 
 REQUESTS = {
-    "producer": Seen(("orders-in",), 1, {"InitProducerId": 1, "Produce": 9}),
-    "consumer": Seen(
+    "producer": StageTraffic(("orders-in",), 1, {"InitProducerId": 1, "Produce": 9}),
+    "consumer": StageTraffic(
         ("orders-out",), 2, {"JoinGroup": 1, "OffsetFetch": 1, "Fetch": 9, "OffsetCommit": 9}
     ),
 }
@@ -185,10 +185,10 @@ class Checked:
         """
         dry = next(result for result in self.run.results if result.plan.scenario == NO_FAULT)
 
-        def rehearsed(check: checking.Check, *_: object, **__: object) -> checking.Rehearsed:
+        def rehearsed(check: checking.Check, *_: object, **__: object) -> checking.Rehearsal:
             if jobs is not None:
                 jobs.append(check.jobs)
-            return checking.Rehearsed(dry, 1)
+            return checking.Rehearsal(dry, 1)
 
         monkeypatch.setattr(checking.Check, "rehearsed", rehearsed)
         monkeypatch.setattr(

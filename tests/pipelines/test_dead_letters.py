@@ -13,7 +13,7 @@ import pytest
 
 from harness.matrix.checking import Check
 from harness.matrix.explaining import explanation
-from harness.matrix.seen import Seen, seen_in
+from harness.matrix.seen import StageTraffic, seen_in
 from harness.model.history import HISTORY
 from harness.model.places import Waiting
 from harness.model.plan import plan_of
@@ -297,10 +297,13 @@ def undertaken() -> Pipeline:
     return read_pipeline(PROGRAMS / "undertaker.toml")
 
 
-def shown(**shares: Share) -> dict[str, Seen]:
+def shown(**shares: Share) -> dict[str, StageTraffic]:
     """Return what a dry run has shown of these stages."""
     every = {"producer": Share(sent=EVERY, offered=48), **shares}
-    return {role: Seen((role,), 1, REQUESTS, REQUESTS, share=each) for role, each in every.items()}
+    return {
+        role: StageTraffic((role,), 1, REQUESTS, REQUESTS, share=each)
+        for role, each in every.items()
+    }
 
 
 BOTH = {
@@ -309,7 +312,7 @@ BOTH = {
 }
 
 
-def planned(pipeline: Pipeline, seen: dict[str, Seen], tmp_path: Path) -> dict[str, Any]:
+def planned(pipeline: Pipeline, seen: dict[str, StageTraffic], tmp_path: Path) -> dict[str, Any]:
     """Return the cells of a check that run, and why the others do not, by name."""
     check = Check(pipeline, DeclaredSystem(), tmp_path, "test")
     cells, rest = check.plan(seen)

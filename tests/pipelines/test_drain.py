@@ -21,9 +21,15 @@ from harness.run.drain import Check
 from harness.systems.declared.drain import drain as draining
 from harness.systems.declared.drain.drain import Drain
 from harness.systems.declared.learnt import silence
-from harness.systems.declared.learnt.silence import NOBODY, Silences, Why, longest_silence, pair_of
+from harness.systems.declared.learnt.silence import (
+    NOBODY,
+    QuietReason,
+    Silences,
+    longest_silence,
+    pair_of,
+)
 from harness.systems.declared.outputs import OutputError
-from harness.systems.declared.scene import Learnt
+from harness.systems.declared.scene import EarlierCells
 from harness.systems.declared.wire.view import WireView
 from harness.wire.rules import Direction
 from tests.judge.growing import so_far_of, tell
@@ -83,7 +89,7 @@ class Pipe:
             cell=self.cell,
             pipeline=self.cell.declared,
             view=view,
-            learnt=Learnt(self.silences),
+            learnt=EarlierCells(self.silences),
             faultless=self.cell.scenario.id == "none",
         )
 
@@ -315,8 +321,8 @@ def test_one_in_ten_is_patient_again(monkeypatch: pytest.MonkeyPatch) -> None:
         [cell] = cells_of(ORDERS, [CELLS["request-lost"].scenario], seed=seed)
         silences.learn(cell, 0.0, rested=1.0, patiently=True)
         why.append(silences.rest(cell, settled=False).why)
-    assert 3 <= why.count(Why.PATIENCE) <= 20
-    assert why.count(Why.LEARNT) == 100 - why.count(Why.PATIENCE)
+    assert 3 <= why.count(QuietReason.PATIENCE) <= 20
+    assert why.count(QuietReason.LEARNT) == 100 - why.count(QuietReason.PATIENCE)
 
 
 def test_what_is_slow_to_begin_is_waited_for_longer() -> None:

@@ -15,7 +15,7 @@ from harness.systems.declared.drain import drain as draining
 from harness.systems.declared.drain.conditions import DrainConditions
 from harness.systems.declared.drain.drain import PatientDrain
 from harness.systems.declared.learnt import silence
-from harness.systems.declared.learnt.silence import Why
+from harness.systems.declared.learnt.silence import QuietReason
 from harness.systems.declared.programs.errors import StageError
 from tests.pipelines.scenes import conditions_of
 from tests.pipelines.test_drain import CELLS, ORDERS, PATIENCE_S, QUIET_S, Pipe
@@ -95,7 +95,7 @@ def test_what_is_at_rest_is_complete_and_teaches(monkeypatch: pytest.MonkeyPatch
         "tail": False,
     }
     assert pipe.waited == pytest.approx(PATIENCE_S, abs=0.3)
-    assert pipe.silences.rest(CELLS["ack-lost"], settled=False).why is Why.LEARNT
+    assert pipe.silences.rest(CELLS["ack-lost"], settled=False).why is QuietReason.LEARNT
     assert not pipe.silences.leaves_tails(CELLS["ack-lost"])
 
 
@@ -131,7 +131,7 @@ def test_what_is_not_at_rest_in_time_is_said_with_its_stage(
     pipe.trouble = "partition 0 is behind"
     assert pipe.drained() == Drained("partition 0 is behind", "position")
     assert pipe.waited == pytest.approx(DEADLINE_S, abs=0.3)
-    assert pipe.silences.rest(CELLS["ack-lost"], settled=False).why is Why.PATIENCE
+    assert pipe.silences.rest(CELLS["ack-lost"], settled=False).why is QuietReason.PATIENCE
 
 
 def test_to_offer_the_records_takes_as_long_as_it_takes(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,7 +13,7 @@ import pytest
 from harness.matrix import checking
 from harness.matrix.checking import Check
 from harness.matrix.explaining import explanation
-from harness.matrix.seen import Owner, Seen, enough, unit_of
+from harness.matrix.seen import Owner, StageTraffic, enough, unit_of
 from harness.model import events as kinds
 from harness.pipelines import read_pipeline
 from harness.systems.declared.system import DeclaredSystem
@@ -29,11 +29,11 @@ EXAMPLES = Path(__file__).parents[2] / "examples"
 ASKED = {"Fetch": 9, "OffsetCommit": 9, "Produce": 9}
 
 
-def seen(unit: int, seconds: float = 1.0) -> dict[str, Seen]:
+def seen(unit: int, seconds: float = 1.0) -> dict[str, StageTraffic]:
     """Return what a dry run has shown."""
     return {
-        "producer": Seen(("p",), 1, ASKED, unit=1, seconds=seconds),
-        "consumer": Seen(("c",), 1, ASKED, unit=unit, seconds=seconds),
+        "producer": StageTraffic(("p",), 1, ASKED, unit=1, seconds=seconds),
+        "consumer": StageTraffic(("c",), 1, ASKED, unit=unit, seconds=seconds),
     }
 
 
@@ -92,7 +92,10 @@ def test_a_producer_that_sends_a_partition_in_one_request_is_told(
 ) -> None:
     """More records would only make these longer: the plan says what parts them."""
     declared = dataclasses.replace(pipeline(kind), records=48)
-    known = {**seen(10), "producer": Seen(("p",), 1, {"Produce": requests}, unit=10, seconds=1.0)}
+    known = {
+        **seen(10),
+        "producer": StageTraffic(("p",), 1, {"Produce": requests}, unit=10, seconds=1.0),
+    }
     said = (
         "the producer sent all 48 records in 3 requests: let its client make smaller batches "
         '(batch.size, batch.num.messages), or let it read standard input (kind = "stdin"), which is paced'  # noqa: E501
@@ -145,7 +148,11 @@ def test_the_plan_names_the_processes_of_a_stage() -> None:
         told = list(
             explanation(
                 declared,
-                {"consumer": Seen(("c",), 3, {"Fetch": 9}, processes=tuple(owners[:count]))},
+                {
+                    "consumer": StageTraffic(
+                        ("c",), 3, {"Fetch": 9}, processes=tuple(owners[:count])
+                    )
+                },
                 (),
             )
         )

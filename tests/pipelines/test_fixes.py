@@ -18,7 +18,7 @@ from harness.model.semantics import Semantic
 from harness.model.states import LastHop, State
 from harness.pipelines.fixes import WITHOUT_POSITION, WORDS, Advice, fix_of
 from harness.pipelines.outputs import OutputKind
-from harness.pipelines.practice import UNSEEN, Practice, practice_of
+from harness.pipelines.practice import UNSEEN, ClientPractice, practice_of
 from tests.events import events_of
 
 AMO, ALO, EOS = Semantic.AT_MOST_ONCE, Semantic.AT_LEAST_ONCE, Semantic.EXACTLY_ONCE
@@ -37,7 +37,7 @@ def advised(
     aside: bool = False,
     aside_in: tuple[str, ...] = (),
     system: str = "kafka",
-    seen: Practice = UNSEEN,
+    seen: ClientPractice = UNSEEN,
 ) -> str:
     """Return what is advised where one record was lost, or is there more than once."""
     rows = (
@@ -260,7 +260,7 @@ def test_whose_cell_shows_that_it_works_is_said(
         assert words in capsys.readouterr().out
 
 
-def sends(acks: int | None, **more: object) -> Practice:
+def sends(acks: int | None, **more: object) -> ClientPractice:
     """Return what is seen of a producer that asks for ``acks``, as the wire writes it."""
     frame = {"event": "frame", "conn": 3, "role": "producer", "api": "Produce", "records": ["a"]}
     told = {"event": "sent", "record": "a", "request": "3:1", "producer_id": -1, **more}
@@ -281,7 +281,7 @@ def sends(acks: int | None, **more: object) -> Practice:
     ],
 )
 def test_nobody_is_told_to_do_what_the_wire_saw_it_do(
-    seen: Practice, words: str, never: str
+    seen: ClientPractice, words: str, never: str
 ) -> None:
     """Advice for a lost record fits the acks that the producer asks for; an idempotent one can ask
     for nothing less than all.

@@ -12,14 +12,14 @@ import pytest
 from harness.controls import InHand, OnWire
 from harness.faults.triggers import rule_at
 from harness.matrix.checking import Check
-from harness.matrix.seen import Seen
+from harness.matrix.seen import StageTraffic
 from harness.model import events as kinds
 from harness.model.rhythm import Rhythm
 from harness.model.scenario import NotApplicable, Role
 from harness.model.waiting import wait_until
 from harness.model.writes import FirstWrites
 from harness.pipelines import failure_points, read_pipeline
-from harness.pipelines.at_services import Said
+from harness.pipelines.at_services import ServiceTraffic
 from harness.pipelines.overtaking import MARK_OVERTAKES, OVERTAKES, rhythms_in
 from harness.pipelines.writes import Written
 from harness.protocols.kafka.steps import Api
@@ -37,8 +37,10 @@ if TYPE_CHECKING:
     from harness.model.scenario import Scenario
 
 WRITES = Written({"fsync": [20], "write": [20]}, 20, files=("{work}/a.log", "{work}/out.jsonl"))
-CONSUMER = Seen(("c",), 1, {"Fetch": 9, "OffsetCommit": 9}, written=WRITES, rhythm=Rhythm(0.02))
-PRODUCER = Seen(("p",), 1, {"Produce": 9})
+CONSUMER = StageTraffic(
+    ("c",), 1, {"Fetch": 9, "OffsetCommit": 9}, written=WRITES, rhythm=Rhythm(0.02)
+)
+PRODUCER = StageTraffic(("p",), 1, {"Produce": 9})
 PROCESSOR = GOOD.replace('role = "consumer"', 'role = "processor"').replace(
     'kind = "lines"\nfile = "{work}/*.jsonl"', 'kind = "topic"\ntopic = "orders"'
 )
@@ -46,7 +48,11 @@ FILE = GOOD.replace('command = "cat"', 'command = ["cat", "{input}"]') + '[input
 
 
 def planned(
-    folder: Path, name: str, consumer: Seen = CONSUMER, text: str = GOOD, role: str = "consumer"
+    folder: Path,
+    name: str,
+    consumer: StageTraffic = CONSUMER,
+    text: str = GOOD,
+    role: str = "consumer",
 ) -> Scenario:
     """Return a point as it is planned when the dry run saw this."""
     check = Check(read_pipeline(declared(folder, text)), DeclaredSystem(), folder, "pytest")
@@ -136,7 +142,10 @@ def test_calls_without_a_file_of_its_own_are_held_wherever_they_are(tmp_path: Pa
 def test_what_it_says_to_a_service_is_held_on_its_way(tmp_path: Path) -> None:
     """Its commits, if the service has such; of another server its turns."""
     commit, turn = Database.COMMIT.label, Exchange.TURN.label
-    said = {"db": Said({commit: 20, turn: 60}, 20), "cache": Said({turn: 20}, 20)}
+    said = {
+        "db": ServiceTraffic({commit: 20, turn: 60}, 20),
+        "cache": ServiceTraffic({turn: 20}, 20),
+    }
     seen = replace(CONSUMER, written=Written({}, 20), said=said)
     work = work_of(planned(tmp_path, OVERTAKES, seen))
     assert work.writes is None
@@ -206,7 +215,7 @@ TALKS = {(TURN, "cache"): None, (Api.PRODUCE.label, "broker"): None}
 BEATS = replace(
     CONSUMER,
     written=Written({}, 20),
-    said={"cache": Said({TURN: 20}, 20)},
+    said={"cache": ServiceTraffic({TURN: 20}, 20)},
     rhythm=Rhythm(0.02, incessant=TALKS),
 )
 
@@ -231,7 +240,7 @@ def test_larger_turns_are_work(tmp_path: Path) -> None:
     commit = Database.COMMIT.label
     beats = replace(
         BEATS,
-        said={"db": Said({commit: 20}, 20)},
+        said={"db": ServiceTraffic({commit: 20}, 20)},
         rhythm=Rhythm(0.02, incessant={(commit, "db"): 70}),
     )
     assert "speaks to the db all the time" in str(reason(planned(tmp_path, OVERTAKES, beats)))

@@ -10,7 +10,7 @@ import pytest
 
 from harness.faults import Answer, Drop, Kill, Terminate, Twice
 from harness.matrix.checking import Check
-from harness.matrix.seen import Seen
+from harness.matrix.seen import StageTraffic
 from harness.model.scenario import NotApplicable
 from harness.model.semantics import Semantic
 from harness.pipelines import read_pipeline
@@ -132,8 +132,8 @@ def test_a_queue_has_no_pairs_yet() -> None:
 def test_a_check_plans_the_pairs_that_it_was_asked_for(pairs: Pairs, tmp_path: Path) -> None:
     """By its option; whoever names a pair has it, whatever the option says."""
     seen = {
-        "producer": Seen(("p",), 1, {"Produce": 9}, {"Produce": 9}, unit=8),
-        "consumer": Seen(
+        "producer": StageTraffic(("p",), 1, {"Produce": 9}, {"Produce": 9}, unit=8),
+        "consumer": StageTraffic(
             ("c",), 1, {"Fetch": 9, "OffsetCommit": 9}, {"Fetch": 9, "OffsetCommit": 9}, unit=8
         ),
     }

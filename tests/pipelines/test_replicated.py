@@ -13,7 +13,7 @@ import pytest
 from harness.judge.verdict import Kind
 from harness.matrix.checking import Check
 from harness.matrix.progress import make_progress
-from harness.matrix.seen import Seen
+from harness.matrix.seen import StageTraffic
 from harness.model import events as kinds
 from harness.model.history import HISTORY, read_history
 from harness.pipelines import read_pipeline
@@ -33,7 +33,7 @@ TRANSACTIONS_MOVED = "transaction-coordinator-moved"
 ENDED = "transaction-coordinator-crash-before-commit-answer"
 
 SEEN = {
-    role: Seen((role,), 1, requests := dict.fromkeys(names, 36), requests)
+    role: StageTraffic((role,), 1, requests := dict.fromkeys(names, 36), requests)
     for role, names in {
         "producer": ("Produce", "EndTxn"),
         "consumer": ("Fetch", "OffsetCommit"),

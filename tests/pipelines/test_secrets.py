@@ -20,11 +20,11 @@ from harness.model.failures import UsageError
 from harness.model.plan import Plan, plan_of
 from harness.model.secrets import (
     MASK,
-    bring,
     is_secret,
     mask_file,
     masked,
     masked_settings,
+    register_secrets,
     with_variables,
 )
 from harness.pipelines import read_pipeline
@@ -205,13 +205,15 @@ def test_a_broker_s_settings_may_be_secret(file: Path) -> None:
 
 def test_a_secret_that_is_part_of_another_hides_none_of_it() -> None:
     for name in ("A_SECRET", "B_SECRET", "C_SECRET"):
-        bring([{name: "part-0f-it" + {"A": "", "B": "-and-m0re", "C": "-and-m0re-still"}[name[0]]}])
+        register_secrets(
+            [{name: "part-0f-it" + {"A": "", "B": "-and-m0re", "C": "-and-m0re-still"}[name[0]]}]
+        )
     assert masked("x part-0f-it-and-m0re-still y part-0f-it-and-m0re z") == f"x {MASK} y {MASK} z"
 
 
 def test_the_log_of_a_service_that_stays_up_is_masked_at_the_end(tmp_path: Path) -> None:
     """When the run ends: no cell's end comes for it."""
-    bring([{"DB_PASSWORD": SECRETS["DB_PASSWORD"]}])
+    register_secrets([{"DB_PASSWORD": SECRETS["DB_PASSWORD"]}])
     standing = SharedServices(tmp_path)
     service: Any = SimpleNamespace(name="database")
     placed = standing.take("pipeline.toml", service)
@@ -225,7 +227,7 @@ def test_the_log_of_a_service_that_stays_up_is_masked_at_the_end(tmp_path: Path)
 
 def test_what_a_broker_was_told_is_masked_when_it_has_ended(tmp_path: Path) -> None:
     """Its settings and its logs stay with the run; its data is left as it is."""
-    bring([{"DB_PASSWORD": SECRETS["DB_PASSWORD"]}])
+    register_secrets([{"DB_PASSWORD": SECRETS["DB_PASSWORD"]}])
     open_text = f"listen = {SECRETS['DB_PASSWORD']}\n"
     (tmp_path / "data").mkdir()
     (tmp_path / "linked.log").symlink_to(tmp_path / "data" / "0.log")
@@ -396,7 +398,7 @@ def test_nothing_of_a_whole_check_gives_a_secret_away(
 @pytest.mark.parametrize("before", range(-90, 3000, 300))
 def test_a_secret_of_several_lines_is_masked_in_a_long_log(before: int, tmp_path: Path) -> None:
     """Wherever it lies, by its shape and because it was brought; what is around it stays."""
-    bring([{"SIGNING_SECRET": "line-0ne-of-it\nline-tw0-of-it"}])
+    register_secrets([{"SIGNING_SECRET": "line-0ne-of-it\nline-tw0-of-it"}])
     body = "\n".join("MIIEvQIBADANBgkqhkiG9w0BAQEFAASC" for _ in range(30))
     key = f"-----BEGIN PRIVATE KEY-----\n{body}\n-----END PRIVATE KEY-----"
     log = tmp_path / "consumer.log"

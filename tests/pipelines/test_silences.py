@@ -13,7 +13,7 @@ from harness.faults import TakenOver, Twice
 from harness.judge.verdict import Kind
 from harness.matrix.checking import Check
 from harness.matrix.progress import make_progress
-from harness.matrix.seen import Seen, seen_in
+from harness.matrix.seen import StageTraffic, seen_in
 from harness.model.scenario import Role
 from harness.pipelines import failure_points, read_pipeline
 from harness.pipelines.silences import is_long
@@ -39,8 +39,8 @@ def asked(tmp_path: Path, *, long: bool = False) -> Check:
 
 
 SEEN = {
-    "producer": Seen(("p",), 1, {"Produce": 24}, {"Produce": 24}),
-    "consumer": Seen(
+    "producer": StageTraffic(("p",), 1, {"Produce": 24}, {"Produce": 24}),
+    "consumer": StageTraffic(
         ("c",),
         1,
         {"Fetch": 24, "OffsetFetch": 1, "OffsetCommit": 24},

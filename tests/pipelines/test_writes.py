@@ -10,7 +10,7 @@ import pytest
 
 from harness.matrix.checking import Check
 from harness.matrix.explaining import explanation
-from harness.matrix.seen import Seen
+from harness.matrix.seen import StageTraffic
 from harness.model import events as kinds
 from harness.model.cell import make_load
 from harness.model.history import HistoryWriter, read_history
@@ -92,7 +92,7 @@ def test_what_does_not_apply_says_why_once(
 def test_a_name_that_is_left_over_may_be_asked_for(pipeline: Pipeline, tmp_path: Path) -> None:
     """It is planned as what does not apply; nobody else sees it."""
     check = Check(pipeline, DeclaredSystem(), tmp_path, "pytest")
-    seen = {"consumer": Seen(("c",), 1, {"Fetch": 9}, written=RENAMES)}
+    seen = {"consumer": StageTraffic(("c",), 1, {"Fetch": 9}, written=RENAMES)}
     cells, rest = check.plan(seen, (NAMES[1], NAMES[5]))
     assert [cell.scenario.id for cell in cells] == [NAMES[1]]
     assert [cell.scenario.id for cell in rest] == [NAMES[5]]

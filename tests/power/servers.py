@@ -24,7 +24,7 @@ from harness.runtimes.power.tree import Names
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from harness.runtimes.power.tracer import Cut
+    from harness.runtimes.power.tracer import PowerCut
 
 WITHIN_S: Final = 30.0
 RECORDS: Final = 24
@@ -200,7 +200,7 @@ class Kept:
 
     server: Server
     left: int
-    cut: Cut
+    cut: PowerCut
     took_s: float
 
 

@@ -25,7 +25,7 @@ from harness.model.scenario import Evidence, Role
 from harness.model.semantics import Semantic
 from harness.model.waiting import wait_until
 from harness.proofs.power import PowerWent
-from harness.run.parts import When
+from harness.run.parts import ReadersStart
 from harness.run.power import Power
 from harness.run.queues import parts_of
 from harness.runtimes.interface import NodeSpec
@@ -177,9 +177,11 @@ def test_a_broker_that_is_not_traced_is_said_so(runtime: ProcessRuntime, tmp_pat
         power.check()
 
 
-@pytest.mark.parametrize(("scenario", "when"), [("power-loss", When.AFTER_FAULT), ("none", None)])
+@pytest.mark.parametrize(
+    ("scenario", "when"), [("power-loss", ReadersStart.AFTER_FAULT), ("none", None)]
+)
 def test_a_queue_is_read_when_the_power_is_back(
-    scenario: str, when: When | None, tmp_path: Path
+    scenario: str, when: ReadersStart | None, tmp_path: Path
 ) -> None:
     """What was read before cannot be lost any more."""
     cell = model.Cell(
@@ -199,7 +201,7 @@ def test_a_queue_is_read_when_the_power_is_back(
     )
     history: Any = Scene()
     parts = parts_of(cell, tmp_path, history, broker=broker)
-    assert parts.when is (when or When.BEFORE_LOAD)
+    assert parts.when is (when or ReadersStart.BEFORE_LOAD)
     controls: Any = parts.controls
     assert isinstance(controls.abilities[TracedWrites], Power)
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from harness.contract.speaker import read_back
 from harness.model.record import Record
-from harness.wire.protocol import Between, Need, Opaque, Secure
+from harness.wire.protocol import Need, Opaque, Secure, Unframed
 from harness.wire.rules import Direction
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ class Conversation:
 
     def _pass(self, way: Direction, data: bytes, *, reached: bool) -> Told:
         frame = self.session.feed(way, data)
-        assert not isinstance(frame, Need | Between | Secure | Opaque), frame
+        assert not isinstance(frame, Need | Unframed | Secure | Opaque), frame
         assert frame.size == len(data)
         self.last, self.seen = frame, self.session.read(frame, data, self.ledger)
         self.session.sending(frame)

@@ -11,7 +11,7 @@ from harness.model.record import ATTEMPT_HEADER
 from harness.protocols.amqp import values
 from harness.protocols.amqp.session import Amqp, AmqpFrame
 from harness.protocols.amqp.steps import Performative
-from harness.wire.protocol import Between, Immovable, Need, Opaque, UnableError
+from harness.wire.protocol import Immovable, Need, Opaque, UnableError, Unframed
 from harness.wire.rules import Action, After, Direction, Rule, RuleError
 from tests.protocols import amqp_frames as af
 from tests.protocols.conversation import FROM, TO, Conversation, value
@@ -261,7 +261,7 @@ def test_what_is_no_frame_is_opaque(data: bytes) -> None:
 
 def test_an_empty_frame_is_no_step() -> None:
     talk = Talk()
-    assert talk.session.feed(TO, af.ALIVE) == Between(8)
+    assert talk.session.feed(TO, af.ALIVE) == Unframed(8)
     assert isinstance(talk.session.feed(FROM, af.ALIVE[:3]), Need)
     assert (talk.session.silence_s(TO), talk.session.silence_s(FROM)) == (20, 30)
     assert talk.session.owner() == "key.consumer.1"

@@ -15,7 +15,7 @@ from harness.protocols.core import reading
 from harness.protocols.core.frame import CoreFrame
 from harness.protocols.core.session import Core
 from harness.protocols.core.steps import Kind, Packet
-from harness.wire.protocol import Between, Immovable, Need, Opaque, UnableError
+from harness.wire.protocol import Immovable, Need, Opaque, UnableError, Unframed
 from tests.protocols import core_frames as core
 from tests.protocols.conversation import FROM, LIMIT, TO, Conversation, value
 
@@ -25,7 +25,7 @@ class Talk(Conversation):
 
     def __init__(self, identity: Identity | None = None, **asked: Any) -> None:
         super().__init__(Core(), identity)
-        assert self.session.feed(TO, core.GREETING) == Between(len(core.GREETING))
+        assert self.session.feed(TO, core.GREETING) == Unframed(len(core.GREETING))
         self.session.taken(TO, len(core.GREETING))
         self.say(core.create(**asked))
         self.hear(core.created())
@@ -288,7 +288,7 @@ def test_a_ping_is_no_step() -> None:
     """It says for how long its client may be silent."""
     talk = Talk()
     assert talk.session.silence_s(TO) is None
-    assert talk.session.feed(TO, core.ping(30_000)) == Between(len(core.ping()))
+    assert talk.session.feed(TO, core.ping(30_000)) == Unframed(len(core.ping()))
     talk.session.taken(TO, len(core.ping()))
     assert (talk.session.silence_s(TO), talk.session.silence_s(FROM)) == (30, 15)
 

@@ -11,7 +11,7 @@ from harness.model.record import ATTEMPT_HEADER
 from harness.protocols.openwire.reading import content
 from harness.protocols.openwire.session import OpenWire, OpenWireFrame
 from harness.protocols.openwire.steps import Command, Kind
-from harness.wire.protocol import Between, Immovable, Need, Opaque, UnableError
+from harness.wire.protocol import Immovable, Need, Opaque, UnableError, Unframed
 from harness.wire.rules import Action, After, Rule, RuleError
 from tests.narrow import narrow
 from tests.protocols import openwire_frames as ow
@@ -202,7 +202,7 @@ def test_what_is_no_command_of_a_client_is_opaque(data: bytes) -> None:
 def test_a_sign_of_life_is_no_step() -> None:
     """And both have said how long one may be silent."""
     talk = Talk()
-    assert talk.session.feed(TO, ow.alive()) == Between(len(ow.alive()))
+    assert talk.session.feed(TO, ow.alive()) == Unframed(len(ow.alive()))
     assert talk.session.silence_s(TO) == 30
     assert isinstance(talk.session.feed(FROM, ow.alive()[:3]), Need)
 

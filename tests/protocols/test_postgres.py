@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from harness.model.record import Record
-from harness.protocols.postgres.course import Course
+from harness.protocols.postgres.course import OpenStatements
 from harness.protocols.postgres.session import Commit, Postgres
 from harness.protocols.postgres.statements import Does, read
-from harness.wire.protocol import Between, Fed, Frame, Need, Opaque
+from harness.wire.protocol import Fed, Frame, Need, Opaque, Unframed
 from harness.wire.rules import Direction
 from tests.protocols.conversation import check_lines
 from tests.wire.test_postgres import complete, executed, query, ready, said, startup
@@ -75,7 +75,7 @@ class Talk:
             if isinstance(fed, Need):
                 seen += 1
                 continue
-            assert isinstance(fed, Between | Frame)
+            assert isinstance(fed, Unframed | Frame)
             found.append(fed)
             self.session.taken(way, fed.size)
             data, seen = data[fed.size :], 0
@@ -97,7 +97,7 @@ class Talk:
         return [
             fed.because
             for fed in self.hear(way, data)
-            if isinstance(fed, Between | Frame) and fed.because
+            if isinstance(fed, Unframed | Frame) and fed.because
         ]
 
 
@@ -233,7 +233,7 @@ def test_a_begin_that_is_refused_makes_what_follows_unsure_and_no_contradiction(
 def test_what_is_above_the_limit_voids_and_is_no_contradiction(talk: Talk) -> None:
     large = query("insert into t values ('" + "x" * (1 << 20) + "')")
     fed = talk.session.feed(TO, large)
-    assert isinstance(fed, Between)
+    assert isinstance(fed, Unframed)
     assert "above the limit" in str(fed.because)
     talk.session.taken(TO, fed.size)
     assert talk.because(FROM, complete("INSERT 0 1") + complete("COMMIT") + ready("T")) == []
@@ -249,7 +249,7 @@ def test_a_message_that_cannot_be_is_opaque(talk: Talk, data: bytes) -> None:
 
 def test_answers_nobody_waits_for_are_nothing() -> None:
     """As when the server is told to end, and says so to everybody."""
-    course: Course[int] = Course()
+    course: OpenStatements[int] = OpenStatements()
     assert course.refused().commits == []
     assert course.ready(b"I").because is None
     assert course.done(b"SELECT 1").because is None

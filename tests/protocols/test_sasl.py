@@ -15,7 +15,16 @@ import pytest
 from harness.protocols.kafka import sasl
 from harness.protocols.kafka.session import Kafka, KafkaFrame, KafkaSession
 from harness.protocols.kafka.steps import STEPS, Api
-from harness.wire.protocol import Between, Expect, Frame, Immovable, Move, Need, Say, UnableError
+from harness.wire.protocol import (
+    AwaitAnswer,
+    Frame,
+    Immovable,
+    Move,
+    Need,
+    SendBytes,
+    UnableError,
+    Unframed,
+)
 from harness.wire.rules import Direction
 from tests.wire.broker import framed, request
 
@@ -66,7 +75,7 @@ def passed(session: KafkaSession, way: Direction, data: bytes) -> Fed:
         if isinstance(fed, Need):
             assert fed.bytes > count
             continue
-        assert isinstance(fed, KafkaFrame | Between), fed
+        assert isinstance(fed, KafkaFrame | Unframed), fed
         if count == fed.size:
             if isinstance(fed, KafkaFrame):
                 session.sending(fed)
@@ -135,7 +144,7 @@ def test_tokens_without_a_header_are_no_frames(mechanism: str, count: int) -> No
     assert passed(session, FROM, shaken()).size  # type: ignore[union-attr]
     for _ in range(count):
         for way in Direction:
-            assert passed(session, way, framed(b"n,,n=ann,r=x" if way is TO else b"")) == Between(
+            assert passed(session, way, framed(b"n,,n=ann,r=x" if way is TO else b"")) == Unframed(
                 16 if way is TO else 4
             )
     asked = passed(session, TO, request(Api.HEARTBEAT, 3, "c"))
@@ -204,11 +213,11 @@ def played(talk: Move | Immovable, server: Callable[[bytes], bytes]) -> list[byt
     session, said = Kafka().session(9, limit=1 << 20), list[bytes]()
     kept: dict[str, str] = {}
     for part in talk.talk:
-        if isinstance(part, Say):
+        if isinstance(part, SendBytes):
             said.append(part.make(kept))
             passed(session, TO, said[-1])
         else:
-            assert isinstance(part, Expect)
+            assert isinstance(part, AwaitAnswer)
             corr = struct.unpack_from(">i", said[-1], 8)[0]
             answer = shaken(corr) if part.step == Api.SASL_HANDSHAKE else server(said[-1])
             fed = passed(session, FROM, answer)

@@ -11,9 +11,9 @@ import pytest
 from harness.protocols.postgres.session import Commit
 from harness.protocols.service import Service, begins_postgres
 from harness.protocols.tcp.session import Tcp, Turn
-from harness.wire.protocol import Between, Frame, Immovable, UnableError
+from harness.wire.protocol import Frame, Immovable, UnableError, Unframed
 from harness.wire.rules import Direction
-from tests.contract.protocols import Ear
+from tests.contract.protocols import DirectionReader
 from tests.wire import test_postgres as pg
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ class Talk:
 
     def __init__(self, protocol: Protocol, limit: int = LIMIT) -> None:
         self.session = protocol.session(7, limit=limit)
-        self.ears = {way: Ear(self.session, way) for way in Direction}
+        self.ears = {way: DirectionReader(self.session, way) for way in Direction}
         self.frames: list[tuple[Direction, str, tuple[object, ...]]] = []
 
     def say(
@@ -84,11 +84,11 @@ def test_what_is_pushed_while_a_question_is_held_is_no_answer_to_it() -> None:
     session = Tcp().session(1, limit=LIMIT)
     talk = Talk(Tcp())
     talk.session = session
-    talk.ears = {way: Ear(session, way) for way in Direction}
+    talk.ears = {way: DirectionReader(session, way) for way in Direction}
     talk.say((TO, b"SUBSCRIBE\n"), (FROM, b"ok\n"))
     held = session.feed(TO, b"GET a\n")
     assert isinstance(held, Turn)
-    assert session.feed(FROM, b"news\n") == Between(5)
+    assert session.feed(FROM, b"news\n") == Unframed(5)
     session.taken(FROM, 5)
     session.sending(held)
     answer = session.feed(FROM, b"1\n")
@@ -136,7 +136,7 @@ def test_each_commit_of_somebody_elses_program_is_a_step() -> None:
 )
 def test_a_commit_that_failed_is_told_by_its_answer(answer: bytes, error: str | None) -> None:
     session = Service().session(1, limit=LIMIT)
-    ears = {way: Ear(session, way) for way in Direction}
+    ears = {way: DirectionReader(session, way) for way in Direction}
     ears[TO].take(pg.startup("billing"))
     ears[FROM].take(pg.ready())
     ears[TO].take(pg.query("BEGIN"))

@@ -11,7 +11,7 @@ from harness.protocols.kafka.steps import Api
 from harness.protocols.stomp.frames import MOST_HEADER_BYTES, NotAFrameError, head, made
 from harness.protocols.stomp.session import Stomp, StompFrame
 from harness.protocols.stomp.steps import Command
-from harness.wire.protocol import Between, Frame, Immovable, Move, Need, Opaque, UnableError
+from harness.wire.protocol import Frame, Immovable, Move, Need, Opaque, UnableError, Unframed
 from harness.wire.rules import Action, After, Rule, RuleError
 from tests.protocols.conversation import FROM, TO, Conversation, Told, value
 
@@ -207,8 +207,8 @@ def test_a_foreign_record_is_found_where_its_identity_says() -> None:
 @pytest.mark.parametrize(
     ("data", "is_"),
     [
-        (b"\n", Between(1)),
-        (b"\r\n", Between(2)),
+        (b"\n", Unframed(1)),
+        (b"\r\n", Unframed(2)),
         (b"\r", Need(2)),
         (b"\rx", Opaque("a carriage return alone")),
         (b"", Need(1)),

@@ -8,7 +8,7 @@ import pytest
 
 from harness.protocols.zookeeper.session import KeeperFrame, ZooKeeper
 from harness.protocols.zookeeper.steps import STEPS, Op
-from harness.wire.protocol import UNKNOWN, Between, Need, Opaque
+from harness.wire.protocol import UNKNOWN, Need, Opaque, Unframed
 from harness.wire.rules import Action, Rule, RuleError
 from tests.protocols import zookeeper_frames as zk
 from tests.protocols.conversation import FROM, TO, Conversation, value
@@ -77,8 +77,8 @@ def test_a_multi_that_cannot_be_read_voids() -> None:
 def test_pings_are_no_steps_both_ways() -> None:
     """Whatever else is asked meanwhile."""
     talk = Talk()
-    assert talk.session.feed(TO, zk.ping()) == Between(12)
-    assert talk.session.feed(FROM, zk.pong()) == Between(20)
+    assert talk.session.feed(TO, zk.ping()) == Unframed(12)
+    assert talk.session.feed(FROM, zk.pong()) == Unframed(20)
 
 
 def test_a_watch_tells_without_being_asked() -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from harness.model.failures import EnvironmentFailure, UsageError
 from harness.protocols.kafka.steps import ERRORS, Api
-from harness.proxy.asking import Which, asked_for, rule_of
+from harness.proxy.asking import FrameSelector, asked_for, rule_of
 from harness.proxy.delivered import assert_delivered
 from harness.proxy.fault import NeverStruckError
 from harness.proxy.proxy import NotReadError, Proxy
@@ -76,7 +76,7 @@ def test_the_answer_for_one_record_is_lost(broker: ScriptedBroker) -> None:
     assert "the answer was lost" in second.steps[-1]
 
 
-MET: tuple[Which, ...] = (
+MET: tuple[FrameSelector, ...] = (
     {"record": {"order": 17}},
     {"record": "tea"},
     {"key": "key"},
@@ -84,7 +84,7 @@ MET: tuple[Which, ...] = (
     {"client": CLIENT},
     {},
 )
-NOT_MET: tuple[Which, ...] = (
+NOT_MET: tuple[FrameSelector, ...] = (
     {"record": {"order": 18}},
     {"record": {"order": 17, "item.name": "coffee"}},
     {"record": "coffee"},

@@ -8,7 +8,7 @@ import pytest
 
 from harness.model import events as kinds
 from harness.model.identity import whole
-from harness.proxy.ways import Way, ways
+from harness.proxy.ways import RecordPassage, ways
 
 RECORD = '{"key": null, "headers": {}, "value": "17"}'
 
@@ -60,16 +60,16 @@ def test_a_line_without_a_topic_is_about_the_newest_of_its_record() -> None:
 def test_a_record_is_known_by_what_was_sent(value: bytes | str) -> None:
     """Bytes or text, short or long; and what differs in one byte that is no text is another."""
     data = value.encode() if isinstance(value, str) else value
-    way = Way(whole(None, data))
+    way = RecordPassage(whole(None, data))
     assert way.is_of(value)
     assert way.is_of(data)
     assert not way.is_of(data + b"\x82")
-    assert not Way(whole(None, data + b"\x81")).is_of(data + b"\x82")
+    assert not RecordPassage(whole(None, data + b"\x81")).is_of(data + b"\x82")
     assert whole(data + b"\x81", b"") != whole(data + b"\x82", b"")
 
 
 def test_bytes_name_a_key_and_a_field_too() -> None:
-    way = Way(whole(b"k", b'{"order": 17}'))
+    way = RecordPassage(whole(b"k", b'{"order": 17}'))
     assert way.is_of(b"k")
     assert way.is_of(b"17")
     assert not way.is_of(b"18")

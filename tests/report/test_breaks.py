@@ -13,7 +13,7 @@ from harness.judge.verdict import Kind, Verdict
 from harness.model.exits import ExitCode
 from harness.report.breaks import (
     BaselineError,
-    Known,
+    KnownBreak,
     append_history,
     breaks_of,
     exit_code,
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 KEPT, VOID = Verdict(Kind.KEPT, "kept", fired=1), Verdict(Kind.VOID, "nothing fired")
 BROKEN, STUCK = Verdict(Kind.BROKEN, "lost", fired=1), Verdict(Kind.STUCK, "stuck", fired=1)
 CELL = seedless(result(ACK_LOST, EOS, BROKEN, lost=1))
-KNOWN = (Known(CELL, Outcome.BROKEN, "an issue"),)
+KNOWN = (KnownBreak(CELL, Outcome.BROKEN, "an issue"),)
 
 
 @pytest.mark.parametrize(
@@ -61,7 +61,7 @@ def test_another_break_of_a_known_cell_is_new() -> None:
     """A cell that is known to stand still for one reason stands still for another."""
     waits = Verdict(Kind.STUCK, "no progress until the deadline: position: 2", fired=1)
     ended = Verdict(Kind.STUCK, f"{waits.reason}; consumer-1-1 had ended: fenced", fired=1)
-    known = (Known(CELL, Outcome.STUCK, "an issue", "position: [^;]*$"),)
+    known = (KnownBreak(CELL, Outcome.STUCK, "an issue", "position: [^;]*$"),)
     assert not breaks_of(run_of(result(ACK_LOST, EOS, waits)), known).new
     assert breaks_of(run_of(result(ACK_LOST, EOS, ended)), known).new
 

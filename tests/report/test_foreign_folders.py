@@ -16,7 +16,7 @@ from harness.cli.application import main
 from harness.latest import LATEST, MARK, mark
 from harness.model import safe_files
 from harness.model.exits import ExitCode
-from harness.report.advising import said_last
+from harness.report.advising import last_log_lines
 from harness.report.as_html import INDEX, TREND
 from harness.report.breaks import HISTORY_FILE
 from harness.report.renderers import RENDERERS
@@ -326,9 +326,9 @@ def test_a_log_that_is_a_link_is_told_and_not_shown(
     foreign: Foreign, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """The report says why the log's last lines are missing."""
-    assert said_last(judge_cell(foreign.failed)) == [("consumer", SAID)]
+    assert last_log_lines(judge_cell(foreign.failed)) == [("consumer", SAID)]
     HOSTILE["a log is a link"](foreign)
-    [(name, [line])] = said_last(judge_cell(foreign.failed))
+    [(name, [line])] = last_log_lines(judge_cell(foreign.failed))
     assert (name, line[:28]) == ("consumer", "(its log was not read: it is")
     foreign.play("report", capsys)
 

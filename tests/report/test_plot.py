@@ -12,7 +12,7 @@ from harness.judge.verdict import Kind, Verdict
 from harness.model.history import HISTORY, read_history
 from harness.model.states import LastHop, State
 from harness.report.page.opening import _WENT, never_reached, not_applicable, proved, story
-from harness.report.page.plot import Fate, drawn_plot, plot_of
+from harness.report.page.plot import PlotRow, drawn_plot, plot_of
 from harness.report.renderers import RENDERERS
 from harness.saved import CellResult, judge_cell
 from tests.judge.growing import end
@@ -54,10 +54,10 @@ def test_a_planted_loss_and_a_planted_duplicate_are_dots(tmp_path: Path) -> None
     cell, lost = planted(tmp_path / "cell")
     events = read_history(cell.directory / HISTORY).events
     plot = plot_of(cell.judgement.account, events)
-    assert [dot.record for dot in plot.rows[Fate.LOST]] == [lost]
-    assert [dot.record for dot in plot.rows[Fate.DUPLICATED]] == [cell.plan.target]
-    assert len(plot.rows[Fate.RECORDED]) == cell.plan.offered - 2
-    assert plot.rows[Fate.LOST][0].note == "delivered, not recorded"
+    assert [dot.record for dot in plot.rows[PlotRow.LOST]] == [lost]
+    assert [dot.record for dot in plot.rows[PlotRow.DUPLICATED]] == [cell.plan.target]
+    assert len(plot.rows[PlotRow.RECORDED]) == cell.plan.offered - 2
+    assert plot.rows[PlotRow.LOST][0].note == "delivered, not recorded"
     first: dict[str, int] = {}
     for event in events:
         if event.event in ("sent", "unsent"):
@@ -74,10 +74,10 @@ def test_each_row_has_as_many_dots_as_the_account_counts(name: str) -> None:
     plot, counts = plot_of(account, events), account.counts
     dots = {fate: len(found) for fate, found in plot.rows.items()}
     assert sum(dots.values()) == counts["offered"]
-    assert dots[Fate.LOST] + plot.lost == counts["lost"]
-    assert {dot.record for dot in plot.rows[Fate.DUPLICATED]} == account.duplicated
-    assert dots[Fate.ASIDE] == counts["set_aside"]
-    assert dots[Fate.UNSURE] + dots[Fate.DOUBT] == len(account.left | account.stalled)
+    assert dots[PlotRow.LOST] + plot.lost == counts["lost"]
+    assert {dot.record for dot in plot.rows[PlotRow.DUPLICATED]} == account.duplicated
+    assert dots[PlotRow.ASIDE] == counts["set_aside"]
+    assert dots[PlotRow.UNSURE] + dots[PlotRow.DOUBT] == len(account.left | account.stalled)
 
 
 def test_a_large_cell_has_some_of_its_dots_and_all_of_its_counts(tmp_path: Path) -> None:

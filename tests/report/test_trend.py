@@ -16,7 +16,7 @@ from harness.judge.verdict import Kind, Verdict
 from harness.report.as_html import TREND
 from harness.report.breaks import HISTORY_FILE, breaks_of, seedless
 from harness.report.commit import VARIABLES, commit_of
-from harness.report.trend import breaks_over, read_past, remember, strips
+from harness.report.trend import append_run, breaks_of_cell, read_past, strips
 from harness.saved import SWEEP_FILE
 from tests.report.hostile import ACK_LOST, ALO, EOS, NASTY_ID, NONE, result, run_of
 
@@ -58,7 +58,7 @@ def test_what_broke_says_since_which_commit(tmp_path: Path) -> None:
         for day, each in enumerate(outcomes, start=1)
     ]
     past, damaged = read_past(history(tmp_path, *lines))
-    now, then = breaks_over(past)
+    now, then = breaks_of_cell(past)
     assert damaged == []
     assert now.sentence == "since r5 (5555555555); it was green in r4 (4444444444)"
     assert (
@@ -79,7 +79,7 @@ def test_a_run_that_did_not_have_a_cell_says_nothing_of_it(tmp_path: Path) -> No
         line(2, {OTHER: "kept"}),
         line(4, {OTHER: "kept"}),
     ]
-    [broke] = breaks_over(read_past(history(tmp_path, *lines))[0])
+    [broke] = breaks_of_cell(read_past(history(tmp_path, *lines))[0])
     assert broke.mended is None
     assert broke.sentence == "since r3; it was green in r1"
     first, *_ = strips(read_past(tmp_path)[0])
@@ -89,7 +89,7 @@ def test_a_run_that_did_not_have_a_cell_says_nothing_of_it(tmp_path: Path) -> No
 def test_the_worst_seed_counts_and_a_control_that_is_convicted_is_green(tmp_path: Path) -> None:
     mixed = json.loads(line(1, {}))
     mixed["cells"] = {CELL: {"kept": 9, "broken": 1}, OTHER: {"convicted": 10}}
-    [broke] = breaks_over(read_past(history(tmp_path, json.dumps(mixed)))[0])
+    [broke] = breaks_of_cell(read_past(history(tmp_path, json.dumps(mixed)))[0])
     assert broke.cell == CELL
     assert broke.sentence == "since r1, the first run that has it"
 
@@ -123,7 +123,7 @@ def test_a_run_is_remembered_with_its_commit_its_seconds_and_its_counts(
     run = replace(
         run_of(*seeds, result(NONE, EOS, KEPT, readable=False)), directory=tmp_path / "r1"
     )
-    assert remember(run, breaks_of(run, ())) is None
+    assert append_run(run, breaks_of(run, ())) is None
     [past] = read_past(tmp_path)[0]
     assert past.commit == COMMITS[0]
     assert past.figures[CELL] == {"lost": 2, "duplicated": 0, "seconds": 3.0}
@@ -175,7 +175,7 @@ def test_a_history_without_a_line_that_can_be_read_is_damaged(
 def test_a_line_that_was_cut_spoils_no_other(tmp_path: Path) -> None:
     (tmp_path / HISTORY_FILE).write_text('{"run": "r0", "sta', encoding="utf-8")
     run = replace(run_of(result(ACK_LOST, EOS, KEPT)), directory=tmp_path / "r1")
-    assert remember(run, breaks_of(run, ())) is None
+    assert append_run(run, breaks_of(run, ())) is None
     past, damaged = read_past(tmp_path)
     assert ([one.run for one in past], damaged) == ([run.info.id], [1])
 

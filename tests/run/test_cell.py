@@ -16,7 +16,7 @@ from harness.model.failures import CellFailure
 from harness.model.scenario import Deployment, Role
 from harness.protocols.kafka.steps import Api
 from harness.run.cell import CellRun
-from harness.run.parts import Drained, Opened, Parts, When
+from harness.run.parts import Drained, Opened, Parts, ReadersStart
 from harness.wire.rules import Direction
 from tests.judge.scenes import CELL, Kept
 
@@ -152,11 +152,23 @@ END = [["disarm", "drain"], ["position", "log"], ["close 2", "close 1"]]
 @pytest.mark.parametrize(
     ("when", "armed_before_load", "prepare", "load", "inject"),
     [
-        (When.BEFORE_LOAD, True, [*PREPARED, "read", "arm"], ["feed"], INJECT),
-        (When.FILLED, True, [*PREPARED, "arm"], ["feed", "stand by", "filled", "read"], INJECT),
-        (When.FILLED, False, PREPARED, ["feed", "stand by", "filled", "arm", "read"], INJECT),
-        (When.AFTER_FAULT, True, [*PREPARED, "arm"], ["feed"], [*INJECT, "read"]),
-        (When.NEVER, True, [*PREPARED, "arm"], ["feed"], INJECT),
+        (ReadersStart.BEFORE_LOAD, True, [*PREPARED, "read", "arm"], ["feed"], INJECT),
+        (
+            ReadersStart.FILLED,
+            True,
+            [*PREPARED, "arm"],
+            ["feed", "stand by", "filled", "read"],
+            INJECT,
+        ),
+        (
+            ReadersStart.FILLED,
+            False,
+            PREPARED,
+            ["feed", "stand by", "filled", "arm", "read"],
+            INJECT,
+        ),
+        (ReadersStart.AFTER_FAULT, True, [*PREPARED, "arm"], ["feed"], [*INJECT, "read"]),
+        (ReadersStart.NEVER, True, [*PREPARED, "arm"], ["feed"], INJECT),
     ],
     ids=[
         "before the load",
@@ -167,7 +179,11 @@ END = [["disarm", "drain"], ["position", "log"], ["close 2", "close 1"]]
     ],
 )
 def test_the_reading_side_starts_when_it_should(
-    when: When, armed_before_load: bool, prepare: list[str], load: list[str], inject: list[str]
+    when: ReadersStart,
+    armed_before_load: bool,
+    prepare: list[str],
+    load: list[str],
+    inject: list[str],
 ) -> None:
     """And the fault is armed before anybody could pass its place: a reader that comes later finds
     it armed.
@@ -186,14 +202,14 @@ def test_every_way_to_start_is_tried() -> None:
         for each in vars(test_the_reading_side_starts_when_it_should)["pytestmark"]
         if each.name == "parametrize"
     ]
-    assert {case[0] for case in mark.args[1]} == {*When}
+    assert {case[0] for case in mark.args[1]} == {*ReadersStart}
 
 
 def test_the_step_ends_where_a_fault_has_not_fired() -> None:
     """Whoever waits for its end is let go; the run goes on to its drain and authorities, and the
     judge says that it is void.
     """
-    assert steps(Played("no trigger"), when=When.AFTER_FAULT)[2:] == [
+    assert steps(Played("no trigger"), when=ReadersStart.AFTER_FAULT)[2:] == [
         ["inject", "free 1", "free 2", "read"],
         *END,
     ]
@@ -204,7 +220,7 @@ def test_who_waits_for_the_end_of_a_fault_is_let_go_where_it_fails(fails: str) -
     """And the failure is told; nobody is started behind it."""
     played = Played(fails)
     with pytest.raises(BrokenError, match=fails):
-        run_of(played, when=When.AFTER_FAULT).inject()
+        run_of(played, when=ReadersStart.AFTER_FAULT).inject()
     assert played.done == [*INJECT[: INJECT.index(fails) + 1], "free 1", "free 2"]
 
 

@@ -18,7 +18,7 @@ from harness.model.scenario import NotApplicable, RefusedByClient
 from harness.model.semantics import Semantic
 from harness.model.states import Hop
 from harness.run.cell import CellRun
-from harness.run.parts import When
+from harness.run.parts import ReadersStart
 from harness.run.sinks import Database
 from harness.stages.outbox import Outbox
 from harness.stages.settings import PLAIN, STREAM_TO_FILES, TOPIC_TO_TOPIC, Settings
@@ -202,17 +202,21 @@ def test_the_reading_side_comes_when_the_scenario_says(tmp_path: Path) -> None:
     for cell in cells():
         parts, scenario = made(cell, tmp_path), cell.scenario
         if cell.system == SPARK.name:
-            wanted = When.FILLED
+            wanted = ReadersStart.FILLED
         elif isinstance(cell.expectation, RefusedByClient):
-            wanted = When.NEVER
+            wanted = ReadersStart.NEVER
         else:
-            wanted = When.AFTER_FAULT if scenario.consumer_starts_after_fault else When.BEFORE_LOAD
+            wanted = (
+                ReadersStart.AFTER_FAULT
+                if scenario.consumer_starts_after_fault
+                else ReadersStart.BEFORE_LOAD
+            )
         assert parts.when is wanted, cell.id
         assert parts.armed_before_load is (
-            scenario.source_goes_on if wanted is When.FILLED else True
+            scenario.source_goes_on if wanted is ReadersStart.FILLED else True
         ), cell.id
         found.add(wanted)
-    assert found == {*When}
+    assert found == {*ReadersStart}
 
 
 class UnfiredFault:
@@ -241,7 +245,7 @@ def test_a_cell_whose_fault_has_not_fired_keeps_nobody_waiting(tmp_path: Path) -
     cell = replace(shared, scenario=replace(shared.scenario, fault=fault))
     parts = made(cell, tmp_path, crash=volley)
     history: Any = Kept()
-    run = CellRun(cell, history, replace(parts, when=When.NEVER))
+    run = CellRun(cell, history, replace(parts, when=ReadersStart.NEVER))
     run.inject()
     assert volley.left == [cell.id]
     run.close()

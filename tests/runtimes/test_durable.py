@@ -23,7 +23,7 @@ from harness.runtimes.interface import NodeSpec
 from harness.runtimes.process import durable
 from harness.runtimes.process.durable import Tracing
 from harness.runtimes.process.runtime import ProcessRuntime
-from harness.runtimes.process.traced import Held, files_since, held_in, made_since, writes_in
+from harness.runtimes.process.traced import ThreadHold, files_since, held_in, made_since, writes_in
 from harness.systems.declared.programs.command import StageCommand
 from harness.systems.declared.programs.nodes import CommandNode
 from tests.runtimes.test_nodes import gone
@@ -256,7 +256,9 @@ def run(runtime: ProcessRuntime, command: tuple[str, ...], log: Path | None = No
     return end
 
 
-def crash(runtime: ProcessRuntime, folder: Path, command: tuple[str, ...], point: Point) -> Held:
+def crash(
+    runtime: ProcessRuntime, folder: Path, command: tuple[str, ...], point: Point
+) -> ThreadHold:
     """Kill a program at a point; return the proof, which is the same when it is dead."""
     log = folder / "log"
     node, tracing = begin(runtime, command, log, point)
@@ -269,12 +271,12 @@ def crash(runtime: ProcessRuntime, folder: Path, command: tuple[str, ...], point
     return held
 
 
-def standing(node: ProcessNode, log: Path, point: Point) -> Held:
+def standing(node: ProcessNode, log: Path, point: Point) -> ThreadHold:
     """Wait until somebody is held at a point."""
     found = wait_until(
         lambda: held_in(log, point) or not node.alive, within_s=WITHIN_S, because=f"{point}"
     )
-    assert isinstance(found, Held), f"it ended by {node.exit}: {node.log_tail()}"
+    assert isinstance(found, ThreadHold), f"it ended by {node.exit}: {node.log_tail()}"
     return found
 
 

@@ -17,7 +17,7 @@ from harness.saved import judge_cell, load_run
 from harness.scoreboard import board as boards
 from harness.scoreboard import building
 from harness.scoreboard.board import LACKING, NO_CONTROL, RAN, ROWS, read_outcomes, with_run
-from harness.scoreboard.building import Built, LackingError, built
+from harness.scoreboard.building import BuiltClient, LackingError, built
 from harness.scoreboard.declaring import declaration
 from harness.scoreboard.table import Client, Row, read_clients, rows_of
 from tests.gate.saved import HERE, unpack
@@ -107,7 +107,7 @@ def test_a_damaged_row_is_told(tmp_path: Path) -> None:
 def test_each_declaration_is_one(row: Row, tmp_path: Path) -> None:
     """What a board writes, ``lostack check`` reads."""
     file = tmp_path / "row.toml"
-    file.write_text(declaration(row, Built({str(row.role): ("program", 'it\'s "quoted"')})))
+    file.write_text(declaration(row, BuiltClient({str(row.role): ("program", 'it\'s "quoted"')})))
     pipeline = read_pipeline(file)
     assert [stage.role for stage in pipeline.stages] == [row.role]
     assert pipeline.claims == row.claims

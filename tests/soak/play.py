@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
     from pathlib import Path
 
-    from harness.soak.drawing import Drawn
+    from harness.soak.drawing import DrawnFault
     from harness.soak.flow import Stream
 
 
@@ -62,11 +62,11 @@ class Play:
     """Ctrl-C is pressed when so many records were taken."""
     stops_at: int | None = None
     """Nothing is taken any more from there on."""
-    struck: list[Drawn] = field(default_factory=list)
+    struck: list[DrawnFault] = field(default_factory=list)
     harmed: dict[int, tuple[int, int, int]] = field(default_factory=dict)
     """Fault to the partition and the positions of the unit that it struck."""
     _results: list[Results] = field(default_factory=list)
-    _due: deque[tuple[Drawn, Harm]] = field(default_factory=deque)
+    _due: deque[tuple[DrawnFault, Harm]] = field(default_factory=deque)
 
     def begin(self, folder: Path, begins: Sequence[int]) -> None:
         """Open the files."""
@@ -76,7 +76,7 @@ class Play:
             Results(folder / results_name(partition)) for partition in range(self.asked.partitions)
         ]
 
-    def strike(self, fault: Drawn, folder: Path) -> None:
+    def strike(self, fault: DrawnFault, folder: Path) -> None:
         """Write its history, and harm the next unit of its partition."""
         self.struck.append(fault)
         harm = self.harms.get(fault.number, Harm())
@@ -150,7 +150,7 @@ class Play:
 class FaultHistory:
     """The history of a fault that does what it should."""
 
-    fault: Drawn
+    fault: DrawnFault
     harm: Harm
     marks: Marks
     semantic: Semantic

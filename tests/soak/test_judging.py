@@ -16,7 +16,7 @@ from harness.judge.verdict import Kind
 from harness.model import events as kinds
 from harness.model.history import HistoryWriter, read_history
 from harness.model.semantics import Semantic
-from harness.soak.drawing import Drawn, streamable
+from harness.soak.drawing import DrawnFault, streamable
 from harness.soak.judging import Window, judge
 from harness.stages.bulk.marks import Marks
 from scenarios import plain, transactions
@@ -36,7 +36,7 @@ ALO, EOS, AMO = Semantic.AT_LEAST_ONCE, Semantic.EXACTLY_ONCE, Semantic.AT_MOST_
 
 def window(folder: Path, scenario: Scenario, semantic: Semantic = EOS, **counts: int) -> Window:
     """Return what was seen of a fault that did what it should."""
-    drawn = Drawn(0, scenario, 1, 4)
+    drawn = DrawnFault(0, scenario, 1, 4)
     with (
         Marks.create(folder / "marks", [0, 900]) as marks,
         HistoryWriter(folder / "h" / "a.jsonl", cell="c", by="runner") as to,

@@ -13,7 +13,7 @@ from harness.stages.clients.interface import ClientError
 from harness.stages.clients.pulsar_java import Program, PulsarConsumer, PulsarProducer
 
 if TYPE_CHECKING:
-    from harness.stages.clients.queues import Given
+    from harness.stages.clients.queues import Received
 
 TIMED_OUT = "the transaction has timed out"
 
@@ -46,7 +46,7 @@ def calls() -> Calls:
 @pytest.fixture
 def parts(
     calls: Calls, monkeypatch: pytest.MonkeyPatch
-) -> tuple[PulsarProducer, PulsarConsumer, Given]:
+) -> tuple[PulsarProducer, PulsarConsumer, Received]:
     """Return a producer and a consumer of one program, in a transaction, with a message in hand."""
     program: Any = Program.__new__(Program)
     program.bridge, program.client, program.transaction = calls, "c1", pulsar_java.NOTHING
@@ -65,7 +65,7 @@ def parts(
 
 
 def test_an_abort_gives_back_what_was_not_acknowledged(
-    parts: tuple[PulsarProducer, PulsarConsumer, Given], calls: Calls
+    parts: tuple[PulsarProducer, PulsarConsumer, Received], calls: Calls
 ) -> None:
     """Once, also where the transaction has ended before: a message that belongs to none would stay
     in flight.
@@ -81,7 +81,7 @@ def test_an_abort_gives_back_what_was_not_acknowledged(
 
 
 def test_an_abort_leaves_what_was_acknowledged(
-    parts: tuple[PulsarProducer, PulsarConsumer, Given], calls: Calls
+    parts: tuple[PulsarProducer, PulsarConsumer, Received], calls: Calls
 ) -> None:
     producer, consumer, given = parts
     consumer.acknowledge(given)

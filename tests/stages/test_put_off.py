@@ -12,7 +12,7 @@ import pytest
 from harness.model.history import HistoryWriter
 from harness.model.record import decode_id, make_records
 from harness.stages.clients.interface import ClientError
-from harness.stages.clients.queues import Given
+from harness.stages.clients.queues import Received
 from harness.stages.consumer_settings import SavePosition
 from harness.stages.pushing import PushSettings
 from harness.stages.queue_consumer import Work
@@ -33,16 +33,16 @@ class Client:
     acknowledged: list[str | None] = field(default_factory=list)
     lost: bool = False
 
-    def acknowledge(self, given: Given) -> None:
+    def acknowledge(self, given: Received) -> None:
         """Acknowledge, or fail."""
         if self.lost:
             raise ClientError("NotConnected", "no broker")
         self.acknowledged.append(decode_id(given.value))
 
 
-def given(at: int, name: str = "") -> Given:
+def given(at: int, name: str = "") -> Received:
     """Return the record at a position, counted from 1."""
-    return Given(
+    return Received(
         name or f"7:{at}:0", RECORDS[at - 1].encode("c0ffee"), redelivered=False, token=None
     )
 

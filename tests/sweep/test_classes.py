@@ -15,7 +15,7 @@ from harness.sweep.classes import (
     Class,
     Earlier,
     ProtocolState,
-    Why,
+    RunReason,
     chosen,
     deviations,
     grouped,
@@ -62,15 +62,17 @@ def test_each_class_is_run_at_both_ends_and_a_sample_between(
     found = chosen(classes, seed)
     assert found == chosen(classes, seed)
     assert len({one.id for one, _ in found}) == len(found)
-    by_why = {why: [one for one, each in found if each is why] for why in Why}
-    assert {one.id for one in by_why[Why.FIRST]} == {inside[0].id for inside in classes.values()}
-    assert {one.id for one in by_why[Why.LAST]} == {
+    by_why = {why: [one for one, each in found if each is why] for why in RunReason}
+    assert {one.id for one in by_why[RunReason.FIRST]} == {
+        inside[0].id for inside in classes.values()
+    }
+    assert {one.id for one in by_why[RunReason.LAST]} == {
         inside[-1].id for inside in classes.values() if len(inside) > 1
     }
     pruned = sum(max(0, len(inside) - 2) for inside in classes.values())
-    assert len(by_why[Why.SAMPLE]) == -(-pruned * 5 // 100)
+    assert len(by_why[RunReason.SAMPLE]) == -(-pruned * 5 // 100)
     assert [why for _, why in found] == sorted(
-        (why for _, why in found), key=[Why.FIRST, Why.LAST, Why.SAMPLE].index
+        (why for _, why in found), key=[RunReason.FIRST, RunReason.LAST, RunReason.SAMPLE].index
     )
 
 

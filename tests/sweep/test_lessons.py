@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from harness.model.exits import ExitCode
-from harness.sweep.classes import Class, Why
+from harness.sweep.classes import Class, RunReason
 from harness.sweep.lessons import Lessons
 from harness.sweep.outcomes import Outcome
 from harness.sweep.signature import Signature
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 def outcome(act: str, phase: str, verdict: str = "kept") -> Outcome:
     """Return the outcome of a point."""
     each = Class("producer", "Produce", "request", act, phase)
-    return Outcome(point(1, act), Why.FIRST, each, each, Signature(verdict), "", Path(), 1.0)
+    return Outcome(point(1, act), RunReason.FIRST, each, each, Signature(verdict), "", Path(), 1.0)
 
 
 def test_what_teaches() -> None:

@@ -20,9 +20,16 @@ from harness.model.history import HISTORY, History, parse_history
 from harness.pipelines.cells import DeclaredCell, cells_of
 from harness.pipelines.failure_points import NO_FAULT, failure_points
 from harness.pipelines.reading import read_pipeline
-from harness.sweep.acts import ACTS, KILL_BROKER, LOSE, harm
+from harness.sweep.acts import ACTS, KILL_BROKER, LOSE, severity
 from harness.sweep.cells import at_point
-from harness.sweep.parting import How, Parted, Without, counterfactual, neighbours, parted
+from harness.sweep.parting import (
+    Difference,
+    RunDivergence,
+    Without,
+    counterfactual,
+    neighbours,
+    parted,
+)
 from harness.sweep.telling import summary_of
 from harness.wire.rules import Direction
 from tests.memory.plants import Plant
@@ -93,7 +100,7 @@ def keys(lines: Sequence[Line]) -> dict[str, str]:
     return {record: record.partition("-")[0] for record in records}
 
 
-def compared(semantic: str, lines: Sequence[Line]) -> Parted:
+def compared(semantic: str, lines: Sequence[Line]) -> RunDivergence:
     """Compare the third run, changed, with the first two."""
     runs = RUNS[semantic]
     dry = {
@@ -128,7 +135,7 @@ def test_a_frame_that_is_sent_again_is_found(semantic: str, nth: int) -> None:
     again.insert(behind + 2, lines[at] | {"t": lines[behind]["t"], "corr": 999})
     found = compared(semantic, again)
     [parting] = found.partings
-    assert (parting.how, parting.frame) == (How.ADDED, number_of(lines, behind) + 1)
+    assert (parting.how, parting.frame) == (Difference.ADDED, number_of(lines, behind) + 1)
     step = parting.step
     assert (step.role, step.api, step.direction, step.ordinal, step.record) == (
         "producer",
@@ -153,7 +160,7 @@ def test_a_frame_that_never_comes_is_found(semantic: str, nth: int) -> None:
     here = left.index(lines[at])
     found = compared(semantic, struck(left, here))
     [parting] = found.partings
-    assert (parting.how, parting.step.api) == (How.MISSING, "OffsetCommit")
+    assert (parting.how, parting.step.api) == (Difference.MISSING, "OffsetCommit")
     assert (parting.step.direction, parting.step.record) == (
         Direction.REQUEST,
         gone["records"][0],
@@ -179,7 +186,11 @@ def test_a_refusal_is_found_by_its_error() -> None:
     refused.insert(at + 1, lines[at] | {"corr": 999})
     asked = places("at-least-once", "OffsetCommit", "request")[5]
     [parting] = compared("at-least-once", struck(refused, asked)).partings
-    assert (parting.how, parting.error, parting.step.api) == (How.REFUSED, "27", "OffsetCommit")
+    assert (parting.how, parting.error, parting.step.api) == (
+        Difference.REFUSED,
+        "27",
+        "OffsetCommit",
+    )
     assert parting.frame == number_of(lines, at)
 
 
@@ -192,8 +203,8 @@ def test_each_role_parts_at_a_frame_of_its_own_and_the_first_comes_first() -> No
     changed.insert(sent + 1, lines[sent] | {"corr": 999})
     found = compared("at-least-once", struck(changed, sent)).partings
     assert [(each.step.role, each.how) for each in found] == [
-        ("producer", How.ADDED),
-        ("consumer", How.ADDED),
+        ("producer", Difference.ADDED),
+        ("consumer", Difference.ADDED),
     ]
     assert found[0].frame < found[1].frame
 
@@ -222,7 +233,7 @@ def test_runs_whose_records_have_other_names_are_compared_by_their_places(semant
     sent = places(semantic, "Produce", "request")[7]
     again = [*struck(lines, sent), lines[sent] | {"corr": 999}]
 
-    def told(run: Without) -> Parted:
+    def told(run: Without) -> RunDivergence:
         return there(parted(history(again), runs[2][0], {"dry": run}, keys(lines)))
 
     usual = told(Without(history(runs[0][1]), runs[0][0]))
@@ -308,8 +319,8 @@ def test_the_nearest_run_is_the_one_that_is_left_the_latest() -> None:
 
 
 def test_acts_have_an_order() -> None:
-    assert {act: harm(act) for act in ACTS}[KILL_BROKER] == 3
-    assert harm(LOSE) < harm(KILL_BROKER)
+    assert {act: severity(act) for act in ACTS}[KILL_BROKER] == 3
+    assert severity(LOSE) < severity(KILL_BROKER)
 
 
 def loses_late(cell: Cell) -> Plant:

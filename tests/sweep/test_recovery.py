@@ -16,12 +16,12 @@ from harness.model import events as kinds
 from harness.model.scenario import Role
 from harness.protocols.kafka.steps import Api
 from harness.sweep.acts import TERMINATE_KILL, WITHHOLD_KILL, Happening, trigger
-from harness.sweep.classes import Class, Why
+from harness.sweep.classes import Class, RunReason
 from harness.sweep.outcomes import Outcome
 from harness.sweep.points import Capabilities, Point, cut_short
 from harness.sweep.recovery import first_faults
-from harness.sweep.signature import Signature, asked_again
-from harness.sweep.steps import Passed, Step
+from harness.sweep.signature import Signature, repeated_requests
+from harness.sweep.steps import NamedFrame, Step
 from harness.wire.rules import Direction
 from tests.events import a_history, typed
 
@@ -71,13 +71,13 @@ def test_what_is_asked_again_is_told_by_its_records_and_how_often(
 ) -> None:
     """A batch that is sent again whole differs from one that is sent again in parts."""
     history, hit = told(asked(5, "a", "b", "c", "d"), asked(10, "a", "b", "c", "d"), *again)
-    assert asked_again(history, hit) == said
+    assert repeated_requests(history, hit) == said
 
 
 def test_what_was_asked_again_before_the_fault_does_not_count() -> None:
     history, hit = told(asked(5, "a"), asked(6, "a"))
-    assert asked_again(history, hit) == ()
-    assert asked_again(*told(asked(5, "a"), asked(11, "a"))[:1], None) == ()
+    assert repeated_requests(history, hit) == ()
+    assert repeated_requests(*told(asked(5, "a"), asked(11, "a"))[:1], None) == ()
 
 
 def refused(error: str, again: tuple[str, ...], place: int = 0, **signature: Any) -> Outcome:
@@ -85,7 +85,7 @@ def refused(error: str, again: tuple[str, ...], place: int = 0, **signature: Any
     point = Point(SENDS, Happening(f"refuse-{error}", trigger(SENDS)), place, "It is refused.")
     return Outcome(
         point,
-        Why.FIRST,
+        RunReason.FIRST,
         ANYWHERE,
         ANYWHERE,
         Signature("kept", **signature),
@@ -122,7 +122,7 @@ def test_recoveries_that_are_alike_in_all_of_it_count_as_one() -> None:
 
 def passed(
     role: str, api: str, way: Direction, conn: int, error: int | None = None, *records: str
-) -> Passed:
+) -> NamedFrame:
     """Return a frame of a program, on a connection."""
     line = typed(
         {
@@ -136,10 +136,12 @@ def passed(
         }
     )
     assert isinstance(line, kinds.Frame)
-    return Passed(line, f"route {role}", (), "kafka")
+    return NamedFrame(line, f"route {role}", (), "kafka")
 
 
-def acts(step: Step, conn: int, *behind: Passed, can: Capabilities | None = None) -> dict[str, Any]:
+def acts(
+    step: Step, conn: int, *behind: NamedFrame, can: Capabilities | None = None
+) -> dict[str, Any]:
     """Return the faults that cut the step's process short, by their acts."""
     frame = passed(step.role, step.api, Direction(step.direction), conn)
     found = cut_short(step, frame, behind, trigger(step), can or Capabilities(terminate=True))

@@ -25,7 +25,7 @@ from harness.saved import ASIDE, SWEEP_FILE
 from harness.stages.settings import Settings
 from harness.sweep import sweeping
 from harness.sweep.cells import SweepCell
-from harness.sweep.classes import Why, class_of
+from harness.sweep.classes import RunReason, class_of
 from harness.sweep.found import slug
 from harness.sweep.outcomes import Outcome, Outcomes, line_of, outcome_of, source_ended
 from harness.sweep.pipelines import swept
@@ -330,7 +330,7 @@ def test_a_right_system_has_no_finding(right: Done) -> None:
     assert not outcomes.unproved
     assert not outcomes.unseen()
     pruned = sum(max(0, len(inside) - 2) for inside in planned.classes.values())
-    assert sum(why is Why.SAMPLE for _, why in planned.chosen) == -(-pruned * 5 // 100) > 0
+    assert sum(why is RunReason.SAMPLE for _, why in planned.chosen) == -(-pruned * 5 // 100) > 0
     assert len(outcomes.chosen) == sum(min(2, len(inside)) for inside in planned.classes.values())
     assert f"{len(outcomes.sampled)} sampled, 0 deviations, 0 without proof" in line_of(
         planned.steps.frames, outcomes
@@ -489,7 +489,7 @@ def test_a_refusal_is_no_finding_with_another_act(tmp_path: Path) -> None:
     each = class_of(some[0], "calm")
     broken = Signature(str(Kind.BROKEN), ("lost",))
     told = tuple(
-        Outcome(point, Why.FIRST, each, class_of(point, "calm"), broken, "", tmp_path, 1.0)
+        Outcome(point, RunReason.FIRST, each, class_of(point, "calm"), broken, "", tmp_path, 1.0)
         for point in some
     )
     found = Outcomes(planned.classes, told).findings()
@@ -583,7 +583,7 @@ def test_a_sweep_goes_on_where_it_was_cut(tmp_path: Path) -> None:
     one.run(planned, progress, until=time.monotonic())
     assert len(one.outcomes(planned).all) == 0
     half = [point for point, _ in planned.chosen[: len(planned.chosen) // 2]]
-    some = replace(planned, chosen=tuple((point, Why.FIRST) for point in half))
+    some = replace(planned, chosen=tuple((point, RunReason.FIRST) for point in half))
     one.run(some, progress)
     again, later = sweep(tmp_path / "one"), Quiet()
     again.dry_run(later)

@@ -14,7 +14,7 @@ from harness.faults import Drop
 from harness.model.exits import ExitCode
 from harness.model.failures import UsageError
 from harness.sweep import telling
-from harness.sweep.page import NEVER, PAGE_FILE, Swept, table_of, timeline_of
+from harness.sweep.page import NEVER, PAGE_FILE, SweepReport, table_of, timeline_of
 from harness.sweep.planning import RESULT_FILE
 from harness.sweep.reached import Reach, reached
 from harness.sweep.shrinking import shrink_all
@@ -64,7 +64,7 @@ def test_json_and_page(tmp_path: Path) -> None:
     assert (one.directory / result["findings"][0]["scenario"]).exists()
     assert all((one.directory / each["cell"] / "cell.json").exists() for each in result["outcomes"])
     assert any("again: lostack run --scenario" in line for line in told.lines)
-    swept = Swept(
+    swept = SweepReport(
         planned.steps,
         outcomes,
         reached(planned.steps, outcomes, (point for point, _ in planned.chosen)),
@@ -100,7 +100,7 @@ def test_a_partial_sweep_claims_nothing_of_what_it_never_reached(tmp_path: Path)
     far = reached(planned.steps, outcomes, (point for point, _ in planned.chosen))
     assert [*far.points.values()].count(Reach.RUN) == 1
     assert [*far.points.values()].count(Reach.NEVER) == planned.points - 1
-    timeline = timeline_of(Swept(planned.steps, outcomes, far))
+    timeline = timeline_of(SweepReport(planned.steps, outcomes, far))
     assert [mark.verdict for mark in timeline.marks if mark.verdict != NEVER] == ["kept"]
     write_sweep(one, planned, outcomes, told)
     result = json.loads((one.directory / RESULT_FILE).read_text())

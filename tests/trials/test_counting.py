@@ -11,7 +11,7 @@ import pytest
 
 from harness.model.semantics import Semantic
 from harness.protocols.kafka.steps import ERRORS
-from harness.trials.counting import Count, Fate, Topic, Word, judged, merged
+from harness.trials.counting import ClaimResult, Count, RecordFate, Topic, judged, merged
 from tests.events import typed
 
 if TYPE_CHECKING:
@@ -103,14 +103,14 @@ def fine(count: int = 2) -> Wire:
 USUAL = {ORDERS: fine().counted()}
 
 
-def said(wire: Wire, claims: Semantic, pattern: str | None = None) -> tuple[Word, str]:
+def said(wire: Wire, claims: Semantic, pattern: str | None = None) -> tuple[ClaimResult, str]:
     """Return what is said of a run."""
     return judged(claims, Count(wire.events(), USUAL, pattern).topics(), USUAL)
 
 
 @pytest.mark.parametrize("claims", Semantic)
 def test_all_is_well(claims: Semantic) -> None:
-    assert said(fine(), claims) == (Word.KEPT, "orders: 2 of 2 delivered")
+    assert said(fine(), claims) == (ClaimResult.KEPT, "orders: 2 of 2 delivered")
     assert USUAL[ORDERS].read
 
 
@@ -128,30 +128,30 @@ def test_a_record_that_was_never_stored_is_lost() -> None:
     for break_it in UNDONE:
         wire = fine(1)
         break_it(wire)
-        assert said(wire, LEAST) == (Word.BROKEN, "1 of orders lost: 1")
-        assert said(wire, MOST) == (Word.KEPT, "orders: 1 of 2 delivered, 1 lost")
+        assert said(wire, LEAST) == (ClaimResult.BROKEN, "1 of orders lost: 1")
+        assert said(wire, MOST) == (ClaimResult.KEPT, "orders: 1 of 2 delivered, 1 lost")
         wire.send(1, 1)
         wire.fetch(1, 1)
-        assert said(wire, LEAST)[0] is Word.KEPT
+        assert said(wire, LEAST)[0] is ClaimResult.KEPT
 
 
 def test_a_record_that_its_readers_have_passed_is_lost() -> None:
     """Behind a saved position, or behind one that was read. Else it is left."""
     wire = fine(1)
     wire.send(1, 1)
-    assert said(wire, LEAST)[0] is Word.NOT_JUDGED
+    assert said(wire, LEAST)[0] is ClaimResult.NOT_JUDGED
     assert "1 are left in the topic" in said(wire, LEAST)[1]
     wire.fetch(1, 1, reached=False)
-    assert said(wire, LEAST)[0] is Word.NOT_JUDGED
+    assert said(wire, LEAST)[0] is ClaimResult.NOT_JUDGED
     wire.save(2, arrives=False)
-    assert said(wire, LEAST)[0] is Word.NOT_JUDGED
+    assert said(wire, LEAST)[0] is ClaimResult.NOT_JUDGED
     wire.save(2)
-    assert said(wire, LEAST) == (Word.BROKEN, "1 of orders lost: 1")
+    assert said(wire, LEAST) == (ClaimResult.BROKEN, "1 of orders lost: 1")
     other = Wire()
     other.send(0, 0)
     other.send(1, 1)
     other.fetch(1, 1)
-    assert said(other, LEAST) == (Word.BROKEN, "1 of orders lost: 0")
+    assert said(other, LEAST) == (ClaimResult.BROKEN, "1 of orders lost: 0")
 
 
 def test_no_answer_leaves_it_open() -> None:
@@ -159,31 +159,31 @@ def test_no_answer_leaves_it_open() -> None:
     for break_it in IN_DOUBT:
         wire = fine(1)
         break_it(wire)
-        assert wire.counted().of(Fate.UNSURE)
-        assert said(wire, LEAST)[0] is Word.NOT_JUDGED
+        assert wire.counted().of(RecordFate.UNSURE)
+        assert said(wire, LEAST)[0] is ClaimResult.NOT_JUDGED
         wire.fetch(1, 1)
-        assert said(wire, LEAST)[0] is Word.KEPT
+        assert said(wire, LEAST)[0] is ClaimResult.KEPT
 
 
 def test_a_record_that_is_stored_twice_is_duplicated() -> None:
     """And not if the broker has recognised it."""
     wire = fine()
     wire.send(1, 1)
-    assert said(wire, EXACTLY)[0] is Word.KEPT
+    assert said(wire, EXACTLY)[0] is ClaimResult.KEPT
     wire.send(1, 2)
-    assert said(wire, EXACTLY) == (Word.BROKEN, "1 of orders duplicated: 1")
-    assert said(wire, LEAST) == (Word.KEPT, "orders: 2 of 2 delivered, 1 duplicated")
+    assert said(wire, EXACTLY) == (ClaimResult.BROKEN, "1 of orders duplicated: 1")
+    assert said(wire, LEAST) == (ClaimResult.KEPT, "orders: 2 of 2 delivered, 1 duplicated")
 
 
 def test_a_record_that_was_worked_on_twice_is_duplicated() -> None:
     """Its reader went behind it, came back, and went behind it again. Else nobody can tell."""
     wire = fine()
     wire.fetch(1, 1)
-    assert said(wire, EXACTLY)[0] is Word.NOT_JUDGED
+    assert said(wire, EXACTLY)[0] is ClaimResult.NOT_JUDGED
     assert "1 were read again" in said(wire, EXACTLY)[1]
-    assert said(wire, LEAST) == (Word.KEPT, "orders: 2 of 2 delivered, 1 read again")
+    assert said(wire, LEAST) == (ClaimResult.KEPT, "orders: 2 of 2 delivered, 1 read again")
     wire.save(2)
-    assert said(wire, EXACTLY) == (Word.BROKEN, "1 of orders duplicated: 1")
+    assert said(wire, EXACTLY) == (ClaimResult.BROKEN, "1 of orders duplicated: 1")
 
 
 def test_two_readers_are_usual_where_there_are_two_without_a_fault() -> None:
@@ -192,10 +192,10 @@ def test_two_readers_are_usual_where_there_are_two_without_a_fault() -> None:
     two.fetch(1, 1)
     usual = {ORDERS: two.counted()}
     assert usual[ORDERS].readers == 2
-    assert judged(EXACTLY, Count(two.events(), usual).topics(), usual)[0] is Word.KEPT
+    assert judged(EXACTLY, Count(two.events(), usual).topics(), usual)[0] is ClaimResult.KEPT
     two.fetch(1, 1)
     two.save(2)
-    assert judged(EXACTLY, Count(two.events(), usual).topics(), usual)[0] is Word.NOT_JUDGED
+    assert judged(EXACTLY, Count(two.events(), usual).topics(), usual)[0] is ClaimResult.NOT_JUDGED
 
 
 OF_TRANSACTION: dict[str, Any] = {"transactional": True, "transactional_id": "t", "producer_id": 7}
@@ -205,17 +205,17 @@ def test_what_is_in_an_aborted_transaction_does_not_count() -> None:
     """Nor, before it ends, what is in an open one."""
     wire = fine(1)
     wire.send(1, 1, **OF_TRANSACTION)
-    assert wire.counted().of(Fate.UNSURE)
+    assert wire.counted().of(RecordFate.UNSURE)
     wire.end(commit=False)
-    assert wire.counted().of(Fate.ABORTED)
-    assert said(wire, EXACTLY)[0] is Word.NOT_JUDGED
+    assert wire.counted().of(RecordFate.ABORTED)
+    assert said(wire, EXACTLY)[0] is ClaimResult.NOT_JUDGED
     wire.send(1, 3, **OF_TRANSACTION)
     wire.end(commit=True)
     wire.fetch(1, 3)
-    assert said(wire, EXACTLY) == (Word.KEPT, "orders: 2 of 2 delivered")
+    assert said(wire, EXACTLY) == (ClaimResult.KEPT, "orders: 2 of 2 delivered")
     wire.send(1, 5, **OF_TRANSACTION)
     wire.end(commit=True)
-    assert said(wire, EXACTLY)[0] is Word.BROKEN
+    assert said(wire, EXACTLY)[0] is ClaimResult.BROKEN
 
 
 def test_what_lay_there_before_is_none_of_it() -> None:
@@ -225,7 +225,7 @@ def test_what_lay_there_before_is_none_of_it() -> None:
     for number in range(2):
         wire.fetch(number, number)
         wire.fetch(number, 10 + number)
-    assert said(wire, EXACTLY) == (Word.KEPT, "orders: 2 of 2 delivered")
+    assert said(wire, EXACTLY) == (ClaimResult.KEPT, "orders: 2 of 2 delivered")
 
 
 def test_records_that_cannot_be_told_are_not_judged() -> None:
@@ -235,15 +235,15 @@ def test_records_that_cannot_be_told_are_not_judged() -> None:
     equal.send("same", 1)
     usual = {ORDERS: equal.counted()}
     word, why = judged(EXACTLY, Count(equal.events(), usual).topics(), usual)
-    assert (word, "more than once without a fault" in why) == (Word.NOT_JUDGED, True)
+    assert (word, "more than once without a fault" in why) == (ClaimResult.NOT_JUDGED, True)
     word, why = said(fine(3), LEAST)
-    assert (word, "3 different records, 2 without a fault" in why) == (Word.NOT_JUDGED, True)
+    assert (word, "3 different records, 2 without a fault" in why) == (ClaimResult.NOT_JUDGED, True)
     other = Wire("payments")
     other.send(1, 1)
     word, why = said(other, LEAST)
-    assert word is Word.NOT_JUDGED
+    assert word is ClaimResult.NOT_JUDGED
     assert why.startswith("payments: no such topic without a fault; ")
-    assert said(Wire(), LEAST) == (Word.NOT_JUDGED, "no record was sent through the wire")
+    assert said(Wire(), LEAST) == (ClaimResult.NOT_JUDGED, "no record was sent through the wire")
 
 
 def test_a_pattern_finds_what_stays_in_a_record() -> None:
@@ -253,8 +253,8 @@ def test_a_pattern_finds_what_stays_in_a_record() -> None:
         wire.send(f"order-{number} attempt {attempt}", number + attempt)
     for number, attempt in ((0, 1), (1, 1), (1, 2)):
         wire.fetch(f"order-{number} attempt {attempt}", number + attempt)
-    assert said(wire, EXACTLY)[0] is Word.NOT_JUDGED
-    assert said(wire, EXACTLY, r"order-(\d+)") == (Word.BROKEN, "1 of orders duplicated: 1")
+    assert said(wire, EXACTLY)[0] is ClaimResult.NOT_JUDGED
+    assert said(wire, EXACTLY, r"order-(\d+)") == (ClaimResult.BROKEN, "1 of orders duplicated: 1")
     assert said(wire, EXACTLY, "bill")[1] == "orders: --id finds no id in 3 of the records"
 
 
@@ -268,21 +268,21 @@ def test_records_that_were_never_sent_are_not_delivered() -> None:
     """A program that swallowed its input sends no result, or nothing to a whole topic."""
     word, why = said(fine(1), LEAST)
     assert (word, why) == (
-        Word.NOT_JUDGED,
+        ClaimResult.NOT_JUDGED,
         "orders: 1 different records, 2 without a fault: the others were never sent",
     )
-    assert said(fine(1), MOST)[0] is Word.KEPT
+    assert said(fine(1), MOST)[0] is ClaimResult.KEPT
     results = fine()
     results.topic = "results"
     results.send(0, 0)
     usual = Count(results.events()).topics()
     word, why = judged(LEAST, Count(fine().events(), usual).topics(), usual)
     assert (word, why) == (
-        Word.NOT_JUDGED,
+        ClaimResult.NOT_JUDGED,
         "results: no different records, 1 without a fault: the others were never sent",
     )
     usual = merged({ORDERS: fine(1).counted()}, USUAL)
-    assert judged(LEAST, Count(fine(1).events(), usual).topics(), usual)[0] is Word.KEPT
+    assert judged(LEAST, Count(fine(1).events(), usual).topics(), usual)[0] is ClaimResult.KEPT
 
 
 def test_equal_records_of_two_topics_of_one_kind_are_two() -> None:
@@ -303,9 +303,9 @@ def test_equal_records_of_two_topics_of_one_kind_are_two() -> None:
 
     usual = Count(passed_on(0, 1).events()).topics()
     found = Count(passed_on(0, 1).events(), usual).topics()
-    assert judged(EXACTLY, found, usual) == (Word.KEPT, "orders-*: 4 of 4 delivered")
+    assert judged(EXACTLY, found, usual) == (ClaimResult.KEPT, "orders-*: 4 of 4 delivered")
     found = Count(passed_on(0).events(), usual).topics()
-    assert judged(LEAST, found, usual) == (Word.BROKEN, "1 of orders-* lost: 1 in orders-1")
+    assert judged(LEAST, found, usual) == (ClaimResult.BROKEN, "1 of orders-* lost: 1 in orders-1")
 
 
 def test_a_record_that_one_of_two_readers_has_not_read_is_not_judged() -> None:
@@ -315,9 +315,9 @@ def test_a_record_that_one_of_two_readers_has_not_read_is_not_judged() -> None:
     one.fetch(0, 0)
     usual = {ORDERS: two.counted()}
     word, why = judged(LEAST, Count(one.events(), usual).topics(), usual)
-    assert word is Word.NOT_JUDGED
+    assert word is ClaimResult.NOT_JUDGED
     assert why.startswith("orders: 1 were read less often than without a fault, each at least 2")
-    assert judged(LEAST, Count(two.events(), usual).topics(), usual)[0] is Word.KEPT
+    assert judged(LEAST, Count(two.events(), usual).topics(), usual)[0] is ClaimResult.KEPT
 
 
 def test_more_readings_than_usual_are_not_judged_where_one_record_is_always_read_again() -> None:
@@ -326,9 +326,9 @@ def test_more_readings_than_usual_are_not_judged_where_one_record_is_always_read
     again.fetch(0, 0)
     again.fetch(1, 1)
     usual = {ORDERS: back.counted()}
-    assert judged(EXACTLY, Count(back.events(), usual).topics(), usual)[0] is Word.KEPT
+    assert judged(EXACTLY, Count(back.events(), usual).topics(), usual)[0] is ClaimResult.KEPT
     word, why = judged(EXACTLY, Count(again.events(), usual).topics(), usual)
-    assert word is Word.NOT_JUDGED
+    assert word is ClaimResult.NOT_JUDGED
     assert "records were read 4 times, 3 without a fault" in why
 
 
@@ -347,9 +347,9 @@ def test_a_successor_aborts_what_its_predecessor_left_open() -> None:
         wire.fetch(1, 3)
         return wire
 
-    assert said(replaced(), EXACTLY) == (Word.KEPT, "orders: 2 of 2 delivered")
-    assert said(replaced(arrives=False), EXACTLY)[0] is Word.BROKEN
-    assert said(replaced(ending=True), EXACTLY)[0] is Word.BROKEN
+    assert said(replaced(), EXACTLY) == (ClaimResult.KEPT, "orders: 2 of 2 delivered")
+    assert said(replaced(arrives=False), EXACTLY)[0] is ClaimResult.BROKEN
+    assert said(replaced(ending=True), EXACTLY)[0] is ClaimResult.BROKEN
 
 
 def test_readers_are_asked_where_a_transaction_is_always_aborted() -> None:
@@ -366,9 +366,9 @@ def test_readers_are_asked_where_a_transaction_is_always_aborted() -> None:
     usual = {ORDERS: aborted(read=True).counted()}
     assert usual[ORDERS].read
     found = Count(aborted(read=True).events(), usual).topics()
-    assert judged(LEAST, found, usual) == (Word.KEPT, "orders: 1 of 2 delivered, 1 aborted")
+    assert judged(LEAST, found, usual) == (ClaimResult.KEPT, "orders: 1 of 2 delivered, 1 aborted")
     found = Count(aborted(read=False).events(), usual).topics()
-    assert judged(LEAST, found, usual) == (Word.BROKEN, "1 of orders lost: 1")
+    assert judged(LEAST, found, usual) == (ClaimResult.BROKEN, "1 of orders lost: 1")
 
 
 def test_fewer_delivered_are_not_judged_in_a_topic_that_is_not_read_to_its_end() -> None:
@@ -380,9 +380,9 @@ def test_fewer_delivered_are_not_judged_in_a_topic_that_is_not_read_to_its_end()
     less.fetch(0, 0)
     usual = {ORDERS: partly.counted()}
     assert not usual[ORDERS].read
-    assert judged(LEAST, Count(partly.events(), usual).topics(), usual)[0] is Word.KEPT
+    assert judged(LEAST, Count(partly.events(), usual).topics(), usual)[0] is ClaimResult.KEPT
     assert judged(LEAST, Count(less.events(), usual).topics(), usual) == (
-        Word.NOT_JUDGED,
+        ClaimResult.NOT_JUDGED,
         "orders: 1 delivered, 2 without a fault",
     )
 
@@ -393,4 +393,4 @@ def test_what_lay_in_a_partition_to_which_nothing_came_is_none_of_it() -> None:
     wire.fetch(0, 10)
     wire.send(1, arrives=False, partition=1)
     wire.say("fetched", record=whole(1), reached=True, topic=ORDERS, partition=1, offset=3, epoch=0)
-    assert said(wire, LEAST) == (Word.BROKEN, "1 of orders lost: 1")
+    assert said(wire, LEAST) == (ClaimResult.BROKEN, "1 of orders lost: 1")

@@ -15,7 +15,7 @@ import pytest
 
 from harness.model.semantics import Semantic
 from harness.trials.command import Command
-from harness.trials.counting import Word
+from harness.trials.counting import ClaimResult
 from harness.trials.trying import Trial
 from tests.docs.pages import ROOT
 from tests.pipelines.test_attach import broker
@@ -29,10 +29,15 @@ SEED = 7
 """By which a result is refused, and no order."""
 ANSWER_LOST = "produce-answer-lost"
 SHOPS = {
-    "twice": (EXACTLY, ANSWER_LOST, Word.BROKEN, "1 of orders-* duplicated"),
-    "once": (EXACTLY, ANSWER_LOST, Word.KEPT, "orders-*: 12 of 12 delivered"),
-    "early": (LEAST, REFUSED, Word.BROKEN, "1 of results-* lost"),
-    "behind": (LEAST, REFUSED, Word.KEPT, "orders-*: 12 of 12 delivered; results-*: 12 of 12"),
+    "twice": (EXACTLY, ANSWER_LOST, ClaimResult.BROKEN, "1 of orders-* duplicated"),
+    "once": (EXACTLY, ANSWER_LOST, ClaimResult.KEPT, "orders-*: 12 of 12 delivered"),
+    "early": (LEAST, REFUSED, ClaimResult.BROKEN, "1 of results-* lost"),
+    "behind": (
+        LEAST,
+        REFUSED,
+        ClaimResult.KEPT,
+        "orders-*: 12 of 12 delivered; results-*: 12 of 12",
+    ),
 }
 
 

@@ -19,7 +19,7 @@ from harness.model.failures import CellFailure, UsageError
 from harness.model.semantics import Semantic
 from harness.model.waiting import wait_until
 from harness.trials.command import Command
-from harness.trials.counting import Word
+from harness.trials.counting import ClaimResult
 from harness.trials.points import NEVER, Point
 from harness.trials.trying import Trial
 from tests.trials.log import RECORDS, broker
@@ -78,14 +78,14 @@ def test_a_duplicate_that_a_test_does_not_see_is_counted(
     lost, answer, late = (
         of.attempt(found[name], learnt) for name in (LOST, ANSWER_LOST, "produce-request-k.in-late")
     )
-    assert (lost.word, lost.reason) == (Word.KEPT, f"k.in: {RECORDS} of {RECORDS} delivered")
-    assert [each.word for each in (answer, late)] == [Word.BROKEN, Word.BROKEN]
+    assert (lost.word, lost.reason) == (ClaimResult.KEPT, f"k.in: {RECORDS} of {RECORDS} delivered")
+    assert [each.word for each in (answer, late)] == [ClaimResult.BROKEN, ClaimResult.BROKEN]
     assert answer.reason.startswith("1 of k.in duplicated: key: {")
     assert {each.result for each in (lost, answer, late)} == {"passed"}
     assert of.code == 1
     of.tried.clear()
     void = of.attempt(Point("disarmed", {**found[LOST].asked, "nth": NEVER}, "never"), learnt)
-    assert void.word is Word.VOID
+    assert void.word is ClaimResult.VOID
     assert (
         void.reason == f"the fault never struck: of {RECORDS} frames of this API {RECORDS} fitted"
     )
@@ -103,14 +103,14 @@ def test_a_late_request_arrives_though_nobody_has_looked_meanwhile(
         Command, "run", lambda of, at, said, within_s, _: run(of, at, said, within_s, str)
     )
     [late] = [each for each in learnt.points if each.id == "produce-request-k.in-late"]
-    assert of.attempt(late, learnt).word is Word.BROKEN
+    assert of.attempt(late, learnt).word is ClaimResult.BROKEN
 
 
 def test_a_test_that_fails_with_a_fault_is_run_again(log: ScriptedBroker, tmp_path: Path) -> None:
     """2 of 2, while it passes without."""
     at_most = trial(log, tmp_path, "strict", Semantic.AT_MOST_ONCE)
     found = outcomes(at_most, LOST, ANSWER_LOST)
-    assert [each.word for each in found.values()] == [Word.KEPT, Word.KEPT]
+    assert [each.word for each in found.values()] == [ClaimResult.KEPT, ClaimResult.KEPT]
     assert [each.failing for each in found.values()] == [True, False]
     assert found[LOST].result == "failed (1), 2 of 2; passed without the fault, 2 of 2"
     assert found[LOST].run.ended.said.startswith("read [0, 1")

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 from harness.model.identity import Identity, ValueSchema
 from harness.pipelines import DeclarationError, read_pipeline
-from harness.pipelines.sought import Sought
+from harness.pipelines.id_table import IdTable
 from harness.values.missing import SchemaError, library
 
 if TYPE_CHECKING:
@@ -108,7 +108,7 @@ HEAD = b"\0\0\0\0\x2a"
 
 @pytest.mark.parametrize("head", [b"", HEAD])
 def test_an_id_in_an_avro_value_is_found(folder: Path, head: bytes) -> None:
-    identity = Sought(json="order.id", avro="order.avsc").identity(folder)
+    identity = IdTable(json="order.id", avro="order.avsc").identity(folder)
     again = Identity.from_json(json.loads(json.dumps(identity.to_json())))
     for each in (identity, again):
         assert each.find(None, head + avro_of("k1-7")) == "k1-7"
@@ -122,13 +122,13 @@ def test_an_id_in_a_protobuf_value_is_found(folder: Path, head: bytes, file: str
     without.
     """
     value = proto_of(folder, "k1-7")
-    identity = Sought(json="order_id", protobuf=file, message="shop.Order").identity(folder)
+    identity = IdTable(json="order_id", protobuf=file, message="shop.Order").identity(folder)
     assert identity.find(None, head + value) == "k1-7"
 
 
 def test_without_a_path_the_token_is_found_anywhere_in_it(folder: Path) -> None:
     """A pattern is looked for in the value as JSON."""
-    identity = Sought(pattern=r"k\d+-\d+", avro="order.avsc").identity(folder)
+    identity = IdTable(pattern=r"k\d+-\d+", avro="order.avsc").identity(folder)
     assert identity.find(None, avro_of("k1-7")) == "k1-7"
     assert identity.in_text("as a row: k1-7") == "k1-7", "results are text as ever"
 
@@ -214,7 +214,7 @@ def test_a_proto_may_import_googles_own(folder: Path) -> None:
         "google.protobuf.Any more = 2; }"
     )
     (folder / "more.proto").write_text(text, encoding="utf-8")
-    found = Sought(json="id", protobuf="more.proto", message="O").identity(folder)
+    found = IdTable(json="id", protobuf="more.proto", message="O").identity(folder)
     assert found.find(None, b"\x0a\x04k1-7") == "k1-7"
 
 

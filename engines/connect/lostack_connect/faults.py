@@ -14,7 +14,7 @@ from harness.model.scenario import Evidence
 
 if TYPE_CHECKING:
     from harness.controls import Controls
-    from harness.judge.proof import Course
+    from harness.judge.proof import ProofContext
 
 
 class TaskRestart(Protocol):
@@ -30,7 +30,7 @@ class StartedAgain:
 
     name: ClassVar[str] = "task-started-again"
 
-    def trouble(self, course: Course) -> str | None:
+    def trouble(self, course: ProofContext) -> str | None:
         """Say why this is not proved, or return ``None``."""
         since = course.fired_at or 0
         failed = {e.pid for e in course.history.of(kinds.Failpoint)}

@@ -13,7 +13,7 @@ from harness.model.waiting import WaitTimeoutError, wait_until
 from harness.run.nodes import CLOSED_S, StageNode
 from harness.runtimes.interface import NodeSpec
 from harness.runtimes.process.peers import listening_at
-from lostack_connect.rest import Rest
+from lostack_connect.rest import WorkerApi
 from lostack_connect.settings import ConnectSettings
 from lostack_connect.words import CLIENT, worker_words
 
@@ -37,9 +37,9 @@ class WorkerNode(StageNode):
         return super().is_ready() if self._alone else self.rest.up()
 
     @property
-    def rest(self) -> Rest:
+    def rest(self) -> WorkerApi:
         """The client of its REST interface."""
-        return Rest(self.port)
+        return WorkerApi(self.port)
 
     def start(self) -> None:
         """Start the next incarnation; do not wait."""

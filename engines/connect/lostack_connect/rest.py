@@ -19,7 +19,7 @@ class RestError(CellFailure):
     """A worker did not answer, or refused; the message is one line."""
 
 
-class Rest:
+class WorkerApi:
     """Asks one worker. Safe to use from several threads: each call has its own connection."""
 
     def __init__(self, port: int) -> None:

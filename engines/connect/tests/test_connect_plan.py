@@ -17,7 +17,7 @@ from lostack_connect.faults import StartedAgain, TaskFails
 from lostack_connect.install import HERE, VERSION, versions
 from lostack_connect.knowledge import OFFSET_SENT_AGAIN, TASK_TOOK_AGAIN, connect_signs
 from lostack_connect.node import WorkerNode
-from lostack_connect.rest import Rest, RestError
+from lostack_connect.rest import RestError, WorkerApi
 from lostack_connect.scenarios import SCENARIOS
 from lostack_connect.settings import SINK, SOURCE, ConnectSettings, told
 
@@ -189,7 +189,7 @@ def worker() -> Iterator[ThreadingHTTPServer]:
 
 
 def test_what_a_worker_does_not_do_is_one_line(worker: ThreadingHTTPServer) -> None:
-    rest = Rest(worker.server_address[1])
+    rest = WorkerApi(worker.server_address[1])
     assert rest.up()
     assert rest.tasks("c") == ({},)
     with pytest.raises(

@@ -19,7 +19,7 @@ from nats.js.errors import APIError
 from harness.model.record import decode_id
 from harness.model.waiting import WaitTimeoutError, wait_until
 from harness.stages.clients.interface import ClientError
-from harness.stages.clients.queues import Given, GoneError, Sent, WithoutTransactions
+from harness.stages.clients.queues import GoneError, Received, Sent, WithoutTransactions
 from harness.stages.consumer_settings import SavePosition
 
 if TYPE_CHECKING:
@@ -201,7 +201,7 @@ class NatsConsumer:
         self._queue = queue
         self._pulling()
 
-    def receive(self, within_s: float) -> Given | None:
+    def receive(self, within_s: float) -> Received | None:
         """Return the next message; ``None`` if none comes within the time."""
         try:
             pulls = self._pulling()
@@ -210,9 +210,9 @@ class NatsConsumer:
             return None
         told = message.metadata
         name = f"{told.stream}:{told.sequence.stream}"
-        return Given(name, message.data, told.num_delivered > 1, message)
+        return Received(name, message.data, told.num_delivered > 1, message)
 
-    def acknowledge(self, given: Given) -> None:
+    def acknowledge(self, given: Received) -> None:
         """Acknowledge a message. Only a *double ack* waits for the broker's answer.
 
         Raises:

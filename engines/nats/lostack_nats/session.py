@@ -23,12 +23,12 @@ from harness.protocols.queues import (
 from harness.protocols.telling import About, line
 from harness.wire.protocol import (
     PLAIN,
-    Between,
     Frame,
     Insight,
     Need,
     Opaque,
     UnableError,
+    Unframed,
 )
 from harness.wire.rules import Direction, Subject
 from lostack_nats import frames
@@ -107,7 +107,7 @@ class NatsSession(QueueSession[NatsFrame]):
 
     def _found(self, way: Direction, found: frames.Line, data: Data) -> Fed:
         if found.verb in ("PING", "PONG"):
-            return Between(found.size)
+            return Unframed(found.size)
         to_client = found.verb in ("INFO", "MSG", "HMSG", "+OK", "-ERR")
         if to_client is (way is Direction.REQUEST):
             return Opaque(f"a {found.verb} in the wrong direction")

@@ -12,7 +12,7 @@ from lostack_nats.steps import ACTS, NO_RESPONDERS, STEPS, Op
 
 from harness.model import kinds
 from harness.model.record import Record
-from harness.wire.protocol import Between, Frame, Need, Opaque, UnableError
+from harness.wire.protocol import Frame, Need, Opaque, UnableError, Unframed
 from harness.wire.rules import Direction
 
 if TYPE_CHECKING:
@@ -183,8 +183,8 @@ def test_what_is_no_frame(data: bytes) -> None:
 
 def test_keep_alive_is_no_step() -> None:
     session = opened()
-    assert isinstance(session.feed(TO, b"PING\r\n"), Between)
-    assert isinstance(session.feed(FROM, b"PONG\r\n"), Between)
+    assert isinstance(session.feed(TO, b"PING\r\n"), Unframed)
+    assert isinstance(session.feed(FROM, b"PONG\r\n"), Unframed)
 
 
 def test_a_publish_is_refused_as_if_nobody_listened() -> None:

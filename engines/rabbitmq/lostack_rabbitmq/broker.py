@@ -23,7 +23,7 @@ from lostack_rabbitmq.terms import NotATermError, term
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from lostack_rabbitmq.install import Found
+    from lostack_rabbitmq.install import Installed
 
 ANSWER_S: Final = 10.0
 NODE: Final = "lostack@localhost"
@@ -49,7 +49,7 @@ class RabbitServer(QueueServed):
     protocol: ClassVar[str] = "amqp-0-9-1"
     start_s: ClassVar[float] = 90.0
 
-    def __init__(self, found: Found, directory: Path, settings: Mapping[str, str]) -> None:
+    def __init__(self, found: Installed, directory: Path, settings: Mapping[str, str]) -> None:
         """``settings``: a user's, by their names in ``rabbitmq.conf``; ``advanced.APP.NAME``: as
         ``advanced.config`` has it, of an application of the node.
         """

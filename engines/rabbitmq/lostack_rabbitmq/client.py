@@ -16,7 +16,7 @@ from pika.exceptions import AMQPError, NackError, UnroutableError
 
 from harness.model.waiting import WaitTimeoutError, wait_until
 from harness.stages.clients.interface import ClientError, Meaning
-from harness.stages.clients.queues import Given, GoneError, Sent, WithoutTransactions
+from harness.stages.clients.queues import GoneError, Received, Sent, WithoutTransactions
 from harness.stages.consumer_settings import SavePosition
 from lostack_rabbitmq.queues import LATE, arguments
 
@@ -172,7 +172,7 @@ class PikaConsumer:
         self._pipeline = stage.pipeline
         self._prefetch = consumer.unit
         self._connected = Connected(stage, self._consume)
-        self._inbox: deque[Given] = deque()
+        self._inbox: deque[Received] = deque()
         self._queue = ""
 
     def _consume(self, channel: Any) -> None:
@@ -185,7 +185,7 @@ class PikaConsumer:
 
     def _take(self, channel: Any, told: Any, _: object, body: bytes) -> None:
         name = f"{self._queue}:{told.delivery_tag}"
-        self._inbox.append(Given(name, body, told.redelivered, (channel, told.delivery_tag)))
+        self._inbox.append(Received(name, body, told.redelivered, (channel, told.delivery_tag)))
 
     def subscribe(self, queue: str) -> None:
         """Begin to consume.
@@ -196,7 +196,7 @@ class PikaConsumer:
         self._queue = queue
         self._connected.there()
 
-    def receive(self, within_s: float) -> Given | None:
+    def receive(self, within_s: float) -> Received | None:
         """Return the next message; ``None`` if none comes within the time."""
         try:
             if not self._inbox:
@@ -205,7 +205,7 @@ class PikaConsumer:
             return None
         return self._inbox.popleft() if self._inbox else None
 
-    def acknowledge(self, given: Given) -> None:
+    def acknowledge(self, given: Received) -> None:
         """Acknowledge a message. Nobody answers that.
 
         Raises:
@@ -214,7 +214,7 @@ class PikaConsumer:
         if not self._automatic:
             self._say(given, lambda channel, tag: channel.basic_ack(tag))
 
-    def refuse(self, given: Given, *, for_good: bool) -> None:
+    def refuse(self, given: Received, *, for_good: bool) -> None:
         """Refuse a message: it is given again or, if ``for_good``, goes to the dead letters.
 
         Raises:
@@ -222,7 +222,7 @@ class PikaConsumer:
         """
         self._say(given, lambda channel, tag: channel.basic_nack(tag, requeue=not for_good))
 
-    def _say(self, given: Given, what: Callable[[Any, int], None]) -> None:
+    def _say(self, given: Received, what: Callable[[Any, int], None]) -> None:
         of, tag = given.token
         with self._connected.asking() as channel:
             if channel is not of:

@@ -23,7 +23,7 @@ WITHIN_S: Final = 30.0
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class Installed:
     """A server that is installed here, and the Erlang that it is started with."""
 
     folder: Path
@@ -38,13 +38,13 @@ def why_not() -> str | None:
     return found if isinstance(found, str) else None
 
 
-def look() -> Found | str:
+def look() -> Installed | str:
     """Return the server that is installed here, or why there is none that can be tried."""
     return _look(os.environ.get("RABBITMQ_HOME", ""), os.environ.get("PATH", ""))
 
 
 @functools.cache
-def _look(home: str, path: str) -> Found | str:
+def _look(home: str, path: str) -> Installed | str:
     folders = [Path(home)] if home else [each for at in FOLDERS for each in at.glob("rabbitmq_*")]
     there = [each for each in folders if (each / "plugins").is_dir()]
     if not there:
@@ -66,7 +66,7 @@ def _look(home: str, path: str) -> Found | str:
     if not release.isdecimal() or not ERLANGS[0] <= int(release) <= ERLANGS[1]:
         first, last = ERLANGS
         return f"RabbitMQ {READ} needs Erlang/OTP {first} to {last}, and {erl} is {release or '?'}"
-    return Found(folder, version, erl, release)
+    return Installed(folder, version, erl, release)
 
 
 def _version(folder: Path) -> str:

@@ -22,7 +22,7 @@ from harness.protocols.queues import (
     subject_of_all,
 )
 from harness.protocols.telling import About, attempt_in, line
-from harness.wire.protocol import Between, Frame, Insight, Need, Opaque, UnableError
+from harness.wire.protocol import Frame, Insight, Need, Opaque, UnableError, Unframed
 from harness.wire.rules import Direction, Subject
 from lostack_rabbitmq import frames
 from lostack_rabbitmq.steps import CONTENT, GIVES, METHODS, STEPS, Op
@@ -152,7 +152,7 @@ class AmqpSession(QueueSession[AmqpFrame]):
             return Need(head.size)
         content = b"" if large else frames.payload(data[: head.size])
         if head.kind == frames.HEARTBEAT:
-            return Between(head.size)
+            return Unframed(head.size)
         if head.kind == frames.METHOD:
             return self._method(way, head, frames.method(content))
         return self._content(way, head, content)

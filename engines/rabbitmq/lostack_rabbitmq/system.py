@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, ClassVar
 from harness.model.failures import EnvironmentFailure
 from harness.run.queue_launcher import QueueLauncher
 from lostack_rabbitmq.broker import RabbitServer
-from lostack_rabbitmq.install import Found, look
+from lostack_rabbitmq.install import Installed, look
 from lostack_rabbitmq.steps import ACTS
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ class RabbitSystem(QueueLauncher):
 
     def __init__(self, runtime: str = "process", version: str | None = None) -> None:
         super().__init__(runtime, version)
-        self._found: Found | None = None
+        self._found: Installed | None = None
 
     def prepare(self, say: Callable[[str], None]) -> None:  # noqa: ARG002 - nothing is fetched
         """Find the server.

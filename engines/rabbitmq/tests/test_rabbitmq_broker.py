@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from lostack_rabbitmq import install
 from lostack_rabbitmq.broker import RabbitServer
-from lostack_rabbitmq.install import Found, look, why_not
+from lostack_rabbitmq.install import Installed, look, why_not
 from lostack_rabbitmq.raft import Log
 
 from harness.model.failures import EnvironmentFailure
@@ -43,7 +43,7 @@ def erlang(folder: Path, release: str) -> None:
 
 
 def test_a_server_of_this_machine_is_found(home: Path) -> None:
-    assert look() == Found(home / "server", "3.10.25", str(home / "bin" / "erl"), "25")
+    assert look() == Installed(home / "server", "3.10.25", str(home / "bin" / "erl"), "25")
     assert why_not() is None
 
 
@@ -74,7 +74,7 @@ def test_what_is_missing_is_said(home: Path, harm: Any, said: str) -> None:
 @pytest.fixture
 def server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[RabbitServer]:
     """A node that is not started, whose log has three messages."""
-    made = RabbitServer(Found(tmp_path, "3.10.8", "erl", "25"), tmp_path, {"heartbeat": "5"})
+    made = RabbitServer(Installed(tmp_path, "3.10.8", "erl", "25"), tmp_path, {"heartbeat": "5"})
     log, old = Log("q"), Log("q")
     old.add(2, 1, enqueue(1, b"one"))
     for index, number in ((2, 1), (3, 2), (4, 2), (7, 3)):

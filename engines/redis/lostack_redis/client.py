@@ -19,7 +19,7 @@ from redis.retry import Retry
 from harness.model.record import decode_id
 from harness.model.waiting import WaitTimeoutError, wait_until
 from harness.stages.clients.interface import ClientError, Meaning
-from harness.stages.clients.queues import Given, Sent, WithoutPositions
+from harness.stages.clients.queues import Received, Sent, WithoutPositions
 from harness.stages.consumer_settings import SavePosition
 from lostack_redis.content import VALUE
 
@@ -177,7 +177,7 @@ class RedisConsumer:
         self._idle_ms = stage.settings.consumer.session_timeout_ms or 0
         self._name = stage.name
         self._stream = ""
-        self._inbox: deque[Given] = deque()
+        self._inbox: deque[Received] = deque()
 
     def subscribe(self, queue: str) -> None:
         """Make sure that the stream has its group."""
@@ -190,7 +190,7 @@ class RedisConsumer:
         with suppress(redis.exceptions.ResponseError):
             broker.xgroup_create(self._stream, GROUP, id="0", mkstream=True)
 
-    def receive(self, within_s: float) -> Given | None:
+    def receive(self, within_s: float) -> Received | None:
         """Return the next entry: one that is pending, else a new one."""
         if self._link.uncertain:  # what was given before is claimed with the rest
             self._inbox.clear()
@@ -199,7 +199,7 @@ class RedisConsumer:
                 self._inbox.extend(self._asked(broker, int(within_s * 1000)))
         return self._inbox.popleft() if self._inbox else None
 
-    def _asked(self, broker: redis.Redis, within_ms: int) -> Iterator[Given]:
+    def _asked(self, broker: redis.Redis, within_ms: int) -> Iterator[Received]:
         if self._link.uncertain:
             self._make(broker)
             self._link.uncertain = not self._noack
@@ -222,11 +222,11 @@ class RedisConsumer:
         for _, entries in found.items() if isinstance(found, dict) else found or ():
             yield from (self._given(*each, again=False) for each in entries)
 
-    def _given(self, entry: bytes, fields: dict[bytes, bytes], *, again: bool) -> Given:
+    def _given(self, entry: bytes, fields: dict[bytes, bytes], *, again: bool) -> Received:
         name = f"{self._stream}:{entry.decode()}"
-        return Given(name, fields[VALUE.encode()], again, entry)
+        return Received(name, fields[VALUE.encode()], again, entry)
 
-    def acknowledge(self, given: Given) -> None:
+    def acknowledge(self, given: Received) -> None:
         """Acknowledge an entry, at once or in the open transaction.
 
         Raises:

@@ -54,7 +54,7 @@ class _Group:
         return Waiting.READY if _number(entry) > self.last else None
 
 
-class Held:
+class KeyContents:
     """What the keys of a server hold after some commands."""
 
     def __init__(self) -> None:
@@ -67,7 +67,7 @@ class Held:
 
     def do(self, place: str, said: Words) -> None:
         """Do what the command at a place of the file has done."""
-        act = Held.acts.get(said[0].upper())
+        act = KeyContents.acts.get(said[0].upper())
         if act is not None:
             act(self, place, said)
         elif len(said) > 1:
@@ -224,7 +224,7 @@ class Held:
             self._lists.pop(key, None)
             self._groups.pop(key, None)
 
-    acts: ClassVar[dict[bytes, Callable[[Held, str, Words], None]]] = {
+    acts: ClassVar[dict[bytes, Callable[[KeyContents, str, Words], None]]] = {
         b"XADD": xadd,
         b"XTRIM": xtrim,
         b"XDEL": xdel,

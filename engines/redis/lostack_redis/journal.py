@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from harness.run.queue_journal import StrangeJournalError
 from lostack_redis.aof import commands, files_in
-from lostack_redis.held import Held
+from lostack_redis.held import KeyContents
 from lostack_redis.resp import NotRespError
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ class Journal:
     def __init__(self, data: Path) -> None:
         self._data = data
         self._lock = threading.Lock()
-        self._held = Held()
+        self._held = KeyContents()
         self._read: dict[Path, int] = {}
 
     def messages(self, queue: str) -> tuple[Message, ...]:
@@ -40,7 +40,7 @@ class Journal:
         """
         with self._lock:
             if any(_cut(file, at) for file, at in self._read.items()):
-                self._held, self._read = Held(), {}  # a power loss has cut it
+                self._held, self._read = KeyContents(), {}  # a power loss has cut it
             for number, file in enumerate(self._files()):
                 begin = self._read.get(file, 0)
                 with file.open("rb") as opened:

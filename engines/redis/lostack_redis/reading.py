@@ -20,7 +20,7 @@ _PAIR: Final = 2
 
 
 @dataclass(frozen=True, slots=True)
-class Carried:
+class CarriedMessage:
     """A message in a command or an answer. ``name``: the id of an entry, or the delivery tag of
     Kombu's; ``key``: the stream, list or hash.
     """
@@ -33,7 +33,7 @@ class Carried:
 
 
 @dataclass(frozen=True, slots=True)
-class Taken:
+class AcknowledgedMessages:
     """The messages that a command acknowledges: their names, or themselves."""
 
     key: bytes
@@ -62,7 +62,7 @@ def key_of(step: str, words: Sequence[bytes]) -> bytes | None:
     return words[1] if known and len(words) > 1 else None
 
 
-def sent(step: str, words: Sequence[bytes]) -> Iterator[Carried]:
+def sent(step: str, words: Sequence[bytes]) -> Iterator[CarriedMessage]:
     """Yield the messages that a command sends. The arguments of a script may be the fields of an
     entry, or a value each.
     """
@@ -71,17 +71,17 @@ def sent(step: str, words: Sequence[bytes]) -> Iterator[Carried]:
         return
     if step == Command.XADD:
         if fields := entry_of(words)[1]:
-            yield Carried(key, None, of_entry(fields))
+            yield CarriedMessage(key, None, of_entry(fields))
     elif step in (Command.LPUSH, Command.RPUSH):
         for value in words[2:]:
             content = of_value(value)
-            yield Carried(key, content.tag, content)
+            yield CarriedMessage(key, content.tag, content)
     elif step in SENDS:
         arguments = words[3 + int(words[2]) :]
         if arguments:
-            yield Carried(key, None, of_entry(arguments))
+            yield CarriedMessage(key, None, of_entry(arguments))
         for value in arguments:
-            yield Carried(key, None, of_value(value))
+            yield CarriedMessage(key, None, of_value(value))
 
 
 def entry_of(words: Sequence[bytes]) -> tuple[bytes | None, Sequence[bytes]]:
@@ -100,26 +100,26 @@ def entry_of(words: Sequence[bytes]) -> tuple[bytes | None, Sequence[bytes]]:
     return (words[at], words[at + 1 :]) if at < len(words) else (None, [])
 
 
-def kept(step: str, words: Sequence[bytes]) -> Iterator[Carried]:
+def kept(step: str, words: Sequence[bytes]) -> Iterator[CarriedMessage]:
     """Yield the messages that an HSET keeps until they are acknowledged, as Kombu does."""
     if step == Command.HSET:
         for name, value in zip(words[2::2], words[3::2], strict=False):
-            yield Carried(words[1], name, of_unacknowledged(value))
+            yield CarriedMessage(words[1], name, of_unacknowledged(value))
 
 
-def taken(step: str, words: Sequence[bytes]) -> Taken | None:
+def taken(step: str, words: Sequence[bytes]) -> AcknowledgedMessages | None:
     """Return what a command acknowledges; ``None`` if it acknowledges nothing."""
     key = key_of(step, words)
     if key is None or step not in ACKS:
         return None
     if step == Command.XACK:
-        return Taken(key, tuple(words[3:]))
+        return AcknowledgedMessages(key, tuple(words[3:]))
     if step == Command.LREM:
-        return Taken(key, values=tuple(map(of_value, words[3:4])))
-    return Taken(key, tuple(words[2:]))
+        return AcknowledgedMessages(key, values=tuple(map(of_value, words[3:4])))
+    return AcknowledgedMessages(key, tuple(words[2:]))
 
 
-def given(step: str, asked: Sequence[bytes], answer: Value) -> Iterator[Carried]:
+def given(step: str, asked: Sequence[bytes], answer: Value) -> Iterator[CarriedMessage]:
     """Yield the messages that an answer gives."""
     if step == Command.XREADGROUP:
         history = {key for key, start in _streams(asked) if start != b">"}
@@ -132,7 +132,7 @@ def given(step: str, asked: Sequence[bytes], answer: Value) -> Iterator[Carried]
         yield from _popped(step, asked, answer)
 
 
-def _claimed(step: str, asked: Sequence[bytes], answer: Value) -> Iterator[Carried]:
+def _claimed(step: str, asked: Sequence[bytes], answer: Value) -> Iterator[CarriedMessage]:
     key = key_of(step, asked)
     entries = answer
     if step == Command.XAUTOCLAIM and isinstance(answer, list):
@@ -141,7 +141,7 @@ def _claimed(step: str, asked: Sequence[bytes], answer: Value) -> Iterator[Carri
         yield from _entries(key, entries, again=True)
 
 
-def _popped(step: str, asked: Sequence[bytes], answer: Value) -> Iterator[Carried]:
+def _popped(step: str, asked: Sequence[bytes], answer: Value) -> Iterator[CarriedMessage]:
     """Yield the values that were taken off a list. BRPOP and BLPOP say of which."""
     key: Value = key_of(step, asked)
     values = answer if isinstance(answer, list) else [answer]
@@ -150,7 +150,7 @@ def _popped(step: str, asked: Sequence[bytes], answer: Value) -> Iterator[Carrie
     for value in values:
         if isinstance(key, bytes) and isinstance(value, bytes):
             content = of_value(value)
-            yield Carried(key, content.tag, content)
+            yield CarriedMessage(key, content.tag, content)
 
 
 def _streams(words: Sequence[bytes]) -> list[tuple[bytes, bytes]]:
@@ -175,10 +175,10 @@ def _pairs(value: Value) -> Iterator[tuple[Value, Value]]:
         yield from zip(value[::2], value[1::2], strict=False)
 
 
-def _entries(key: bytes, entries: Value, *, again: bool) -> Iterator[Carried]:
+def _entries(key: bytes, entries: Value, *, again: bool) -> Iterator[CarriedMessage]:
     for each in entries if isinstance(entries, list) else ():
         if isinstance(each, list) and len(each) == _PAIR:
             name, fields = each
             if isinstance(name, bytes) and isinstance(fields, list):
                 words = [word for word in fields if isinstance(word, bytes)]
-                yield Carried(key, name, of_entry(words), again)
+                yield CarriedMessage(key, name, of_entry(words), again)

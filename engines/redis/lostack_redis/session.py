@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from harness.model.identity import Identity
     from harness.wire.protocol import Data, Fed, Line
-    from lostack_redis.reading import Carried
+    from lostack_redis.reading import CarriedMessage
     from lostack_redis.resp import Value
 
 _REPLICATION: Final = ("SYNC", "PSYNC", "MONITOR")
@@ -49,7 +49,7 @@ class Names(Ledger):
     tags: OrderedDict[bytes, str] = field(default_factory=OrderedDict)
     """The same of Kombu's delivery tags."""
 
-    def of(self, carried: Carried) -> str | None:
+    def of(self, carried: CarriedMessage) -> str | None:
         """Return the record of a message, and remember it."""
         record = self.record(carried.content.body, carried.content.properties)
         if record is not None and carried.name is not None:

@@ -39,7 +39,7 @@ GIVEN = frozenset({"BOOTSTRAP_SERVERS", "KAFKA_BOOTSTRAP_SERVERS"})
 
 
 @dataclass(frozen=True, slots=True)
-class Shown:
+class Sources:
     """What a program's sources show. ``variables``: the environment variables from which it takes
     the brokers' address.
 
@@ -60,7 +60,7 @@ class Shown:
     fields: tuple[str, ...] = ()
 
 
-def look_at(words: Sequence[str], folder: Path) -> Shown:
+def look_at(words: Sequence[str], folder: Path) -> Sources:
     """Return what the source files below ``folder`` show that a command names, directly or by a
     shell script.
 
@@ -76,7 +76,7 @@ def look_at(words: Sequence[str], folder: Path) -> Shown:
     text = "\n".join(map(_read, files))
     table, column = next(iter(re.findall(_TABLE, text, re.IGNORECASE)), ("", ""))
     fixed = re.findall(_FIXED, text)
-    return Shown(
+    return Sources(
         files=tuple(file.name for file in files),
         topics=_every(_TOPIC, text),
         variables=_every((_BOOTSTRAP,), text),

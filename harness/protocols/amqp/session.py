@@ -24,7 +24,7 @@ from harness.protocols.queues import (
     subject_of_all,
 )
 from harness.protocols.telling import About, attempt_in, line
-from harness.wire.protocol import Between, Frame, Insight, Need, Opaque, UnableError
+from harness.wire.protocol import Frame, Insight, Need, Opaque, UnableError, Unframed
 from harness.wire.rules import Direction, Subject
 
 if TYPE_CHECKING:
@@ -111,7 +111,7 @@ class AmqpSession(QueueSession[AmqpFrame]):
                 return Need(frames.HEAD)
             size = frames.HEAD if greets else frames.size(data)
             if size == frames.HEAD and not greets:
-                return Between(size)
+                return Unframed(size)
             there = memoryview(data)[:size]
             frame = self._made(
                 way, size, Body(Performative.HEADER) if greets else frames.body(there), there

@@ -32,10 +32,10 @@ from harness.protocols.queues import (
 )
 from harness.protocols.telling import attempt_in
 from harness.wire.protocol import (
-    Between,
     Insight,
     Need,
     Opaque,
+    Unframed,
 )
 from harness.wire.rules import Direction
 
@@ -168,7 +168,7 @@ class CoreSession(QueueSession[CoreFrame]):
                 if way is Direction.REQUEST
                 else self._ttl_s
             )
-            return Between(size)
+            return Unframed(size)
         self._heard[way] = self._made(way, kind, whole)
         return self._heard[way]
 
@@ -435,11 +435,11 @@ _TOLD: Final[Mapping[str, Act]] = {
 }
 
 
-def _beginning(data: Data) -> Between | Opaque | None:
+def _beginning(data: Data) -> Unframed | Opaque | None:
     """Return what a client begins with, if it is no packet: the greeting, or another protocol."""
     first = bytes(data[: len(GREETING)])
     if first == GREETING:
-        return Between(len(GREETING))
+        return Unframed(len(GREETING))
     size = int.from_bytes(first[:LENGTH])
     kind = int.from_bytes(first[LENGTH : LENGTH + 1], signed=True)
     if size <= MOST_BYTES and kind in set(Kind):

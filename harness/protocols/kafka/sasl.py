@@ -15,7 +15,7 @@ import struct
 from typing import TYPE_CHECKING, Final
 
 from harness.protocols.kafka.steps import Api
-from harness.wire.protocol import Expect, Say, UnableError
+from harness.wire.protocol import AwaitAnswer, SendBytes, UnableError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -92,14 +92,19 @@ def token_of(request: bytes, at: int, version: int) -> bytes:
     return request[at : at + size - 1]
 
 
-def talk(mechanism: str, user: str, password: str, client: str) -> Sequence[Say | Expect]:
+def talk(
+    mechanism: str, user: str, password: str, client: str
+) -> Sequence[SendBytes | AwaitAnswer]:
     """Return the exchange that logs a new connection in.
 
     Raises:
         UnableError: the wire cannot log in by this mechanism.
     """
     if mechanism == PLAIN:
-        parts: list[Say | Expect] = [_said(-2, client, f"\0{user}\0{password}".encode()), _heard()]
+        parts: list[SendBytes | AwaitAnswer] = [
+            _said(-2, client, f"\0{user}\0{password}".encode()),
+            _heard(),
+        ]
     elif mechanism in SCRAM:
         parts = _scram(SCRAM[mechanism], user, password, client)
     else:
@@ -109,10 +114,10 @@ def talk(mechanism: str, user: str, password: str, client: str) -> Sequence[Say 
     hello = _request(
         Api.SASL_HANDSHAKE, -1, client, struct.pack(">h", len(mechanism)) + mechanism.encode()
     )
-    return [Say(lambda _: hello), Expect(Api.SASL_HANDSHAKE, take=_granted), *parts]
+    return [SendBytes(lambda _: hello), AwaitAnswer(Api.SASL_HANDSHAKE, take=_granted), *parts]
 
 
-def _scram(digest: str, user: str, password: str, client: str) -> list[Say | Expect]:
+def _scram(digest: str, user: str, password: str, client: str) -> list[SendBytes | AwaitAnswer]:
     """See RFC 5802."""
     nonce = base64.b64encode(secrets.token_bytes(24)).decode()
     name = user.replace("=", "=3D").replace(",", "=2C")
@@ -136,15 +141,15 @@ def _scram(digest: str, user: str, password: str, client: str) -> list[Say | Exp
         proof = base64.b64encode(bytes(a ^ b for a, b in zip(key, signed, strict=True))).decode()
         return _authenticate(-3, client, f"{final},p={proof}".encode())
 
-    return [_said(-2, client, f"n,,{first}".encode()), _heard("server"), Say(last), _heard()]
+    return [_said(-2, client, f"n,,{first}".encode()), _heard("server"), SendBytes(last), _heard()]
 
 
-def _said(corr: int, client: str, token: bytes) -> Say:
+def _said(corr: int, client: str, token: bytes) -> SendBytes:
     frame = _authenticate(corr, client, token)
-    return Say(lambda _: frame)
+    return SendBytes(lambda _: frame)
 
 
-def _heard(name: str | None = None) -> Expect:
+def _heard(name: str | None = None) -> AwaitAnswer:
     """Await an answer; keep its token by a name."""
 
     def take(answer: bytes) -> Mapping[str, str]:
@@ -155,7 +160,7 @@ def _heard(name: str | None = None) -> Expect:
         at += 2 + max(int.from_bytes(answer[at : at + 2], "big", signed=True), 0)
         return {name: token_of(answer, at, 1).decode("utf-8", "replace")}
 
-    return Expect(Api.SASL_AUTHENTICATE, take=take)
+    return AwaitAnswer(Api.SASL_AUTHENTICATE, take=take)
 
 
 def _granted(answer: bytes) -> Mapping[str, str]:

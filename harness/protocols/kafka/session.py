@@ -27,13 +27,13 @@ from harness.protocols.kafka.tracker import Tracker
 from harness.wire.protocol import (
     PLAIN,
     UNKNOWN,
-    Between,
     Frame,
     Immovable,
     Move,
     Need,
     Opaque,
     UnableError,
+    Unframed,
 )
 from harness.wire.rules import Direction
 
@@ -201,7 +201,7 @@ class KafkaSession:
         if len(data) < AT:
             return Need(AT)
         self._at_token.add(way)
-        return Between(AT + frames.frame_size(data, least=0))
+        return Unframed(AT + frames.frame_size(data, least=0))
 
     def _response(self, data: Data) -> Fed:
         if len(data) < AT:

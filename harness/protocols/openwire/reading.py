@@ -165,7 +165,7 @@ _OBJECTS: Final[Mapping[int, Callable[[Reader, int], object]]] = {
 
 
 @dataclass(slots=True)
-class Said:
+class CommandFields:
     """The fields of a command. ``number``: its own; ``asks``: it requests an answer; ``answers``:
     the number of its request.
     """
@@ -187,7 +187,7 @@ class Said:
     """The options and the version of a peer (its WIREFORMAT_INFO)."""
 
 
-def said(kind: int, data: Data) -> Said:
+def said(kind: int, data: Data) -> CommandFields:
     """Read the fields of a command; of a message, those before its properties. ``data`` begins
     after the type.
 
@@ -197,8 +197,8 @@ def said(kind: int, data: Data) -> Said:
     """
     reader = Reader(data)
     if kind == Kind.WIREFORMAT_INFO:
-        return Said(kind, format=_format(reader))
-    found = Said(kind, reader.number(), reader.flag())
+        return CommandFields(kind, format=_format(reader))
+    found = CommandFields(kind, reader.number(), reader.flag())
     if kind in Kind.messages():
         _message(reader, found)
     elif kind in _HEADS:
@@ -211,25 +211,25 @@ def said(kind: int, data: Data) -> Said:
     return found
 
 
-def _message(reader: Reader, found: Said) -> None:
+def _message(reader: Reader, found: CommandFields) -> None:
     reader.nested()  # its producer
     found.destination, found.transaction = reader.nested(), reader.nested()
     reader.nested()  # where it was to go at first
     found.message = reader.nested()
 
 
-def _dispatch(reader: Reader, found: Said) -> None:
+def _dispatch(reader: Reader, found: CommandFields) -> None:
     found.consumer, found.destination = reader.nested(), reader.nested()
     if reader.flag():
         if reader.byte() not in Kind.messages():
             raise NotAFrameError("something is dispatched that is no message")
         reader.number()
         reader.flag()
-        _message(reader, inner := Said(0))
+        _message(reader, inner := CommandFields(0))
         found.message = inner.message
 
 
-def _acknowledgement(reader: Reader, found: Said) -> None:
+def _acknowledgement(reader: Reader, found: CommandFields) -> None:
     found.destination, found.transaction, found.consumer = (
         reader.nested(),
         reader.nested(),
@@ -239,28 +239,28 @@ def _acknowledgement(reader: Reader, found: Said) -> None:
     found.first, found.message = reader.nested(), reader.nested()
 
 
-def _transaction(reader: Reader, found: Said) -> None:
+def _transaction(reader: Reader, found: CommandFields) -> None:
     reader.nested()  # the connection
     found.transaction, found.how = reader.nested(), reader.byte()
 
 
-def _connection(reader: Reader, found: Said) -> None:
+def _connection(reader: Reader, found: CommandFields) -> None:
     reader.nested()
     found.client = reader.text()
 
 
-def _subscription(reader: Reader, found: Said) -> None:
+def _subscription(reader: Reader, found: CommandFields) -> None:
     found.consumer = reader.nested()
     reader.flag()
     found.destination = reader.nested()
 
 
-def _source(reader: Reader, found: Said) -> None:
+def _source(reader: Reader, found: CommandFields) -> None:
     reader.nested()
     found.destination = reader.nested()
 
 
-_HEADS: Final[Mapping[int, Callable[[Reader, Said], None]]] = {
+_HEADS: Final[Mapping[int, Callable[[Reader, CommandFields], None]]] = {
     Kind.MESSAGE_DISPATCH: _dispatch,
     Kind.MESSAGE_ACK: _acknowledgement,
     Kind.TRANSACTION_INFO: _transaction,
@@ -305,7 +305,7 @@ def content(data: Data) -> Content:
         reader.nested()
         kind = reader.byte() and reader.byte()
     reader.skip(5)
-    _message(reader, Said(kind))
+    _message(reader, CommandFields(kind))
     reader.nested()  # the transaction that it was in at first
     reader.text()  # group
     reader.skip(4)

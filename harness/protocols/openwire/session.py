@@ -24,19 +24,19 @@ from harness.protocols.queues import (
 from harness.protocols.telling import About, attempt_in, line
 from harness.wire.protocol import (
     PLAIN,
-    Between,
     Frame,
     Insight,
     Need,
     Opaque,
     UnableError,
+    Unframed,
 )
 from harness.wire.rules import Direction, Subject
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
-    from harness.protocols.openwire.reading import Said
+    from harness.protocols.openwire.reading import CommandFields
     from harness.wire.protocol import Data, Fed, Line
 
 Name = TypeVar("Name", int, str)
@@ -58,7 +58,7 @@ class OpenWireFrame(Frame):
     """
 
     way: Direction = Direction.REQUEST
-    said: Said = field(default_factory=lambda: reading.Said(0))
+    said: CommandFields = field(default_factory=lambda: reading.CommandFields(0))
     number: int = 0
     asked: OpenWireFrame | None = None
     taken_off: tuple[OpenWireFrame, ...] = ()
@@ -105,7 +105,7 @@ class OpenWireSession(QueueSession[OpenWireFrame]):
         try:
             self._check_format(kind, size)
             if kind == Kind.KEEP_ALIVE_INFO:
-                return Between(size)
+                return Unframed(size)
             frame = self._made(way, size, reading.said(kind, memoryview(data)[HEAD:size]))
         except reading.ShortError:
             return (
@@ -136,7 +136,7 @@ class OpenWireSession(QueueSession[OpenWireFrame]):
                 f"version {version} cannot be read: use version {reading.OLDEST} or later"
             )
 
-    def _made(self, way: Direction, size: int, said: Said) -> OpenWireFrame:
+    def _made(self, way: Direction, size: int, said: CommandFields) -> OpenWireFrame:
         step = _step(way, said)
         self._numbers[way] += 1
         asked = None if said.answers is None else self._asked.get(said.answers)
@@ -193,7 +193,7 @@ class OpenWireSession(QueueSession[OpenWireFrame]):
     def _version(self) -> str:
         return str(min((format_["version"] for format_ in self._formats.values()), default="?"))
 
-    def _about(self, said: Said) -> tuple[OpenWireFrame, ...]:
+    def _about(self, said: CommandFields) -> tuple[OpenWireFrame, ...]:
         """Return the deliveries that an acknowledgement is about: one, or a range."""
         given = self._given.get(said.consumer or "")
         if given is None or said.message is None or said.message not in given:
@@ -309,7 +309,7 @@ class OpenWireSession(QueueSession[OpenWireFrame]):
         return min(told) / 1000 if len(told) == len(Direction) and min(told) > 0 else None
 
 
-def _step(way: Direction, said: Said) -> Command:
+def _step(way: Direction, said: CommandFields) -> Command:
     """Return what a command is called. Raises NotAFrameError where it cannot come this way."""
     try:
         if said.kind in Kind.messages():

@@ -37,7 +37,7 @@ class Cycle(Generic[C]):
 
 
 @dataclass(slots=True)
-class Said(Generic[C]):
+class AnswerMeaning(Generic[C]):
     """The meaning of an answer: the ``commits`` that it answers, their ``outcome``, and what it
     contradicts.
     """
@@ -47,7 +47,7 @@ class Said(Generic[C]):
     because: str | None = None
 
 
-class Course(Generic[C]):
+class OpenStatements(Generic[C]):
     """The statements of one connection that are not answered yet."""
 
     def __init__(self) -> None:
@@ -79,14 +79,14 @@ class Course(Generic[C]):
 
     # -- answers -----------------------------------------------------------------------------------
 
-    def done(self, tag: bytes) -> Said[C]:
+    def done(self, tag: bytes) -> AnswerMeaning[C]:
         """Record that a statement is done. ``tag``: the text of CommandComplete; empty if another
         message ended the statement.
         """
         cycle = self._cycles[0] if self._cycles else None
         if cycle is None or not cycle.asked:
             unasked = tag == b"COMMIT" and (cycle is None or cycle.sure)
-            return Said(
+            return AnswerMeaning(
                 because="the server answered a COMMIT that no client was seen to send"
                 if unasked
                 else None
@@ -94,20 +94,24 @@ class Course(Generic[C]):
         commits, commit = cycle.asked.popleft()
         ended = {b"COMMIT": "committed", b"ROLLBACK": "rolled back"}.get(tag, "")
         if commits and not ended and cycle.sure:
-            return Said(
+            return AnswerMeaning(
                 because=(
                     "a message that was predicted to commit was answered by "
                     f"{tag.decode('ascii', 'replace')}"
                 )
             )
         if ended == "committed" and not commits and cycle.sure:
-            return Said(because="a message that was not predicted to commit was answered by COMMIT")
-        return Said([commit], ended or "committed") if commit is not None else Said()
+            return AnswerMeaning(
+                because="a message that was not predicted to commit was answered by COMMIT"
+            )
+        return (
+            AnswerMeaning([commit], ended or "committed") if commit is not None else AnswerMeaning()
+        )
 
-    def refused(self) -> Said[C]:
+    def refused(self) -> AnswerMeaning[C]:
         """Record an error: the server skips the rest of this cycle."""
         if not self._cycles:
-            return Said()
+            return AnswerMeaning()
         cycle = self._cycles[0]
         commits = [commit for _, commit in cycle.asked if commit is not None]
         if cycle.commit is not None:
@@ -115,15 +119,15 @@ class Course(Generic[C]):
         cycle.asked.clear()
         cycle.commit = None
         cycle.failed = True
-        return Said(commits, "refused")
+        return AnswerMeaning(commits, "refused")
 
-    def ready(self, status: bytes) -> Said[C]:
+    def ready(self, status: bytes) -> AnswerMeaning[C]:
         """Record ReadyForQuery with its status: idle, in a transaction block, or in a
         failed block.
         """
         if not self._cycles:
             self.in_block = status != IDLE
-            return Said()
+            return AnswerMeaning()
         cycle = self._cycles.popleft()
         if self._open is cycle:  # an end that was not seen to be asked for
             self._open, cycle.sure = None, False
@@ -142,4 +146,4 @@ class Course(Generic[C]):
                 later.sure = False
         if not self._cycles:
             self.in_block = in_block
-        return Said([] if cycle.commit is None else [cycle.commit], "committed", because)
+        return AnswerMeaning([] if cycle.commit is None else [cycle.commit], "committed", because)

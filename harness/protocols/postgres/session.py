@@ -13,11 +13,10 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from harness.model import kinds
 from harness.protocols.postgres import messages, statements
-from harness.protocols.postgres.course import Course
+from harness.protocols.postgres.course import OpenStatements
 from harness.protocols.postgres.statements import Does
 from harness.protocols.postgres.steps import STEPS, Database
 from harness.wire.protocol import (
-    Between,
     Frame,
     Immovable,
     Insight,
@@ -25,6 +24,7 @@ from harness.wire.protocol import (
     Opaque,
     Secure,
     UnableError,
+    Unframed,
 )
 from harness.wire.rules import Direction, Subject
 
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from harness.model.identity import Identity
-    from harness.protocols.postgres.course import Said
+    from harness.protocols.postgres.course import AnswerMeaning
     from harness.wire.protocol import Data, Fed, Line, Move
 
 VERSION: Final = 3
@@ -105,7 +105,7 @@ class PostgresSession:
         self._heard: dict[Direction, Fed] = {}
         """What was fed and not taken: each message is heard once."""
         self._asked = 0
-        self._course: Course[Commit] = Course()
+        self._course: OpenStatements[Commit] = OpenStatements()
         self._records: set[Key] = set()
         """Written since the transaction began."""
         self._implicit = False
@@ -148,15 +148,15 @@ class PostgresSession:
 
     def _statement(self, kind: int, size: int, data: Data) -> Fed:
         if kind not in messages.READ:
-            return Between(size)
+            return Unframed(size)
         if size > self._limit:
             self._course.unread()
             if kind == _QUERY:
                 self._course.end()
-            return Between(size, f"{size} bytes are above the limit of {self._limit}")
+            return Unframed(size, f"{size} bytes are above the limit of {self._limit}")
         if len(data) < size:
             return Need(size)
-        return self._hear(kind, bytes(data[messages.HEAD_BYTES : size]), size) or Between(size)
+        return self._hear(kind, bytes(data[messages.HEAD_BYTES : size]), size) or Unframed(size)
 
     def _start(self, data: Data) -> Fed:
         """What a client says first gives its name."""
@@ -170,12 +170,12 @@ class PostgresSession:
             self._started = True
             self._name = messages.parameters(bytes(data[:size])).get("application_name", "")
             self._course.end()  # when it is let in, the server is ready
-        return Secure(size) if code == messages.TLS else Between(size)
+        return Secure(size) if code == messages.TLS else Unframed(size)
 
     def _login(self, kind: int, size: int, data: Data) -> Fed:
         """Look whether it can be; nothing of it is kept."""
         if size > self._limit or len(data) >= size:
-            return Between(size, messages.why_not(kind, bytes(data[messages.HEAD_BYTES : size])))
+            return Unframed(size, messages.why_not(kind, bytes(data[messages.HEAD_BYTES : size])))
         return Need(size)
 
     def _hear(self, kind: int, body: bytes, size: int) -> Commit | None:
@@ -276,7 +276,7 @@ class PostgresSession:
             wanted is not None
             and (answered := messages.encrypts(wanted, bytes(data[:1]))) is not None
         ):
-            return Secure(1) if answered else Between(1)
+            return Secure(1) if answered else Unframed(1)
         if len(data) < messages.HEAD_BYTES:
             return Need(messages.HEAD_BYTES)
         kind, size = messages.message(bytes(data[: messages.HEAD_BYTES]))
@@ -288,19 +288,19 @@ class PostgresSession:
 
     def _said_of(self, kind: int, size: int, data: Data) -> Fed:
         if kind not in messages.ANSWERS or size > self._limit:
-            return Between(size)
+            return Unframed(size)
         if len(data) < size:
             return Need(size)
         said = self._said(kind, bytes(data[messages.HEAD_BYTES : size]))
         if not said.commits:
-            return Between(size, said.because)
+            return Unframed(size, said.because)
         ids = tuple(each.corr for each in said.commits)
         records = frozenset[Key]().union(*(each.records for each in said.commits))
         return self._commit(
             size, ids[0], records, answers=ids, outcome=said.outcome, because=said.because
         )
 
-    def _said(self, kind: int, body: bytes) -> Said[Commit]:
+    def _said(self, kind: int, body: bytes) -> AnswerMeaning[Commit]:
         match chr(kind):
             case "E":
                 return self._course.refused()

@@ -144,7 +144,7 @@ def place_of(message_id: Message) -> Place:
     return message_id.signed(1), message_id.signed(2)
 
 
-def left_of(said: Message, field: int) -> frozenset[int]:
+def unacknowledged_of(said: Message, field: int) -> frozenset[int]:
     """Return the places of a batch that a set (``ack_set``) says are not acknowledged yet."""
     words = said.numbers(field)
     return frozenset(n for n in range(64 * len(words)) if words[n // 64] >> n % 64 & 1)

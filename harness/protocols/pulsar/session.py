@@ -24,11 +24,11 @@ from harness.protocols.pulsar.said import (
     attempt_of,
     error_of,
     facts_of,
-    left_of,
     owner_of,
     place_of,
     refusal_of,
     transaction_of,
+    unacknowledged_of,
     written,
 )
 from harness.protocols.pulsar.steps import (
@@ -265,7 +265,7 @@ class PulsarSession(QueueSession[PulsarFrame]):
         places: dict[Place, frozenset[int]] = {}
         """By place: what of a batch is not acknowledged yet."""
         for each in named:
-            left = left_of(each, 5)
+            left = unacknowledged_of(each, 5)
             places[place_of(each)] = places.get(place_of(each), left) & left
         if command is Command.REDELIVER and not named:
             found = dict(given)
@@ -324,7 +324,7 @@ class PulsarSession(QueueSession[PulsarFrame]):
             and frame.way is Direction.RESPONSE
             and payload.IN_BATCH in outlined.metadata
         ):
-            frame.done = frozenset(range(len(found))) - left_of(frame.said, 4)
+            frame.done = frozenset(range(len(found))) - unacknowledged_of(frame.said, 4)
         frame.carried = tuple(
             (None, None) if at in frame.done else (ledger.record(each), attempt_of(each))
             for at, each in enumerate(found)

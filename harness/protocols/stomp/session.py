@@ -24,16 +24,16 @@ from harness.protocols.stomp.steps import REFUSED, STEPS, Command
 from harness.protocols.telling import About, line
 from harness.wire.protocol import (
     PLAIN,
-    Between,
-    Expect,
+    AwaitAnswer,
     Frame,
     Immovable,
     Insight,
     Move,
     Need,
     Opaque,
-    Say,
+    SendBytes,
     UnableError,
+    Unframed,
 )
 from harness.wire.rules import Direction, Subject
 
@@ -109,12 +109,12 @@ class StompSession(QueueSession[StompFrame]):
         if not len(data):
             return Need(1)
         if data[:1] == b"\n":
-            return Between(1)
+            return Unframed(1)
         if data[:1] == b"\r":
             return (
                 Need(2)
                 if len(data) < 2  # noqa: PLR2004
-                else Between(2)
+                else Unframed(2)
                 if data[1:2] == b"\n"
                 else Opaque("a carriage return alone")
             )
@@ -352,7 +352,7 @@ class StompSession(QueueSession[StompFrame]):
         if frame.step != Command.SEND or "transaction" in frame.facts:
             return Immovable("belongs to its connection, as subscriptions and transactions do")
         hello = frames.made("CONNECT", self._connect | {"heart-beat": "0,0"})
-        return Move(data, (Say(lambda _: hello), Expect("CONNECTED")))
+        return Move(data, (SendBytes(lambda _: hello), AwaitAnswer("CONNECTED")))
 
     def silence_s(self, way: Direction) -> float | None:
         """Return the heartbeat time-out on which both sides have agreed."""

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from harness.protocols.tcp.steps import STEPS, Exchange
-from harness.wire.protocol import Between, Frame, Immovable, Insight, UnableError
+from harness.wire.protocol import Frame, Immovable, Insight, UnableError, Unframed
 from harness.wire.rules import Direction
 
 if TYPE_CHECKING:
@@ -68,7 +68,7 @@ class TcpSession:
         """Return the beginning of a turn, or bytes that go on with it."""
         if way not in self._heard:
             size = len(data)
-            self._heard[way] = Between(size) if way is self._speaks else self._turn(way, size)
+            self._heard[way] = Unframed(size) if way is self._speaks else self._turn(way, size)
         return self._heard[way]
 
     def taken(self, way: Direction, size: int) -> None:  # noqa: ARG002 - all that was fed

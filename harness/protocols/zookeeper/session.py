@@ -26,13 +26,13 @@ from harness.protocols.zookeeper.reading import (
 from harness.protocols.zookeeper.steps import OPCODES, STEPS, WITH_DATA, WITHOUT_PATH, Op
 from harness.wire.protocol import (
     UNKNOWN,
-    Between,
     Frame,
     Immovable,
     Insight,
     Need,
     Opaque,
     UnableError,
+    Unframed,
 )
 from harness.wire.rules import Direction, Subject
 
@@ -113,7 +113,7 @@ class KeeperSession:
     def __init__(self, conn: int, limit: int) -> None:
         self._conn = conn
         self._limit = limit
-        self._heard: dict[Direction, KeeperFrame | Between] = {}
+        self._heard: dict[Direction, KeeperFrame | Unframed] = {}
         """The frame of each direction that was found and is not taken from the buffer yet."""
         self._greeted = dict.fromkeys(Direction, False)
         self._numbers = dict.fromkeys(Direction, 0)
@@ -128,7 +128,7 @@ class KeeperSession:
         known = self._heard.get(way)
         if known is None:
             fed = self._frame(way, data) if self._greeted[way] else self._greeting(way, data)
-            if not isinstance(fed, KeeperFrame | Between):
+            if not isinstance(fed, KeeperFrame | Unframed):
                 return fed
             known = self._heard[way] = fed
         return known
@@ -160,7 +160,7 @@ class KeeperSession:
             return Need(_BEGINNING.size)
         size, xid = _BEGINNING.unpack_from(data)
         if xid == PING and _BEGINNING.size - 4 <= size <= MOST_BYTES:
-            return Between(size + 4)
+            return Unframed(size + 4)
         form = _REQUEST if way is Direction.REQUEST else _ANSWER
         if not form.size - 4 <= size <= MOST_BYTES:
             return Opaque(f"a frame of {size} bytes")

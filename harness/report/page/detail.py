@@ -12,7 +12,7 @@ from harness.model import safe_files
 from harness.model.history import HISTORY, LOGS, HistoryError, read_history
 from harness.model.prediction import by_name
 from harness.model.semantics import PROMISES, Anomaly
-from harness.report.advising import mending, said_last
+from harness.report.advising import last_log_lines, mending
 from harness.report.page.evidence import movement_lines, next_step, proof_of, settings_of, sign_of
 from harness.report.page.paths import Paths, anomalous
 from harness.report.page.plot import drawn_plot, plot_of
@@ -156,7 +156,7 @@ def detail_of(result: CellResult, shared: Shared) -> tuple[dict[str, Any], Timel
         "target": plan.target,
         "own": plan.system == DECLARED,
         "mends": mending(result),
-        "last": said_last(result),
+        "last": last_log_lines(result),
         "evidence": list(evidence_of(result.judgement)),
         "counts": counts_of(result),
         "files": files_of(result),

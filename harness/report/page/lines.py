@@ -1,4 +1,4 @@
-"""The lines of a history that tell of a record's way, found once for all records of a cell."""
+"""The lines of a history about the way of records, found once for all records of a cell."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ M = TypeVar("M", kinds.Sent, kinds.Fetched, kinds.Delivered)
 
 
 @dataclass(frozen=True, slots=True)
-class Turn:
+class NodeChange:
     """A process of a node ended, was paused, or came back. ``how`` says which of these."""
 
     t: int
@@ -178,7 +178,7 @@ class Lines:
             found[self.role(event)].append(event)
         return {} if "" in found else found
 
-    def _turns(self) -> Iterator[Turn]:
+    def _turns(self) -> Iterator[NodeChange]:
         ended = set()
         for event in self.of(kinds.Node):
             how = ""
@@ -195,7 +195,7 @@ class Lines:
                 case NodePhase.RESUMED:
                     how = "went on"
             if how:
-                yield Turn(event.t, event.role, event.node, how)
+                yield NodeChange(event.t, event.role, event.node, how)
 
     def _saved(self) -> Iterator[tuple[tuple[str | None, int | None], Saved]]:
         """Yield the positions that brokers said they have saved. If a request was refused, or no
@@ -243,7 +243,7 @@ def named(role: str, node: str) -> str:
 
 
 def in_topic(event: Event) -> TypeGuard[kinds.Stored]:
-    """Say whether a line tells of a copy in a log between producer and consumer."""
+    """Whether a line is about a copy in a log between producer and consumer."""
     return isinstance(event, kinds.Stored) and event.hop == Hop.TOPIC and event.offset is not None
 
 

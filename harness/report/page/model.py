@@ -1,6 +1,4 @@
-"""The whole page as plain data: the matrix that stands in it, and what is unfolded when somebody
-asks for it.
-"""
+"""The whole page as plain data: the matrix, and the details that are unfolded on demand."""
 
 from __future__ import annotations
 
@@ -25,7 +23,7 @@ from harness.report.summary import WORST, outcome
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from harness.report.matrix import Spot
+    from harness.report.matrix import MatrixEntry
     from harness.saved import CellResult, SavedRun
 
 CHUNK = 20
@@ -38,7 +36,7 @@ _PLAIN = re.compile(r"[^A-Za-z0-9._+-]")
 
 
 @dataclass(frozen=True)
-class Square:
+class MatrixCell:
     """One square of the matrix. ``cells``: the numbers of its cells, the worst first."""
 
     semantic: str
@@ -64,12 +62,12 @@ class Line:
     """
 
     name: str
-    squares: tuple[Square, ...]
+    squares: tuple[MatrixCell, ...]
     because: str = ""
 
 
 @dataclass(frozen=True)
-class Sheet:
+class MatrixTable:
     """One table of the matrix: a pipeline of one system with one client in one runtime."""
 
     title: str
@@ -85,7 +83,7 @@ class Page:
     :func:`unfold`).
     """
 
-    sheets: tuple[Sheet, ...]
+    sheets: tuple[MatrixTable, ...]
     anchors: tuple[str, ...]
     """The name of each cell in addresses, in the order of the run's results."""
     index: str
@@ -94,7 +92,7 @@ class Page:
 
 def page_of(run: SavedRun) -> Page:
     """Return the model of a run's page."""
-    shared = Shared(dots_each(len(run.results)))
+    shared = Shared(dots_per_row(len(run.results)))
     names = anchors([result.plan.id for result in run.results])
     most = messages_each(len(run.results))
     details = [_detail(result, most, shared) for result in run.results]
@@ -123,10 +121,10 @@ def messages_each(cells: int) -> int:
     return max(LEAST_MESSAGES, min(MOST_MESSAGES, MESSAGES_PER_PAGE // max(cells, 1)))
 
 
-def dots_each(cells: int) -> int:
+def dots_per_row(cells: int) -> int:
     """Return how many dots each row of a plot may have.
 
-    >>> dots_each(1), dots_each(300), dots_each(5000)
+    >>> dots_per_row(1), dots_per_row(300), dots_per_row(5000)
     (1000, 200, 60)
     """
     return max(LEAST_DOTS, min(MOST_DOTS, DOTS_PER_PAGE // max(cells, 1)))
@@ -203,7 +201,7 @@ def _row(result: CellResult, anchor: str, label: str) -> list[object]:
     ]
 
 
-def _sheets(run: SavedRun, places: dict[int, int], names: list[str]) -> Iterator[Sheet]:
+def _sheets(run: SavedRun, places: dict[int, int], names: list[str]) -> Iterator[MatrixTable]:
     for table in tables(run):
         if not any(row.ran for row in table.rows):
             continue
@@ -219,16 +217,16 @@ def _sheets(run: SavedRun, places: dict[int, int], names: list[str]) -> Iterator
             for row in table.worst_first
             if row.ran
         )
-        yield Sheet(table.title, tuple(map(str, table.semantics)), tuple(lines))
+        yield MatrixTable(table.title, tuple(map(str, table.semantics)), tuple(lines))
 
 
 def _square(
-    semantic: Semantic, spot: Spot | None, places: dict[int, int], names: list[str]
-) -> Square:
+    semantic: Semantic, spot: MatrixEntry | None, places: dict[int, int], names: list[str]
+) -> MatrixCell:
     if spot is None or (not spot.results and spot.not_applicable is None):
-        return Square(str(semantic))
+        return MatrixCell(str(semantic))
     if not spot.results:
-        return Square(str(semantic), because=spot.not_applicable or "")
+        return MatrixCell(str(semantic), because=spot.not_applicable or "")
     ordered = sorted(spot.results, key=lambda result: WORST.index(outcome(result.verdict)))
     cells = tuple(places[id(result)] for result in ordered)
     lost, duplicated = spot.total("lost"), spot.total("duplicated")
@@ -236,7 +234,7 @@ def _square(
         bool(count) and not forbids(semantic, what)
         for count, what in ((lost, Anomaly.LOST), (duplicated, Anomaly.DUPLICATED))
     )
-    return Square(
+    return MatrixCell(
         str(semantic),
         cells,
         names[cells[0]],
@@ -253,7 +251,7 @@ def _count(total: int | None) -> str:
     return "?" if total is None else str(total)
 
 
-def _runs(spot: Spot) -> str:
+def _runs(spot: MatrixEntry) -> str:
     """Return the number of runs that count, with the upper bound if none showed the anomaly."""
     if all(map(never_reached, spot.results)):
         return "never reached"

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from harness.report.page.lines import Row
 
 
-class Fate(StrEnum):
+class PlotRow(StrEnum):
     """The rows of the plot, from the top."""
 
     RECORDED = "recorded"
@@ -55,21 +55,21 @@ class Plot:
     wrong total tells.
     """
 
-    rows: Mapping[Fate, tuple[Dot, ...]]
+    rows: Mapping[PlotRow, tuple[Dot, ...]]
     lost: int
     extra: int
 
 
-def fate_of(row: Row) -> Fate:
+def fate_of(row: Row) -> PlotRow:
     """Return the row of the plot in which a record of the account stands."""
     match row["state"]:
         case State.RECORDED:
-            return Fate.DUPLICATED if row["recordings"] > 1 else Fate.RECORDED
+            return PlotRow.DUPLICATED if row["recordings"] > 1 else PlotRow.RECORDED
         case State.LOST:
-            return Fate.LOST
+            return PlotRow.LOST
         case State.SET_ASIDE:
-            return Fate.ASIDE
-    return Fate.DOUBT if row.get("in_doubt") else Fate.UNSURE
+            return PlotRow.ASIDE
+    return PlotRow.DOUBT if row.get("in_doubt") else PlotRow.UNSURE
 
 
 def plot_of(account: Account, events: Sequence[Event]) -> Plot:
@@ -83,7 +83,7 @@ def plot_of(account: Account, events: Sequence[Event]) -> Plot:
             offered.setdefault(event.record, event.t)
     times = offered | sent
     zero = events[0].t if events else 0
-    rows: dict[Fate, list[Dot]] = {fate: [] for fate in Fate}
+    rows: dict[PlotRow, list[Dot]] = {fate: [] for fate in PlotRow}
     for row in account.rows:
         fate, t = fate_of(row), times.get(row["record"])
         rows[fate].append(
@@ -100,14 +100,14 @@ def _by_time(dot: Dot) -> int:
     return -1 if dot.t is None else dot.t
 
 
-def _note(row: Row, fate: Fate) -> str:
+def _note(row: Row, fate: PlotRow) -> str:
     """Return a few words about a record's state."""
     match fate:
-        case Fate.LOST:
+        case PlotRow.LOST:
             return str(row["last_hop"])
-        case Fate.DUPLICATED:
+        case PlotRow.DUPLICATED:
             return f"recorded {row['recordings']} times"
-        case Fate.UNSURE | Fate.DOUBT:
+        case PlotRow.UNSURE | PlotRow.DOUBT:
             return str(row["state"])
     return ""
 
@@ -126,7 +126,7 @@ def drawn_plot(plot: Plot, most: int) -> list[object]:
             times.append(-1 if dot.t is None else dot.t - before)
             before = before if dot.t is None else dot.t
         row: list[object] = [str(fate), len(dots), times]
-        if fate is not Fate.RECORDED:
+        if fate is not PlotRow.RECORDED:
             row.append([[dot.record, dot.note] for dot in shown])
         rows.append(row)
     return [rows, plot.lost, plot.extra]

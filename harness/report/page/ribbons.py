@@ -23,7 +23,7 @@ MOST_STRETCHES = 1000
 
 
 @dataclass(frozen=True, slots=True)
-class Stretch:
+class RecordRange:
     """Positions ``start`` to ``end`` (included) whose records had the same fate."""
 
     kind: str
@@ -40,7 +40,7 @@ class Ribbon:
     name: str
     start: int
     end: int
-    stretches: tuple[Stretch, ...]
+    stretches: tuple[RecordRange, ...]
     flushed: int | None = None
     """After a power loss: the first position that had not been flushed."""
     cut: int = 0
@@ -114,12 +114,12 @@ def _copy_fate(
 def _ribbon(
     name: str, start: int, end: int, places: Iterable[tuple[int, str]], flushed: int | None = None
 ) -> Ribbon:
-    stretches: list[Stretch] = []
+    stretches: list[RecordRange] = []
     for position, kind in places:
         last = stretches[-1] if stretches else None
         if last is not None and last.kind == kind and last.end + 1 == position:
-            stretches[-1] = Stretch(kind, last.start, position)
+            stretches[-1] = RecordRange(kind, last.start, position)
         else:
-            stretches.append(Stretch(kind, position, position))
+            stretches.append(RecordRange(kind, position, position))
     cut = max(len(stretches) - MOST_STRETCHES, 0)
     return Ribbon(name, start, end, tuple(stretches[:MOST_STRETCHES]), flushed, cut)

@@ -236,7 +236,7 @@ def _passed(told: Sequence[Event], lines: Lines) -> dict[Saved, str]:
 
 def _error(event: kinds.OfAttempt | kinds.Transaction) -> str:
     """Return the error that a program names, in parentheses."""
-    return f" ({kinds.last_words(event.error)})" if event.error else ""
+    return f" ({kinds.root_cause_line(event.error)})" if event.error else ""
 
 
 def _taken(event: kinds.Taken, who: str) -> Said:
@@ -312,14 +312,14 @@ _SENT: Final[_Words] = {
     kinds.Unknown: lambda e, who: (who, f"could not know whether it is stored{_error(e)}"),
     kinds.Rule: _ruled,
 }
-"""What lines tell of a record that is sent, by their kind; each given the name of the program."""
+"""The sentences about a record that is sent, by the kind of line; each needs the program's name."""
 _GIVEN: Final[_Words] = {
     kinds.Fetched: _fetched,
     kinds.Delivered: _given,
     kinds.Acknowledged: _acknowledged,
     kinds.Rule: _ruled,
 }
-"""What lines tell of a record that is given to readers, by their kind."""
+"""The sentences about a record that is given to readers, by the kind of line."""
 
 
 def _at_rest(row: Row, told: Sequence[Event]) -> Iterator[str]:

@@ -66,7 +66,7 @@ RUNNER = "runner"
 
 
 @dataclass(frozen=True, slots=True)
-class Band:
+class TimeBand:
     """A stretch of time; ``lane`` is null for one across all lanes, ``end`` null for one that
     nothing ended.
     """
@@ -97,7 +97,7 @@ class Timeline:
 
     lanes: tuple[Lane, ...]
     messages: tuple[Message, ...]
-    bands: tuple[Band, ...]
+    bands: tuple[TimeBand, ...]
     marks: tuple[Mark, ...]
     end: int
     fired: int | None
@@ -143,7 +143,7 @@ class _Drawing:
         self.last = 0
         self.lanes = Lanes(events)
         self.traffic = Traffic(self.lanes, target)
-        self.bands: list[Band] = []
+        self.bands: list[TimeBand] = []
         self.marks: list[Mark] = []
         self.open: dict[tuple[str, str], tuple[int, str]] = {}
         self.refused: dict[str, tuple[int, int, int]] = {}
@@ -209,9 +209,9 @@ class _Drawing:
                 rows += f", {self.found[kinds.Absorbed]} absorbed"
             self.marks.append(Mark("found", SINK, self.observed, rows))
         for (kind, lane), (start, text) in self.open.items():
-            self.bands.append(Band(kind, lane or None, start, None, text))
+            self.bands.append(TimeBand(kind, lane or None, start, None, text))
         for lane, (start, end, count) in self.refused.items():
-            self.bands.append(Band("refused", lane, start, end, f"{count} connections refused"))
+            self.bands.append(TimeBand("refused", lane, start, end, f"{count} connections refused"))
         kinds_of = {SOURCE: SOURCE, WIRE: WIRE, SINK: SINK}
         names = sorted(self.lanes.ranks, key=lambda name: (self.lanes.ranks[name], name))
         lanes = tuple(Lane(name, kinds_of.get(name, "node")) for name in names)
@@ -230,7 +230,7 @@ class _Drawing:
     def _finish(self, kind: str, lane: str, t: int, more: str = "") -> None:
         start, text = self.open.pop((kind, lane), (None, ""))
         if start is not None:
-            self.bands.append(Band(kind, lane or None, start, t, f"{text}{more}"))
+            self.bands.append(TimeBand(kind, lane or None, start, t, f"{text}{more}"))
 
     # --- the runner -------------------------------------------------------------------------------
 
@@ -403,7 +403,7 @@ class _Drawing:
 
 
 def _breaks(
-    messages: Sequence[Message], bands: Sequence[Band], marks: Sequence[Mark], end: int
+    messages: Sequence[Message], bands: Sequence[TimeBand], marks: Sequence[Mark], end: int
 ) -> Iterator[tuple[int, int]]:
     """Yield long periods without marks, bands or messages about records. Only housekeeping requests
     pass in them.

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 RUN: Final = "lostack.run"
 """The label that names the runtime and run to which something belongs."""
 HARNESS: Final = "lostack.harness"
-"""The label that names the process that made something, as :func:`me` gives it."""
+"""The label that names the process that made something, as :func:`owner_label` gives it."""
 ANSWER_WITHIN_S: Final = 60
 BOOT: Final = Path("/proc/sys/kernel/random/boot_id")
 
@@ -118,15 +118,15 @@ def same_kernel(client: docker.DockerClient) -> str | None:
     return None
 
 
-def me() -> str:
+def owner_label() -> str:
     """Return this process's name for a label: its host, boot, process id and start time."""
     process = psutil.Process()
     return f"{socket.gethostname()}/{_boot()}/{process.pid}/{process.create_time():.2f}"
 
 
 def is_dead(owner: str) -> bool:
-    """Return whether a process named by :func:`me` is certainly gone. For a process of another host
-    the answer is no.
+    """Return whether a process named by :func:`owner_label` is certainly gone. For a process of
+    another host the answer is no.
     """
     try:
         host, boot, pid, began = owner.split("/")

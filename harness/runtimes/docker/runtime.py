@@ -23,7 +23,7 @@ from harness.runtimes.docker.engine import (
     RUN,
     EngineError,
     connect,
-    me,
+    owner_label,
     remove,
     remove_leftovers,
     telling,
@@ -63,7 +63,7 @@ class DockerRuntime:
         self._failure: Exception | None = None
         self._client = connect()
         self.run = secrets.token_hex(4)
-        self._labels = {RUN: self.run, HARNESS: me()}
+        self._labels = {RUN: self.run, HARNESS: owner_label()}
         self.disks = Disks(self)
         try:
             directory.mkdir(parents=True, exist_ok=True)

@@ -46,7 +46,7 @@ def contents(folder: Path) -> dict[str, bytes | None]:
     return found
 
 
-def put_back(
+def restore_folder(
     folder: Path, now: Mapping[str, bytes | None], left: Mapping[str, bytes | None]
 ) -> tuple[Left, ...]:
     """Make a folder hold ``left`` instead of ``now``; return which files that has changed."""

@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from harness.runtimes.power.disk import Left, contents, put_back
+from harness.runtimes.power.disk import Left, contents, restore_folder
 from harness.runtimes.power.replay import TRACED, NotSeenError, Replay
 from harness.runtimes.power.tree import Names
 
@@ -44,7 +44,7 @@ def traced(argv: Sequence[str], log: Path) -> tuple[str, ...]:
 
 
 @dataclass(frozen=True, slots=True)
-class Cut:
+class PowerCut:
     """What a loss of power has done. ``files``: the files that are not as they were; ``kept``: what
     the folder holds now; ``calls``, ``flushes``: how many the tracer saw; ``posix``: what is kept
     here, and is gone where a name survives only if its folder was flushed.
@@ -90,7 +90,7 @@ class PowerTrace:
         """
         self._settled = self.log.stat().st_size
 
-    def cut(self, names: Names = Names.EXT4, *, cwd: Path | None = None) -> Cut:
+    def cut(self, names: Names = Names.EXT4, *, cwd: Path | None = None) -> PowerCut:
         """Make the folder what a loss of power leaves of it. The program is dead. ``cwd``: the
         folder in which it was started.
 
@@ -105,12 +105,12 @@ class PowerTrace:
         replay.check(now, self.rebuilt)
         left = replay.left(names, now)
         strict = replay.left(Names.POSIX, now)
-        changed = put_back(self.folder, now, left)
+        changed = restore_folder(self.folder, now, left)
         if contents(self.folder) != left:
             raise NotSeenError(f"{self.folder} could not be made what is left of it")
         self.log.unlink()
         gone = tuple(path for path in left if path not in strict)
-        return Cut(names, changed, left, replay.calls, replay.flushes, gone)
+        return PowerCut(names, changed, left, replay.calls, replay.flushes, gone)
 
 
 _TRIAL: Final = (

@@ -46,8 +46,8 @@ from harness.model.waiting import WaitTimeoutError, wait_until
 from harness.model.writes import CALLS, WRITES, FirstWrites, Point, Side
 from harness.runtimes.process.members import VARIABLE, Members, end, look, tracer_of
 from harness.runtimes.process.traced import (
-    Held,
     HeldThread,
+    ThreadHold,
     Write,
     held_in,
     process_of,
@@ -149,7 +149,7 @@ class Tracing:
         """Return the durable writes so far."""
         return writes_in(self._log)
 
-    def held(self) -> Held | None:
+    def held(self) -> ThreadHold | None:
         """Return the proof that a thread is held at the point; ``None`` if none is. Call this
         before the kill.
         """

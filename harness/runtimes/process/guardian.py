@@ -55,7 +55,7 @@ TYPE_CHECKING = False  # ``typing`` would cost a tenth of the start-up
 if TYPE_CHECKING:
     from harness.runtimes.process import cgroups, members
     from harness.runtimes.process.forks import Forks
-    from harness.runtimes.process.lives import Life, Lives
+    from harness.runtimes.process.lives import Life, ProcessLives
     from harness.runtimes.process.members import Members, kill_group
     from harness.runtimes.process.messages import Answer, Request
     from harness.runtimes.process.second import Second, remove_temporary
@@ -65,7 +65,7 @@ else:
     import cgroups
     import members
     from forks import Forks
-    from lives import Life, Lives
+    from lives import Life, ProcessLives
     from members import Members, kill_group
     from second import Second, remove_temporary
     from spawning import PR_SET_CHILD_SUBREAPER, prctl, spawn
@@ -96,7 +96,7 @@ class Guardian:
         self.watch_signals()
         self.second = Second(harness)
         self.forks = Forks(self.selector, self.second, self.start_now)
-        self.lives = Lives(self.second, self.forks, self.send)
+        self.lives = ProcessLives(self.second, self.forks, self.send)
         self.watch_pid(harness_pid)
 
     def watch_signals(self) -> None:

@@ -53,7 +53,7 @@ class Life:
         return self.asked or self.dead_at is not None
 
 
-class Lives:
+class ProcessLives:
     """All lives that have not ended, by the process id of their node."""
 
     def __init__(self, second: Second, forks: Forks, send: Callable[[Answer], None]) -> None:

@@ -59,7 +59,7 @@ class HeldThread:
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
+class ThreadHold:
     """The proof that a point was hit: the write, its process, and how many calls of each kind all
     threads had begun before.
     """
@@ -86,7 +86,7 @@ class Held:
         }
 
 
-def held_in(log: Path, point: Point) -> Held | None:
+def held_in(log: Path, point: Point) -> ThreadHold | None:
     """Return the proof that a thread is held at a point; ``None`` if the point was not hit.
 
     A thread that is held before a call has begun it, has no result, and is stopped by its tracer,
@@ -97,7 +97,7 @@ def held_in(log: Path, point: Point) -> Held | None:
         if (write.call, write.occurrence) == (point.call, point.occurrence) and stands(
             write, point.side
         ):
-            return Held(
+            return ThreadHold(
                 point, write, process_of(write.tid), Counter(each.call for each in found[:number])
             )
     return None

@@ -16,7 +16,7 @@ from harness.model import kinds
 from harness.model.semantics import Semantic
 from harness.model.waiting import wait_until
 from harness.stages.bulk.marks import Marks
-from harness.stages.bulk.records import Came, decode
+from harness.stages.bulk.records import DecodedValues, decode
 from harness.stages.bulk.results import Results
 from harness.stages.bulk.telling import BulkStage
 from harness.stages.stage import run_stage
@@ -96,7 +96,7 @@ class BulkConsumer:
         )
         self._marks.advance(stage.partition, "done", done)
 
-    def _tell(self, came: Came) -> None:
+    def _tell(self, came: DecodedValues) -> None:
         """Write where this incarnation resumes into the ledger, and how far deliveries have come
         into the marks.
         """

@@ -31,7 +31,7 @@ FILLER: Final = ord("v")
 _MIX: Final = (np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB))
 
 
-class Came(NamedTuple):
+class DecodedValues(NamedTuple):
     """The content of values: positions in the order of the values, the number of foreign values,
     and whether the end came.
     """
@@ -59,7 +59,7 @@ def encode(
     return [data[at : at + size] for at in range(0, count * size, size)]
 
 
-def decode(values: Sequence[bytes], key: str, partition: int, size: int) -> Came:
+def decode(values: Sequence[bytes], key: str, partition: int, size: int) -> DecodedValues:
     """Read values of a partition and check them."""
     ours = [value for value in values if value is not None and len(value) == size]
     block = np.frombuffer(b"".join(ours), dtype=np.uint8).reshape(len(ours), size)
@@ -73,7 +73,7 @@ def decode(values: Sequence[bytes], key: str, partition: int, size: int) -> Came
     records = good & (heads["kind"] == RECORD)
     ended = bool((good & (heads["kind"] == END)).any())
     strange = len(values) - int(good.sum())
-    return Came(heads["position"][records].astype(np.int64), strange, ended)
+    return DecodedValues(heads["position"][records].astype(np.int64), strange, ended)
 
 
 def runs(positions: Ints) -> list[tuple[int, int]]:

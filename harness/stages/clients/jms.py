@@ -19,7 +19,13 @@ from harness.model.waiting import WaitTimeoutError, wait_until
 from harness.stages.clients.bridge import Bridge, coded, decoded, milliseconds
 from harness.stages.clients.interface import ClientError
 from harness.stages.clients.jms_libraries import CONNECT_S, LIBRARIES, listens
-from harness.stages.clients.queues import DUPLICATE_ID, Given, GoneError, Sent, WithoutPositions
+from harness.stages.clients.queues import (
+    DUPLICATE_ID,
+    GoneError,
+    Received,
+    Sent,
+    WithoutPositions,
+)
 from harness.stages.outbox import Outbox
 from harness.stages.producer_settings import SaveCursor
 from harness.stages.pushing import BY_LIBRARY, Acknowledge
@@ -286,7 +292,7 @@ class JmsConsumer:
     def _listen(self, number: str) -> None:
         [self._consumer] = _bridge().call("consumer", number, self._session, self._queue)
 
-    def receive(self, within_s: float) -> Given | None:
+    def receive(self, within_s: float) -> Received | None:
         """Return the next message. The broker gives unreceived messages of a lost connection again.
 
         If no message comes and the library holds back acknowledgements, its consumer is closed,
@@ -304,9 +310,9 @@ class JmsConsumer:
         if not found:
             return None
         token, name, redelivered, _, value = found
-        return Given(name, decoded(value) or b"", redelivered == "true", (number, token))
+        return Received(name, decoded(value) or b"", redelivered == "true", (number, token))
 
-    def acknowledge(self, given: Given) -> None:
+    def acknowledge(self, given: Received) -> None:
         """Acknowledge a message, and wait for the answer if the settings say so.
 
         Raises:
@@ -326,7 +332,7 @@ class JmsConsumer:
             self._connected.leave()
             raise
 
-    def refuse(self, given: Given, *, for_good: bool) -> None:
+    def refuse(self, given: Received, *, for_good: bool) -> None:
         """Let the library deliver the message again. After the last allowed attempt, the library
         rejects it by itself.
         """

@@ -17,7 +17,7 @@ import pulsar
 from harness.model.record import decode
 from harness.model.waiting import WaitTimeoutError, wait_until
 from harness.stages.clients.interface import ClientError
-from harness.stages.clients.queues import Given
+from harness.stages.clients.queues import Received
 from harness.stages.pushing import SUBSCRIPTION_NAME, Subscription
 from harness.stages.stage import SettingsRefusedError
 
@@ -203,7 +203,7 @@ class PulsarConsumer:
         except pulsar.PulsarException as error:
             raise _complaint(error) from error
 
-    def receive(self, within_s: float) -> Given | None:
+    def receive(self, within_s: float) -> Received | None:
         """Return the next message."""
         try:
             message = self._consumer.receive(int(within_s * 1000))
@@ -213,9 +213,9 @@ class PulsarConsumer:
             raise _complaint(error) from error
         place = message.message_id()
         name = f"{place.ledger_id()}:{place.entry_id()}:{max(place.batch_index(), 0)}"
-        return Given(name, message.data(), message.redelivery_count() > 0, message)
+        return Received(name, message.data(), message.redelivery_count() > 0, message)
 
-    def acknowledge(self, given: Given) -> None:
+    def acknowledge(self, given: Received) -> None:
         """Acknowledge a message. The library sends that within 100 ms, and gets no answer."""
         try:
             if self._settings.push.cumulative:
@@ -225,7 +225,7 @@ class PulsarConsumer:
         except pulsar.PulsarException as error:
             raise _complaint(error) from error
 
-    def refuse(self, given: Given, *, for_good: bool) -> None:
+    def refuse(self, given: Received, *, for_good: bool) -> None:
         """Let the broker deliver the message again, to any consumer.
 
         Raises:

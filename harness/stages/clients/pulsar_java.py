@@ -15,7 +15,7 @@ from harness.model.record import decode
 from harness.model.waiting import WaitTimeoutError, wait_until
 from harness.stages.clients.bridge import Bridge, coded, decoded, milliseconds
 from harness.stages.clients.interface import ClientError, Meaning
-from harness.stages.clients.queues import Given
+from harness.stages.clients.queues import Received
 from harness.stages.consumer_settings import SavePosition
 from harness.stages.pushing import SUBSCRIPTION_NAME, Subscription
 
@@ -279,16 +279,16 @@ class PulsarConsumer:
             raise
         return number
 
-    def receive(self, within_s: float) -> Given | None:
+    def receive(self, within_s: float) -> Received | None:
         """Return the next message."""
         found = self._program.bridge.call("receive", self._consumer, milliseconds(within_s))
         if not found:
             return None
         token, name, times, key, value = found
         self._program.given(self._consumer, token)
-        return Given(name, decoded(value) or b"", int(times) > 0, token, decoded(key))
+        return Received(name, decoded(value) or b"", int(times) > 0, token, decoded(key))
 
-    def acknowledge(self, given: Given) -> None:
+    def acknowledge(self, given: Received) -> None:
         """Acknowledge a message, in the open transaction if there is one. Wait for the answer if
         the settings say so.
         """
@@ -302,7 +302,7 @@ class PulsarConsumer:
         )
         self._program.acknowledged(given.token)
 
-    def refuse(self, given: Given, *, for_good: bool) -> None:
+    def refuse(self, given: Received, *, for_good: bool) -> None:
         """Let the broker deliver the message again, to any consumer.
 
         Raises:

@@ -23,7 +23,7 @@ DUPLICATE_ID: Final = "_AMQ_DUPL_ID"
 
 
 @dataclass(frozen=True, slots=True)
-class Given:
+class Received:
     """A message as it was given to a consumer."""
 
     name: str
@@ -84,14 +84,14 @@ class QueueConsumer(Protocol):
             ClientError: the broker refuses.
         """
 
-    def receive(self, within_s: float) -> Given | None:
+    def receive(self, within_s: float) -> Received | None:
         """Return the next message; ``None`` if none comes within the time.
 
         Raises:
             ClientError: the broker could not be reached for too long.
         """
 
-    def acknowledge(self, given: Given) -> None:
+    def acknowledge(self, given: Received) -> None:
         """Acknowledge a message, and wait for the broker's answer. Does nothing if the broker needs
         no acknowledgement.
 
@@ -103,7 +103,7 @@ class QueueConsumer(Protocol):
 class Refuses(Protocol):
     """A consumer that can refuse a message whose work has failed."""
 
-    def refuse(self, given: Given, *, for_good: bool) -> None:
+    def refuse(self, given: Received, *, for_good: bool) -> None:
         """Refuse a message. The broker delivers it again or, if ``for_good``, never again.
 
         Raises:

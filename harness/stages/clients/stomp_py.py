@@ -20,7 +20,13 @@ from stomp.exception import StompException
 from harness.model.record import decode_id
 from harness.model.waiting import WaitTimeoutError, wait_until
 from harness.stages.clients.interface import ClientError
-from harness.stages.clients.queues import DUPLICATE_ID, Given, GoneError, Sent, WithoutPositions
+from harness.stages.clients.queues import (
+    DUPLICATE_ID,
+    GoneError,
+    Received,
+    Sent,
+    WithoutPositions,
+)
 from harness.stages.pushing import Acknowledge
 
 if TYPE_CHECKING:
@@ -360,7 +366,7 @@ class StompConsumer:
             within_s=ANSWER_S,
         )
 
-    def receive(self, within_s: float) -> Given | None:
+    def receive(self, within_s: float) -> Received | None:
         """Return the next message. A message of a lost connection is returned only if the broker
         will not give it again.
 
@@ -382,14 +388,14 @@ class StompConsumer:
                 name = _bound(self._inbox, name)
             except GoneError:
                 return None
-        return Given(
+        return Received(
             headers["message-id"],
             frame.body,
             headers.get("redelivered") == "true",
             Token(self._inbox, name),
         )
 
-    def acknowledge(self, given: Given) -> None:
+    def acknowledge(self, given: Received) -> None:
         """Send the acknowledgement, or the commit, on the connection that brought the message, and
         wait for its receipt.
         """
@@ -399,7 +405,7 @@ class StompConsumer:
                 stomp.Connection12.commit if transacted else stomp.Connection12.ack, given.token
             )
 
-    def refuse(self, given: Given, *, for_good: bool) -> None:
+    def refuse(self, given: Received, *, for_good: bool) -> None:
         """Send NACK. In STOMP only the end of the connection makes the broker deliver a message
         again.
         """

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, ClassVar, Final
 from harness.model import events as kinds
 
 if TYPE_CHECKING:
-    from harness.judge.proof import Course
+    from harness.judge.proof import ProofContext
     from harness.model.history import History
 
 CARRIED_ON: Final = "carried-on"
@@ -33,7 +33,7 @@ class CarriedOn:
 
     name: ClassVar[str] = "carried-on"
 
-    def trouble(self, course: Course) -> str | None:
+    def trouble(self, course: ProofContext) -> str | None:
         """Say which of the two did not happen, or return ``None``."""
         if course.plan.target not in carried_on(course.history):
             return (

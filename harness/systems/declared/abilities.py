@@ -126,7 +126,8 @@ class GroupPositions(SavedPositions):
         history says which.
         """
         scene, observer = self.scene, self.scene.kafka.observer
-        groups = scene.kafka.ours({g for role in scene.roles for g in scene.view.groups(role)})
+        seen = {group for role in scene.roles for group in scene.view.groups(role)}
+        groups = scene.kafka.deletable_groups(seen)
         for group in groups:
             had = {topic: observer.positions(group, topic) for topic in scene.pipeline.topics}
             observer.expel(group)

@@ -75,7 +75,7 @@ if TYPE_CHECKING:
     from harness.systems.declared.brokers.kafka import Brokers
     from harness.systems.declared.programs.nodes import CommandNode
     from harness.systems.declared.programs.services import SharedServices
-    from harness.systems.declared.scene import Fetched, Learnt
+    from harness.systems.declared.scene import EarlierCells, Fetched
     from harness.systems.declared.transport.interface import Transport
 
 IDLE_S = 8.0
@@ -91,7 +91,7 @@ def parts_of(
     *,
     brokers: Brokers,
     fetched: Fetched,
-    learnt: Learnt,
+    learnt: EarlierCells,
     runtime_of: Callable[[Program], Runtime],
     shared_services: SharedServices,
 ) -> Parts:

@@ -39,7 +39,7 @@ IMAGES_PYTHON = "python3"
 
 
 @dataclass
-class Learnt:
+class EarlierCells:
     """What earlier cells have shown: how long a silence may last, and which columns of an output
     may be empty.
     """
@@ -75,7 +75,7 @@ class Scene(CellScene):
         *,
         brokers: Brokers,
         fetched: Fetched,
-        learnt: Learnt,
+        learnt: EarlierCells,
     ) -> None:
         super().__init__(cell, directory.resolve(), history)
         self.brokers = brokers

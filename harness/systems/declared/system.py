@@ -29,7 +29,7 @@ from harness.systems.declared.brokers.queues import OwnQueues
 from harness.systems.declared.fetchable import check_broker
 from harness.systems.declared.parts import parts_of
 from harness.systems.declared.programs.services import SharedServices
-from harness.systems.declared.scene import Fetched, Learnt
+from harness.systems.declared.scene import EarlierCells, Fetched
 from harness.systems.kafka.system import Prepared, started
 from harness.systems.listing import declaration
 from harness.wire.messages import WireError
@@ -149,7 +149,7 @@ class DeclaredSystem:
         """Kept brokers that no run uses at the moment."""
         self._lock = threading.Lock()
         self._fetched = Fetched()
-        self._learnt = Learnt()
+        self._learnt = EarlierCells()
         self._security: DeclaredSecurity | None = None
         """How the programs of the next pipeline log in to the brokers."""
         self._roles: tuple[str, ...] = ()
@@ -290,7 +290,7 @@ class DeclaredDeployed:
     that is running.
     """
 
-    def __init__(self, brokers: Brokers, fetched: Fetched, learnt: Learnt) -> None:
+    def __init__(self, brokers: Brokers, fetched: Fetched, learnt: EarlierCells) -> None:
         self._brokers = brokers
         self._fetched = fetched
         self._learnt = learnt

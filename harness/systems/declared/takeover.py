@@ -11,7 +11,7 @@ from harness.model.events import RulePhase
 from harness.model.scenario import Role
 from harness.model.takeovers import Takeover
 from harness.model.waiting import WaitTimeoutError, wait_until
-from harness.proofs.takeover import COORDINATED, COPIES, EVERYBODY, FEW, asked_of
+from harness.proofs.takeover import COORDINATED, COPIES, EVERYBODY, FEW, requested_acks
 from harness.protocols.kafka.steps import Api
 from harness.run.nodes import ServerNode
 from harness.systems.declared.brokers.cluster import ENOUGH, LEAST
@@ -124,7 +124,7 @@ class BrokerTakenOver(Takeover):
         the client, if that asks only the leader.
         """
         self._await(self._held, STORED_S, "the leader to store the record")
-        if asked_of(self._scene.so_far, self._hit) != EVERYBODY:
+        if requested_acks(self._scene.so_far, self._hit) != EVERYBODY:
             self._await(self._taken, STORED_S, "the leader alone to acknowledge the record")
 
     def await_short(self) -> None:
@@ -246,7 +246,7 @@ class BrokerTakenOver(Takeover):
         )
 
     def _everybody(self) -> bool:
-        return asked_of(self._scene.so_far, self._hit) == EVERYBODY
+        return requested_acks(self._scene.so_far, self._hit) == EVERYBODY
 
     def _taken(self) -> bool:
         return self._answers(0)

@@ -15,7 +15,7 @@ from harness.model.waiting import WaitTimeoutError, wait_until
 from harness.runtimes.interface import JAVA_IMAGE, ContainerSpec, NodeSpec
 from harness.runtimes.ports import PortLease
 from harness.systems.flink.install import MAIN, OPENS, SERVICES
-from harness.systems.flink.rest import Rest, RestError
+from harness.systems.flink.rest import JobManagerApi, RestError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -87,9 +87,9 @@ class Cluster:
     _lock: threading.RLock = field(default_factory=threading.RLock)
 
     @property
-    def rest(self) -> Rest:
+    def rest(self) -> JobManagerApi:
         """The REST client of its JobManager."""
-        return Rest(self._lease.ports[0])
+        return JobManagerApi(self._lease.ports[0])
 
     @property
     def failpoints(self) -> Path:

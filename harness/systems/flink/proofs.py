@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, ClassVar, Final
 
 from harness.model import events as kinds
 from harness.model.events import FaultPhase
-from harness.systems.flink.signs import beside_stand
+from harness.systems.flink.signs import records_behind_standstill
 
 if TYPE_CHECKING:
-    from harness.judge.proof import Course
+    from harness.judge.proof import ProofContext
 
 
 SAYS: Final = {"incomplete": "IN_PROGRESS", "completed": "COMPLETED"}
@@ -26,7 +26,7 @@ class CheckpointWas:
 
     status: str
 
-    def trouble(self, course: Course) -> str | None:
+    def trouble(self, course: ProofContext) -> str | None:
         """Say which other status the JobManager reported, or return ``None``."""
         told = _told(course)
         if not told:
@@ -48,7 +48,7 @@ class CheckpointRefused:
 
     name: ClassVar[str] = "checkpoint-refused"
 
-    def trouble(self, course: Course) -> str | None:
+    def trouble(self, course: ProofContext) -> str | None:
         """Say that there is no such checkpoint, or return ``None``."""
         told = _told(course)
         if any(e.status == "FAILED" and e.acknowledged == e.of for e in told):
@@ -66,7 +66,7 @@ class ReadersWaited:
 
     waiting: bool
 
-    def trouble(self, course: Course) -> str | None:
+    def trouble(self, course: ProofContext) -> str | None:
         """Say what readers saw instead, or return ``None``."""
         unseen = [
             event.unseen
@@ -95,9 +95,9 @@ class Aligned:
 
     waited: bool
 
-    def trouble(self, course: Course) -> str | None:
+    def trouble(self, course: ProofContext) -> str | None:
         """Say why this is not proved, or return ``None``."""
-        beside = beside_stand(course.history)
+        beside = records_behind_standstill(course.history)
         dead = min((event.t for event in course.killed), default=None)
         fetched = {e.record for e in course.history.of(kinds.Fetched) if dead is None or e.t < dead}
         if not beside & fetched:
@@ -118,7 +118,7 @@ class Aligned:
         )
 
 
-def _told(course: Course) -> list[kinds.Fault]:
+def _told(course: ProofContext) -> list[kinds.Fault]:
     """Return the JobManager's reports of checkpoints before the TaskManager was killed."""
     dead = min((event.t for event in course.killed), default=None)
     return [

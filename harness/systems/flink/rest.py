@@ -19,7 +19,7 @@ class RestError(Exception):
     """A JobManager did not answer, or refused; the message is one line."""
 
 
-class Rest:
+class JobManagerApi:
     """Asks one JobManager. Safe to use from several threads: each call has its own connection."""
 
     def __init__(self, port: int) -> None:

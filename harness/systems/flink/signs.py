@@ -72,7 +72,7 @@ def checkpoint_selections(history: History, target: str) -> dict[Select, frozens
         and offered.get(record, 0) <= offered.get(target, -1)
         and record in offered
     )
-    beside = beside_stand(history)
+    beside = records_behind_standstill(history)
     return (
         {SINCE_CHECKPOINT: since}
         | ({AND_BESIDE: since | beside} if beside else {})
@@ -107,7 +107,7 @@ def _positions(history: History, number: int) -> dict[int, int]:
     return {e.partition: e.position for e in found if e.by == found[0].by}
 
 
-def beside_stand(history: History) -> frozenset[str]:
+def records_behind_standstill(history: History) -> frozenset[str]:
     """Return the records of the other input that come after the record at which one of two inputs
     stood still.
     """

@@ -67,7 +67,7 @@ def stage_of(node: Target, lacks: str) -> StageNode:
     return node
 
 
-def asked(
+def requests_since(
     so_far: SoFar, api: Api, *clients: str, since: int = 0
 ) -> Callable[[], Sequence[kinds.Frame]]:
     """Return a function that returns the requests of an API so far that these clients have sent
@@ -181,7 +181,7 @@ class GroupPositions(SavedPositions):
         """
         stage = stage_of(node, "reads nothing")
         client = stage.stage.client_id
-        fetches = asked(self.scene.so_far, Api.FETCH, client)
+        fetches = requests_since(self.scene.so_far, Api.FETCH, client)
         want = len(fetches()) + 2 if anew else 1
         wait_until(
             lambda: stage.ended() is not None or len(fetches()) >= want,
@@ -265,7 +265,7 @@ class GroupRebalance(Rebalance):
             for node in self.reading.nodes
             if node.role is role and node.name != sleeper.name
         ]
-        found = asked(so_far, Api.OFFSET_FETCH, *others, since=since)
+        found = requests_since(so_far, Api.OFFSET_FETCH, *others, since=since)
         wait_until(
             found,
             within_s=WITHIN_S,
@@ -437,7 +437,7 @@ class SourceTopic(Partitions):
         """
         so_far, client = self.scene.so_far, stage_of(node, "asks for no metadata").stage.client_id
         since = max(e.t for e in so_far.of(kinds.Added))
-        found = asked(so_far, Api.METADATA, client, since=since)
+        found = requests_since(so_far, Api.METADATA, client, since=since)
         wait_until(
             lambda: len(found()) > 1,
             within_s=WITHIN_S,

@@ -13,7 +13,7 @@ from harness.abilities import Containers
 from harness.model import events as kinds
 from harness.model.harms import Harm
 from harness.model.waiting import wait_until
-from harness.proofs.engine import Said
+from harness.proofs.engine import EngineReport
 from harness.run.nodes import ServerNode, StageNode
 from harness.runtimes.interface import Contained
 
@@ -87,7 +87,9 @@ class CellContainers(Containers):
                 self._replace(node)
                 self.scene.make_topics()
             case Harm.NETWORK:
-                self._say(Said.CONNECTED, node.name, address=self._contained(node).connect())
+                self._say(
+                    EngineReport.CONNECTED, node.name, address=self._contained(node).connect()
+                )
             case Harm.DISK:
                 self._empty(node)
                 node.restart()
@@ -101,7 +103,7 @@ class CellContainers(Containers):
             line.strip() for line in ended.log_tail(LAST_WORDS).splitlines() if NO_SPACE in line
         )
         self._say(
-            Said.DISK_FULL,
+            EngineReport.DISK_FULL,
             node.name,
             volume=self._volume.name,
             size=full.size,
@@ -113,7 +115,11 @@ class CellContainers(Containers):
     def _empty(self, node: ServerNode | StageNode) -> None:
         room = self._contained(node).empty_disk()
         self._say(
-            Said.DISK_EMPTIED, node.name, volume=self._volume.name, size=room.size, free=room.free
+            EngineReport.DISK_EMPTIED,
+            node.name,
+            volume=self._volume.name,
+            size=room.size,
+            free=room.free,
         )
 
     def _replace(self, node: ServerNode | StageNode) -> None:
@@ -122,7 +128,7 @@ class CellContainers(Containers):
         node.restart()
         after = self._contained(node)
         self._say(
-            Said.NEW_CONTAINER,
+            EngineReport.NEW_CONTAINER,
             node.name,
             before=before.container_id,
             after=after.container_id,
@@ -135,7 +141,7 @@ class CellContainers(Containers):
         # it is already dead: this writes down how it ended, and lets the wire refuse connections
         node.kill()
         if contained.oom_killed:
-            self._say(Said.OOM_KILLED, node.name, limit=limit)
+            self._say(EngineReport.OOM_KILLED, node.name, limit=limit)
 
     def _lose_volume(self, node: ServerNode | StageNode) -> None:
         volume = self._volume
@@ -154,11 +160,11 @@ class CellContainers(Containers):
             bytes_before=size,
             bytes_after=0,
         )
-        self._say(Said.VOLUME_EMPTIED, node.name, volume=volume.name, bytes=size)
+        self._say(EngineReport.VOLUME_EMPTIED, node.name, volume=volume.name, bytes=size)
 
     def _cut_off(self, node: ServerNode | StageNode) -> None:
         self.connections = _established(node)
-        self._say(Said.DISCONNECTED, node.name, address=self._contained(node).disconnect())
+        self._say(EngineReport.DISCONNECTED, node.name, address=self._contained(node).disconnect())
 
     def _await_given_up(self, node: ServerNode | StageNode) -> None:
         """Wait until the node has given up one of its connections: only the one that waits for an
@@ -181,7 +187,7 @@ class CellContainers(Containers):
             raise TypeError(f"{node.name} is not a container: run this fault with --runtime docker")
         return found
 
-    def _say(self, said: Said, node: str, **fields: object) -> None:
+    def _say(self, said: EngineReport, node: str, **fields: object) -> None:
         self.scene.history.write(kinds.ENGINE, said=said, node=node, **fields)
 
 

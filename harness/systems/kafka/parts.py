@@ -32,7 +32,7 @@ from harness.run.controls import Watching, WireControls
 from harness.run.drain import Check, Checks, QuietSink, stillness
 from harness.run.giving_up import WatchedClient
 from harness.run.nodes import ServerNode
-from harness.run.parts import Opened, Parts, When
+from harness.run.parts import Opened, Parts, ReadersStart
 from harness.run.power import Power
 from harness.run.sinks import Database
 from harness.run.stages import Producing, Reading, supervise
@@ -179,7 +179,7 @@ class CellOnKafka:
         sink: SinkPart | None = None,
         still: Callable[[], Idle | None] = lambda: None,
         more: Callable[[], Mapping[str, object]] = dict,
-        when: When = When.BEFORE_LOAD,
+        when: ReadersStart = ReadersStart.BEFORE_LOAD,
         armed_before_load: bool = True,
     ) -> Parts:
         """Return the parts of a cell whose stages read what lostack's producer sends.
@@ -314,7 +314,11 @@ def parts_of(
     )
 
 
-def _when(cell: Cell) -> When:
+def _when(cell: Cell) -> ReadersStart:
     if isinstance(cell.expectation, RefusedByClient):
-        return When.NEVER
-    return When.AFTER_FAULT if cell.scenario.consumer_starts_after_fault else When.BEFORE_LOAD
+        return ReadersStart.NEVER
+    return (
+        ReadersStart.AFTER_FAULT
+        if cell.scenario.consumer_starts_after_fault
+        else ReadersStart.BEFORE_LOAD
+    )

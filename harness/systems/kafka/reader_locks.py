@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from harness.abilities import RecordLocks
 from harness.model.waiting import wait_until
 from harness.protocols.kafka.steps import Api
-from harness.systems.kafka.abilities import WITHIN_S, asked, stage_of
+from harness.systems.kafka.abilities import WITHIN_S, requests_since, stage_of
 
 if TYPE_CHECKING:
     from harness.controls import Target
@@ -39,7 +39,7 @@ class ReaderLocks(RecordLocks):
     def await_gone_on(self, node: Target) -> None:
         """Wait until the node has asked for more records after its lock was over."""
         client, since = stage_of(node, "has no locks").stage.client_id, self._over_ns
-        found = asked(self.scene.so_far, Api.SHARE_FETCH, client, since=since)
+        found = requests_since(self.scene.so_far, Api.SHARE_FETCH, client, since=since)
         wait_until(
             found, within_s=WITHIN_S, because=f"{node.name} to ask for more records", poll_s=0.05
         )

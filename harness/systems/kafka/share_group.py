@@ -33,7 +33,7 @@ _KINDS: Final = {0: messages.ShareSnapshotValue, 1: messages.ShareUpdateValue}
 
 
 @dataclass(frozen=True, slots=True)
-class Fate:
+class OffsetState:
     """The last logged state of an offset, and how often it had been delivered."""
 
     state: int
@@ -41,12 +41,12 @@ class Fate:
 
 
 DONE: Final = frozenset({ACKNOWLEDGED, ARCHIVED})
-NEW: Final = Fate(AVAILABLE, 0)
+NEW: Final = OffsetState(AVAILABLE, 0)
 
 
-def fates(journal: Iterable[LogCopy], group: str) -> dict[tuple[int, int], Fate]:
+def fates(journal: Iterable[LogCopy], group: str) -> dict[tuple[int, int], OffsetState]:
     """Return a group's last logged states, by partition and offset. A group reads one topic."""
-    found: dict[tuple[int, int], Fate] = {}
+    found: dict[tuple[int, int], OffsetState] = {}
     for copy in journal:
         if copy.key is None or copy.value is None:
             continue
@@ -56,7 +56,9 @@ def fates(journal: Iterable[LogCopy], group: str) -> dict[tuple[int, int], Fate]
         said = _KINDS[int.from_bytes(copy.key[:2], "big")].decode(copy.value)
         for batch in said.state_batches:
             for offset in range(batch.first_offset, batch.last_offset + 1):
-                found[key.partition, offset] = Fate(batch.delivery_state, batch.delivery_count)
+                found[key.partition, offset] = OffsetState(
+                    batch.delivery_state, batch.delivery_count
+                )
     return found
 
 
@@ -127,7 +129,7 @@ class ShareGroup:
             scheduled=0,
         )
 
-    def _tell(self, copy: LogCopy, log: WholeLog, fate: Fate | None) -> Waiting | None:
+    def _tell(self, copy: LogCopy, log: WholeLog, fate: OffsetState | None) -> Waiting | None:
         """Write a copy, and why it was removed, if it was; return what it waits for."""
         payload = decode(copy.value)
         ours = payload is not None and payload.cell_key == self._scene.cell.key
@@ -157,7 +159,7 @@ class ShareGroup:
             write(kinds.REMOVED, place=place, record=record, why=why)
         return waiting
 
-    def _why(self, fate: Fate | None) -> Removal | None:
+    def _why(self, fate: OffsetState | None) -> Removal | None:
         """Return why a record is not delivered again, or ``None``. A reject at the last allowed
         delivery counts as the limit.
         """

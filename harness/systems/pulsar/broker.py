@@ -13,7 +13,14 @@ from harness.run.runtimes import PROCESSES
 from harness.run.served import ServedBroker
 from harness.stages.pushing import SUBSCRIPTION_NAME, Cursor
 from harness.systems.pulsar.admin import Admin
-from harness.systems.pulsar.ledgers import Done, Entry, entries_of, messages, only, readers_of
+from harness.systems.pulsar.ledgers import (
+    Done,
+    Entry,
+    entries_of,
+    messages,
+    only_subscription,
+    readers_of,
+)
 from harness.wire.messages import Route
 
 if TYPE_CHECKING:
@@ -256,7 +263,7 @@ class PulsarBroker(ServedBroker):
             internal = admin.of_topic(queue, "internalStats")
             if internal is None:
                 return ()
-            cursor = only(internal["cursors"])
+            cursor = only_subscription(internal["cursors"])
             entries = [self._entry(admin, queue, at) for at in entries_of(internal)]
         return messages(entries, None if cursor is None else Done.of(cursor))
 
@@ -272,7 +279,7 @@ class PulsarBroker(ServedBroker):
         """Return how many messages wait in the subscription, from the broker's statistics."""
         with Admin(self._http) as admin:
             said = admin.of_topic(queue, "stats?getPreciseBacklog=true")
-        subscription = (said and only(said["subscriptions"])) or {}
+        subscription = (said and only_subscription(said["subscriptions"])) or {}
         waiting, given = subscription.get("msgBacklog", 0), subscription.get("unackedMessages", 0)
         return Count(waiting - given, given)
 

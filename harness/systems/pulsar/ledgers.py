@@ -125,7 +125,7 @@ def readers_of(subscriptions: Mapping[str, Said]) -> tuple[str, ...]:
     return tuple(sorted(name for name in subscriptions if name not in _BROKERS_OWN))
 
 
-def only(subscriptions: Mapping[str, Said]) -> Said | None:
+def only_subscription(subscriptions: Mapping[str, Said]) -> Said | None:
     """Return the statistics of a topic's only subscription; ``None`` if it has none. The broker's
     own ones do not count.
 

@@ -201,4 +201,4 @@ class DriverNode(StageNode):
     def _last_words(self) -> str:
         """Return the reason that the program wrote for its end: the root cause of its error."""
         ends = self.said(kinds.Stopped)
-        return kinds.last_words(ends[-1].because) if ends else "it wrote no reason"
+        return kinds.root_cause_line(ends[-1].because) if ends else "it wrote no reason"

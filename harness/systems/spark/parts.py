@@ -18,7 +18,7 @@ from harness.abilities import (
 )
 from harness.model.scenario import Role
 from harness.run.drain import Check
-from harness.run.parts import Parts, When
+from harness.run.parts import Parts, ReadersStart
 from harness.run.stages import Producing
 from harness.run.who import CellNodes
 from harness.stages.settings import STREAM_TO_DELTA, STREAM_TO_FILES
@@ -99,6 +99,6 @@ def parts_of(
             Succession: NextDriver(query),
         },
         feed=feed,
-        when=When.FILLED,
+        when=ReadersStart.FILLED,
         armed_before_load=cell.scenario.source_goes_on,
     )

@@ -11,7 +11,7 @@ from harness.model.sign import Sign
 from harness.model.states import Hop
 
 if TYPE_CHECKING:
-    from harness.judge.proof import Course
+    from harness.judge.proof import ProofContext
     from harness.model.history import History
 
 RESTORE: Final = "restore"
@@ -33,7 +33,7 @@ class Restoring:
 
     name: ClassVar[str] = "restoring"
 
-    def trouble(self, course: Course) -> str | None:
+    def trouble(self, course: ProofContext) -> str | None:
         """Say why this is not proved, or return ``None``."""
         deaths = [event.t for event in course.killed]
         rules = [event for event in course.history.of(kinds.Rule) if event.rule == RESTORE]
@@ -53,7 +53,7 @@ class SentUnfed:
 
     name: ClassVar[str] = "sent-unfed"
 
-    def trouble(self, course: Course) -> str | None:
+    def trouble(self, course: ProofContext) -> str | None:
         """Say why this is not proved, or return ``None``."""
         told = [e for e in course.history.of(kinds.Node) if e.phase == NodePhase.TOLD]
         if len(told) != 2:  # noqa: PLR2004 - as the fault does it

@@ -24,14 +24,14 @@ from tests.events import a_history
 from tests.systems.flink.histories import SINK, Told, rolled_back, standing
 
 if TYPE_CHECKING:
-    from harness.judge.proof import Course
+    from harness.judge.proof import ProofContext
 
 
-def course_of(told: Told) -> Course:
+def course_of(told: Told) -> ProofContext:
     """Return what a proof may ask."""
     history = told.history()
     killed = list(history.of(kinds.Node))
-    return cast("Course", SimpleNamespace(history=history, killed=killed))
+    return cast("ProofContext", SimpleNamespace(history=history, killed=killed))
 
 
 def moments(told: Told) -> list[dict[str, Any]]:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from harness.systems.flink.rest import Rest, RestError
+from harness.systems.flink.rest import JobManagerApi, RestError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -39,20 +39,20 @@ class Answering(BaseHTTPRequestHandler):
 
 
 @pytest.fixture
-def rest() -> Iterator[Rest]:
+def rest() -> Iterator[JobManagerApi]:
     """Return a client of a server that knows no answer yet."""
     ASKED.clear()
     ANSWERS.clear()
     server = ThreadingHTTPServer(("127.0.0.1", 0), Answering)
     thread = threading.Thread(target=server.serve_forever, daemon=True)
     thread.start()
-    yield Rest(server.server_port)
+    yield JobManagerApi(server.server_port)
     server.shutdown()
     server.server_close()
     thread.join(5)
 
 
-def test_a_job_is_submitted_with_its_words_and_a_checkpoint(rest: Rest) -> None:
+def test_a_job_is_submitted_with_its_words_and_a_checkpoint(rest: JobManagerApi) -> None:
     ANSWERS["/jars/j.jar/run"] = 200, {"jobid": "abc"}
     assert rest.run("j.jar", "lostack.flink.Job", ["a=b"]) == "abc"
     assert rest.run("j.jar", "lostack.flink.Job", ["a=b"], "/c/chk-2") == "abc"
@@ -61,7 +61,7 @@ def test_a_job_is_submitted_with_its_words_and_a_checkpoint(rest: Rest) -> None:
     assert sent[1]["savepointPath"] == "/c/chk-2"
 
 
-def test_a_jar_is_handed_over_whole(rest: Rest, tmp_path: Path) -> None:
+def test_a_jar_is_handed_over_whole(rest: JobManagerApi, tmp_path: Path) -> None:
     """Whatever its bytes are; what it is called there is the last part of the answer."""
     jar = tmp_path / "job.jar"
     jar.write_bytes(bytes(range(256)))
@@ -70,7 +70,7 @@ def test_a_jar_is_handed_over_whole(rest: Rest, tmp_path: Path) -> None:
     assert bytes(range(256)) in ASKED[0][2]
 
 
-def test_a_refusal_is_one_line_with_its_first_cause(rest: Rest) -> None:
+def test_a_refusal_is_one_line_with_its_first_cause(rest: JobManagerApi) -> None:
     trace = (
         "RestHandlerException: no\n\tat a.b\nCaused by: Outer: it\n\tat c.d\nCaused by: Inner: "
         "the prefix is missing\n"
@@ -84,10 +84,10 @@ def test_a_refusal_is_one_line_with_its_first_cause(rest: Rest) -> None:
 
 def test_where_nobody_listens_that_is_said() -> None:
     with pytest.raises(RestError, match=r"^GET /overview: "):
-        Rest(9).overview()
+        JobManagerApi(9).overview()
 
 
-def test_only_running_tasks_have_a_host(rest: Rest) -> None:
+def test_only_running_tasks_have_a_host(rest: JobManagerApi) -> None:
     ANSWERS["/jobs/j"] = 200, {"vertices": [{"id": "v"}]}
     tasks = [
         {"status": "FAILED", "taskmanager-id": "old"},

@@ -17,7 +17,7 @@ from harness.protocols.kafka import messages
 from harness.protocols.kafka.sharing import ACKNOWLEDGED, ARCHIVED, AVAILABLE
 from harness.scenarios.share_groups import LIMIT_REACHED, NONE
 from harness.systems.kafka.log_copies import LogCopy, LogEnds, WholeLog
-from harness.systems.kafka.share_group import Fate, ShareGroup, fates
+from harness.systems.kafka.share_group import OffsetState, ShareGroup, fates
 from tests.judge.scenes import Kept, scene_of
 
 if TYPE_CHECKING:
@@ -59,10 +59,10 @@ def test_what_was_written_down_last_of_an_offset_counts() -> None:
         entry(1, "g", (0, 0, ACKNOWLEDGED, 1), partition=1),
     ]
     assert fates(journal, "g") == {
-        (0, 0): Fate(AVAILABLE, 1),
-        (0, 1): Fate(ACKNOWLEDGED, 2),
-        (0, 2): Fate(ARCHIVED, 5),
-        (1, 0): Fate(ACKNOWLEDGED, 1),
+        (0, 0): OffsetState(AVAILABLE, 1),
+        (0, 1): OffsetState(ACKNOWLEDGED, 2),
+        (0, 2): OffsetState(ARCHIVED, 5),
+        (1, 0): OffsetState(ACKNOWLEDGED, 1),
     }
 
 

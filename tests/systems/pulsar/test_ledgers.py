@@ -19,7 +19,7 @@ from harness.systems.pulsar.ledgers import (
     StrangeLedgerError,
     entries_of,
     messages,
-    only,
+    only_subscription,
 )
 
 
@@ -115,10 +115,10 @@ def test_of_a_transaction_the_broker_says_whether_it_is_open() -> None:
 
 
 def test_a_topic_has_one_subscription_here() -> None:
-    assert only({"pulsar.dedup": {"a": 1}}) is None
-    assert only({"pulsar.dedup": {"a": 1}, "workers": {"a": 2}}) == {"a": 2}
+    assert only_subscription({"pulsar.dedup": {"a": 1}}) is None
+    assert only_subscription({"pulsar.dedup": {"a": 1}, "workers": {"a": 2}}) == {"a": 2}
     with pytest.raises(StrangeLedgerError, match="the topic has several: a, b"):
-        only({"a": {}, "b": {}})
+        only_subscription({"a": {}, "b": {}})
 
 
 def part(entry: int, number: int, of: int, body: bytes, message: str = "m") -> Entry:

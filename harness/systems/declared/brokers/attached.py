@@ -2,11 +2,11 @@
 programs.
 
 lostack kills only the programs, never a broker of the cluster. The wire puts addresses of its own
-into the brokers' answers, so that the programs reach every broker through it. By the other way each
-broker has a listener per stage, ``LOSTACK_CONSUMER`` and the like, whose advertised address is
-where the wire listens; lostack reads these addresses from the brokers' settings. In the cluster it
-changes only topics that the pipeline names and groups that the pipeline's programs use, and only
-those that did not exist at the beginning.
+into the brokers' answers, so that the programs reach every broker through it. On a prepared cluster
+each broker has a listener per stage instead, ``LOSTACK_CONSUMER`` and the like, whose advertised
+address is where the wire listens; lostack reads these addresses from the brokers' settings. In the
+cluster it changes only topics that the pipeline names and groups that the pipeline's programs use,
+and only those that did not exist at the beginning.
 """
 
 from __future__ import annotations
@@ -206,7 +206,7 @@ class AttachedBrokers:
         self._groups_seen |= set(seen)
         return tuple(sorted(self._groups_seen & set(self.observer.groups())))
 
-    def ours(self, seen: Iterable[str]) -> tuple[str, ...]:
+    def deletable_groups(self, seen: Iterable[str]) -> tuple[str, ...]:
         """Return those of these groups that did not exist before the run."""
         return tuple(group for group in self.groups(seen) if group not in self._groups_before)
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 LEAST = "min.insync.replicas"
 ENOUGH = 2
-"""``min.insync.replicas`` of a topic with so many copies or more, if nothing else is said."""
+"""The default ``min.insync.replicas`` of a topic with at least this many replicas."""
 
 
 class OwnCluster(OwnBrokers):

@@ -112,7 +112,7 @@ class KafkaBrokers(Brokers, Protocol):
     def groups(self, seen: Iterable[str]) -> tuple[str, ...]:
         """Return the pipeline's groups. ``seen``: the groups that the wire saw the pipeline use."""
 
-    def ours(self, seen: Iterable[str]) -> tuple[str, ...]:
+    def deletable_groups(self, seen: Iterable[str]) -> tuple[str, ...]:
         """Return those of the pipeline's groups that lostack may empty and delete."""
 
 
@@ -168,7 +168,7 @@ class OwnBrokers:
         del seen
         return self.observer.groups()
 
-    def ours(self, seen: Iterable[str]) -> tuple[str, ...]:
+    def deletable_groups(self, seen: Iterable[str]) -> tuple[str, ...]:
         """Return all groups of the broker: no other pipeline runs on it."""
         return self.groups(seen)
 
@@ -190,7 +190,7 @@ class OwnBrokers:
         self._transport.close()
 
 
-class Where(TypedDict, total=False):
+class TopicPlacement(TypedDict, total=False):
     """On which brokers a topic is, as for the observer."""
 
     replicas: int
@@ -201,7 +201,7 @@ def create(
     observer: Observer,
     topics: Mapping[str, int],
     settings: TopicSettings,
-    **where: Unpack[Where],
+    **where: Unpack[TopicPlacement],
 ) -> None:
     """Create topics (name → partitions) with their settings.
 
@@ -223,7 +223,7 @@ def clean(brokers: KafkaBrokers, topics: Iterable[str]) -> None:
     """Empty and delete the run's own groups, delete the topics, and wait until the
     topics are gone.
     """
-    topics, groups, observer = tuple(topics), brokers.ours(()), brokers.observer
+    topics, groups, observer = tuple(topics), brokers.deletable_groups(()), brokers.observer
     for group in groups:
         observer.expel(group)
     observer.forget([topic for topic in topics if observer.has(topic)], groups)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from harness.model.waiting import WaitTimeoutError, wait_until
 from harness.run.drain import Check, Checks
 from harness.run.parts import Drained
-from harness.systems.declared.learnt.silence import Rest, Why, longest_silence
+from harness.systems.declared.learnt.silence import QuietPeriod, QuietReason, longest_silence
 from harness.systems.declared.outputs import OutputError
 from harness.systems.declared.programs.errors import StageError
 
@@ -56,8 +56,8 @@ class Drain:
         """How many records are neither in the output nor set aside where they may be; ``None``
         before the output was read.
         """
-        self.rest = Rest(0.0, Why.ENDED)
-        self.why = Why.ENDED
+        self.rest = QuietPeriod(0.0, QuietReason.ENDED)
+        self.why = QuietReason.ENDED
         """The weakest reason for the length of the rest so far: something that came later may have
         given a better one.
         """
@@ -105,8 +105,8 @@ class Drain:
             return time.monotonic() - self._failing >= max(quiet_s, UNREADABLE_S)
         self._failed = None
         self.stage = REST
-        self.rest = Rest(0.0, Why.ENDED) if ended else self._needed()
-        self.why = max(self.why, self.rest.why, key=[*Why].index)
+        self.rest = QuietPeriod(0.0, QuietReason.ENDED) if ended else self._needed()
+        self.why = max(self.why, self.rest.why, key=[*QuietReason].index)
         self.because = (
             f"{self.missing} records are not in the output"
             if self.missing
@@ -135,7 +135,7 @@ class Drain:
         finally:
             self.stage = self._checks.stage
 
-    def _needed(self) -> Rest:
+    def _needed(self) -> QuietPeriod:
         """Return the rest that is needed, at most the declaration's ``drain_s``."""
         settled = not self.missing and not self._conditions.unacknowledged()
         doubled = any(
@@ -145,7 +145,7 @@ class Drain:
         found = self._scene.learnt.silences.rest(
             self._scene.cell, settled=settled, gap=self.gap, doubled=doubled
         )
-        return Rest(min(found.seconds, self._scene.pipeline.drain_s), found.why)
+        return QuietPeriod(min(found.seconds, self._scene.pipeline.drain_s), found.why)
 
     def _take_in(self) -> None:
         """Take in what the wire has seen since the last check."""
@@ -248,14 +248,14 @@ class PatientDrain:
     def _drained(self, waiting: Drain) -> Drained:
         scene, silences = self._scene, self._scene.learnt.silences
         self._conditions.check_anything_sent("before it ended")
-        rested = math.inf if waiting.rest.why is Why.ENDED else waiting.rested
+        rested = math.inf if waiting.rest.why is QuietReason.ENDED else waiting.rested
         # the run without a fault shows how long the first step takes: it waits for nothing else
         first = longest_silence(self._loaded_at, scene.view.moments()) if scene.faultless else 0.0
         silences.learn(
             scene.cell,
             max(waiting.gap, first),
             rested=rested,
-            patiently=waiting.why is Why.PATIENCE,
+            patiently=waiting.why is QuietReason.PATIENCE,
         )
         tail = self._conditions.transport.tail
         if tail:

@@ -223,7 +223,7 @@ class TableFeeder(PacedFeeder):
         self.offered += 1
 
     def _looked_up(self, doubtful: Sequence[_Open]) -> list[_Open]:
-        """Return the transactions that are committed, though nobody said so."""
+        """Return the committed transactions whose commit was not answered."""
         for one in doubtful:
             with suppress(psycopg.Error):
                 one.database.close()

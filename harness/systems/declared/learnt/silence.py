@@ -41,7 +41,7 @@ OFTEN = 10
 """One in OFTEN cells waits for the full patience although the silences of its pair are known."""
 
 
-class Why(StrEnum):
+class QuietReason(StrEnum):
     """The reason for the length of a rest, the best known first."""
 
     ENDED = "ended"
@@ -55,11 +55,11 @@ class Why(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Rest:
+class QuietPeriod:
     """How long everything must be silent, and the reason for that length."""
 
     seconds: float
-    why: Why
+    why: QuietReason
 
 
 class Silences:
@@ -123,7 +123,7 @@ class Silences:
 
     def rest(
         self, cell: DeclaredCell, *, settled: bool, gap: float = 0.0, doubled: bool = False
-    ) -> Rest:
+    ) -> QuietPeriod:
         """Return how long a cell has to rest.
 
         ``settled``: all records are in the output, and nothing is known to be on its way. ``gap``:
@@ -140,10 +140,12 @@ class Silences:
             news = (
                 (first and not cell.brief) if pair == NOBODY else _may_repair(cell) and not doubled
             )
-            return Rest(max(least, pipeline.patience_s / PART) if news else least, Why.SETTLED)
+            return QuietPeriod(
+                max(least, pipeline.patience_s / PART) if news else least, QuietReason.SETTLED
+            )
         if patient and not _again(cell):
-            return Rest(least, Why.LEARNT)
-        return Rest(max(least, pipeline.patience_s), Why.PATIENCE)
+            return QuietPeriod(least, QuietReason.LEARNT)
+        return QuietPeriod(max(least, pipeline.patience_s), QuietReason.PATIENCE)
 
     def still(self, cell: DeclaredCell, least: float) -> float:
         """Return how long (seconds, at least ``least``) nothing must move before an awaited event

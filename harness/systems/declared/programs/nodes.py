@@ -61,7 +61,7 @@ class CommandNode:
         self.processes = StageProcesses(command, history)
         self.tracer = StageTracer(self.processes)
         self.ready_at = 0
-        """When this incarnation was ready (monotonic ns); 0: nobody has waited for that yet."""
+        """When this incarnation was ready (monotonic ns); 0: not waited for yet."""
         self.fetches = fetches
         self._hints = hints
         self._buried = buried

@@ -1,4 +1,4 @@
-"""The processes of a stage: which there are, and who owns a connection."""
+"""The processes of a stage, and the process that owns a connection."""
 
 from __future__ import annotations
 

@@ -19,10 +19,10 @@ import time
 VARIABLE = "LOSTACK_MEMBER"
 """The environment variable with the member's number, which its own children inherit."""
 LIVES = 3
-"""So often may a member end by itself before all are given up."""
+"""How often a member may end by itself before all members are given up."""
 
 
-class Several:
+class StageMembers:
     """The members of one stage."""
 
     def __init__(self, words: list[str], *, down_s: float, again: bool) -> None:
@@ -127,4 +127,4 @@ class Several:
 
 if __name__ == "__main__":
     down, starts_again, first, *command = sys.argv[1:]
-    sys.exit(Several(command, down_s=float(down), again=starts_again == "1").run(int(first)))
+    sys.exit(StageMembers(command, down_s=float(down), again=starts_again == "1").run(int(first)))

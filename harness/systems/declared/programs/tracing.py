@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from harness.model.writes import Point
-    from harness.runtimes.process.traced import Held
+    from harness.runtimes.process.traced import ThreadHold
     from harness.systems.declared.programs.process import StageProcesses
 
 WORK = "{work}"
@@ -69,7 +69,7 @@ class StageTracer:
             file.replace(self.processes.command.work, WORK) for file in files
         )
 
-    def held(self) -> Held | None:
+    def held(self) -> ThreadHold | None:
         """Return the durable write at which a thread is stopped, or ``None``; the history notes it
         once.
         """

@@ -163,8 +163,8 @@ def expel(scene: Scene, role: Role) -> None:
         return
     alone = sum(map(scene.pipeline.reads, scene.roles)) == 1
     mine = scene.view.groups(role)
-    ours = scene.kafka.ours(mine)
-    for group in ours if alone else sorted(mine & set(ours)):
+    groups = scene.kafka.deletable_groups(mine)
+    for group in groups if alone else sorted(mine & set(groups)):
         if count := scene.kafka.observer.expel(group):
             scene.history.write(kinds.EXPELLED, group=group, members=count, role=role)
 
@@ -174,7 +174,7 @@ def expel_one(scene: Scene, role: Role, pid: int) -> None:
     sooner. A member that the wire did not see join stays.
     """
     member = scene.members.of_process(pid) if scene.pipeline.dialect.logs else None
-    if member is None or member.group not in scene.kafka.ours({member.group}):
+    if member is None or member.group not in scene.kafka.deletable_groups({member.group}):
         return
     if scene.kafka.observer.expel(member.group, [member.member]):
         scene.history.write(
@@ -193,7 +193,7 @@ def bury_one(scene: Scene, role: Role, pid: int) -> None:
 
 
 def _guests(groups: Collection[str]) -> CellFailure:
-    """Return the failure that somebody else is a member of the pipeline's groups."""
+    """Return the failure for a foreign member of the pipeline's groups."""
     named = ", ".join(sorted(groups))
     return CellFailure(
         f"the group {named} had members before a stage was started, and they take records: stop "

@@ -48,7 +48,7 @@ class GroupMembers:
             return max(found, key=lambda line: line.t, default=None)
 
     def pid(self, member: kinds.GroupMember) -> int | None:
-        """Return the process behind a member's line; ``None`` if nobody has seen it."""
+        """Return the process of a member's line; ``None`` if it is unknown."""
         with self._lock:
             self._look()
             return self._pids.get(member.conn)

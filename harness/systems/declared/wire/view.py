@@ -322,5 +322,5 @@ class WireView:
             self._topics.add(topic)
 
     def _role(self, request: str | None) -> str:
-        """Return the stage that has made a request; nothing if nobody knows its connection."""
+        """Return the stage that has made a request; ``""`` if its connection is unknown."""
         return "" if request is None else self._role_of.get(int(request.split(":")[0]), "")

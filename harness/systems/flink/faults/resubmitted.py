@@ -22,8 +22,8 @@ from harness.systems.flink.faults.waves import (
     after_target,
     arm_waves,
     await_last,
-    hold_last,
     kill_task_manager,
+    stop_behind_target,
     through_checkpoint,
 )
 from harness.systems.flink.proofs import CheckpointWas, ReadersWaited
@@ -144,7 +144,7 @@ class FromNothing:
 
     def arm(self, controls: Controls) -> None:
         """Arm a stop of the sink at the target, and one of the source after it."""
-        hold_last(controls)
+        stop_behind_target(controls)
         controls.arm(PRODUCED, rule_at(PRODUCED, Action.HOLD, freeze=FreezeScope.CLIENT))
         controls.say("armed")
 

@@ -19,7 +19,7 @@ from harness.systems.flink.faults.waves import (
     arm_waves,
     await_last,
     kill_task_manager,
-    let_target_come,
+    release_target,
     through_checkpoint,
 )
 from harness.systems.flink.proofs import CheckpointRefused
@@ -73,7 +73,7 @@ class Superseded:
         job.arm_store(BEFORE_STORED, refuses=True)
         job.tell_checkpoint(job.begin_checkpoint(), completed=True)
         controls.resolve(wave.hold, How.RELEASE)
-        let_target_come(controls, job)
+        release_target(controls, job)
         fired = await_fault(controls, PRODUCED)
         last = await_last(controls)
         kill_task_manager(controls)

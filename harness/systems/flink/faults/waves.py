@@ -44,10 +44,10 @@ def arm_waves(controls: Controls) -> None:
     """Arm the three stops of the source."""
     controls.arm(SECOND, rule_at(SECOND, Action.HOLD, SECOND_WAVE))
     controls.arm(TARGET, rule_at(TARGET, Action.HOLD, TARGET_WAVE))
-    hold_last(controls)
+    stop_behind_target(controls)
 
 
-def hold_last(controls: Controls) -> None:
+def stop_behind_target(controls: Controls) -> None:
     """Arm the stop of the source after the target."""
     controls.arm(LAST, rule_at(LAST, Action.HOLD, LAST_WAVE))
 
@@ -61,11 +61,11 @@ def through_checkpoint(controls: Controls, job: RunningJob, wave: OnWire = SECON
     number = job.checkpoint()
     controls.resolve(fired.hold, How.RELEASE)
     if wave is SECOND:
-        let_target_come(controls, job)
+        release_target(controls, job)
     return number
 
 
-def let_target_come(controls: Controls, job: RunningJob) -> None:
+def release_target(controls: Controls, job: RunningJob) -> None:
     """Release the target when the job was given all records before it."""
     held = controls.await_fired(TARGET)
     job.await_given(controls.load.target.position - 1)

@@ -27,7 +27,7 @@ SERVICE = re.compile(r"[a-z][a-z0-9_]*")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Sought:
+class IdTable:
     """Where the id of a record is found in topics and results.
 
     ``json`` is a dotted path into a JSON value, which is looked up first. ``pattern`` is a regular
