@@ -126,7 +126,7 @@ REBALANCES: Final = (
         _told_late(answered=False),
         "Another {role} joins as the record reaches the one that is there. That one learns of it "
         "while its request to save its position is on its way, which takes 2 s longer than usual.",
-        (Api.OFFSET_COMMIT,),
+        (Api.HEARTBEAT,),
     ),
     _point(
         "member-joins-while-position-is-answered",
@@ -134,7 +134,7 @@ REBALANCES: Final = (
         _told_late(answered=True),
         "Another {role} joins as the record reaches the one that is there. That one learns of it "
         "when its position is saved; the answer that says so takes 2 s longer than usual.",
-        (Api.OFFSET_COMMIT,),
+        (Api.HEARTBEAT,),
     ),
 )
 OTHER_REBALANCES: Final = frozenset(point.id for point in REBALANCES[1:])
