@@ -31,7 +31,7 @@ def entries(monkeypatch: pytest.MonkeyPatch) -> list[EntryPoint]:
     found: list[EntryPoint] = []
     for module in (plugins, dialects):
         monkeypatch.setattr(
-            module, "brought", lambda group: tuple(e for e in found if e.group == group)
+            module, "entry_points_of", lambda group: tuple(e for e in found if e.group == group)
         )
     return found
 
