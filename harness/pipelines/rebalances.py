@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from harness.controls import OnWire
 from harness.faults import PutOutWhileJoining, Rebalanced, ToldLate
 from harness.model.rebalances import Change
 from harness.pipelines.dialects import Moment
@@ -14,7 +15,6 @@ from harness.protocols.kafka.steps import Api
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from harness.controls import OnWire
     from harness.model.scenario import Fault, Role
     from harness.pipelines.declaration import Pipeline
     from harness.pipelines.dialects import Dialect
@@ -32,7 +32,10 @@ def _put_out_while_joining(at: OnWire, _: Dialect) -> Fault:
 
 
 def _told_late(*, answered: bool) -> Callable[[OnWire, Dialect], Fault]:
-    return lambda at, _: ToldLate(at, answered)
+    """Strike at the delivery of the target. The point's moment, a position, is what the stage must
+    be seen to save in the dry run.
+    """
+    return lambda at, dialect: ToldLate(OnWire(at.role, *dialect.steps[Moment.DELIVERY]), answered)
 
 
 def _why_not(pipeline: Pipeline, role: Role) -> str | None:
@@ -122,7 +125,7 @@ REBALANCES: Final = (
     ),
     _point(
         "member-joins-while-position-is-asked",
-        Moment.DELIVERY,
+        Moment.POSITION,
         _told_late(answered=False),
         "Another {role} joins as the record reaches the one that is there. That one learns of it "
         "while its request to save its position is on its way, which takes 2 s longer than usual.",
@@ -130,7 +133,7 @@ REBALANCES: Final = (
     ),
     _point(
         "member-joins-while-position-is-answered",
-        Moment.DELIVERY,
+        Moment.POSITION_ANSWER,
         _told_late(answered=True),
         "Another {role} joins as the record reaches the one that is there. That one learns of it "
         "when its position is saved; the answer that says so takes 2 s longer than usual.",

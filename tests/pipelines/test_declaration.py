@@ -14,7 +14,7 @@ import pytest
 
 from harness.cli import main
 from harness.controls import OnWire
-from harness.faults import Answer, Kill, TakenOver
+from harness.faults import Answer, Kill, TakenOver, ToldLate
 from harness.matrix.explaining import untried
 from harness.model.exits import ExitCode
 from harness.model.plan import plan_of
@@ -1201,6 +1201,30 @@ def test_members_come_and_go_where_there_are_several(
     assert said is None if why is None else said is not None and said.startswith(why)
     shown = [name for name, each in found.items() if not left_over(pipeline, each)]
     assert len(shown) == (1 if change == ("", "") else len(REBALANCES))
+
+
+@pytest.mark.parametrize(
+    ("saves", "heartbeat", "why"),
+    [
+        ("OffsetCommit", "Heartbeat", None),
+        ("TxnOffsetCommit", "Heartbeat", "the dry run saw no OffsetCommit request of the consumer"),
+        ("OffsetCommit", "ConsumerGroupHeartbeat", "the dry run saw no Heartbeat of the consumer"),
+    ],
+)
+@pytest.mark.parametrize("name", ["asked", "answered"])
+def test_who_is_told_late_saves_a_position_by_a_request_of_its_own(
+    tmp_path: Path, name: str, saves: str, heartbeat: str, why: str | None
+) -> None:
+    """A position in a transaction is none. The fault begins as the record is delivered."""
+    text = GOOD.replace("[output]", "scale = 2\n[output]")
+    pipeline = read_pipeline(declared(tmp_path, text))
+    requests = {"consumer": ("Fetch", "JoinGroup", saves, heartbeat)}
+    point = f"member-joins-while-position-is-{name}"
+    [found] = [each for each in failure_points(pipeline, requests) if each.failure_point == point]
+    expected = found.expect[pipeline.claims]
+    assert (expected.because if isinstance(expected, NotApplicable) else None) == why
+    assert isinstance(found.fault, ToldLate)
+    assert (found.fault.at.api, found.fault.at.direction) == (Api.FETCH, Direction.RESPONSE)
 
 
 def test_rows_that_are_inserted_at_once_have_no_order(tmp_path: Path) -> None:

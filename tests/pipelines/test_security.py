@@ -96,6 +96,11 @@ def test_the_example_says_what_it_speaks() -> None:
             "",
             r"{ca} needs a \[security\]",
         ),
+        (
+            "claims =",
+            "brokers = 3\nclaims =",
+            r"brokers: with \[security\] lostack starts one, not 3: take one of the two away",
+        ),
     ],
 )
 def test_what_cannot_be_is_refused_by_its_name(
