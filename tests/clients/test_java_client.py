@@ -105,8 +105,8 @@ def test_a_version_whose_sums_are_not_known_is_told() -> None:
     with pytest.raises(
         EnvironmentFailure,
         match=(
-            r"java==3\.7\.0: the checksums of its jars are not known; known versions: 3\.8\.0, "
-            r"3\.9\.1"
+            r"java==3\.7\.0: the checksums of its jars are not known; known versions: 3\.2\.1, "
+            r"3\.3\.1, 3\.8\.0, 3\.9\.1"
         ),
     ):
         prepare_client("java==3.7.0", print)

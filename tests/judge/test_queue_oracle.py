@@ -124,7 +124,11 @@ ACCIDENTS: dict[str, Callable[[list[Row]], bool]] = {
         row["told_by"] == "library" for row in _of(events, "transaction")
     ),
     "several versions": lambda events: len({row["version"] for row in _of(events, "folded")}) > 1,
-    **{f"removed by {why}": _some("removed", why=why) for why in Removal},
+    **{
+        f"removed by {why}": _some("removed", why=why)
+        for why in Removal
+        if why is not Removal.DELETED  # with its topic: no queue's
+    },
     **{f"{waiting}": _some("stored", waiting=waiting) for waiting in Waiting},
     **{f"folded {times} times": _some("folded", times=times) for times in (1, 2, 3)},
 }
