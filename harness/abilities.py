@@ -77,7 +77,10 @@ class NewPartitions(Protocol):
 
 
 class NewTopic(Protocol):
-    """Delete a topic and make it anew while nobody uses it."""
+    """Delete a topic and make it anew while nobody uses it, or make it late."""
+
+    def appear(self, role: Role) -> None:
+        """Start a reader without its topic; create that, and let it have a record first."""
 
     def await_done(self) -> None:
         """Wait until the readers have recorded all of the topic, and saved that."""
@@ -247,9 +250,7 @@ class SessionClock(Protocol):
     """Wait out the session time-out that a reader measures by its own clock."""
 
     def outlast(self) -> None:
-        """Wait for the length of a consumer's session. The consumer measures it by its own clock,
-        which cannot be observed.
-        """
+        """Wait for the length of a consumer's session: its own clock cannot be observed."""
 
 
 class Transactions(Protocol):
@@ -473,7 +474,7 @@ ABILITIES: dict[type, str] = {
     HeldWork: "can hold the work of a user's own stage on its way out",
     GivingUp: "shows when a client gives up a silent peer",
     NewPartitions: "adds partitions to a topic while its readers are away",
-    NewTopic: "deletes a topic and makes it anew",
+    NewTopic: "makes a topic anew, or late",
     Beginning: "can start a stage later than the others",
 }
 """Every ability, and what a system that has it does, for messages about a missing ability."""

@@ -13,6 +13,7 @@ from harness.model.cell import system_name
 from harness.model.failures import EnvironmentFailure
 from harness.plugins import load_brought
 from harness.proofs.answer import Answered, answer_signs
+from harness.proofs.appeared import Appeared, appeared_signs
 from harness.proofs.cut_short import CutShort
 from harness.proofs.damage import FileDamaged, damage_selections
 from harness.proofs.engine import EngineSaid
@@ -69,6 +70,7 @@ PROOFS: Final = (
     OtherLeads,
     Overtaken,
     PartHad,
+    Appeared,
     MadeAnew,
     Passed,
     PowerWent,
@@ -83,6 +85,7 @@ COMMON: Final = Knowledge(
     signs=(
         database_signs,
         answer_signs,
+        appeared_signs,
         made_anew_signs,
         moving_signs,
         returning_signs,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from harness.faults.answer import Answer
+from harness.faults.appears import TopicAppears
 from harness.faults.container import ContainerFault
 from harness.faults.crash_at_write import CrashAtWrite
 from harness.faults.damaged import Damaged
@@ -55,6 +56,7 @@ _ALL = (
     PartitionFilled,
     RetentionPasses,
     TopicMadeAnew,
+    TopicAppears,
     Withheld,
     Rebalanced,
     PutOutWhileJoining,
@@ -93,6 +95,7 @@ __all__ = [
     "TakenOver",
     "Terminate",
     "ToldLate",
+    "TopicAppears",
     "TopicMadeAnew",
     "Twice",
     "Unanswered",

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from harness.faults import (
     PartitionFilled,
     StartLate,
+    TopicAppears,
     TopicMadeAnew,
 )
 from harness.model.cell import Cell, Load, at_edge, make_load
@@ -218,7 +219,7 @@ def aim(cell: DeclaredCell, shares: Mapping[str, Share]) -> DeclaredCell:
     pipeline, fault = cell.declared, cell.scenario.fault
     if isinstance(cell.expectation, NotApplicable):
         return cell
-    if isinstance(fault, PartitionFilled | StartLate | TopicMadeAnew):
+    if isinstance(fault, PartitionFilled | StartLate | TopicAppears | TopicMadeAnew):
         reader = shares.get(str(fault.reader))
         some = None if reader is None else reader.some(sent=False)
         if some is not None:

@@ -13,6 +13,7 @@ from harness.faults import (
     NoFault,
     PartitionFilled,
     Stall,
+    TopicAppears,
     TopicMadeAnew,
 )
 from harness.model import pipeline as core
@@ -187,8 +188,8 @@ def _of_reader(
         why = why or why_unseen(position, point.role, requests)
         if attached and isinstance(fault, PartitionFilled):
             why = "lostack adds no partitions to the topics of an attached cluster"
-    if isinstance(fault, TopicMadeAnew) and attached:
-        why = "lostack makes no topics of an attached cluster anew"
+    if isinstance(fault, TopicAppears | TopicMadeAnew) and attached:
+        why = "lostack makes no topics of an attached cluster anew, or late"
     name = f"{point.role}-{point.id}"
     scenario = _scenario(pipeline, name, fault or NoFault(), point.because, why)
     return replace(scenario, failure_point=point.id, waits_s=point.waits_s)

@@ -15,6 +15,7 @@ from harness.faults import (
     PartitionFilled,
     RetentionPasses,
     StartLate,
+    TopicAppears,
     TopicMadeAnew,
 )
 from harness.model.scenario import Edge, Role
@@ -37,8 +38,9 @@ FILLED: Final = "partition-filled"
 MADE_ANEW: Final = "topic-made-anew"
 MADE_ANEW_S: Final = 8.0
 """How much longer a point takes, in seconds, in which the topic is made anew while everybody is
-away.
+away, or late.
 """
+APPEARS: Final = "topic-appears"
 
 
 def _kill(at: OnWire, _: Dialect) -> Fault:
@@ -153,7 +155,7 @@ class OfReader:
 
     id: str
     role: Role
-    fault: PartitionFilled | StartLate | TopicMadeAnew | None
+    fault: PartitionFilled | StartLate | TopicAppears | TopicMadeAnew | None
     because: str
     why: str | None
     waits_s: float = 0.0
@@ -168,6 +170,7 @@ def of_readers(pipeline: Pipeline) -> Iterator[OfReader]:
             if stage.role is Role.CONSUMER and pipeline.dialect.logs:
                 yield _filled(pipeline, stage.known, sender)
                 yield from _made_anew(pipeline, stage, sender)
+                yield _appears(pipeline, stage.known, sender)
         if stage.role in WRITING:
             sender = stage.known
 
@@ -199,6 +202,21 @@ def _filled(pipeline: Pipeline, role: Role, sender: Role | None) -> OfReader:
         f"The topic gets more partitions while the {role} is away, and records in them before "
         "they are assigned to it.",
         why,
+    )
+
+
+def _appears(pipeline: Pipeline, role: Role, sender: Role | None) -> OfReader:
+    steps = pipeline.dialect.steps
+    at = OnWire(sender, *steps[Moment.SEND_ANSWER]) if sender == Role.PRODUCER else None
+    why = None if at else "no producer sends what it reads, so nothing shows that it is there"
+    return OfReader(
+        APPEARS,
+        role,
+        TopicAppears(at, role) if at else None,
+        f"The {role} is started before its topic exists, and is told so; the topic is created, and "
+        f"has records before the {role} hears of it.",
+        why or _begins_at_end(pipeline, role),
+        MADE_ANEW_S,
     )
 
 

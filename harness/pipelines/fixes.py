@@ -12,7 +12,7 @@ from harness.model.semantics import Anomaly, Semantic, forbids
 from harness.model.states import LastHop, State
 from harness.pipelines.at_services import ANSWER_LOST, AT_SERVICE
 from harness.pipelines.failure_points import NO_FAULT
-from harness.pipelines.firsts import FILLED, MADE_ANEW, STARTS_LATE
+from harness.pipelines.firsts import APPEARS, FILLED, MADE_ANEW, STARTS_LATE
 from harness.pipelines.outputs import OutputKind
 from harness.pipelines.points import INPUT_ENDS
 from harness.pipelines.practice import UNSEEN
@@ -108,7 +108,7 @@ ENDS: Final = frozenset(
 not wait for.
 """
 WITHOUT_POSITION: Final = frozenset(
-    {STARTS_LATE, FILLED, MADE_ANEW, "positions-expired", "retention-passes-position"}
+    {STARTS_LATE, FILLED, MADE_ANEW, APPEARS, "positions-expired", "retention-passes-position"}
 )
 """Failure points at which a reader has no position, or one out of range."""
 OWN_POINTS: Final = {

@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 from harness.controls import OnWire
-from harness.faults import Kill, Silent, TakenOver, TopicMadeAnew, Twice
+from harness.faults import Kill, Silent, TakenOver, TopicAppears, TopicMadeAnew, Twice
 from harness.pipelines.dialects import Moment
 from harness.pipelines.points import WRITING, Point
 from harness.pipelines.stages import CONSUMING
@@ -104,7 +104,7 @@ def priced(point: Scenario) -> str:
     >>> priced(SimpleNamespace(waits_s=35.0, fault=None))
     'about 35 s, at most 75 s'
     """
-    if isinstance(point.fault, TakenOver | TopicMadeAnew):
+    if isinstance(point.fault, TakenOver | TopicAppears | TopicMadeAnew):
         return f"about {point.waits_s:g} s longer"
     return f"about {point.waits_s:g} s, at most {SILENCE_S:g} s"
 
@@ -112,7 +112,7 @@ def priced(point: Scenario) -> str:
 def left_out(points: Sequence[Scenario]) -> Iterator[str]:
     """Yield a line for points that are not run because they are long, with their price."""
     stopped = [point for point in points if isinstance(point.fault, TakenOver)]
-    anew = [point for point in points if isinstance(point.fault, TopicMadeAnew)]
+    anew = [point for point in points if isinstance(point.fault, TopicAppears | TopicMadeAnew)]
     silent = [point for point in points if point not in stopped and point not in anew]
     if silent:
         yield (
@@ -121,8 +121,8 @@ def left_out(points: Sequence[Scenario]) -> Iterator[str]:
         )
     if anew:
         yield (
-            f"not run without --all: {_names(anew)}; in each, all programs are away while their "
-            f"topic is made anew ({priced(anew[0])})"
+            f"not run without --all: {_names(anew)}; in each, the topic is made anew, or late "
+            f"({priced(anew[0])})"
         )
     if stopped:
         seconds = sum(point.waits_s for point in stopped)

@@ -9,7 +9,7 @@ import pytest
 
 from harness.controls import OnWire
 from harness.faults import Silent as SilentPeer
-from harness.faults import TakenOver, Twice
+from harness.faults import TakenOver, TopicAppears, Twice
 from harness.judge.verdict import Kind
 from harness.matrix.checking import Check
 from harness.matrix.progress import make_progress
@@ -31,6 +31,7 @@ FOLDER = PROGRAMS / "silent-peer"
 ORDERS = EXAMPLES / "orders" / "pipeline.toml"
 LONG = ["ack-silent", "commit-ack-silent", "position-answer-silent", "request-silent"]
 POSITION = "position-answer-silent"
+LATE = "consumer-topic-appears"
 
 
 def asked(tmp_path: Path, *, long: bool = False) -> Check:
@@ -53,11 +54,12 @@ def test_they_are_run_where_that_is_asked(tmp_path: Path) -> None:
     """By --all, or by their names; else the plan names them, and what they cost."""
     plain = {cell.scenario.id for cell in asked(tmp_path).plan(SEEN)[0]}
     whole = {cell.scenario.id for cell in asked(tmp_path, long=True).plan(SEEN)[0]}
-    assert whole - plain == set(LONG)
+    assert whole - plain == {*LONG, LATE}
     assert plain < whole
     [named], _ = asked(tmp_path).plan(SEEN, (POSITION,))
     assert named.scenario.id == POSITION
-    [line] = asked(tmp_path).left_out(SEEN)
+    line, late = asked(tmp_path).left_out(SEEN)
+    assert late.startswith(f"not run without --all: {LATE}; ")
     assert sorted(line.split(": ")[1].split(";")[0].split(", ")) == LONG
     assert line.startswith("not run without --all: ")
     assert "(about 35 s, at most 75 s)" in line
@@ -70,7 +72,7 @@ def test_nothing_else_is_long() -> None:
     found = [
         point
         for point in failure_points(read_pipeline(ORDERS))
-        if not isinstance(point.fault, TakenOver)
+        if not isinstance(point.fault, TakenOver | TopicAppears)
     ]
     assert sorted(point.id for point in found if is_long(point)) == [
         *LONG,

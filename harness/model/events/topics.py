@@ -44,9 +44,15 @@ class Remade(Event, frozen=True, kw_only=True):
     """Those that the brokers still have."""
 
 
+class Appeared(Event, frozen=True, kw_only=True):
+    """A topic was created for the first time after its reader was started."""
+
+    topic: str
+
+
 class Refilled(Event, frozen=True, kw_only=True):
-    """Where the logs of a topic that was made anew ended right before its reader came back, by
-    partition.
+    """Where the logs of a topic that was made anew, or late, ended right before its reader came
+    back, or heard of it, by partition.
     """
 
     topic: str

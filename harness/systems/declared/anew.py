@@ -18,7 +18,9 @@ from harness.proofs.made_anew import is_as_long
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from harness.model.scenario import Role
     from harness.systems.declared.feed.feed import DeclaredFeed
+    from harness.systems.declared.late_topic import CreatedLate
     from harness.systems.declared.results.matcher import RecordMatcher
     from harness.systems.declared.scene import Scene
     from harness.systems.declared.transport.interface import Transport
@@ -42,8 +44,13 @@ class RemadeTopic(NewTopic):
     feed: DeclaredFeed
     matcher: RecordMatcher
     transport: Transport
+    late: CreatedLate
     _ends: dict[int, int] = field(default_factory=dict)
     """Where the logs of the deleted topic ended."""
+
+    def appear(self, role: Role) -> None:
+        """Start the reader without its topic; create that, and let it have a record first."""
+        self.late.appear(role)
 
     def await_done(self) -> None:
         """Wait until the readers have recorded everything in the topic, and saved that.

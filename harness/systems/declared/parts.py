@@ -23,7 +23,7 @@ from harness.abilities import (
     SavedPositions,
     Termination,
 )
-from harness.faults import TakenOver
+from harness.faults import TakenOver, TopicAppears
 from harness.model.rebalances import Regrouping
 from harness.model.scenario import Deployment
 from harness.model.secrets import mask_files
@@ -46,6 +46,7 @@ from harness.systems.declared.drain.conditions import DrainConditions
 from harness.systems.declared.drain.drain import PatientDrain
 from harness.systems.declared.drain.progress import Progress
 from harness.systems.declared.feed.feed import DeclaredFeed
+from harness.systems.declared.late_topic import CreatedLate
 from harness.systems.declared.overtaking import MarksInSource, WorkOnItsWay
 from harness.systems.declared.programs.elsewhere import UnseenServers
 from harness.systems.declared.programs.owners import Owners
@@ -162,12 +163,18 @@ def parts_of(
         GivingUp: WatchedClient(scene.so_far, conditions.supervise),
         SavedPositions: GroupPositions(scene),
         NewPartitions: AddedPartitions(scene, feed),
-        NewTopic: RemadeTopic(scene, feed, matcher, transport),
         Retention: DeletedRecords(scene, feed),
         Beginning: reading,
     }
     through: dict[type, Callable[[WireControls], object]] = {
         DurableWrites: lambda controls: TracedWrites(scene, controls, nodes),
+        NewTopic: lambda controls: RemadeTopic(
+            scene,
+            feed,
+            matcher,
+            transport,
+            CreatedLate(scene, controls, stages, owners.attribute),
+        ),
         SavedMarks: lambda controls: MarksInSource(scene, controls, nodes, feed),
         Regrouping: lambda controls: GroupChange(scene, controls, nodes, victim, owners.attribute),
         HeldWork: lambda controls: WorkOnItsWay(scene, controls, nodes, feed, owners.attribute),
@@ -191,13 +198,7 @@ def parts_of(
             Opened(matcher.check_output_is_fresh),
             Opened(lambda: brokers.clean(scene.pipeline.topics)),
             Opened(transport.begin),
-            Opened(
-                lambda: brokers.create(
-                    dict.fromkeys(scene.pipeline.topics, scene.pipeline.partitions),
-                    scene.pipeline.topic_settings,
-                    scene.pipeline.broker.copies(scene.pipeline.brokers),
-                )
-            ),
+            Opened(lambda: _create(scene)),
             CellOnWire(scene),
             Opened(lambda: None, scene.lease.close),
             reading,
@@ -222,6 +223,18 @@ def _log(
 ) -> Transport:
     positions = Positions(scene, stages, owners, matcher)
     return Log(scene, positions, Authorities(scene, positions, matcher))
+
+
+def _create(scene: Scene) -> None:
+    """Create the topics, but not one that appears late."""
+    pipeline = scene.pipeline
+    late = {pipeline.topic} if isinstance(scene.cell.scenario.fault, TopicAppears) else set()
+    if topics := [topic for topic in pipeline.topics if topic not in late]:
+        scene.brokers.create(
+            dict.fromkeys(topics, pipeline.partitions),
+            pipeline.topic_settings,
+            pipeline.broker.copies(pipeline.brokers),
+        )
 
 
 class CellOnWire:

@@ -7,7 +7,14 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from harness.abilities import Beginning
-from harness.faults import NoFault, PutOutWhileJoining, Rebalanced, StartLate, ToldLate
+from harness.faults import (
+    NoFault,
+    PutOutWhileJoining,
+    Rebalanced,
+    StartLate,
+    ToldLate,
+    TopicAppears,
+)
 from harness.model import events as kinds
 from harness.model.events import ConnPhase
 from harness.model.scenario import Role
@@ -78,7 +85,7 @@ class DeclaredStages(Beginning):
         dry run asks for that.
         """
         fault = self._scene.cell.scenario.fault
-        late = fault.reader if isinstance(fault, StartLate) else None
+        late = fault.reader if isinstance(fault, StartLate | TopicAppears) else None
         reading = [node for node in self._stages.values() if node.stage.reads]
         self._begin([node for node in reading if node.role != late])
         if isinstance(fault, NoFault) and fault.watched:
