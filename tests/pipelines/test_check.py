@@ -15,7 +15,7 @@ import pytest
 from harness.judge.verdict import Kind
 from harness.matrix.checking import Check
 from harness.matrix.progress import make_progress
-from harness.matrix.seen import seen_in
+from harness.matrix.seen import StageTraffic, seen_in
 from harness.model import events as kinds
 from harness.model.history import HISTORY, read_history
 from harness.model.prediction import Select
@@ -25,7 +25,7 @@ from harness.systems.declared.system import DeclaredSystem
 from harness.systems.declared.transport.log import HELD_BACK_S
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
     from harness.saved import CellResult
 
@@ -50,19 +50,35 @@ class Silent(io.StringIO):
         return 0
 
 
-def check(system: DeclaredSystem, reports: Path, file: Path, *only: str) -> dict[str, CellResult]:
+def traffic(**asked: tuple[str, ...]) -> dict[str, StageTraffic]:
+    """Return what a dry run would show of stages that make these requests, by role."""
+    return {
+        role: StageTraffic((role,), 1, requests := dict.fromkeys(names, 36), requests)
+        for role, names in asked.items()
+    }
+
+
+def check(
+    system: DeclaredSystem,
+    reports: Path,
+    file: Path,
+    *only: str,
+    seen: Mapping[str, StageTraffic] | None = None,
+) -> dict[str, CellResult]:
     """Run a pipeline dry, then at these failure points. Whose programs are never late need no long
-    patience.
+    patience. ``seen``: what the dry run would show, in its place.
     """
     asked = Check(
         dataclasses.replace(read_pipeline(file), patience_s=6.0), system, reports, "pytest"
     )
     with make_progress(Silent()) as progress:
-        dry = asked.dry_run(progress)
-        if not only:
-            return {"none": dry}
-        assert dry.verdict.kind is Kind.KEPT, f"without a fault: {dry.verdict.reason}"
-        cells, rest = asked.plan(seen_in(dry), only)
+        if seen is None:
+            dry = asked.dry_run(progress)
+            if not only:
+                return {"none": dry}
+            assert dry.verdict.kind is Kind.KEPT, f"without a fault: {dry.verdict.reason}"
+            seen = seen_in(dry)
+        cells, rest = asked.plan(seen, only)
         assert not rest
         saved = asked.faults(cells, rest, progress)
     return {result.plan.scenario: result for result in saved.results}

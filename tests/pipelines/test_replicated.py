@@ -4,21 +4,16 @@ or have too few followers; and that wrong programs, each beside its right twin, 
 
 from __future__ import annotations
 
-import dataclasses
 import shutil
 from typing import TYPE_CHECKING
 
 import pytest
 
 from harness.judge.verdict import Kind
-from harness.matrix.checking import Check
-from harness.matrix.progress import make_progress
-from harness.matrix.seen import StageTraffic
 from harness.model import events as kinds
 from harness.model.history import HISTORY, read_history
-from harness.pipelines import read_pipeline
 from harness.systems.declared.system import DeclaredSystem
-from tests.pipelines.test_check import PROGRAMS, Silent
+from tests.pipelines.test_check import PROGRAMS, check, traffic
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -32,13 +27,7 @@ SHORT = "insync-not-met"
 TRANSACTIONS_MOVED = "transaction-coordinator-moved"
 ENDED = "transaction-coordinator-crash-before-commit-answer"
 
-SEEN = {
-    role: StageTraffic((role,), 1, requests := dict.fromkeys(names, 36), requests)
-    for role, names in {
-        "producer": ("Produce", "EndTxn"),
-        "consumer": ("Fetch", "OffsetCommit"),
-    }.items()
-}
+SEEN = traffic(producer=("Produce", "EndTxn"), consumer=("Fetch", "OffsetCommit"))
 """What a dry run would show, which all of these programs pass."""
 
 
@@ -63,13 +52,7 @@ def checked(
     file = folder / "replicated" / "pipeline.toml"
     text = file.read_text(encoding="utf-8").replace("SENDS", sends).replace("BOOKS", books)
     file.write_text(text.replace("at-least-once", claims), encoding="utf-8")
-    pipeline = dataclasses.replace(read_pipeline(file), patience_s=6.0)
-    asked = Check(pipeline, system, folder / "reports", "pytest")
-    cells, rest = asked.plan(SEEN, points)
-    assert not rest
-    with make_progress(Silent()) as progress:
-        saved = asked.faults(cells, rest, progress)
-    return {result.plan.scenario: result for result in saved.results}
+    return check(system, folder / "reports", file, *points, seen=SEEN)
 
 
 def test_a_right_pipeline_is_kept_whoever_leads(system: DeclaredSystem, tmp_path: Path) -> None:
