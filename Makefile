@@ -40,7 +40,7 @@ test-fast: $(READY)  ## what needs no broker, no Spark, no server and no contain
 test: test-fast test-real  ## that, and what must hold of every commit on a real Kafka and Spark: 15 minutes
 
 test-real: $(READY)
-	@$(BIN)/python -m pytest --tier core --lostack-suite core $(ARGS)
+	@$(BIN)/python -m pytest --tier core --lostack-suite core -n 2 --dist loadfile $(ARGS)
 
 test-all: test test-rest  ## everything, cells of the night and containers among them: an hour and more
 
