@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeVar, cast
 
 from harness.abilities import Termination, needs_of
 from harness.controls import Awaited, OnWire
+from harness.model.events import FaultPhase
 from harness.proofs.second import BEHIND, InSuccessor
 from harness.wire.rules import Rule
 
@@ -123,7 +124,7 @@ class _Part:
 
     def say(self, phase: str, **fields: Any) -> None:
         """Pass on what one fault says."""
-        if phase not in {"armed", "healed"}:
+        if phase not in {FaultPhase.ARMED, FaultPhase.HEALED}:
             self._controls.say(phase, **fields)
 
     def await_fired(

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from harness.model import events as kinds
+from harness.model.events import RulePhase
 from harness.wire.messages import WireError
 from harness.wire.protocol import Insight
 from harness.wire.rules import Action, ArmedRule, Direction, Header
@@ -144,7 +145,7 @@ class WireCell:
             )
         self._fired.pop(rule.id, None)
         self.rules[rule.id] = ArmedRule(rule, self.key)
-        self.write(kinds.RULE, rule=rule.id, phase="armed", **_spelled(rule))
+        self.write(kinds.RULE, rule=rule.id, phase=RulePhase.ARMED, **_spelled(rule))
 
     def disarm(self, rule_id: str) -> ArmedRule:
         """Take a rule away and return it.
@@ -157,7 +158,7 @@ class WireCell:
         self.write(
             kinds.RULE,
             rule=rule_id,
-            phase="disarmed",
+            phase=RulePhase.DISARMED,
             seen=armed.seen,
             matched=armed.matched,
             fired=armed.fired,
@@ -250,9 +251,9 @@ class WireCell:
         """Write that a rule fired. A frame that is ``held`` must be held before that: other
         processes act on this line.
         """
-        self.phase(rule, "hit", carried, action=rule.action, held=held)
+        self.phase(rule, RulePhase.HIT, carried, action=rule.action, held=held)
 
-    def phase(self, rule: Rule, phase: str, carried: FrameInFlight, **more: object) -> None:
+    def phase(self, rule: Rule, phase: RulePhase, carried: FrameInFlight, **more: object) -> None:
         """Write the result of a rule at a frame."""
         records = sorted(carried.insight.subject.records)
         about: dict[str, object] = {"records": records} if records else {}

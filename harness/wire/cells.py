@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from harness.model import events as kinds
+from harness.model.events import ConnPhase
 from harness.model.history import HistoryError, HistoryWriter, in_plain_json
 from harness.wire.cell import WireCell
 from harness.wire.messages import WireError
@@ -107,7 +109,7 @@ class Cells:
         claimed = self.of_route(route.name)
         fields = {"conn": conn, "role": route.role, "node": route.node, "client": ""}
         for cell in (claimed,) if claimed else self:
-            cell.write("conn", phase="refused", because=because, **fields)
+            cell.write(kinds.CONN, phase=ConnPhase.REFUSED, because=because, **fields)
 
     def get(self, cell_id: str) -> WireCell:
         """Return a cell.

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from typing import Protocol as Interface
 
 from harness.model import events as kinds
+from harness.model.events import ConnPhase, RulePhase
 from harness.wire.cell import NOTHING, FrameInFlight
 from harness.wire.inlet import Flow
 from harness.wire.messages import Traffic
@@ -176,7 +177,11 @@ class Connection:
         self._hub.freeze_newcomer(self)
         if self.cell is not None and self.cell is not before:
             self.cell.write(
-                "conn", phase="open", peer=self.peer, protocol=self.protocol.name, **self.fields()
+                kinds.CONN,
+                phase=ConnPhase.OPEN,
+                peer=self.peer,
+                protocol=self.protocol.name,
+                **self.fields(),
             )
             self._tell_early(self.cell)
         self._announced = True
@@ -240,7 +245,9 @@ class Connection:
         if not self.opaque.is_set():
             self.opaque.set()
             self.answer_to_tls()
-            self._hub.note(self.cell, "conn", phase="opaque", because=because, **self.fields())
+            self._hub.note(
+                self.cell, kinds.CONN, phase=ConnPhase.OPAQUE, because=because, **self.fields()
+            )
             self.unread(because, **({"first": first.hex()} if first else {}))
 
     def unread(self, because: str, **more: object) -> None:
@@ -348,7 +355,8 @@ class Connection:
         self._over.set()
         for pending in self.unanswered():
             if pending.swallow is not None and pending.carried.cell is not None:
-                phase = "cut" if pending.swallow.refusal is None else "unanswered"
+                refused = pending.swallow.refusal is not None
+                phase = RulePhase.UNANSWERED if refused else RulePhase.CUT
                 pending.carried.cell.phase(
                     pending.swallow.rule, phase, pending.carried, because="no answer came"
                 )

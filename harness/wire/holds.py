@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
+from harness.model.events import RulePhase
 from harness.wire.connection import Hold
 from harness.wire.delivery import DeliveryError, deliver
 from harness.wire.messages import Held, Resolved, WireError
@@ -103,7 +104,7 @@ class Holds:
             return await self._discard(hold, "its connection is gone")
         del self._holds[hold.id]
         hold.how = How.RELEASE
-        hold.cell.phase(hold.rule, "released", hold.carried, held=hold.id)
+        hold.cell.phase(hold.rule, RulePhase.RELEASED, hold.carried, held=hold.id)
         self._conns.end_freeze(hold.freeze)
         hold.decided.set()
         forwarded = asyncio.create_task(hold.forwarded.wait())
@@ -122,7 +123,7 @@ class Holds:
         await self._end_frozen(hold)
         hold.cell.settle(hold.carried, reached=False)
         extra = {} if because is None else {"because": because}
-        hold.cell.phase(hold.rule, "discarded", hold.carried, held=hold.id, **extra)
+        hold.cell.phase(hold.rule, RulePhase.DISCARDED, hold.carried, held=hold.id, **extra)
         return Resolved(hold.id, "discarded", reached=False, because=because)
 
     async def _deliver(self, hold: Hold, within_s: float) -> Resolved:
@@ -144,7 +145,7 @@ class Holds:
             else f"no answer within {within_s:g} s"
         )
         told = {"answered": answer.answered, "error": answer.error}
-        hold.cell.phase(hold.rule, "delivered", hold.carried, held=hold.id, **told)
+        hold.cell.phase(hold.rule, RulePhase.DELIVERED, hold.carried, held=hold.id, **told)
         return Resolved(hold.id, "delivered", True, answer.answered, answer.error, because)  # noqa: FBT003 - reached
 
     def _move(self, hold: Hold) -> Move:
@@ -171,10 +172,10 @@ class Holds:
             hold.detached = True
             if cut:
                 await self._conns.end((hold.conn,))
-                hold.cell.phase(hold.rule, "cut", hold.carried, held=hold.id)
+                hold.cell.phase(hold.rule, RulePhase.CUT, hold.carried, held=hold.id)
             hold.decided.set()
             self._conns.end_freeze(hold.freeze)
-        hold.cell.phase(hold.rule, "detached", hold.carried, held=hold.id)
+        hold.cell.phase(hold.rule, RulePhase.DETACHED, hold.carried, held=hold.id)
         return Resolved(hold.id, "detached", reached=False)
 
     async def _end_frozen(self, hold: Hold) -> None:

@@ -13,6 +13,8 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
+from harness.model import events as kinds
+from harness.model.events import ConnPhase, RulePhase
 from harness.wire import asking
 from harness.wire.connection import Pending, Swallow
 from harness.wire.messages import WireError
@@ -81,7 +83,7 @@ class Lane:
         await self._pipe.rest()
         asks = self._direction is Direction.REQUEST
         if asks and self._conn.withheld:
-            self._hub.note(self._conn.cell, "conn", phase="left", **self._conn.fields())
+            self._hub.note(self._conn.cell, kinds.CONN, phase=ConnPhase.LEFT, **self._conn.fields())
         await self._conn.gate()
         if not self._pipe.silent or (asks and self._pipe.dark):  # a broker forgets who has left
             await self._target.finish(torn=self._inlet.stream.torn)
@@ -223,18 +225,18 @@ class Lane:
         cell.hit(rule, carried, None)
         if rule.action is Action.DELAY:
             await asyncio.sleep(rule.delay_s)
-            cell.phase(rule, "delayed", carried)
+            cell.phase(rule, RulePhase.DELAYED, carried)
             return await self._forward(carried)
         if rule.action is Action.CUT_AFTER:
             return await self._cut_after(carried, cell, armed)
         if rule.action is Action.ANSWER:
             return await self._answer(carried, cell, rule)
         cell.settle(carried, reached=False)
-        cell.phase(rule, "dropped", carried)
+        cell.phase(rule, RulePhase.DROPPED, carried)
         if rule.action is Action.DROP and rule.after is not After.CUT:
             self._pipe.dark = rule.after is After.BLACK_HOLE
             return await self._on(carried.frame.size, keep=False)
-        cell.phase(rule, "cut", carried)
+        cell.phase(rule, RulePhase.CUT, carried)
         raise CutError(f"rule {rule.id}")
 
     async def _cut_after(self, carried: FrameInFlight, cell: WireCell, armed: ArmedRule) -> bool:
@@ -243,7 +245,7 @@ class Lane:
         if waits:
             await self._conn.until_closed()
             return False
-        cell.phase(armed.rule, "cut", carried)
+        cell.phase(armed.rule, RulePhase.CUT, carried)
         raise CutError(f"rule {armed.rule.id}")
 
     async def _answer(self, carried: FrameInFlight, cell: WireCell, rule: Rule) -> bool:
@@ -265,7 +267,7 @@ class Lane:
         cell.settle(carried, reached=False)
         going_on = await self._on(carried.frame.size, keep=False)
         if not await self._conn.until_told():
-            cell.phase(rule, "unanswered", carried, because="the broker has left")
+            cell.phase(rule, RulePhase.UNANSWERED, carried, because="the broker has left")
             return False
         async with self._conn.turn:
             await self.back.say(refusal, carried, cell, rule)
@@ -279,7 +281,7 @@ class Lane:
         """
         cell.settle(carried, reached=False)
         if swallow.refusal is None:
-            cell.phase(swallow.rule, "cut", carried)
+            cell.phase(swallow.rule, RulePhase.CUT, carried)
             raise CutError(f"rule {swallow.rule.id}")
         going_on = await self._on(carried.frame.size, keep=False)
         await self.say(swallow.refusal, asked, cell, swallow.rule, said=carried.insight.error)
@@ -296,7 +298,7 @@ class Lane:
         before = self._pipe.sent
         await self._pipe.send(refusal)
         told = {"error": rule.error, "forward": rule.forward, "reached": self._pipe.sent > before}
-        cell.phase(rule, "answered", asked, **told, **more)
+        cell.phase(rule, RulePhase.ANSWERED, asked, **told, **more)
         if asked.known.hangs_up:
             raise CutError(f"rule {rule.id}")
 
@@ -338,7 +340,7 @@ class Lane:
         cell.hit(armed.rule, carried, hold.id)
         silence_s = self._conn.session.silence_s(self._direction)
         told = {} if silence_s is None else {"silence_s": silence_s}
-        cell.phase(armed.rule, "held", carried, held=hold.id, **told)
+        cell.phase(armed.rule, RulePhase.HELD, carried, held=hold.id, **told)
         answers = self._direction is Direction.RESPONSE
         self._conn.withheld += answers
         await hold.decided.wait()
@@ -405,5 +407,10 @@ async def carry(hub: Hub, conn: Connection, client: Stream, upstream: Stream) ->
             conn.tell_waits(meter)
             meter.over(replace(conn.traffic(), left=int(by == "client"), lost=int(by == "broker")))
         hub.note(
-            conn.cell or cell, "conn", phase="close", because=because, ended_by=by, **conn.fields()
+            conn.cell or cell,
+            kinds.CONN,
+            phase=ConnPhase.CLOSE,
+            because=because,
+            ended_by=by,
+            **conn.fields(),
         )

@@ -6,15 +6,19 @@ import ast
 import subprocess
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, get_type_hints
 
 from harness.model import kinds
-from harness.model.events import CLASSES
+from harness.model.events import CLASSES, FaultPhase
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from enum import StrEnum
 
-HARNESS: Final = Path(__file__).parents[2] / "harness"
+ROOT: Final = Path(__file__).parents[2]
+HARNESS: Final = ROOT / "harness"
+ROUTE: Final = "route"
+"""A line of the wire's own history, which no judge reads."""
 
 
 def literals(source: str) -> Iterator[str]:
@@ -39,6 +43,61 @@ def test_a_phase_is_compared_with_its_enumeration() -> None:
         if (told := list(literals(file.read_text(encoding="utf-8"))))
     }
     assert found == {}
+
+
+def written(source: str) -> Iterator[tuple[str, str]]:
+    """Yield the kind and the phase of each event that is written with its phase as a text, and
+    each phase that a fault says.
+    """
+    for node in ast.walk(ast.parse(source)):
+        match node:
+            case ast.Call(
+                func=ast.Attribute(
+                    value=ast.Name(id="controls") | ast.Attribute(attr="_controls" | "controls"),
+                    attr="say",
+                ),
+                args=[ast.Constant(value=str(phase)), *_],
+            ):
+                yield kinds.FAULT, phase
+            case ast.Call(args=args, keywords=keywords):
+                named = [kinds_named(each) for each in args]
+                for each in keywords:
+                    match each:
+                        case ast.keyword(arg="phase", value=ast.Constant(value=str(phase))):
+                            yield next(filter(None, named), ""), phase
+
+
+def kinds_named(argument: ast.expr) -> str:
+    """Return the kind of event that an argument names, or nothing."""
+    match argument:
+        case ast.Attribute(value=ast.Name(id="kinds"), attr=name) if name.isupper():
+            return str(getattr(kinds, name))
+        case ast.Constant(value=str(text)):
+            return text
+    return ""
+
+
+def phases_of(kind: str) -> type[StrEnum]:
+    """Return the phases of a kind of event."""
+    if kind == kinds.FAULT:  # read as a text: a package of another author may say more
+        return FaultPhase
+    phases: type[StrEnum] = get_type_hints(CLASSES[kind])["phase"]
+    return phases
+
+
+def test_a_phase_that_is_written_is_one_that_its_enumeration_has() -> None:
+    """Another one would be met only when its history is read."""
+    planted = 'h.write(kinds.CELL, phase="begun"); n(c, "conn", phase="x"); controls.say("armed")'
+    assert sorted(written(planted)) == [("cell", "begun"), ("conn", "x"), ("fault", "armed")]
+    found = [
+        (str(file.relative_to(ROOT)), kind, phase)
+        for folder in ("harness", "engines")
+        for file in (ROOT / folder).rglob("*.py")
+        for kind, phase in written(file.read_text(encoding="utf-8"))
+        if kind != ROUTE
+    ]
+    assert len({phase for _, kind, phase in found if kind == kinds.FAULT}) > 1
+    assert [each for each in found if each[2] not in {*map(str, phases_of(each[1]))}] == []
 
 
 def test_every_kind_has_its_name() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from harness.model import events as kinds
+from harness.model.events import FaultPhase
 from harness.model.waiting import wait_until
 from harness.systems.flink.words import CHECKPOINTS
 
@@ -74,7 +75,7 @@ class Checkpoints:
         told = self.seen(number)
         self._scene.history.write(
             kinds.FAULT,
-            phase="checkpoint",
+            phase=FaultPhase.CHECKPOINT,
             fault=self._scene.cell.scenario.fault.id,
             number=number,
             status=told["status"],

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from harness.model import events as kinds
+from harness.model.events import FaultPhase
 from harness.model.waiting import wait_until
 from harness.systems.flink.abilities import Written
 
@@ -108,7 +109,10 @@ class SinkLog(Written):
 
     def _tell(self, unseen: int) -> None:
         self._scene.history.write(
-            kinds.FAULT, phase="readers", fault=self._scene.cell.scenario.fault.id, unseen=unseen
+            kinds.FAULT,
+            phase=FaultPhase.READERS,
+            fault=self._scene.cell.scenario.fault.id,
+            unseen=unseen,
         )
 
     def _unseen(self) -> int:

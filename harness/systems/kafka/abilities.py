@@ -24,7 +24,7 @@ from harness.abilities import (
     Transactions,
 )
 from harness.model import events as kinds
-from harness.model.events import NodePhase
+from harness.model.events import FaultPhase, NodePhase
 from harness.model.scenario import Role
 from harness.model.waiting import wait_until
 from harness.protocols.kafka.steps import Api
@@ -140,7 +140,9 @@ class FlushedFiles(PowerLoss):
 
 def say_forgot(scene: Scene, **fields: object) -> None:
     """Write to the history that something which was stored is gone."""
-    scene.history.write(kinds.FAULT, phase="forgot", fault=scene.cell.scenario.fault.id, **fields)
+    scene.history.write(
+        kinds.FAULT, phase=FaultPhase.FORGOT, fault=scene.cell.scenario.fault.id, **fields
+    )
 
 
 @dataclass

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from harness.abilities import Containers
 from harness.model import events as kinds
+from harness.model.events import FaultPhase
 from harness.model.harms import Harm
 from harness.model.waiting import wait_until
 from harness.proofs.engine import EngineReport
@@ -153,7 +154,7 @@ class CellContainers(Containers):
                 each.unlink()
         self.scene.history.write(
             kinds.FAULT,
-            phase="forgot",
+            phase=FaultPhase.FORGOT,
             fault="container",
             node=node.name,
             file=volume.name,
