@@ -118,3 +118,29 @@ def test_a_program_of_ours_needs_no_library_to_write_its_history() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
+
+
+def keyed(source: str) -> Iterator[int]:
+    """Yield the line of each place that reads the kind of an event out of a line of a history,
+    instead of asking for its class.
+    """
+    for node in ast.walk(ast.parse(source)):
+        match node:
+            case (
+                ast.Subscript(slice=ast.Constant(value="event"), ctx=ast.Load())
+                | ast.Call(func=ast.Attribute(attr="get"), args=[ast.Constant(value="event"), *_])
+            ):
+                yield node.lineno
+
+
+def test_lines_of_a_history_are_read_by_their_decoder_alone() -> None:
+    """All others get objects, whose attributes the type checker knows."""
+    assert list(keyed('a["event"]\nb.get("event", "")\nc["event"] = d\n{"event": e}')) == [1, 2]
+    found = {
+        str(file.relative_to(HARNESS))
+        for file in HARNESS.rglob("*.py")
+        if any(keyed(file.read_text(encoding="utf-8")))
+    }
+    outside = {each for each in found if not each.startswith("model/")}
+    assert "model/history.py" in found
+    assert outside == {"runtimes/process/link.py"}  # messages of a helper process, no history
