@@ -77,7 +77,7 @@ def test_each_row_is_in_one_shard() -> None:
 
 
 def test_a_choice_is_by_name_or_glob() -> None:
-    meant = chosen(ROWS, ["kafkajs", "*/producer/exactly-once"], (1, 1))
+    meant = chosen(ROWS, ["kafkajs", "*/processor/exactly-once"], (1, 1))
     assert {row.client.name for row in meant if row.mode != "exactly-once"} == {"kafkajs"}
     assert {"java", "kafkajs"} <= {row.client.name for row in meant}
 

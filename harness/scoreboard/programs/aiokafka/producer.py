@@ -11,7 +11,6 @@ SETTINGS = {
     "as-it-comes": {},
     "at-most-once": {"acks": 0},
     "at-least-once": {"acks": "all"},
-    "exactly-once": {"transactional_id": "orders"},
 }
 
 
@@ -26,11 +25,7 @@ async def main():
     producer = AIOKafkaProducer(bootstrap_servers=os.environ["BOOTSTRAP_SERVERS"], **SETTINGS[MODE])
     await producer.start()
     while line := await asyncio.to_thread(sys.stdin.readline):
-        if MODE == "exactly-once":
-            async with producer.transaction():
-                await producer.send_and_wait("orders", line.strip().encode())
-        else:
-            (await producer.send("orders", line.strip().encode())).add_done_callback(told)
+        (await producer.send("orders", line.strip().encode())).add_done_callback(told)
     await producer.stop()
 
 

@@ -6,13 +6,14 @@ import sys
 from confluent_kafka import Consumer
 
 MODE = sys.argv[1]
+SETTINGS = {"as-it-comes": {}, "kip-848": {"group.protocol": "consumer"}}
 consumer = Consumer(
     {
         "bootstrap.servers": os.environ["BOOTSTRAP_SERVERS"],
         "group.id": "billing",
         "auto.offset.reset": "earliest",
     }
-    | ({} if MODE == "as-it-comes" else {"enable.auto.commit": False})
+    | SETTINGS.get(MODE, {"enable.auto.commit": False})
 )
 consumer.subscribe(["orders"])
 while True:

@@ -10,7 +10,6 @@ SETTINGS = {
     "as-it-comes": {},
     "at-most-once": {"acks": 1, "retries": 0},
     "at-least-once": {"acks": "all", "enable.idempotence": False},
-    "exactly-once": {"transactional.id": "orders"},
 }
 
 
@@ -22,13 +21,7 @@ def told(error, _):
 
 
 producer = Producer({"bootstrap.servers": os.environ["BOOTSTRAP_SERVERS"]} | SETTINGS[MODE])
-if MODE == "exactly-once":
-    producer.init_transactions()
 for line in sys.stdin:
-    if MODE == "exactly-once":
-        producer.begin_transaction()
     producer.produce("orders", line.strip(), on_delivery=told)
-    if MODE == "exactly-once":
-        producer.commit_transaction()
     producer.poll(0)
 producer.flush()

@@ -21,8 +21,6 @@ func produce(ctx context.Context, mode string, options []kgo.Opt) {
 		options = append(options, kgo.DisableIdempotentWrite(), kgo.RequiredAcks(kgo.LeaderAck()), kgo.RecordRetries(0))
 	case "at-least-once":
 		options = append(options, kgo.DisableIdempotentWrite(), kgo.RequiredAcks(kgo.AllISRAcks()))
-	case "exactly-once":
-		options = append(options, kgo.TransactionalID("orders"))
 	}
 	client, err := kgo.NewClient(options...)
 	check(err)
@@ -34,14 +32,7 @@ func produce(ctx context.Context, mode string, options []kgo.Opt) {
 		}
 	}
 	for lines := bufio.NewScanner(os.Stdin); lines.Scan(); {
-		if mode == "exactly-once" {
-			check(client.BeginTransaction())
-		}
 		client.Produce(ctx, &kgo.Record{Topic: "orders", Value: []byte(lines.Text())}, told)
-		if mode == "exactly-once" {
-			check(client.Flush(ctx))
-			check(client.EndTransaction(ctx, kgo.TryCommit))
-		}
 	}
 	check(client.Flush(ctx))
 	client.Close()

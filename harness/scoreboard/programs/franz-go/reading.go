@@ -9,8 +9,11 @@ import (
 )
 
 func consume(ctx context.Context, mode string, options []kgo.Opt) {
-	if mode != "as-it-comes" {
+	switch mode {
+	case "at-most-once", "at-least-once":
 		options = append(options, kgo.DisableAutoCommit())
+	case "kip-848":
+		options = append(options, kgo.ServerSideBalancer())
 	}
 	client, err := kgo.NewClient(options...)
 	check(err)

@@ -12,11 +12,10 @@ public final class Consumer {
         var settings = new HashMap<String, Object>(Map.of(
                 "bootstrap.servers", System.getenv("BOOTSTRAP_SERVERS"), "group.id", "billing",
                 "auto.offset.reset", "earliest"));
-        if (!mode.equals("as-it-comes")) {
+        if (mode.equals("kip-848")) {
+            settings.put("group.protocol", "consumer");
+        } else if (!mode.equals("as-it-comes")) {
             settings.putAll(Map.of("enable.auto.commit", false, "max.poll.records", 1));
-        }
-        if (arguments.length > 1) {
-            settings.put("group.protocol", arguments[1]);
         }
         var deserializer = new StringDeserializer();
         try (var consumer = new KafkaConsumer<>(settings, deserializer, deserializer)) {

@@ -13,7 +13,6 @@ public final class Producer {
         return switch (mode) {
             case "at-most-once" -> Map.of("acks", "1", "retries", 0, "enable.idempotence", false);
             case "at-least-once" -> Map.of("acks", "all", "enable.idempotence", false);
-            case "exactly-once" -> Map.of("transactional.id", "orders");
             default -> Map.of();
         };
     }
@@ -23,16 +22,9 @@ public final class Producer {
         var settings = new HashMap<>(settings(mode));
         settings.put("bootstrap.servers", System.getenv("BOOTSTRAP_SERVERS"));
         var serializer = new StringSerializer();
-        boolean transactions = mode.equals("exactly-once");
         try (var producer = new KafkaProducer<>(settings, serializer, serializer);
                 var lines = new BufferedReader(new InputStreamReader(System.in, StandardCharsets.UTF_8))) {
-            if (transactions) {
-                producer.initTransactions();
-            }
             for (String line = lines.readLine(); line != null; line = lines.readLine()) {
-                if (transactions) {
-                    producer.beginTransaction();
-                }
                 producer.send(new ProducerRecord<>("orders", line), (stored, error) -> {
                     if (error != null) {
                         System.err.println("not sent: " + error);
@@ -41,9 +33,6 @@ public final class Producer {
                         }
                     }
                 });
-                if (transactions) {
-                    producer.commitTransaction();
-                }
             }
         }
     }

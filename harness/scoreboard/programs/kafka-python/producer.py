@@ -10,7 +10,6 @@ SETTINGS = {
     "as-it-comes": {},
     "at-most-once": {"acks": 1, "retries": 0, "enable_idempotence": False},
     "at-least-once": {"acks": "all", "enable_idempotence": False},
-    "exactly-once": {"transactional_id": "orders"},
 }
 
 
@@ -21,14 +20,7 @@ def failed(error):
 
 
 producer = KafkaProducer(bootstrap_servers=os.environ["BOOTSTRAP_SERVERS"], **SETTINGS[MODE])
-if MODE == "exactly-once":
-    producer.init_transactions()
 for line in sys.stdin:
-    if MODE == "exactly-once":
-        producer.begin_transaction()
-        producer.send("orders", line.strip().encode())
-        producer.commit_transaction()
-    else:
-        producer.send("orders", line.strip().encode()).add_errback(failed)
+    producer.send("orders", line.strip().encode()).add_errback(failed)
 producer.flush()
 producer.close()

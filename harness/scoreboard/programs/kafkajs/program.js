@@ -7,19 +7,12 @@ const retry = mode === 'at-most-once' && role === 'producer' ? { retries: 0 } : 
 const kafka = new Kafka({ brokers: [process.env.BOOTSTRAP_SERVERS], ...(retry && { retry }) })
 
 async function produce() {
-  const exactly = mode === 'exactly-once'
-  const producer = kafka.producer(exactly ? { transactionalId: 'orders', maxInFlightRequests: 1, idempotent: true } : {})
+  const producer = kafka.producer()
   await producer.connect()
   const settings = { 'at-most-once': { acks: 1 }, 'at-least-once': { acks: -1 } }[mode] ?? {}
   const sends = []
   for await (const line of readline.createInterface({ input: process.stdin })) {
     const message = { topic: 'orders', messages: [{ value: line }], ...settings }
-    if (exactly) {
-      const transaction = await producer.transaction()
-      await transaction.send(message)
-      await transaction.commit()
-      continue
-    }
     sends.push(
       producer.send(message).catch((error) => {
         console.error('not sent:', error.message)

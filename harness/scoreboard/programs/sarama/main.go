@@ -21,8 +21,6 @@ func produce(mode string, config *sarama.Config) {
 		config.Producer.Retry.Max = 0
 	case "at-least-once":
 		config.Producer.RequiredAcks = sarama.WaitForAll
-	case "exactly-once":
-		transactional(config, "orders")
 	}
 	producer, err := sarama.NewAsyncProducer([]string{os.Getenv("BOOTSTRAP_SERVERS")}, config)
 	check(err)
@@ -35,13 +33,7 @@ func produce(mode string, config *sarama.Config) {
 		}
 	}()
 	for lines := bufio.NewScanner(os.Stdin); lines.Scan(); {
-		if mode == "exactly-once" {
-			check(producer.BeginTxn())
-		}
 		producer.Input() <- &sarama.ProducerMessage{Topic: "orders", Value: sarama.StringEncoder(lines.Text())}
-		if mode == "exactly-once" {
-			check(producer.CommitTxn())
-		}
 	}
 	check(producer.Close())
 }
