@@ -22,7 +22,8 @@ WENT_ON: Final = Sign(
 @dataclass(frozen=True, slots=True)
 class Passed:
     """When the reader of ``role`` was started again, the log of a partition began behind the
-    position that its group had saved, and had records; whatever had been deleted was recorded.
+    position that its group had saved, if it had saved one, and had records; whatever had been
+    deleted was recorded. A reader without a saved position begins where its settings say.
     """
 
     name: ClassVar[str] = "passed"
