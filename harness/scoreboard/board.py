@@ -27,8 +27,10 @@ import msgspec
 from harness.judge.verdict import Kind
 from harness.matrix.checking import Check
 from harness.matrix.seen import seen_in
+from harness.model import events as kinds
 from harness.model import safe_files
 from harness.model.failures import UsageError
+from harness.model.history import HISTORY, HistoryError, read_history
 from harness.model.logs import log_text
 from harness.model.secrets import masked
 from harness.pipelines import read_pipeline
@@ -76,6 +78,11 @@ class Cell:
     told: str = ""
     effect: bool = True
     """Whether a sign was seen that the fault met its record."""
+    times_as_long: float | None = None
+    """How many times as long as without the fault the records took on the wire, from the first to
+    the last that was sent or delivered. ``None``: the cell was not kept, or its wire saw fewer than
+    two.
+    """
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,11 +191,11 @@ class Board:
             return replace(outcome, state=NO_CONTROL, because=rehearsed.dry.verdict.reason)
         seen = seen_in(rehearsed.dry)
         asked = replace(asked, jobs=rehearsed.jobs)
-        saved = asked.faults(*asked.plan(seen), progress)
+        saved = asked.faults(*asked.plan(seen, row.points), progress)
         if saved.info.interrupted or not saved.whole:
             raise KeyboardInterrupt
         write_reports(saved)
-        left = tuple((line, "") for line in asked.left_out(seen))
+        left = () if row.points else tuple((line, "") for line in asked.left_out(seen))
         return with_run(outcome, saved, os.path.relpath(saved.directory, self.directory), left)
 
     def _outcome(self, row: Row) -> Outcome:
@@ -221,13 +228,14 @@ def with_run(
         because = control.verdict.reason if control else "it has no cell without a fault"
         return replace(outcome, state=NO_CONTROL, because=because, run=named)
     folders = sorted(folders_of(saved), key=lambda pair: -len(pair[0]))
+    usual = _worked_s(control)
     return replace(
         outcome,
         state=RAN,
         kafka=saved.info.versions.get("kafka", ""),
         run=named,
         seconds=round(saved.info.seconds, 1),
-        cells=tuple(_cell(result, outcome.role, folders) for result in saved.results),
+        cells=tuple(_cell(result, outcome.role, folders, usual) for result in saved.results),
         apart=(*_apart(saved), *left),
     )
 
@@ -246,10 +254,25 @@ def _lostack() -> str:
         return ""
 
 
-def _cell(result: CellResult, role: str, folders: Sequence[tuple[str, str]]) -> Cell:
-    """Return a cell of a row. ``folders``: folders of this machine, each with the name that stands
-    for it.
+def _worked_s(result: CellResult) -> float:
+    """Return the seconds from the first record that was sent or delivered on the wire to the last;
+    0 if the history cannot be read.
     """
+    try:
+        history = read_history(result.directory / HISTORY)
+    except HistoryError:
+        return 0.0
+    moments = [event.t for event in history.of(kinds.Sent, kinds.Fetched)]
+    return (max(moments) - min(moments)) / 1e9 if moments else 0.0
+
+
+def _cell(
+    result: CellResult, role: str, folders: Sequence[tuple[str, str]], usual_s: float
+) -> Cell:
+    """Return a cell of a row. ``folders``: folders of this machine, each with the name that stands
+    for it; ``usual_s``: how long the records took without a fault.
+    """
+    took_s = _worked_s(result) if result.verdict.kind is Kind.KEPT else 0.0
     counts = result.judgement.account.counts
 
     def told(text: str) -> str:
@@ -267,6 +290,7 @@ def _cell(result: CellResult, role: str, folders: Sequence[tuple[str, str]]) -> 
         way=tuple(told(line) for line in islice(advice(result), MOST_WAY)),
         told=told(_last_error(result, role)),
         effect=result.verdict.effect,
+        times_as_long=round(took_s / usual_s, 1) if took_s and usual_s else None,
     )
 
 

@@ -6,6 +6,7 @@ import json
 from typing import TYPE_CHECKING, Final
 
 from harness.model.scenario import Role
+from harness.scoreboard.table import TWO_MEMBERS
 
 if TYPE_CHECKING:
     from harness.scoreboard.building import BuiltClient
@@ -23,12 +24,13 @@ def declaration(row: Row, built: BuiltClient) -> str:
     """Return the declaration of a row, in TOML."""
     kind, last, output = _ENDS[row.role]
     topics = list(dict.fromkeys(("orders", last)))
-    words = [*built.commands[str(row.role)], row.mode]
+    words = [*built.commands[str(row.role)], row.program_mode]
+    scale = "scale = 2\n" if row.mode == TWO_MEMBERS else ""
     entrance = f'kind = "{kind}"' + ('\ntopic = "orders"' if kind == "topic" else "")
     return (
         f"name = {json.dumps(row.id.replace('/', '-'))}\n"
         f'claims = "{row.claims}"\n'
         f"topics = {json.dumps(topics)}\n\n"
-        f'[[stage]]\nrole = "{row.role}"\ncommand = {json.dumps(words)}\n\n'
+        f'[[stage]]\nrole = "{row.role}"\ncommand = {json.dumps(words)}\n{scale}\n'
         f"[input]\n{entrance}\n\n[output]\n{output}\n"
     )

@@ -8,14 +8,17 @@ import dataclasses
 import json
 from collections import Counter
 from dataclasses import dataclass
+from statistics import median
 from typing import TYPE_CHECKING, Final
 
 from harness.model import safe_files
+from harness.model.semantics import Semantic
+from harness.pipelines.failure_points import NO_FAULT
 from harness.report.as_html import render_template
 from harness.report.escaping import markdown
 from harness.scoreboard.board import LACKING, NO_CONTROL, RAN, SCHEMA
 from harness.scoreboard.predicting import differs
-from harness.scoreboard.table import DEFAULT, MODES
+from harness.scoreboard.table import DEFAULT, MODES, TWO_MEMBERS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -31,6 +34,12 @@ NO_PROGRAM: Final = "na"
 ORDER: Final = ("broken", "stuck", "void", "kept")
 """Outcomes, the worst first."""
 SIGNS: Final = {"broken": "✘", "stuck": "◐", "void": "○", "kept": "✔"}
+
+
+RECOVERY: Final = (
+    "How many times as long as without the fault the records took on the wire, from the first to "
+    "the last that was sent or delivered. A row is measured on one machine, in one run."
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,12 +177,28 @@ def _summed(one: Outcome | None) -> BoardField:
     )
 
 
+def recoveries(outcomes: Sequence[Outcome]) -> Iterator[tuple[str, float, float, str]]:
+    """Yield how long recovery took in each row, the longest first: the row, the median and the
+    greatest of how many times as long as without a fault the records took, and the greatest's
+    point.
+    """
+    found = []
+    for one in outcomes:
+        faults = [cell for cell in one.cells if cell.point != NO_FAULT]
+        times = {cell.point: cell.times_as_long for cell in faults if cell.times_as_long}
+        if times:
+            most = max(times, key=lambda point: times[point])
+            found.append((one.row, round(median(times.values()), 1), times[most], most))
+    yield from sorted(found, key=lambda row: (-row[2], row[0]))
+
+
 def settings(client: Client, outcomes: Sequence[Outcome]) -> Iterator[tuple[str, str, str]]:
     """Yield for each program of a client: its name, what it sets, and what came of it."""
     found = {(one.role, one.mode): one for one in outcomes if one.client == client.name}
     for role, mode in programs():
         if one := found.get((role, mode)):
-            sets = "nothing" if mode == DEFAULT else client.sets.get(f"{role}/{mode}", "")
+            said = Semantic.AT_LEAST_ONCE if mode == TWO_MEMBERS else mode
+            sets = "nothing" if mode == DEFAULT else client.sets.get(f"{role}/{said}", "")
             yield f"{role}, {mode}", sets, _summed(one).text
 
 
@@ -199,7 +224,9 @@ def write_page(
         "partial": partial(outcomes, rows),
         "dates": _dates(outcomes),
         "versions": ", ".join(sorted({one.kafka for one in outcomes if one.kafka})),
+        "recoveries": list(recoveries(outcomes)),
         "differing": list(differs(outcomes, predictions)),
+        "recovery": RECOVERY,
         "anchor": anchor,
         "signs": SIGNS,
         "ran": RAN,
@@ -277,6 +304,12 @@ def as_markdown(
         for one in outcomes
         for cell in one.cells
         if cell.outcome in {"broken", "stuck"}
+    ]
+    told += ["", "## How long recovery takes", "", RECOVERY, ""]
+    told += ["| row | median | longest | at |", "|---|---|---|---|"]
+    told += [
+        f"| {markdown(row)} | {usual:g} | {longest:g} | {point} |"
+        for row, usual, longest, point in recoveries(outcomes)
     ]
     told += ["", "## What contradicted the predictions", ""]
     told += [f"- {markdown(line)}" for line in differs(outcomes, predictions)] or ["Nothing."]

@@ -13,6 +13,8 @@ from harness.model.conversion import convert
 from harness.model.failures import UsageError
 from harness.model.scenario import Role
 from harness.model.semantics import Semantic
+from harness.pipelines.failure_points import NO_FAULT
+from harness.pipelines.rebalances import REBALANCES
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -20,13 +22,22 @@ if TYPE_CHECKING:
 HERE: Final = Path(__file__).parent
 TABLE: Final = "clients.toml"
 PROGRAMS: Final = HERE / "programs"
+WHILE_POSITION: Final = "member-joins-while-position-"
 DEFAULT: Final = "as-it-comes"
 """The mode in which a program sets nothing that it need not set."""
 NEW_GROUPS: Final = "kip-848"
 """The mode in which a consumer sets nothing but that its group is one of KIP-848."""
+TWO_MEMBERS: Final = "two-members"
+"""The mode in which two consumers share the work, each as at least once; members come and go."""
 MODES: Final[Mapping[Role, Sequence[str]]] = {
     Role.PRODUCER: (DEFAULT, str(Semantic.AT_MOST_ONCE), str(Semantic.AT_LEAST_ONCE)),
-    Role.CONSUMER: (DEFAULT, NEW_GROUPS, str(Semantic.AT_MOST_ONCE), str(Semantic.AT_LEAST_ONCE)),
+    Role.CONSUMER: (
+        DEFAULT,
+        NEW_GROUPS,
+        str(Semantic.AT_MOST_ONCE),
+        str(Semantic.AT_LEAST_ONCE),
+        TWO_MEMBERS,
+    ),
     Role.PROCESSOR: (str(Semantic.EXACTLY_ONCE),),
 }
 """The modes of the programs, by role. What a consumer does exactly once is not its client's
@@ -80,7 +91,26 @@ class Row:
     @property
     def claims(self) -> Semantic:
         """What it is judged by: who sets nothing expects that nothing is lost."""
-        return Semantic.AT_LEAST_ONCE if self.mode in (DEFAULT, NEW_GROUPS) else Semantic(self.mode)
+        if self.mode in (DEFAULT, NEW_GROUPS, TWO_MEMBERS):
+            return Semantic.AT_LEAST_ONCE
+        return Semantic(self.mode)
+
+    @property
+    def program_mode(self) -> str:
+        """What its program is told to be."""
+        return str(Semantic.AT_LEAST_ONCE) if self.mode == TWO_MEMBERS else self.mode
+
+    @property
+    def points(self) -> tuple[str, ...]:
+        """The failure points that are tried; empty: those of the short list of ``lostack check``.
+
+        What befalls one consumer is tried in other rows. A member that joins while a position is
+        on its way needs a consumer that saves positions beside its work: these do not.
+        """
+        if self.mode != TWO_MEMBERS:
+            return ()
+        joins = (point.id for point in REBALANCES if not point.id.startswith(WHILE_POSITION))
+        return (NO_FAULT, *joins)
 
     @property
     def sources(self) -> str:

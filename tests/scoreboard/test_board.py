@@ -12,14 +12,14 @@ from harness import cli
 from harness.judge.verdict import Kind
 from harness.model.failures import EnvironmentFailure, UsageError
 from harness.pipelines import read_pipeline
-from harness.pipelines.failure_points import NO_FAULT
+from harness.pipelines.failure_points import NO_FAULT, failure_points
 from harness.saved import judge_cell, load_run
 from harness.scoreboard import board as boards
 from harness.scoreboard import building
 from harness.scoreboard.board import LACKING, NO_CONTROL, RAN, ROWS, read_outcomes, with_run
 from harness.scoreboard.building import BuiltClient, LackingError, built
 from harness.scoreboard.declaring import declaration
-from harness.scoreboard.table import Client, Row, read_clients, rows_of
+from harness.scoreboard.table import TWO_MEMBERS, Client, Row, read_clients, rows_of
 from tests.gate.saved import HERE, unpack
 from tests.scoreboard.rows import cell, outcome
 
@@ -103,14 +103,17 @@ def test_a_damaged_row_is_told(tmp_path: Path) -> None:
         read_outcomes(tmp_path)
 
 
-@pytest.mark.parametrize("row", ALL[:8], ids=lambda row: row.id)
+@pytest.mark.parametrize("row", ALL[:9], ids=lambda row: row.id)
 def test_each_declaration_is_one(row: Row, tmp_path: Path) -> None:
     """What a board writes, ``lostack check`` reads."""
     file = tmp_path / "row.toml"
     file.write_text(declaration(row, BuiltClient({str(row.role): ("program", 'it\'s "quoted"')})))
     pipeline = read_pipeline(file)
-    assert [stage.role for stage in pipeline.stages] == [row.role]
-    assert pipeline.claims == row.claims
+    [stage] = pipeline.stages
+    assert (stage.role, pipeline.claims) == (row.role, row.claims)
+    assert stage.scale == (2 if row.mode == TWO_MEMBERS else 1)
+    assert stage.command[-1] == row.program_mode != TWO_MEMBERS
+    assert {*row.points} <= {point.id for point in failure_points(pipeline)}
 
 
 def test_a_toolchain_that_is_missing_makes_no_row(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -138,6 +141,9 @@ def test_a_run_is_a_row(tmp_path: Path) -> None:
         "broker-crash-before-ack",
         "broker-crash-before-append",
     }
+    longer = {each.point: each.times_as_long for each in found.cells}
+    assert (longer[NO_FAULT], longer["producer-crash-before-send"]) == (1.0, 1.1)
+    assert longer["ack-lost"] is None, "what is stuck has not recovered"
     demo = [judge_cell(folder) for folder in unpack(HERE / "demo.tar.xz", tmp_path / "demo")]
     lost = next(one for one in demo if one.verdict.kind is Kind.BROKEN)
     worse = with_run(asked, replace(saved, results=(*saved.results, lost)), "runs/one").cells[-1]

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import jsonschema
 
 from harness.scoreboard.board import LACKING, NO_CONTROL, ROWS, read_outcomes
-from harness.scoreboard.page import overview, partial, programs, tables, write_page
+from harness.scoreboard.page import overview, partial, programs, recoveries, tables, write_page
 from harness.scoreboard.predicting import Predicted, differs, read_predictions
 from harness.scoreboard.table import HERE, read_clients, rows_of
 from tests.scoreboard.rows import cell, outcome
@@ -88,6 +88,27 @@ def test_a_cell_without_an_effect_is_told_apart() -> None:
     assert table.lines[0].spots[0].text == "✔ no effect seen"
 
 
+def test_the_longest_recovery_comes_first(tmp_path: Path) -> None:
+    """The run without a fault is no recovery; a cell of which the wire saw nothing counts not."""
+
+    def took(client: str, *times: float | None) -> Outcome:
+        cells = (
+            replace(cell(f"point-{number}"), times_as_long=each)
+            for number, each in enumerate(times)
+        )
+        control = replace(cell("none"), times_as_long=50.0)
+        return outcome(client, "consumer/as-it-comes", control, *cells)
+
+    slow, quick = took("slow", 1.0, 9.5, None, 2.0), took("quick", 1.1, 1.3)
+    assert list(recoveries([quick, slow, took("blind", None)])) == [
+        ("slow-1.0/consumer/as-it-comes", 2.0, 9.5, "point-1"),
+        ("quick-1.0/consumer/as-it-comes", 1.2, 1.3, "point-1"),
+    ]
+    write_page(tmp_path, [quick, slow], BOARD, ())
+    told = (tmp_path / "scoreboard.md").read_text(encoding="utf-8")
+    assert "| slow-1.0/consumer/as-it-comes | 2 | 9.5 | point-1 |" in told
+
+
 def test_a_partial_board_says_so(tmp_path: Path) -> None:
     write_page(tmp_path, [GOOD], BOARD, ())
     assert partial([GOOD], BOARD).startswith(f"partial: 0 of {len(BOARD)} rows are there")
@@ -111,6 +132,8 @@ def test_the_json_fits_its_schema(tmp_path: Path) -> None:
     schema = json.loads((HERE / "schema.json").read_text(encoding="utf-8"))
     value = json.loads((tmp_path / "scoreboard.json").read_text(encoding="utf-8"))
     jsonschema.validate(value, schema)
+    modes = schema["$defs"]["row"]["properties"]["mode"]["enum"]
+    assert {*modes} == {mode for _, mode in programs()}
     value["rows"][0]["cells"][0]["outcome"] = "green"
     assert not jsonschema.Draft202012Validator(schema).is_valid(value)
 
