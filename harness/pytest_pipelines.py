@@ -31,8 +31,8 @@ if TYPE_CHECKING:
 
     from harness.matrix.checking import Check
     from harness.matrix.listener import Progress
-    from harness.matrix.seen import StageTraffic
     from harness.pipelines import Pipeline
+    from harness.pipelines.traffic import StageTraffic
     from harness.saved import CellResult, SavedRun
     from harness.systems.declared.system import DeclaredSystem
 

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from harness.matrix.checking import Check
-    from harness.matrix.seen import StageTraffic
+    from harness.pipelines.traffic import StageTraffic
     from harness.saved import CellResult, SavedRun
 
 POINT = "commit-ack-lost"

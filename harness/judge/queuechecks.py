@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 def contradiction(plan: Plan, history: History) -> str | None:
     """Say which two statements about queues contradict each other, or return ``None``."""
-    told = _Told(plan, history)
+    told = _QueueCopies(plan, history)
     return next((why for check in _CHECKS if (why := check(told))), None)
 
 
@@ -93,7 +93,7 @@ def _fewer_than_given(
     return None
 
 
-class _Told:
+class _QueueCopies:
     """What the authorities said of copies in queues, by place."""
 
     def __init__(self, plan: Plan, history: History) -> None:
@@ -111,7 +111,7 @@ class _Told:
         self.counted: dict[str, kinds.Counted] = {e.queue: e for e in history.of(kinds.Counted)}
 
 
-def _uncounted(told: _Told) -> str | None:
+def _uncounted(told: _QueueCopies) -> str | None:
     """A queue, or a pipeline of queues, whose broker was not asked for its count."""
     is_queue = told.plan.sealed and Hop.TOPIC not in told.plan.logs
     if is_queue and not any(count.hop == Hop.TOPIC for count in told.counted.values()):
@@ -124,7 +124,7 @@ def _uncounted(told: _Told) -> str | None:
     return None
 
 
-def _elsewhere(told: _Told) -> str | None:
+def _elsewhere(told: _QueueCopies) -> str | None:
     """Deliveries of offered records that the wire saw, none of them of a queue that its broker has
     counted.
 
@@ -169,7 +169,7 @@ def wrong_count(history: History) -> str | None:
     return None
 
 
-def _copied_twice(told: _Told) -> str | None:
+def _copied_twice(told: _QueueCopies) -> str | None:
     """Two copies at one place, which is the broker's own name for one copy."""
     for place, count in Counter(copy.place for copy in told.copies).items():
         if count > 1:
@@ -177,7 +177,7 @@ def _copied_twice(told: _Told) -> str | None:
     return None
 
 
-def _parted(told: _Told) -> str | None:
+def _parted(told: _QueueCopies) -> str | None:
     """A copy that was moved to two places, or two that were moved to one."""
     moves = {(move.place, move.to) for move in told.moved}
     for at, way in ((0, "from"), (1, "to")):
@@ -189,7 +189,7 @@ def _parted(told: _Told) -> str | None:
     return None
 
 
-def _waits_and_does_not(told: _Told) -> str | None:
+def _waits_and_does_not(told: _QueueCopies) -> str | None:
     """A copy that waits although it was removed, or that waits for a commit although it is
     committed.
     """
@@ -206,7 +206,7 @@ def _waits_and_does_not(told: _Told) -> str | None:
     return None
 
 
-def _homeless(told: _Told) -> str | None:
+def _homeless(told: _QueueCopies) -> str | None:
     """A result, or an absorbed copy, of a place where no queue has a copy, or where it has one of
     another record.
 
@@ -237,7 +237,7 @@ def _homeless(told: _Told) -> str | None:
     return None
 
 
-def _neither(told: _Told) -> str | None:
+def _neither(told: _QueueCopies) -> str | None:
     """A committed copy in the queue that waits for nothing, and that was neither removed nor
     moved.
     """
@@ -256,7 +256,7 @@ def _neither(told: _Told) -> str | None:
     return None
 
 
-def _never_stored(told: _Told) -> str | None:
+def _never_stored(told: _QueueCopies) -> str | None:
     """A copy that was removed from a queue which never had it."""
     places = {copy.place for copy in told.copies}
     places |= {place for move in told.moved for place in (move.place, move.to)}
@@ -271,7 +271,7 @@ def _never_stored(told: _Told) -> str | None:
     )
 
 
-_CHECKS: tuple[Callable[[_Told], str | None], ...] = (
+_CHECKS: tuple[Callable[[_QueueCopies], str | None], ...] = (
     _uncounted,
     _elsewhere,
     _copied_twice,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from harness.faults import NoFault
 from harness.judge.verdict import Kind
 from harness.matrix.runner import RunPlan, run
-from harness.matrix.seen import StageTraffic, enough
+from harness.matrix.seen import enough
 from harness.matrix.selection import not_run
 from harness.model.keep import Keep
 from harness.model.scenario import NotApplicable
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from harness.model.scenario import Scenario
     from harness.pipelines.cells import DeclaredCell
     from harness.pipelines.declaration import Pipeline
+    from harness.pipelines.traffic import StageTraffic
     from harness.saved import CellResult, SavedRun
     from harness.systems.declared.system import DeclaredSystem
 
@@ -167,20 +168,10 @@ class Check:
         self, seen: Mapping[str, StageTraffic], only: Sequence[str]
     ) -> tuple[Scenario, ...]:
         """Return all failure points. ``only``: names that are asked for."""
-        fetching = (
-            {role: one.reading(self.pipeline) for role, one in seen.items()} if seen else None
-        )
-        written = {role: one.written for role, one in seen.items()} if seen else None
         return failure_points(
             self.pipeline,
-            {role: one.steps for role, one in seen.items()},
-            fetching,
-            written,
-            moments={role: one.moments for role, one in seen.items()} if seen else None,
-            said={role: one.said for role, one in seen.items()} if seen else None,
+            seen,
             sending=[role for role in self._reading() if self._may_send(role, seen, only)],
-            rhythms={role: one.rhythm for role, one in seen.items()} if seen else None,
-            elsewhere={role: one.elsewhere for role, one in seen.items()},
             attached=self.system.attached,
             paired=self._paired(seen, only),
         )

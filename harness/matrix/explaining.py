@@ -7,7 +7,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from harness.matrix.seen import PLUMBING, StageTraffic, enough
+from harness.matrix.seen import PLUMBING, enough
 from harness.model.scenario import NotApplicable
 from harness.pipelines.at_services import AT_SERVICE, unseen
 from harness.pipelines.silences import is_long, priced
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from harness.model.scenario import Scenario
     from harness.pipelines.declaration import Pipeline
     from harness.pipelines.shares import Share
+    from harness.pipelines.traffic import StageTraffic
 
 
 def untried(

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from harness.model import events as kinds
 from harness.model.history import HISTORY, HistoryError, read_history
-from harness.model.rhythm import UNSEEN, Rhythm
+from harness.model.rhythm import UNSEEN
 from harness.model.scenario import Role
-from harness.pipelines.at_services import STEPS, ServiceTraffic, service_traffic
+from harness.pipelines.at_services import service_traffic
 from harness.pipelines.dialects import Moment
 from harness.pipelines.inputs import InputKind
 from harness.pipelines.moments import TOLD, moments_in
 from harness.pipelines.overtaking import rhythms_in
 from harness.pipelines.shares import Share
+from harness.pipelines.traffic import STEPS, Owner, StageTraffic
 from harness.pipelines.writes import UNWATCHED, Written
 from harness.report.summary import counted
 from harness.wire.rules import Direction
@@ -36,55 +36,6 @@ MOST, MOST_S = 2000, 20.0
 """The most records, and the most seconds they may take, that a check offers if the declaration does
 not ask for more.
 """
-
-
-@dataclass(frozen=True, slots=True)
-class StageTraffic:
-    """What the wire saw of one stage in the dry run: client ids, number of connections, number of
-    requests of each kind.
-
-    ``answers``: number of answers of each kind. ``processes``: the processes that owned the
-    connections that were open when lostack asked the kernel. ``written``: the durable writes that
-    the tracer saw.
-    """
-
-    clients: tuple[str, ...]
-    connections: int
-    requests: Mapping[str, int]
-    answers: Mapping[str, int] = field(default_factory=dict)
-    processes: tuple[Owner, ...] = ()
-    written: Written = UNWATCHED
-    unit: int = 0
-    """The most records that one request sent, or that one request saved a position behind."""
-    seconds: float = 0.0
-    """Seconds from the wire's first line about a record to its last."""
-    moments: Mapping[Moment, str] = field(default_factory=dict)
-    """The moments of a record that were seen, each with the step of the protocol."""
-    share: Share = field(default_factory=Share)
-    rhythm: Rhythm = UNSEEN
-    said: Mapping[str, ServiceTraffic] = field(default_factory=dict)
-    """What it said to each service."""
-    elsewhere: tuple[str, ...] = ()
-    """The servers that it spoke to past the wire."""
-
-    @property
-    def steps(self) -> frozenset[str]:
-        """The steps that the wire saw on its connections: requests and answers."""
-        return frozenset({*self.requests, *self.answers})
-
-    def reading(self, pipeline: Pipeline) -> int:
-        """Return how many processes of the stage read records."""
-        return sum(pipeline.dialect.reads[0].label in owner.requests for owner in self.processes)
-
-
-@dataclass(frozen=True, slots=True)
-class Owner:
-    """One process of a stage, the number of its connections, and the requests on them."""
-
-    pid: int
-    command: str
-    connections: int
-    requests: Mapping[str, int]
 
 
 def seen_in(result: CellResult) -> dict[str, StageTraffic]:

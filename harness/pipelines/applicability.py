@@ -18,12 +18,12 @@ from harness.pipelines.dialects import LINES, Moment
 from harness.pipelines.inputs import InputKind
 from harness.pipelines.points import INPUT_ENDS, Point
 from harness.pipelines.shares import SENDING
+from harness.pipelines.traffic import NOTHING, traffic_of
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
-
     from harness.model.scenario import Fault
     from harness.pipelines.declaration import Pipeline
+    from harness.pipelines.traffic import DryRun
     from harness.wire.rules import StepName
 
 
@@ -31,14 +31,14 @@ def why_inapplicable(
     point: Point,
     role: Role,
     pipeline: Pipeline,
-    requests: Mapping[str, Collection[str]] | None,
-    seen: Mapping[Moment, str] | None,
+    seen: DryRun,
 ) -> str | None:
     """Say why a stage cannot have a failure point, or return ``None``.
 
-    ``requests``: the steps that the dry run saw of each stage. ``seen``: the moments of a record
-    that it saw of this stage, on a queue; ``None``: no dry run yet, or a log.
+    On a queue, the moments of a record that the dry run saw of the stage decide, too.
     """
+    found = None if pipeline.dialect.logs else traffic_of(role, seen)
+    moments = None if found is None else found.moments
     stage = pipeline.stage(role)
     if stage is None:
         return f"the pipeline has no {' or '.join(point.roles)}"
@@ -47,37 +47,35 @@ def why_inapplicable(
             "the processor sends totals, which carry no record's id; lostack sweep tries every "
             "step of the processor"
         )
-    if why := point.why_not(pipeline, role) or _why_unasked(point, role, requests):
+    if why := point.why_not(pipeline, role) or _why_unasked(point, role, seen):
         return why
     if point.id == INPUT_ENDS and pipeline.input.kind is not InputKind.STDIN:
         return (
             f"the input is of kind {pipeline.input.kind}; only the end of standard input can be "
             "tested"
         )
-    if seen is not None and point.moment in LINES and point.moment not in seen:
+    if moments is not None and point.moment in LINES and point.moment not in moments:
         return (
             f"the dry run saw no {pipeline.dialect.label(point.moment)} frame of the {role} that "
             "is about a record"
         )
-    steps, moments = pipeline.dialect.steps, (_ASKED.get(point.moment, point.moment), point.moment)
+    steps, needed = pipeline.dialect.steps, (_ASKED.get(point.moment, point.moment), point.moment)
     what = "request" if pipeline.dialect.logs else "frame"
     return next(
         (
             why
-            for each in moments
-            if each not in (seen or {})
-            and (why := why_unseen(steps[each][0], role, requests, what)) is not None
+            for each in needed
+            if each not in (moments or {})
+            and (why := why_unseen(steps[each][0], role, seen, what)) is not None
         ),
         None,
     )
 
 
-def _why_unasked(
-    point: Point, role: Role, requests: Mapping[str, Collection[str]] | None
-) -> str | None:
+def _why_unasked(point: Point, role: Role, seen: DryRun) -> str | None:
     """Say that the stage made none of the requests without which the point does not exist."""
     names = [each.label for each in point.asks]
-    if not names or requests is None or not {*names}.isdisjoint(requests.get(role, ())):
+    if not names or seen is None or not seen.get(role, NOTHING).steps.isdisjoint(names):
         return None
     return f"the dry run saw no {' or '.join(names)} of the {role}"
 
@@ -90,11 +88,9 @@ _ASKED = {
 """The request of each moment whose answer has no name of its own on some wires."""
 
 
-def why_unseen(
-    api: StepName, role: Role, requests: Mapping[str, Collection[str]] | None, what: str = "request"
-) -> str | None:
+def why_unseen(api: StepName, role: Role, seen: DryRun, what: str = "request") -> str | None:
     """Say that the dry run did not see a step of a stage, or return ``None``."""
-    if requests is not None and api.label not in requests.get(role, ()):
+    if seen is not None and api.label not in seen.get(role, NOTHING).steps:
         return f"the dry run saw no {api.label} {what} of the {role}"
     return None
 
@@ -110,9 +106,7 @@ def why_not_attached(fault: Fault) -> str | None:
     return None
 
 
-def why_one_process(
-    fault: Fault, role: Role, pipeline: Pipeline, processes: Mapping[str, int] | None
-) -> str | None:
+def why_one_process(fault: Fault, role: Role, pipeline: Pipeline, seen: DryRun) -> str | None:
     """Say why no process could replace a paused one, or why the wire cannot tell whose the next
     request is; else ``None``.
     """
@@ -124,7 +118,8 @@ def why_one_process(
             f"one process of the {role} is crashed, and the wire cannot tell whether a next "
             "request comes from that process"
         )
-    if not isinstance(fault, Pause) or processes is None or processes.get(role, 0) > 1:
+    found = traffic_of(role, seen)
+    if not isinstance(fault, Pause) or found is None or found.reading(pipeline) > 1:
         return None
     return (
         f"the dry run saw one process of the {role} at work, and no other process that could "

@@ -10,16 +10,17 @@ each service whose port it is given, and the dry run decides what each of them s
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import product
 from typing import TYPE_CHECKING, Final
 
 from harness.controls import OnWire
 from harness.faults import Drop, Kill
 from harness.model import events as kinds
-from harness.model.writes import LEAST, MOST, thinned
+from harness.model.writes import MOST, thinned
 from harness.pipelines.braces import places
 from harness.pipelines.dialects import Moment
+from harness.pipelines.traffic import STEPS, ServiceTraffic, traffic_of
 from harness.protocols.postgres.steps import Database
 from harness.protocols.tcp.steps import Exchange
 from harness.wire.rules import Direction, How
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from harness.model.history import History
     from harness.model.scenario import Fault, Role
     from harness.pipelines.declaration import Pipeline
+    from harness.pipelines.traffic import DryRun
     from harness.wire.rules import StepName
 
 AT_SERVICE: Final = "crash-at-service"
@@ -37,35 +39,8 @@ AT_SERVICE: Final = "crash-at-service"
 ANSWER_LOST: Final = "service-answer-lost"
 MOST_LOST: Final = 2
 """How many answers of one service are lost to one stage, each in a cell of its own."""
-STEPS: Final[Mapping[str, StepName]] = {
-    step.label: step for step in (Database.COMMIT, Exchange.TURN)
-}
-"""What a stage may say to a service. If a service has commits, only these are tried."""
 _WORDS: Final = {Database.COMMIT: "COMMIT", Exchange.TURN: "turn"}
 _ORDINALS: Final = {1: "first", 2: "second", 3: "third"}
-
-
-@dataclass(frozen=True, slots=True)
-class ServiceTraffic:
-    """What a stage said to a service in the dry run while ``records`` came to it (or were sent by
-    it), the target first: how many commits and turns were answered.
-    """
-
-    counts: Mapping[str, int] = field(default_factory=dict)
-    records: int = 0
-
-    @property
-    def step(self) -> StepName | None:
-        """What is tried: commits, or else turns; ``None`` if there is neither."""
-        return next((step for label, step in STEPS.items() if self.counts.get(label)), None)
-
-    @property
-    def tried(self) -> int:
-        """How many consecutive ones are tried: as many as one record takes, and those that another
-        run will have, too.
-        """
-        count = 0 if self.step is None else self.counts[self.step.label]
-        return min(max(LEAST, round(count / max(self.records, 1))), count // 2)
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,13 +67,12 @@ def pairs_of(pipeline: Pipeline) -> tuple[tuple[Role, str], ...]:
     )
 
 
-def service_points(
-    pipeline: Pipeline, said: Mapping[str, Mapping[str, ServiceTraffic]] | None
-) -> Iterator[ServicePoint]:
-    """Yield the failure points of all stages at all services. ``said``: by stage and service, as
-    the dry run has shown; ``None`` before it: then every name may apply.
+def service_points(pipeline: Pipeline, seen: DryRun) -> Iterator[ServicePoint]:
+    """Yield the failure points of all stages at all services. Before the dry run, every name may
+    apply.
     """
     for role, service in pairs_of(pipeline):
+        found = traffic_of(role, seen)
         reads = pipeline.reads(role)
         given = pipeline.dialect.steps[Moment.DELIVERY if reads else Moment.SEND]
         talk = _Talk(
@@ -106,7 +80,7 @@ def service_points(
             service,
             OnWire(role, *given),
             f"after it {'was given' if reads else 'has sent'} the record",
-            None if said is None else said.get(role, {}).get(service, ServiceTraffic()),
+            None if found is None else found.said.get(service, ServiceTraffic()),
         )
         yield from talk.crashes()
         yield from talk.lost_answers()

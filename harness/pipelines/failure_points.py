@@ -30,27 +30,27 @@ from harness.pipelines.at_services import is_spare, service_points
 from harness.pipelines.clusters import CLUSTERS, OTHER_CLUSTERS, needs_all, on_cluster
 from harness.pipelines.dialects import Moment
 from harness.pipelines.firsts import FIRSTS, of_readers
-from harness.pipelines.overtaking import overtaking_points, practice_by_stage
+from harness.pipelines.overtaking import overtaking_points
 from harness.pipelines.pairs import Paired
 from harness.pipelines.points import POINTS, WRITING, Point
 from harness.pipelines.rebalances import OTHER_REBALANCES, REBALANCES
 from harness.pipelines.refusals import Refusal
 from harness.pipelines.silences import SILENCES
-from harness.pipelines.writes import AT_WRITE, UNWATCHED, write_points
+from harness.pipelines.traffic import traffic_of
+from harness.pipelines.writes import AT_WRITE, write_points
 from harness.wire.rules import How
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping
 
-    from harness.model.rhythm import Rhythm
     from harness.model.scenario import Fault
-    from harness.pipelines.at_services import ServicePoint, ServiceTraffic
+    from harness.pipelines.at_services import ServicePoint
     from harness.pipelines.declaration import Pipeline
     from harness.pipelines.dialects import Dialect
     from harness.pipelines.firsts import OfReader
     from harness.pipelines.overtaking import Overtaking
     from harness.pipelines.programs import Service
-    from harness.pipelines.writes import Written
+    from harness.pipelines.traffic import DryRun
 
 
 SYSTEM = "declared"
@@ -83,30 +83,19 @@ REFUSED = "refused"
 
 def failure_points(
     pipeline: Pipeline,
-    requests: Mapping[str, Collection[str]] | None = None,
-    processes: Mapping[str, int] | None = None,
-    writes: Mapping[str, Written] | None = None,
+    seen: DryRun = None,
     *,
-    moments: Mapping[str, Mapping[Moment, str]] | None = None,
-    said: Mapping[str, Mapping[str, ServiceTraffic]] | None = None,
     sending: Collection[str] = (),
-    rhythms: Mapping[str, Rhythm] | None = None,
-    elsewhere: Mapping[str, tuple[str, ...]] | None = None,
     attached: bool = False,
     paired: Paired = NO_PAIRS,
 ) -> tuple[Scenario, ...]:
     """Return every failure point as a scenario of this pipeline. A scenario that does not apply has
     a reason.
 
-    The dry run gives, for each role: ``requests``, the steps seen on its connections;
-    ``processes``, how many of its processes fetched; ``writes``, its durable writes; ``moments``,
-    at which step each moment of a record was seen; ``said``, what it said to each service. Without
-    them, only the pipeline's roles decide what applies. ``sending``: the stages that sent records;
-    a consumer among them, which sets records aside, has the points of a processor, too.
-    ``rhythms``: how they saved their positions. ``elsewhere``: the servers that each stage spoke to
-    past the wire.
-    ``attached``: lostack did not start the broker, and so must not kill it. ``paired``: which pairs
-    of faults are among them.
+    Without a dry run, only the pipeline's roles decide what applies. ``sending``: the stages that
+    sent records; a consumer among them, which sets records aside, has the points of a processor,
+    too. ``attached``: lostack did not start the broker, and so must not kill it. ``paired``: which
+    pairs of faults are among them.
     """
     dialect, reading = pipeline.dialect, [each.known for each in pipeline.stages if each.reads]
     points = (*POINTS, *FIRSTS, *REBALANCES, *CLUSTERS, *SILENCES, *paired.points(dialect))
@@ -121,14 +110,15 @@ def failure_points(
             if point.roles == WRITING and stage.role is Role.CONSUMER and stage.known in sending
         ]
         for role in (*(present or point.roles[:1]), *beside):
-            seen = None if moments is None or dialect.logs else moments.get(role, {})
-            fault = point.fault(role, dialect, (seen or {}).get(point.moment))
+            traffic = None if dialect.logs else traffic_of(role, seen)
+            step = None if traffic is None else traffic.moments.get(point.moment)
+            fault = point.fault(role, dialect, step)
             if pipeline.brokers > 1:
                 fault = on_cluster(fault)
             reason = (
                 (why_not_attached(fault) if attached else None)
-                or why_inapplicable(point, role, pipeline, requests, seen)
-                or why_one_process(fault, role, pipeline, processes)
+                or why_inapplicable(point, role, pipeline, seen)
+                or why_one_process(fault, role, pipeline, seen)
                 or paired.reason(point, role, pipeline)
             )
             name = _name(point, role, alone=len(present) <= 1 and role not in beside)
@@ -136,34 +126,23 @@ def failure_points(
             found.append(
                 replace(scenario, failure_point=point.id, edge=point.edge, waits_s=point.waits_s)
             )
-    practised = (
-        None
-        if rhythms is None
-        else practice_by_stage(
-            requests, moments, writes, rhythms, said=said or {}, elsewhere=elsewhere or {}
-        )
-    )
     return (
         *found,
-        *(_of_reader(pipeline, each, requests, attached=attached) for each in of_readers(pipeline)),
+        *(_of_reader(pipeline, each, seen, attached=attached) for each in of_readers(pipeline)),
         *(
             _inside(pipeline, stage.known, name)
             for stage in pipeline.stages
             for name in stage.failpoints
         ),
         *(
-            _refusal(pipeline, stage.known, text, requests)
+            _refusal(pipeline, stage.known, text, seen)
             for stage in pipeline.stages
             for text in stage.refusals
         ),
-        *(
-            each
-            for service in pipeline.services
-            for each in _of_service(pipeline, service, requests)
-        ),
-        *(_at_service(pipeline, point) for point in service_points(pipeline, said)),
-        *(scenario for role in reading for scenario in _at_writes(pipeline, role, writes)),
-        *(_overtaking(pipeline, point) for point in overtaking_points(pipeline, practised)),
+        *(each for service in pipeline.services for each in _of_service(pipeline, service, seen)),
+        *(_at_service(pipeline, point) for point in service_points(pipeline, seen)),
+        *(scenario for role in reading for scenario in _at_writes(pipeline, role, seen)),
+        *(_overtaking(pipeline, point) for point in overtaking_points(pipeline, seen)),
     )
 
 
@@ -174,18 +153,18 @@ def _has(dialect: Dialect, point: Point) -> bool:
 def _of_reader(
     pipeline: Pipeline,
     point: OfReader,
-    requests: Mapping[str, Collection[str]] | None,
+    seen: DryRun,
     *,
     attached: bool,
 ) -> Scenario:
     """Return the scenario of records that are there before their reader."""
     why, fault = point.why, point.fault
     if fault is not None:
-        why = why or why_unseen(fault.at.api, fault.at.role, requests)
+        why = why or why_unseen(fault.at.api, fault.at.role, seen)
     saves = isinstance(fault, TopicMadeAnew) and fault.longer is None
     if saves or isinstance(fault, PartitionFilled):
         position = pipeline.dialect.steps[Moment.POSITION][0]
-        why = why or why_unseen(position, point.role, requests)
+        why = why or why_unseen(position, point.role, seen)
         if attached and isinstance(fault, PartitionFilled):
             why = "lostack adds no partitions to the topics of an attached cluster"
     if isinstance(fault, TopicAppears | TopicMadeAnew) and attached:
@@ -217,21 +196,17 @@ def _inside(pipeline: Pipeline, role: Role, name: str) -> Scenario:
     )
 
 
-def _refusal(
-    pipeline: Pipeline, role: Role, text: str, requests: Mapping[str, Collection[str]] | None
-) -> Scenario:
+def _refusal(pipeline: Pipeline, role: Role, text: str, seen: DryRun) -> Scenario:
     """Return the scenario of a refusal that a stage names."""
     refusal = Refusal.read(text)
-    reason = why_unseen(refusal.step, role, requests)
+    reason = why_unseen(refusal.step, role, seen)
     scenario = _scenario(
         pipeline, f"{role}-{refusal.name}", refusal.fault(role), refusal.because(role), reason
     )
     return replace(scenario, failure_point=REFUSED)
 
 
-def _of_service(
-    pipeline: Pipeline, service: Service, requests: Mapping[str, Collection[str]] | None
-) -> Iterator[Scenario]:
+def _of_service(pipeline: Pipeline, service: Service, seen: DryRun) -> Iterator[Scenario]:
     """Yield the scenarios of a service: it is killed or paused when a stage receives the record, or
     after that.
     """
@@ -268,7 +243,7 @@ def _of_service(
     for act, at, fault, because in acts:
         name = f"service-{act}" if len(pipeline.services) == 1 else f"{service.name}-service-{act}"
         yield replace(
-            _scenario(pipeline, name, fault, because, why_unseen(at.api, role, requests)),
+            _scenario(pipeline, name, fault, because, why_unseen(at.api, role, seen)),
             failure_point=f"service-{act}",
         )
 
@@ -283,13 +258,10 @@ def _kill_service(at: OnWire, service: Service) -> Fault:
     return Kill(at, (service.known,), held=How.RELEASE)
 
 
-def _at_writes(
-    pipeline: Pipeline, role: Role, writes: Mapping[str, Written] | None
-) -> Iterator[Scenario]:
+def _at_writes(pipeline: Pipeline, role: Role, seen: DryRun) -> Iterator[Scenario]:
     """Yield a stage's scenarios at its durable writes."""
-    for point in write_points(
-        role, None if writes is None else writes.get(role, UNWATCHED), pipeline.dialect
-    ):
+    found = traffic_of(role, seen)
+    for point in write_points(role, None if found is None else found.written, pipeline.dialect):
         yield replace(
             _scenario(pipeline, point.name, point.fault, point.because, point.reason),
             failure_point=AT_WRITE,

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import fnmatch
 from collections import defaultdict
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import TYPE_CHECKING, Final
 
@@ -14,27 +14,24 @@ from harness.controls import InHand, OnWire
 from harness.faults import CommitOvertakesWork, MarkOvertakesAcknowledgement
 from harness.model import events as kinds
 from harness.model.events import DrainPhase
-from harness.model.rhythm import SESSION_S, TWICE, UNSEEN, Rhythm
+from harness.model.rhythm import SESSION_S, TWICE, Rhythm
 from harness.model.scenario import Role
 from harness.model.writes import CALLS, FirstWrites
 from harness.pipelines.dialects import Moment
 from harness.pipelines.inputs import InputKind
 from harness.pipelines.outputs import OutputKind
-from harness.pipelines.writes import UNWATCHED
 from harness.protocols.kafka.steps import Api
 from harness.protocols.tcp.steps import Exchange
 from harness.wire.rules import Direction
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Mapping
+    from collections.abc import Iterator, Mapping
 
     from harness.model.history import History
-    from harness.pipelines.at_services import ServiceTraffic
     from harness.pipelines.declaration import Pipeline
     from harness.pipelines.dialects import Dialect
     from harness.pipelines.stages import Stage
-    from harness.pipelines.writes import Written
-    from harness.wire.rules import StepName
+    from harness.pipelines.traffic import DryRun, StageTraffic
 
 OVERTAKES: Final = "commit-overtakes-work"
 BECAUSE: Final = (
@@ -74,61 +71,19 @@ class Overtaking:
     reason: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class StagePractice:
-    """What the dry run showed of one stage: the ``steps`` on its connections, the ``moments`` of a
-    record, its writes, its rhythm, what it ``said`` to services, by their names, and the servers
-    ``elsewhere`` to which it spoke past the wire.
-    """
-
-    steps: Collection[str]
-    moments: Mapping[Moment, str]
-    written: Written
-    rhythm: Rhythm
-    said: Mapping[str, StepName] = field(default_factory=dict)
-    elsewhere: tuple[str, ...] = ()
-
-
-def practice_by_stage(
-    steps: Mapping[str, Collection[str]] | None,
-    moments: Mapping[str, Mapping[Moment, str]] | None,
-    writes: Mapping[str, Written] | None,
-    rhythms: Mapping[str, Rhythm],
-    *,
-    said: Mapping[str, Mapping[str, ServiceTraffic]],
-    elsewhere: Mapping[str, tuple[str, ...]],
-) -> dict[str, StagePractice]:
-    """Return what the dry run showed of each stage, from what it showed of each kind."""
-    return {
-        role: StagePractice(
-            found,
-            (moments or {}).get(role, {}),
-            (writes or {}).get(role, UNWATCHED),
-            rhythms.get(role, UNSEEN),
-            {name: each.step for name, each in said.get(role, {}).items() if each.step is not None},
-            elsewhere.get(role, ()),
-        )
-        for role, found in (steps or {}).items()
-    }
-
-
-def overtaking_points(
-    pipeline: Pipeline, practised: Mapping[str, StagePractice] | None
-) -> Iterator[Overtaking]:
-    """Yield the point of the producer and of each reading stage. ``practised``: by role; ``None``:
-    no dry run yet.
-    """
-    yield from _marks(pipeline, practised)
+def overtaking_points(pipeline: Pipeline, seen: DryRun) -> Iterator[Overtaking]:
+    """Yield the point of the producer and of each reading stage."""
+    yield from _marks(pipeline, seen)
     reading = [stage for stage in pipeline.stages if stage.reads]
     for stage in reading:
         role = stage.known
         name = OVERTAKES if len(reading) == 1 else f"{role}-{OVERTAKES}"
         at = OnWire(role, *pipeline.dialect.steps[Moment.DELIVERY])
         because = BECAUSE.format(role=role)
-        if practised is None:
+        if not seen:
             yield Overtaking(name, CommitOvertakesWork(at), because)
             continue
-        found = practised.get(str(role))
+        found = seen.get(role)
         work = (
             f"the dry run did not see the {role}"
             if found is None
@@ -140,15 +95,13 @@ def overtaking_points(
             yield Overtaking(name, CommitOvertakesWork(at, work), because)
 
 
-def _marks(
-    pipeline: Pipeline, practised: Mapping[str, StagePractice] | None
-) -> Iterator[Overtaking]:
+def _marks(pipeline: Pipeline, seen: DryRun) -> Iterator[Overtaking]:
     """Yield the producer's point."""
     stage = pipeline.stage(Role.PRODUCER)
     if stage is None:
         return
     role, dialect = stage.known, pipeline.dialect
-    found = None if practised is None else practised.get(str(role))
+    found = (seen or {}).get(role)
     moment, sends = Moment.SEND, found.moments.get(Moment.SEND) if found else None
     if found and Moment.COMMIT in dialect.steps:
         ends, _ = dialect.at(Moment.COMMIT, found.moments.get(Moment.COMMIT))
@@ -163,13 +116,11 @@ def _marks(
             unseen=found.elsewhere if found else (),
         ),
         MARK_BECAUSE,
-        _why_no_mark(pipeline, stage, practised),
+        _why_no_mark(pipeline, stage, seen),
     )
 
 
-def _why_no_mark(
-    pipeline: Pipeline, stage: Stage, practised: Mapping[str, StagePractice] | None
-) -> str | None:
+def _why_no_mark(pipeline: Pipeline, stage: Stage, seen: DryRun) -> str | None:
     """Say why nobody can see a mark of the producer; ``None``: one can be seen."""
     if pipeline.input.kind is InputKind.STDIN:
         return (
@@ -179,12 +130,12 @@ def _why_no_mark(
     if stage.image:
         return "the producer is a container: lostack does not trace processes in containers"
     readers = [each for each in pipeline.stages if each.reads and not each.image]
-    seen = [(practised or {}).get(str(each.known)) for each in readers]
-    untraced = [each.written.because for each in seen if each is not None]
+    found = [(seen or {}).get(each.known) for each in readers]
+    untraced = [each.written.because for each in found if each is not None]
     return untraced[0] if untraced and all(untraced) else None
 
 
-def _work(pipeline: Pipeline, stage: Stage, at: OnWire, found: StagePractice) -> InHand | str:
+def _work(pipeline: Pipeline, stage: Stage, at: OnWire, found: StageTraffic) -> InHand | str:
     """Return what of the stage is held; or why nothing can be."""
     role, dialect = stage.known, pipeline.dialect
     saves = _saves(role, dialect, found)
@@ -230,7 +181,7 @@ def _work(pipeline: Pipeline, stage: Stage, at: OnWire, found: StagePractice) ->
     )
 
 
-def _services(role: Role, found: StagePractice) -> dict[str, OnWire | None]:
+def _services(role: Role, found: StageTraffic) -> dict[str, OnWire | None]:
     """Return what the stage says to each service when it has work; ``None``: nobody can tell, for
     it says the same all the time.
     """
@@ -240,11 +191,12 @@ def _services(role: Role, found: StagePractice) -> dict[str, OnWire | None]:
         if (step.label, name) not in told
         or (step is Exchange.TURN and told[step.label, name] is not None)
         else None
-        for name, step in found.said.items()
+        for name, each in found.said.items()
+        if (step := each.step) is not None
     }
 
 
-def _saves(role: Role, dialect: Dialect, found: StagePractice) -> OnWire | None:
+def _saves(role: Role, dialect: Dialect, found: StageTraffic) -> OnWire | None:
     """Return the step at which the stage's position is stored; ``None``: the dry run saw none."""
     for moment in SAVES:
         if moment not in dialect.steps:
@@ -255,7 +207,7 @@ def _saves(role: Role, dialect: Dialect, found: StagePractice) -> OnWire | None:
     return None
 
 
-def _writes(pipeline: Pipeline, stage: Stage, found: StagePractice) -> FirstWrites | str:
+def _writes(pipeline: Pipeline, stage: Stage, found: StageTraffic) -> FirstWrites | str:
     """Return the durable writes at which its work is held: those into the output, if it is a file
     that the stage writes; else all. Or why there are none.
     """
@@ -398,8 +350,6 @@ __all__ = [
     "MARK_OVERTAKES",
     "OVERTAKES",
     "Overtaking",
-    "StagePractice",
     "overtaking_points",
-    "practice_by_stage",
     "rhythms_in",
 ]

@@ -48,7 +48,7 @@ DOES: Final = {
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class PartitionSinceChange:
     """What the wire saw of the target's partition since the group was changed."""
 
     changed: int | None
@@ -97,16 +97,16 @@ class Moved:
         return None if why is None else f"not tried: {why}"
 
 
-def seen_of(history: History | SoFar, target: str) -> Seen:
+def seen_of(history: History | SoFar, target: str) -> PartitionSinceChange:
     """Return what the wire saw of the target's partition since the group was changed."""
     changes = [e for e in history.of(kinds.Regroup) if e.phase == RegroupPhase.CHANGED]
     copies = [e for e in history.of(kinds.Fetched) if e.record == target and e.at is not None]
     if not changes or not copies:
-        return Seen(changes[0].t if changes else None, None, None, saved=False)
+        return PartitionSinceChange(changes[0].t if changes else None, None, None, saved=False)
     change, place = changes[0], copies[0]
     at = place.at
     if at is None:
-        return Seen(change.t, None, None, saved=False)
+        return PartitionSinceChange(change.t, None, None, saved=False)
     log = f"{place.topic}/{at[0]}"
     assigned = _assigned(history.of(kinds.GroupMember), change, log)
     until = None if assigned is None else assigned.t
@@ -125,7 +125,7 @@ def seen_of(history: History | SoFar, target: str) -> Seen:
         for e in history.of(kinds.CommitAnswer)
     )
     elsewhere = assigned is not None and not _is_holder(assigned, change)
-    return Seen(change.t, given, assigned, saved, elsewhere)
+    return PartitionSinceChange(change.t, given, assigned, saved, elsewhere)
 
 
 def _assigned(

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from harness.model import events as kinds
 from harness.model.events import Direction
-from harness.pipelines.at_services import STEPS
+from harness.pipelines.traffic import STEPS
 from harness.report.reading import lines_of
 from harness.report.summary import is_own
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 Name: TypeAlias = tuple[int | None, int | None, str | None]
 """Identifies a frame in its history: connection, correlation id, direction."""
-Told: TypeAlias = (
+StageEvent: TypeAlias = (
     kinds.Sent
     | kinds.ProduceAnswer
     | kinds.Fetched
@@ -78,12 +78,14 @@ def phases(history: History) -> Mapping[Name, str]:
             stage = of[str(event.conn)] = stages.setdefault(str(event.role), _Stage())
             found[name_of(event)] = stage.phase()
             _join(stage, event)
-        elif isinstance(event, Told) and event.by == "wire" and (conn := _conn_of(event)) in of:
+        elif (
+            isinstance(event, StageEvent) and event.by == "wire" and (conn := _conn_of(event)) in of
+        ):
             _take(of[conn], event)
     return found
 
 
-def _conn_of(event: Told) -> str:
+def _conn_of(event: StageEvent) -> str:
     """Return the connection that a line is about."""
     if isinstance(event, kinds.Fetched):
         return str(event.conn)
@@ -97,7 +99,7 @@ def _join(stage: _Stage, line: kinds.Frame) -> None:
         stage.joining.discard(line.conn)
 
 
-def _take(stage: _Stage, event: Told) -> None:
+def _take(stage: _Stage, event: StageEvent) -> None:
     match event:
         case kinds.Sent():
             stage.unanswered.add(event.request)

@@ -68,7 +68,7 @@ class _Place:
 
 
 @dataclass(slots=True)
-class _Seen:
+class _RecordTraffic:
     """What was seen of one record of a topic."""
 
     waiting: set[str] = field(default_factory=set)
@@ -132,7 +132,7 @@ class Count:
     ) -> None:
         self._usual = usual or {}
         self._pattern = pattern
-        self._seen: defaultdict[tuple[str, str], _Seen] = defaultdict(_Seen)
+        self._seen: defaultdict[tuple[str, str], _RecordTraffic] = defaultdict(_RecordTraffic)
         self._unnamed: Counter[str] = Counter()
         self._asked: dict[tuple[str, str], kinds.Sent | kinds.Unsent] = {}
         self._commits: defaultdict[tuple[str, int], list[tuple[int, int]]] = defaultdict(list)
@@ -151,14 +151,14 @@ class Count:
 
     def topics(self) -> dict[str, Topic]:
         """Return what was counted, by kind of topic: those that records were sent to."""
-        of: defaultdict[str, dict[tuple[str, str], _Seen]] = defaultdict(dict)
+        of: defaultdict[str, dict[tuple[str, str], _RecordTraffic]] = defaultdict(dict)
         of.update({kind: {} for kind, count in self._unnamed.items() if count})
         for (topic, record), seen in self._seen.items():
             if seen.sent:
                 of[kind_of(topic)][topic, record] = seen
         return {kind: self._topic(kind, of[kind]) for kind in of}
 
-    def _topic(self, kind: str, seen: Mapping[tuple[str, str], _Seen]) -> Topic:
+    def _topic(self, kind: str, seen: Mapping[tuple[str, str], _RecordTraffic]) -> Topic:
         usual = self._usual.get(kind)
         readers = max((len(t) for each in seen.values() for t in each.fetched.values()), default=0)
         most = usual.readers if usual else readers
@@ -195,7 +195,7 @@ class Count:
 
     # -- reading -----------------------------------------------------------------------------------
 
-    def _of(self, topic: str | None, record: str) -> _Seen | None:
+    def _of(self, topic: str | None, record: str) -> _RecordTraffic | None:
         found = id_of(record, self._pattern)
         return None if found is None else self._seen[topic or "", found]
 
@@ -252,10 +252,10 @@ class Count:
 
     # -- concluding --------------------------------------------------------------------------------
 
-    def _visible(self, seen: _Seen) -> set[_Place]:
+    def _visible(self, seen: _RecordTraffic) -> set[_Place]:
         return (seen.stored | set(seen.fetched)) - self._transactions.hidden
 
-    def _fate(self, seen: _Seen) -> RecordFate:
+    def _fate(self, seen: _RecordTraffic) -> RecordFate:
         visible = self._visible(seen)
         if any(place in seen.fetched for place in visible):
             return RecordFate.DELIVERED
@@ -275,7 +275,7 @@ class Count:
         usual = self._usual.get(kind_of(topic))
         return usual is not None and usual.read
 
-    def _worked_twice(self, place: _Place, seen: _Seen) -> bool:
+    def _worked_twice(self, place: _Place, seen: _RecordTraffic) -> bool:
         """Whether a group went behind this place, read it again, and went behind it again."""
         times = seen.fetched[place]
         behind = [

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from tests.audit.cases import Auditor
     from tests.audit.test_record_batches import Item
 
-Told = tuple[int | None, str | None, str]
+DecodedId = tuple[int | None, str | None, str]
 """Of one record: its number, its key where there is a number, and why there is none."""
 LIMIT = "it is above 1099511627775"
 TEXTS: list[tuple[bytes | None, int | None, str]] = [
@@ -142,13 +142,13 @@ def topic(options: str) -> Rows:
 
 def told(
     side: Rows, number: int | None, key: str | None, source: bytes | None, found: str | None
-) -> Told:
+) -> DecodedId:
     """Bring a record into the form that all ways of reading are compared in."""
     said = unread(side, source, found)
     return (None, None, f"{said.text}: {said.why}") if number is None else (number, key or "", "")
 
 
-def by_tasks(side: Rows, items: list[Item]) -> list[Told]:
+def by_tasks(side: Rows, items: list[Item]) -> list[DecodedId]:
     """Read records as the tasks do that fetch a topic for themselves."""
     reading = reader_of(side)
     assert reading is not None
@@ -166,7 +166,7 @@ def by_tasks(side: Rows, items: list[Item]) -> list[Told]:
 
 def by_the_connector(
     spark: SparkSession, monkeypatch: pytest.MonkeyPatch, side: Rows, items: list[Item]
-) -> list[Told]:
+) -> list[DecodedId]:
     """Read the same records as columns of Spark's connector."""
     from harness.audit import on_spark  # noqa: PLC0415
 

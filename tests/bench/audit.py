@@ -47,7 +47,7 @@ PARTITIONS = 3
 PAYLOAD = 200
 SAMPLE_S = 0.1
 
-Found: TypeAlias = tuple[int, int, float, float]
+BenchResult: TypeAlias = tuple[int, int, float, float]
 """Lost, duplicated, seconds, CPU seconds."""
 
 
@@ -68,14 +68,14 @@ def write_ids(folder: Path, count: int) -> None:
 # --- engines: each returns lost, duplicated, seconds and CPU seconds ------------------------------
 
 
-def by_here(folder: Path, count: int) -> Found:
+def by_here(folder: Path, count: int) -> BenchResult:
     """Our audit, in one process."""
     since = _now()
     found = audit(f"range:0-{count - 1}", f"parquet:{folder}", engine="here")
     return found.lost, found.duplicated, *_spent(since)
 
 
-def by_spark(folder: Path, count: int) -> Found:
+def by_spark(folder: Path, count: int) -> BenchResult:
     """Our audit on Spark, warm: the session is up and has audited something small before."""
     from harness.audit.on_spark import audit_on_spark  # noqa: PLC0415
     from harness.audit.session import spark_session  # noqa: PLC0415
@@ -91,7 +91,7 @@ def by_spark(folder: Path, count: int) -> Found:
         return found.lost, found.duplicated, *_spent(since)
 
 
-def by_sets(folder: Path, count: int) -> Found:
+def by_sets(folder: Path, count: int) -> BenchResult:
     """What everybody writes first."""
     since = _now()
     seen: set[int] = set()
@@ -103,7 +103,7 @@ def by_sets(folder: Path, count: int) -> Found:
     return len(set(range(count)) - seen), rows - len(seen), *_spent(since)
 
 
-def by_pandas(folder: Path, count: int) -> Found:
+def by_pandas(folder: Path, count: int) -> BenchResult:
     """One frame."""
     import pandas as pd  # noqa: PLC0415
 
@@ -113,7 +113,7 @@ def by_pandas(folder: Path, count: int) -> Found:
     return lost, int(ids.duplicated().sum()), *_spent(since)
 
 
-def by_duckdb(folder: Path, count: int) -> Found:
+def by_duckdb(folder: Path, count: int) -> BenchResult:
     """Two queries."""
     import duckdb  # noqa: PLC0415
 
@@ -129,7 +129,7 @@ def by_duckdb(folder: Path, count: int) -> Found:
     return int(lost[0]), int(twice[0]), *_spent(since)
 
 
-ENGINES: dict[str, Callable[[Path, int], Found]] = {
+ENGINES: dict[str, Callable[[Path, int], BenchResult]] = {
     "here": by_here,
     "spark": by_spark,
     "sets": by_sets,
@@ -266,7 +266,7 @@ def topic(count: int) -> dict[str, Any]:
     return {f"{count:.0e} of {PAYLOAD} bytes": row}
 
 
-def of_topic(servers: str, count: int) -> Found:
+def of_topic(servers: str, count: int) -> BenchResult:
     """Fill, then audit, warm."""
     from pyspark.sql import functions as f  # noqa: PLC0415
 

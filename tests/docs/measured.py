@@ -25,7 +25,7 @@ LATER: Final = ("set_aside", "stalled")
 OF_THE_MACHINE: Final = frozenset({"java", "python", "postgres", "toxiproxy"})
 """Versions that may differ between runs of one table."""
 
-Told = dict[str, Any]
+Measurement = dict[str, Any]
 
 
 class CannotKeepError(Exception):
@@ -33,13 +33,13 @@ class CannotKeepError(Exception):
 
 
 @cache
-def measured() -> dict[str, dict[int, Told]]:
+def measured() -> dict[str, dict[int, Measurement]]:
     """Return what was measured, by cell without runtime and seed, and by seed.
 
     Of a cell and seed that several have, the first of the files above counts, but for a run that
     was void where another was not.
     """
-    found: dict[str, dict[int, Told]] = {}
+    found: dict[str, dict[int, Measurement]] = {}
     for file in (
         PUBLISHED / "report.json",
         PUBLISHED / "clients" / "report.json",
@@ -63,7 +63,7 @@ def as_predicted() -> dict[str, dict[int, bool]]:
     }
 
 
-def better(other: Told | None, preferred: Told | None) -> Told:
+def better(other: Measurement | None, preferred: Measurement | None) -> Measurement:
     """Return which of two runs of a cell counts: the preferred one, unless it is void and the other
     one is not.
     """
@@ -74,12 +74,12 @@ def better(other: Told | None, preferred: Told | None) -> Told:
     return other if proves_nothing(preferred) and not proves_nothing(other) else preferred
 
 
-def proves_nothing(told: Told) -> bool:
+def proves_nothing(told: Measurement) -> bool:
     """Whether a run of a cell was void."""
     return Outcome(told["outcome"]) is Outcome.VOID
 
 
-def of_run(told: Told) -> list[Told]:
+def of_run(told: Measurement) -> list[Measurement]:
     """Return the counts of a run's cells, from its ``report.json``; those that were cut off tell
     nothing.
     """
@@ -127,7 +127,7 @@ def keep(runs: Iterable[Path]) -> list[str]:
     done = []
     for run in runs:
         told = json.loads(report_of(run).read_text(encoding="utf-8"))
-        files: dict[str, list[Told]] = {}
+        files: dict[str, list[Measurement]] = {}
         for each in of_run(told):
             system, client = each["name"].split("/")[:2]
             files.setdefault(f"{system}-{client}.json", []).append(each)
@@ -138,7 +138,7 @@ def keep(runs: Iterable[Path]) -> list[str]:
     return done
 
 
-def _add(file: Path, new: list[Told], versions: dict[str, str]) -> None:
+def _add(file: Path, new: list[Measurement], versions: dict[str, str]) -> None:
     old = (
         json.loads(file.read_text(encoding="utf-8"))
         if file.exists()

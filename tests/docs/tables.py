@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from harness.model.scenario import Expectation, Scenario
-    from tests.docs.measured import Told
+    from tests.docs.measured import Measurement
 
 BY_HAND: Final = "Written by hand: the counts of its run are not committed."
 """What must stand in a table that waits for its run."""
@@ -59,7 +59,7 @@ class Spot:
     """One cell of a table: what theory says, and what was measured, by seed."""
 
     theory: Expectation
-    told: Mapping[int, Told]
+    told: Mapping[int, Measurement]
     right: Mapping[int, bool]
     """Whether seeds came out as predicted, known where counts are not."""
 
@@ -330,12 +330,12 @@ def ranges(seeds: Iterable[int]) -> str:
     )
 
 
-def _span(told: Iterable[Told], count: str) -> str:
+def _span(told: Iterable[Measurement], count: str) -> str:
     values = {each[count] for each in told}
     return str(min(values)) if len(values) == 1 else f"{min(values)} to {max(values)}"
 
 
-def _beside(told: Sequence[Told]) -> Iterator[str]:
+def _beside(told: Sequence[Measurement]) -> Iterator[str]:
     for count, word in BESIDE.items():
         known = [each for each in told if count in each]
         if any(each[count] for each in known):

@@ -50,7 +50,7 @@ def test_a_line_a_minute_says_where_a_cell_is(monkeypatch: pytest.MonkeyPatch) -
 
 
 @dataclass
-class Told(Watched):
+class RecordingProgress(Watched):
     """Progress that keeps the lines; ``said``: set with the first about a cell that is long."""
 
     lines: list[str] = field(default_factory=list)
@@ -69,7 +69,7 @@ def test_the_runner_tells_while_a_cell_runs(
     """From another thread than the cell's, which waits; a run of which no cell is long says
     nothing.
     """
-    progress = Told()
+    progress = RecordingProgress()
 
     def drains(step: str, _: str) -> None:
         if step == "drain":

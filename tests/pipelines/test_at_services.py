@@ -4,6 +4,7 @@ dry run makes of them, and the ways by which the wire sees it; without a broker.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
@@ -14,17 +15,11 @@ from harness.controls import OnWire
 from harness.faults import Drop, Kill
 from harness.matrix.checking import Check
 from harness.matrix.explaining import explanation, untried
-from harness.matrix.seen import StageTraffic
 from harness.model.scenario import NotApplicable, Role, Scenario
 from harness.pipelines import failure_points, read_pipeline
-from harness.pipelines.at_services import (
-    ANSWER_LOST,
-    AT_SERVICE,
-    ServiceTraffic,
-    pairs_of,
-    service_traffic,
-)
+from harness.pipelines.at_services import ANSWER_LOST, AT_SERVICE, pairs_of, service_traffic
 from harness.pipelines.failure_points import left_over
+from harness.pipelines.traffic import ServiceTraffic, StageTraffic
 from harness.protocols.kafka.steps import Api
 from harness.protocols.postgres.steps import Database
 from harness.protocols.tcp.steps import Exchange
@@ -34,6 +29,7 @@ from harness.systems.declared.system import DeclaredSystem
 from harness.systems.declared.wire.routes import ServiceRoutes
 from harness.wire.rules import Direction, Header, Rule
 from tests.events import a_history
+from tests.pipelines.traffic import traffic
 
 if TYPE_CHECKING:
     from harness.model.history import History
@@ -55,10 +51,10 @@ def pipeline() -> Pipeline:
 
 def points_of(pipeline: Pipeline, said: ServiceTraffic | None) -> dict[str, Scenario]:
     """Return the points at services that a plan shows, by name."""
-    told = None if said is None else {"consumer": {"store": said}}
+    seen = None if said is None else {"consumer": StageTraffic(said={"store": said})}
     return {
         point.id: point
-        for point in failure_points(pipeline, {}, {}, {}, said=told)
+        for point in failure_points(pipeline, seen)
         if point.failure_point in (AT_SERVICE, ANSWER_LOST) and not left_over(pipeline, point)
     }
 
@@ -179,10 +175,10 @@ def test_a_reader_with_its_position_elsewhere_is_tried_at_its_service(tmp_path: 
         encoding="utf-8",
     )
     found = read_pipeline(file)
-    requests = {"consumer": {"Fetch"}, "producer": {"Produce"}}
     for said, count in ((ServiceTraffic({COMMITS: 40}, 20), 0), (ServiceTraffic(), 1)):
-        told = {"consumer": {"store": said}}
-        points = failure_points(found, requests, {}, {}, said=told)
+        seen = traffic(producer={"Produce"}, consumer={"Fetch"})
+        seen["consumer"] = replace(seen["consumer"], said={"store": said})
+        points = failure_points(found, seen)
         assert len([line for line in untried(found, points) if "position" in line]) == count
 
 

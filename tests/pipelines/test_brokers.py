@@ -31,6 +31,7 @@ from harness.systems.declared.system import DeclaredSystem, own
 from tests.events import events_of, typed
 from tests.narrow import narrow
 from tests.pipelines.scenes import EXAMPLES, conditions_of
+from tests.pipelines.traffic import traffic
 
 if TYPE_CHECKING:
     from harness.pipelines import Pipeline
@@ -257,8 +258,8 @@ def test_each_protocol_has_the_points_of_a_queue_by_its_own_words(
 def test_only_what_was_seen_of_a_record_is_tried() -> None:
     """A library is answered to much else: that shows no point."""
     pipeline = parcels(protocol="openwire")
-    steps = {"producer": {"MESSAGE", "RESPONSE"}, "consumer": {"MESSAGE_ACK", "RESPONSE"}}
-    seen = {
+    seen = traffic(producer={"MESSAGE", "RESPONSE"}, consumer={"MESSAGE_ACK", "RESPONSE"})
+    moments = {
         "producer": {Moment.SEND: "MESSAGE", Moment.SEND_ANSWER: "RESPONSE"},
         "consumer": {
             Moment.DELIVERY: "",
@@ -267,7 +268,8 @@ def test_only_what_was_seen_of_a_record_is_tried() -> None:
             Moment.SESSION_COMMIT_ANSWER: "COMMIT_RESPONSE",
         },
     }
-    found = {point.id: point for point in failure_points(pipeline, steps, moments=seen)}
+    seen = {role: dataclasses.replace(each, moments=moments[role]) for role, each in seen.items()}
+    found = {point.id: point for point in failure_points(pipeline, seen)}
 
     def applies(name: str) -> bool:
         return not isinstance(found[name].expect[pipeline.claims], NotApplicable)

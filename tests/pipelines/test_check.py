@@ -15,7 +15,7 @@ import pytest
 from harness.judge.verdict import Kind
 from harness.matrix.checking import Check
 from harness.matrix.progress import make_progress
-from harness.matrix.seen import StageTraffic, seen_in
+from harness.matrix.seen import seen_in
 from harness.model import events as kinds
 from harness.model.history import HISTORY, read_history
 from harness.model.prediction import Select
@@ -27,6 +27,7 @@ from harness.systems.declared.transport.log import HELD_BACK_S
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
+    from harness.pipelines.traffic import StageTraffic
     from harness.saved import CellResult
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
@@ -48,14 +49,6 @@ class Silent(io.StringIO):
     def write(self, _: str) -> int:
         """Take it."""
         return 0
-
-
-def traffic(**asked: tuple[str, ...]) -> dict[str, StageTraffic]:
-    """Return what a dry run would show of stages that make these requests, by role."""
-    return {
-        role: StageTraffic((role,), 1, requests := dict.fromkeys(names, 36), requests)
-        for role, names in asked.items()
-    }
 
 
 def check(

@@ -13,10 +13,10 @@ import pytest
 from harness import cli
 from harness.matrix import checking, room, seen
 from harness.matrix.room import full_disk
-from harness.matrix.seen import StageTraffic
 from harness.model.failures import CellFailure, EnvironmentFailure
 from harness.model.waiting import wait_until
 from harness.pipelines.failure_points import NO_FAULT, failure_points
+from harness.pipelines.traffic import StageTraffic
 from harness.saved import load_run
 from harness.systems.declared.learnt.silence import Silences
 from tests.gate.saved import HERE, SUFFIX, unpack

@@ -13,7 +13,7 @@ import pytest
 
 from harness.matrix.checking import Check
 from harness.matrix.explaining import explanation
-from harness.matrix.seen import StageTraffic, seen_in
+from harness.matrix.seen import seen_in
 from harness.model.history import HISTORY
 from harness.model.places import Waiting
 from harness.model.plan import plan_of
@@ -25,6 +25,7 @@ from harness.pipelines.dead_letters import QUEUES
 from harness.pipelines.rebalances import OTHER_REBALANCES
 from harness.pipelines.shares import Share
 from harness.pipelines.silences import is_long
+from harness.pipelines.traffic import StageTraffic
 from harness.run.queue_broker import Count, Message
 from harness.run.queue_server import DEAD_LETTERS
 from harness.sweep.cells import with_fault

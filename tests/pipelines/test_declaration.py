@@ -29,11 +29,13 @@ from harness.pipelines.invariants import Invariant
 from harness.pipelines.reading import schema
 from harness.pipelines.refusals import Refusal
 from harness.pipelines.silences import is_long
+from harness.pipelines.traffic import Owner
 from harness.pipelines.writes import Written
 from harness.protocols.kafka.steps import Api
 from harness.systems.declared.feed.feeders import acknowledged
 from harness.wire.rules import Direction
 from tests.judge.growing import so_far_of
+from tests.pipelines.traffic import traffic
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -543,7 +545,7 @@ def test_ids_that_repeat_in_the_input_are_void(
 def test_failure_points_follow_roles_and_requests(tmp_path: Path) -> None:
     """What does not apply says why: no such stage, or no such request in the dry run."""
     pipeline = read_pipeline(declared(tmp_path, GOOD))
-    seen = {"producer": {"Produce"}, "consumer": {"Fetch"}}
+    seen = traffic(producer={"Produce"}, consumer={"Fetch"})
     reasons = {
         scenario.id: expectation.because
         for scenario in failure_points(pipeline, seen)
@@ -595,7 +597,7 @@ def test_each_refusal_of_a_stage_is_a_failure_point(tmp_path: Path) -> None:
     pipeline = read_pipeline(
         declared(tmp_path, GOOD.replace("[output]", f"refusals = {named}\n[output]"))
     )
-    seen = {"consumer": {"Fetch", "OffsetCommit"}, "producer": {"Produce"}}
+    seen = traffic(consumer={"Fetch", "OffsetCommit"}, producer={"Produce"})
     points = {
         point.id: point
         for point in failure_points(pipeline, seen)
@@ -625,7 +627,7 @@ def test_a_consumer_is_killed_whether_or_not_it_saves_a_position(tmp_path: Path)
     pipeline = read_pipeline(declared(tmp_path, GOOD))
 
     def points(consumer: str) -> tuple[Scenario, ...]:
-        return failure_points(pipeline, {"producer": {"Produce"}, "consumer": {consumer}}, None, {})
+        return failure_points(pipeline, traffic(producer={"Produce"}, consumer={consumer}))
 
     reads = points("Fetch")
     kills = [
@@ -673,9 +675,9 @@ def test_a_reader_with_a_position_of_its_own_is_tried_at_its_writes(
     """
     text = GOOD.replace('role = "consumer"', f'role = "consumer"\nposition = "{position}"')
     pipeline = read_pipeline(declared(tmp_path, text))
-    points = failure_points(
-        pipeline, {"producer": {"Produce"}, "consumer": {"Fetch"}}, None, {"consumer": written}
-    )
+    seen = traffic(producer={"Produce"}, consumer={"Fetch"})
+    seen["consumer"] = dataclasses.replace(seen["consumer"], written=written)
+    points = failure_points(pipeline, seen)
     asked = [point for point in points if not left_over(pipeline, point)]
     said = "A crash of the consumer between its result and its position is not tried: "
     assert untried(pipeline, asked) == (() if told is None else (said + told,))
@@ -779,19 +781,21 @@ def test_sets_of_jars_are_named_in_commands(tmp_path: Path) -> None:
     ("processes", "reason"),
     [
         (None, None),
-        ({"consumer": 2}, None),
-        ({"consumer": 1}, "one process of the consumer"),
-        ({}, "one process of the consumer"),
+        (2, None),
+        (1, "one process of the consumer"),
+        (0, "one process of the consumer"),
     ],
 )
 def test_a_zombie_needs_somebody_to_take_over(
-    tmp_path: Path, processes: dict[str, int] | None, reason: str | None
+    tmp_path: Path, processes: int | None, reason: str | None
 ) -> None:
     pipeline = read_pipeline(declared(tmp_path, GOOD))
-    requests = {"producer": ["Produce"], "consumer": ["Fetch", "OffsetCommit"]}
+    seen = traffic(producer=["Produce"], consumer=["Fetch", "OffsetCommit"])
+    fetching = tuple(Owner(n, "", 1, {"Fetch": 1}) for n in range(processes or 0))
+    seen["consumer"] = dataclasses.replace(seen["consumer"], processes=fetching)
     [point] = [
         each
-        for each in failure_points(pipeline, requests, processes)
+        for each in failure_points(pipeline, None if processes is None else seen)
         if each.id == "zombie-consumer"
     ]
     found = point.expect[pipeline.claims]
@@ -1189,11 +1193,9 @@ def test_members_come_and_go_where_there_are_several(
         text = text.replace("[output]", "scale = 2\n[output]")
     pipeline = read_pipeline(declared(tmp_path, text))
     steps = ("Fetch", "OffsetCommit")
-    requests = None if asked is None else {"consumer": (*steps, *asked)}
+    seen = None if asked is None else traffic(consumer=(*steps, *asked))
     found = {
-        each.id: each
-        for each in failure_points(pipeline, requests)
-        if each.failure_point in REBALANCES
+        each.id: each for each in failure_points(pipeline, seen) if each.failure_point in REBALANCES
     }
     assert tuple(sorted(found)) == tuple(sorted(REBALANCES))
     expected = found[REBALANCES[0]].expect[pipeline.claims]
@@ -1218,9 +1220,9 @@ def test_who_is_told_late_saves_a_position_by_a_request_of_its_own(
     """A position in a transaction is none. The fault begins as the record is delivered."""
     text = GOOD.replace("[output]", "scale = 2\n[output]")
     pipeline = read_pipeline(declared(tmp_path, text))
-    requests = {"consumer": ("Fetch", "JoinGroup", saves, heartbeat)}
+    seen = traffic(consumer=("Fetch", "JoinGroup", saves, heartbeat))
     point = f"member-joins-while-position-is-{name}"
-    [found] = [each for each in failure_points(pipeline, requests) if each.failure_point == point]
+    [found] = [each for each in failure_points(pipeline, seen) if each.failure_point == point]
     expected = found.expect[pipeline.claims]
     assert (expected.because if isinstance(expected, NotApplicable) else None) == why
     assert isinstance(found.fault, ToldLate)

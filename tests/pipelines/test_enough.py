@@ -13,9 +13,10 @@ import pytest
 from harness.matrix import checking
 from harness.matrix.checking import Check
 from harness.matrix.explaining import explanation
-from harness.matrix.seen import Owner, StageTraffic, enough, unit_of
+from harness.matrix.seen import enough, unit_of
 from harness.model import events as kinds
 from harness.pipelines import read_pipeline
+from harness.pipelines.traffic import Owner, StageTraffic
 from harness.systems.declared.system import DeclaredSystem
 from tests.events import typed
 from tests.narrow import narrow

@@ -12,15 +12,14 @@ import pytest
 from harness.controls import InHand, OnWire
 from harness.faults.triggers import rule_at
 from harness.matrix.checking import Check
-from harness.matrix.seen import StageTraffic
 from harness.model import events as kinds
 from harness.model.rhythm import Rhythm
 from harness.model.scenario import NotApplicable, Role
 from harness.model.waiting import wait_until
 from harness.model.writes import FirstWrites
 from harness.pipelines import failure_points, read_pipeline
-from harness.pipelines.at_services import ServiceTraffic
 from harness.pipelines.overtaking import MARK_OVERTAKES, OVERTAKES, rhythms_in
+from harness.pipelines.traffic import ServiceTraffic, StageTraffic
 from harness.pipelines.writes import Written
 from harness.protocols.kafka.steps import Api
 from harness.protocols.postgres.steps import Database

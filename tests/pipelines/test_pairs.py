@@ -10,15 +10,16 @@ import pytest
 
 from harness.faults import Answer, Drop, Kill, Terminate, Twice
 from harness.matrix.checking import Check
-from harness.matrix.seen import StageTraffic
 from harness.model.scenario import NotApplicable
 from harness.model.semantics import Semantic
 from harness.pipelines import read_pipeline
 from harness.pipelines.failure_points import failure_points
 from harness.pipelines.pairs import FEW, MORE, Paired, Pairs
+from harness.pipelines.traffic import StageTraffic
 from harness.protocols.kafka.steps import Api
 from harness.wire.rules import Direction
 from tests.pipelines.test_checking import PlayedDeclared
+from tests.pipelines.traffic import traffic
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -28,15 +29,14 @@ if TYPE_CHECKING:
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 ORDERS = read_pipeline(EXAMPLES / "orders" / "pipeline.toml")
-ASKED: Mapping[str, frozenset[str]] = {
-    "producer": frozenset({"Produce"}),
-    "consumer": frozenset({"Fetch", "OffsetCommit"}),
-}
+ASKED: Mapping[str, StageTraffic] = traffic(
+    producer={"Produce"}, consumer={"Fetch", "OffsetCommit"}
+)
 NAMES = {pair.id for pair in FEW + MORE}
 
 
 def planned(
-    pipeline: Pipeline = ORDERS, asked: Mapping[str, frozenset[str]] = ASKED, **paired: object
+    pipeline: Pipeline = ORDERS, asked: Mapping[str, StageTraffic] = ASKED, **paired: object
 ) -> dict[str, Scenario]:
     """Return the pairs of a pipeline by their names."""
     of = replace(Paired(Pairs.FEW, {"producer": 8, "consumer": 8}), **paired)  # type: ignore[arg-type]  # fields by their names
@@ -103,7 +103,7 @@ def test_who_may_lose_need_not_send_again() -> None:
 
 
 def test_a_reader_that_saves_its_position_elsewhere_has_none_of_its_pairs() -> None:
-    found = planned(asked={**ASKED, "consumer": frozenset({"Fetch"})})
+    found = planned(asked={**ASKED, **traffic(consumer={"Fetch"})})
     reasons = {name: why_not(each) for name, each in found.items() if why_not(each)}
     assert set(reasons) == {
         "told-to-end-while-reading-then-killed",

@@ -5,6 +5,7 @@ real broker.
 from __future__ import annotations
 
 import dataclasses
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
@@ -20,6 +21,7 @@ from harness.model import events as kinds
 from harness.model.places import Waiting
 from harness.model.scenario import Deployment, NotApplicable, Role
 from harness.pipelines import DeclarationError, failure_points, read_pipeline
+from harness.pipelines.dialects import Moment
 from harness.pipelines.inputs import Input, InputKind
 from harness.pipelines.outputs import Output, OutputKind
 from harness.pipelines.stages import Stage
@@ -33,6 +35,7 @@ from tests.judge.growing import tell
 from tests.judge.scenes import Kept
 from tests.pipelines.scenes import KILLS
 from tests.pipelines.test_check import EXAMPLES, Silent, check
+from tests.pipelines.traffic import traffic
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -83,7 +86,12 @@ def test_a_queue_has_the_points_of_its_protocol() -> None:
 def test_an_answer_is_lost_only_where_it_was_asked_for(seen: set[str], missing: set[str]) -> None:
     """A RECEIPT may be of anything: without an ACK it is none of an acknowledgement."""
     pipeline = read_pipeline(PARCELS)
-    found = failure_points(pipeline, {"producer": {"SEND", "RECEIPT"}, "consumer": seen})
+    moments = {Moment.ACKNOWLEDGEMENT: "ACK"} if "ACK" in seen else {}
+    if moments and "RECEIPT" in seen:
+        moments[Moment.ACKNOWLEDGEMENT_ANSWER] = "RECEIPT"
+    shown = traffic(producer={"SEND", "RECEIPT"}, consumer=seen)
+    shown["consumer"] = replace(shown["consumer"], moments=moments)
+    found = failure_points(pipeline, shown)
     names = {"acknowledgement-lost", "acknowledgement-answer-lost"}
     out = {
         each.failure_point

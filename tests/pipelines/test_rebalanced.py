@@ -14,7 +14,8 @@ from harness.model import events as kinds
 from harness.model.history import HISTORY, read_history
 from harness.proofs.moved import CAME_BACK, MOVED_IN_HAND, seen_of
 from harness.systems.declared.system import DeclaredSystem
-from tests.pipelines.test_check import PROGRAMS, check, traffic
+from tests.pipelines.test_check import PROGRAMS, check
+from tests.pipelines.traffic import traffic
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

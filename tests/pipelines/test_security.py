@@ -261,7 +261,7 @@ def test_each_client_has_its_own_words_for_it(access: Access, tmp_path: Path) ->
         assert access.for_java()["sasl.jaas.config"].endswith(r'password="a\"b\\c";')
 
 
-class Kept:
+class RecordingBrokers:
     """Brokers that remember how they were asked for."""
 
     attached = False
@@ -292,7 +292,7 @@ class Kept:
         security: DeclaredSecurity | None,
         roles: tuple[str, ...] = (),
         size: int = 1,
-    ) -> Kept:
+    ) -> RecordingBrokers:
         """Take note."""
         del need, directory, roles, size
         self.asked.append(security)
@@ -310,7 +310,7 @@ def test_a_broker_is_kept_for_those_who_come_alike(tmp_path: Path) -> None:
     """Pipelines of one session may come in different ways: who comes otherwise gets
     another broker.
     """
-    source = Kept()
+    source = RecordingBrokers()
     system = DeclaredSystem(keep=True, source=source)  # type: ignore[arg-type]
     secured = read_pipeline(SECURED)
     for pipeline in (

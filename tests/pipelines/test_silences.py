@@ -13,10 +13,11 @@ from harness.faults import TakenOver, TopicAppears, Twice
 from harness.judge.verdict import Kind
 from harness.matrix.checking import Check
 from harness.matrix.progress import make_progress
-from harness.matrix.seen import StageTraffic, seen_in
+from harness.matrix.seen import seen_in
 from harness.model.scenario import Role
 from harness.pipelines import failure_points, read_pipeline
 from harness.pipelines.silences import is_long
+from harness.pipelines.traffic import StageTraffic
 from harness.protocols.kafka.steps import Api
 from harness.systems.declared.system import DeclaredSystem
 from harness.wire.rules import Direction

@@ -10,13 +10,13 @@ import pytest
 
 from harness.matrix.checking import Check
 from harness.matrix.explaining import explanation
-from harness.matrix.seen import StageTraffic
 from harness.model import events as kinds
 from harness.model.cell import make_load
 from harness.model.history import HistoryWriter, read_history
 from harness.model.scenario import NotApplicable, Role, Scenario
 from harness.pipelines import failure_points, read_pipeline
 from harness.pipelines.failure_points import left_over
+from harness.pipelines.traffic import StageTraffic
 from harness.pipelines.writes import AT_WRITE, Written
 from harness.runtimes.process.durable import TracingError
 from harness.systems.declared.programs.writes import WriteTracer, given_at
@@ -43,7 +43,9 @@ def reasons(
     pipeline: Pipeline, written: Written | None, *, only_asked: bool = True
 ) -> dict[str, str | None]:
     """Return the points at durable writes by name, each with why it does not apply, if so."""
-    found = failure_points(pipeline, {}, {}, None if written is None else {"consumer": written})
+    found = failure_points(
+        pipeline, None if written is None else {"consumer": StageTraffic(written=written)}
+    )
     return {
         point.id: reason(pipeline, point)
         for point in found
@@ -121,7 +123,7 @@ def test_a_program_that_flushes_nothing_dies_behind_its_writes_into_files(
     written = Written({"pwrite64": [114]}, 19, files=("{work}/orders.db-wal",))
     points = [
         p
-        for p in failure_points(pipeline, {}, {}, {"consumer": written})
+        for p in failure_points(pipeline, {"consumer": StageTraffic(written=written)})
         if p.failure_point == AT_WRITE
     ]
     assert [reason(pipeline, point) for point in points] == [None] * 6
@@ -136,7 +138,7 @@ def test_a_program_that_flushes_nothing_dies_behind_its_writes_into_files(
     both = Written({"pwrite64": [114], "rename": [19]}, 19, files=written.files)
     points = [
         p
-        for p in failure_points(pipeline, {}, {}, {"consumer": both})
+        for p in failure_points(pipeline, {"consumer": StageTraffic(written=both)})
         if p.failure_point == AT_WRITE
     ]
     faults = [point.fault for point in points]

@@ -23,7 +23,7 @@ pytestmark = pytest.mark.postgres
 CELL = "c0ffee"
 
 
-class Told:
+class TableServer:
     """A server whose databases are reached directly, and the history of a cell that
     writes there.
     """
@@ -64,7 +64,7 @@ class Told:
 @pytest.fixture
 def told(server: PostgresServer) -> Any:
     """Return it, with nothing written."""
-    made = Told(server)
+    made = TableServer(server)
     yield made
     made.table.close()
     made.database.close()
@@ -75,7 +75,7 @@ def value(number: int, folded: str) -> bytes:
     return Record(f"k-{number}", "k", number, folded).encode(CELL)
 
 
-def test_what_is_folded_into_a_value_is_told_with_its_transaction(told: Told) -> None:
+def test_what_is_folded_into_a_value_is_told_with_its_transaction(told: TableServer) -> None:
     """Of each key its value, and nothing of the one before."""
     assert told.seen(kinds.FOLDED) == []
     told.write("k", value(1, "k-1=1 "), 3)
@@ -94,14 +94,14 @@ def test_what_is_folded_into_a_value_is_told_with_its_transaction(told: Told) ->
     "damaged",
     [b"nothing of ours", value(1, "k-1=1 ")[:-1], Record("k-1", "k", 1).encode("another")],
 )
-def test_a_value_that_is_none_of_ours_is_told_as_such(told: Told, damaged: bytes) -> None:
+def test_a_value_that_is_none_of_ours_is_told_as_such(told: TableServer, damaged: bytes) -> None:
     told.write("k", damaged, 3)
     [row] = told.seen(kinds.RECORDED)
     assert (row["key"], row["intact"]) == ("k", False)
     assert told.seen(kinds.FOLDED) == []
 
 
-def test_its_size_changes_with_each_version(told: Told) -> None:
+def test_its_size_changes_with_each_version(told: TableServer) -> None:
     sizes = [told.table.size()]
     for transaction in (3, 4):
         told.write("k", value(1, "k-1=1 "), transaction)
@@ -110,7 +110,7 @@ def test_its_size_changes_with_each_version(told: Told) -> None:
     assert told.table.size() == sizes[-1]
 
 
-def test_a_transaction_of_a_worker_that_is_open_is_trouble(told: Told) -> None:
+def test_a_transaction_of_a_worker_that_is_open_is_trouble(told: TableServer) -> None:
     """What it writes may yet appear."""
     assert told.database.trouble() is None
     with psycopg.connect(told.server.address(CELL)) as worker:
@@ -119,7 +119,7 @@ def test_a_transaction_of_a_worker_that_is_open_is_trouble(told: Told) -> None:
     assert told.database.trouble() is None
 
 
-def test_a_table_that_cannot_be_made_is_told(told: Told) -> None:
+def test_a_table_that_cannot_be_made_is_told(told: TableServer) -> None:
     with pytest.raises(
         EnvironmentFailure, match=r"cannot create the table of Trident's state: .*already exists"
     ):

@@ -193,7 +193,7 @@ class Nats:
 
 
 @dataclass(frozen=True)
-class Kept:
+class ServerAfterPowerLoss:
     """What became of the records of a server: how many are left after its power went, how many it
     had acknowledged, and how long the records took.
     """
@@ -204,7 +204,7 @@ class Kept:
     took_s: float
 
 
-def power_cut(server: Server, folder: Path, names: Names = Names.EXT4) -> Kept:
+def power_cut(server: Server, folder: Path, names: Names = Names.EXT4) -> ServerAfterPowerLoss:
     """Start a server traced, store records, kill it, take its power, start it again, count."""
     with socket.socket() as free:
         free.bind((HOST, 0))
@@ -219,7 +219,7 @@ def power_cut(server: Server, folder: Path, names: Names = Names.EXT4) -> Kept:
     wait_until(lambda: not _read_by(trace.log), within_s=WITHIN_S, because="the tracer to end")
     cut = trace.cut(names)
     with running(argv, server, port) as line:
-        return Kept(server, server.count(line), cut, took_s)
+        return ServerAfterPowerLoss(server, server.count(line), cut, took_s)
 
 
 class running:  # noqa: N801 - used as a function
@@ -276,7 +276,7 @@ def rate(server: Server, folder: Path, *, traced: bool, records: int = 2000) -> 
 
 
 @dataclass(frozen=True)
-class Found:
+class DamageReport:
     """What a server says of its records after one file was damaged at rest. ``None``: it does not
     start. ``warned``: what it logged then that has one of :data:`ALARM` in it.
     """
@@ -293,7 +293,7 @@ DAMAGES: Final[dict[str, Callable[[bytearray, int], None]]] = {
 }
 
 
-def damaged(server: Server, folder: Path, damage: str) -> Found:
+def damaged(server: Server, folder: Path, damage: str) -> DamageReport:
     """Store records, kill the server, damage the file that has them, start it again, count."""
     with socket.socket() as free:
         free.bind((HOST, 0))
@@ -320,7 +320,9 @@ def damaged(server: Server, folder: Path, damage: str) -> Found:
     except AssertionError:
         left, read = None, ()
     said = log.read_text()[before:] if log.is_file() else ""
-    return Found(left, read, next((each for each in said.splitlines() if ALARM.search(each)), ""))
+    return DamageReport(
+        left, read, next((each for each in said.splitlines() if ALARM.search(each)), "")
+    )
 
 
 def _read_by(log: Path) -> bool:

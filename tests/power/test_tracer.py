@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from harness.model.waiting import wait_until
-from harness.runtimes.power.disk import Left
+from harness.runtimes.power.disk import AfterPowerLoss
 from harness.runtimes.power.replay import NotSeenError
 from harness.runtimes.power.tracer import PowerTrace, traced, why_no_power_loss
 from harness.runtimes.power.tree import Names
@@ -36,7 +36,7 @@ def test_a_log_is_cut_to_its_last_flush(tmp_path: Path) -> None:
     cut = trace.cut()
     kept = b"".join(b"record %d\n" % number for number in range(7))
     assert (trace.folder / "log").read_bytes() == kept
-    assert cut.files == (Left("log", 90, 63),)
+    assert cut.files == (AfterPowerLoss("log", 90, 63),)
     assert (cut.flushes, cut.names) == (1, Names.EXT4)
     assert not trace.log.exists()
 

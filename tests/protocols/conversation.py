@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 TO, FROM = Direction.REQUEST, Direction.RESPONSE
 LIMIT = 1 << 12
-Told = list[tuple[Any, ...]]
+HistoryLines = list[tuple[Any, ...]]
 """Lines of a history: the kind of each, and what :attr:`Conversation.tells` names of it."""
 
 
@@ -39,15 +39,15 @@ class Conversation:
         self.last: Any = None
         self.seen: Any = None
 
-    def say(self, data: bytes, *, reached: bool = True) -> Told:
+    def say(self, data: bytes, *, reached: bool = True) -> HistoryLines:
         """Let the client say one frame; return the lines of it."""
         return self._pass(TO, data, reached=reached)
 
-    def hear(self, data: bytes, *, reached: bool = True) -> Told:
+    def hear(self, data: bytes, *, reached: bool = True) -> HistoryLines:
         """Let the broker say one frame; return the lines of it."""
         return self._pass(FROM, data, reached=reached)
 
-    def _pass(self, way: Direction, data: bytes, *, reached: bool) -> Told:
+    def _pass(self, way: Direction, data: bytes, *, reached: bool) -> HistoryLines:
         frame = self.session.feed(way, data)
         assert not isinstance(frame, Need | Unframed | Secure | Opaque), frame
         assert frame.size == len(data)

@@ -20,7 +20,7 @@ from harness.protocols.pulsar.session import Pulsar
 from harness.protocols.pulsar.steps import NUMBERS, STEPS, Command
 from harness.wire.protocol import Frame, Immovable, Need, Opaque
 from harness.wire.rules import Action, After, Rule, RuleError
-from tests.protocols.conversation import FROM, TO, Conversation, Told, value
+from tests.protocols.conversation import FROM, TO, Conversation, HistoryLines, value
 
 TOPIC = "persistent://public/default/q"
 
@@ -61,7 +61,7 @@ class Talk(Conversation):
         message: bytes = b"",
         *,
         reached: bool = True,
-    ) -> Told:
+    ) -> HistoryLines:
         """Let the client say a command; return the lines of it."""
         return self.say(frames.command(NUMBERS[command], fields, message), reached=reached)
 
@@ -72,13 +72,13 @@ class Talk(Conversation):
         message: bytes = b"",
         *,
         reached: bool = True,
-    ) -> Told:
+    ) -> HistoryLines:
         """Let the broker say one."""
         return self.hear(frames.command(NUMBERS[command], fields, message), reached=reached)
 
     def send(
         self, data: bytes, sequence: int = 1, *, transaction: int | None = None, **metadata: Any
-    ) -> Told:
+    ) -> HistoryLines:
         """Let the producer send a payload. ``metadata``: ``f8=1`` is its field 8."""
         said: dict[int, Any] = {1: "p", 2: sequence, 3: 1} | {
             int(name[1:]): each for name, each in metadata.items()
@@ -88,7 +88,7 @@ class Talk(Conversation):
 
     def give(
         self, entry: int, data: bytes, *, again: int = 0, reached: bool = True, **metadata: Any
-    ) -> Told:
+    ) -> HistoryLines:
         """Let the consumer be given a payload."""
         said: dict[int, Any] = {1: "p", 2: 0, 3: 1} | {
             int(name[1:]): each for name, each in metadata.items()
@@ -100,7 +100,7 @@ class Talk(Conversation):
             reached=reached,
         )
 
-    def ack(self, *places: bytes, kind: int = 0, reached: bool = True, **more: int) -> Told:
+    def ack(self, *places: bytes, kind: int = 0, reached: bool = True, **more: int) -> HistoryLines:
         """Let the consumer acknowledge."""
         said = {1: 5, 2: kind, 3: list(places)} | {
             int(name[1:]): each for name, each in more.items()

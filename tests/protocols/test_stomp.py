@@ -13,7 +13,7 @@ from harness.protocols.stomp.session import Stomp, StompFrame
 from harness.protocols.stomp.steps import Command
 from harness.wire.protocol import Frame, Immovable, Move, Need, Opaque, UnableError, Unframed
 from harness.wire.rules import Action, After, Rule, RuleError
-from tests.protocols.conversation import FROM, TO, Conversation, Told, value
+from tests.protocols.conversation import FROM, TO, Conversation, HistoryLines, value
 
 
 class Talk(Conversation):
@@ -27,13 +27,13 @@ class Talk(Conversation):
 
     def tell(
         self, command: str, headers: dict[str, str], body: bytes = b"", *, reached: bool = True
-    ) -> Told:
+    ) -> HistoryLines:
         """Let the client say a frame; return the lines of it."""
         return self.say(made(command, headers, body), reached=reached)
 
     def answer(
         self, command: str, headers: dict[str, str], body: bytes = b"", *, reached: bool = True
-    ) -> Told:
+    ) -> HistoryLines:
         """Let the server say one."""
         return self.hear(made(command, headers, body), reached=reached)
 

@@ -70,7 +70,7 @@ LANGUAGES = [
 
 
 @dataclass(frozen=True)
-class Standing:
+class RunningProxy:
     """A proxy that stands already."""
 
     process: subprocess.Popen[str]
@@ -78,16 +78,16 @@ class Standing:
 
 
 @pytest.fixture
-def proxy() -> Iterator[Standing]:
+def proxy() -> Iterator[RunningProxy]:
     """One that knows no broker yet."""
     running = command()
-    yield Standing(running, said_by(running)["api"])
+    yield RunningProxy(running, said_by(running)["api"])
     if running.poll() is None:
         os.killpg(running.pid, signal.SIGKILL)
     running.communicate()
 
 
-def ended(proxy: Standing) -> tuple[int, str]:
+def ended(proxy: RunningProxy) -> tuple[int, str]:
     """End the proxy; return its exit code and what it complained of."""
     os.killpg(proxy.process.pid, signal.SIGTERM)
     _, error = proxy.process.communicate(timeout=60)
@@ -114,7 +114,7 @@ def copied(language: str, to: Path, *changes: tuple[str, str]) -> Path:
 def test_a_lost_answer_makes_a_duplicate_of_what_is_not_idempotent(
     broker: str,
     tmp_path: Path,
-    proxy: Standing,
+    proxy: RunningProxy,
     language: str,
 ) -> None:
     """As the example's own tests say; each fault struck."""
@@ -147,7 +147,7 @@ PLANTED = {
 def test_an_example_that_proves_nothing_fails(
     broker: str,
     tmp_path: Path,
-    proxy: Standing,
+    proxy: RunningProxy,
     language: str,
     number: int,
 ) -> None:

@@ -35,7 +35,7 @@ def golden(name: str) -> CellResult:
     )
 
 
-class _Told:
+class _EventLines:
     """Events one after the other."""
 
     def __init__(self, cell: str) -> None:
@@ -78,7 +78,7 @@ def told_of(plan: Plan, records: list[str], name: Callable[[str], str] = str) ->
     """Return the lines of a history in which the answer to the target is lost, and the target
     stored and recorded twice.
     """
-    tell, target = _Told(plan.id), plan.target
+    tell, target = _EventLines(plan.id), plan.target
     tell("cell", phase="begun", seal=plan.seal)
     for node in ("consumer", "producer"):
         tell("node", node=name(node), role=node, incarnation=1, phase="started", pid=100)
@@ -169,7 +169,7 @@ def told_of(plan: Plan, records: list[str], name: Callable[[str], str] = str) ->
 
 
 def _frame(
-    tell: _Told, name: Callable[[str], str], role: str, what: tuple[str, str], corr: int
+    tell: _EventLines, name: Callable[[str], str], role: str, what: tuple[str, str], corr: int
 ) -> None:
     api, direction = what
     tell(
@@ -188,7 +188,13 @@ def _frame(
 
 
 def _send(
-    tell: _Told, name: Callable[[str], str], record: str, corr: int, offset: int, *, lost: bool
+    tell: _EventLines,
+    name: Callable[[str], str],
+    record: str,
+    corr: int,
+    offset: int,
+    *,
+    lost: bool,
 ) -> None:
     attempt = f"producer-1.0.{corr % 100}"
     _frame(tell, name, "producer", ("Produce", "request"), corr)
@@ -231,7 +237,7 @@ def _send(
     )
 
 
-def _receive(tell: _Told, name: Callable[[str], str], record: str, offset: int) -> None:
+def _receive(tell: _EventLines, name: Callable[[str], str], record: str, offset: int) -> None:
     corr = 500 + 2 * offset
     _frame(tell, name, "consumer", ("Fetch", "request"), corr)
     _frame(tell, name, "consumer", ("Fetch", "response"), corr)

@@ -17,6 +17,7 @@ from harness.pipelines.cells import cells_of
 from harness.pipelines.failure_points import failure_points
 from harness.saved import CellResult, RunInfo, SavedRun, judge_cell
 from tests.judge.growing import end
+from tests.pipelines.traffic import traffic
 from tests.report.lively import told_of
 
 if TYPE_CHECKING:
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
     from harness.pipelines.cells import DeclaredCell
 
 ORDERS = Path(__file__).parents[2] / "examples" / "orders" / "pipeline.toml"
-SEEN = {"producer": ("Produce",), "consumer": ("Fetch", "OffsetCommit")}
+SEEN = traffic(producer=("Produce",), consumer=("Fetch", "OffsetCommit"))
 """What a dry run would show."""
 QUERY = "postgres SELECT id FROM orders -- <b>"
 LIBRARY = "librdkafka 2.6.1"

@@ -36,7 +36,7 @@ RARE = frozenset(
 """Kinds of clauses of which the saved runs may have none."""
 
 
-class Told(NamedTuple):
+class RecordSentence(NamedTuple):
     """A record of a cell, and its sentence."""
 
     reading: SecondReading
@@ -54,7 +54,7 @@ class Told(NamedTuple):
 
 
 @pytest.fixture(scope="module")
-def told(tmp_path_factory: pytest.TempPathFactory) -> list[Told]:
+def told(tmp_path_factory: pytest.TempPathFactory) -> list[RecordSentence]:
     """All records of which something is said, in the archives and in the golden cells."""
     folder = tmp_path_factory.mktemp("archives")
     cells = [cell for archive in archives() for cell in unpack(archive, folder / archive.name)]
@@ -65,11 +65,11 @@ def told(tmp_path_factory: pytest.TempPathFactory) -> list[Told]:
         events = read_history(history).events
         lines, reading = Lines(events), SecondReading(lines_of(history))
         rows = [dict(row) for row in anomalous(account(events).rows)]
-        found += [Told(reading, row, seen_of(row, lines)) for row in rows]
+        found += [RecordSentence(reading, row, seen_of(row, lines)) for row in rows]
     return found
 
 
-def test_every_clause_about_a_record_of_a_real_run_is_true(told: list[Told]) -> None:
+def test_every_clause_about_a_record_of_a_real_run_is_true(told: list[RecordSentence]) -> None:
     assert {each.sentence: each.wrong for each in told if each.wrong} == {}
     assert len(told) > 600
     kinds = {kind for each in told for _, kind, _ in clauses(each.sentence)}
@@ -132,11 +132,11 @@ CHANGED: dict[str, tuple[tuple[str, str | Callable[[re.Match[str]], str]], ...]]
 """By kind of clause: what can be changed in it, so that it is false."""
 
 
-def test_a_clause_that_is_changed_is_found_false(told: list[Told]) -> None:
+def test_a_clause_that_is_changed_is_found_false(told: list[RecordSentence]) -> None:
     """The second reading can fail: one time, name or number after the other is changed in one
     clause of each kind.
     """
-    seen: dict[str, Told] = {}
+    seen: dict[str, RecordSentence] = {}
     for each in told:
         for words, kind, _ in clauses(each.sentence):
             if kind in seen or kind is None:
@@ -159,13 +159,17 @@ def test_a_clause_that_is_changed_is_found_false(told: list[Told]) -> None:
         ("the broker was killed at 1.0 s", "sent"),
     ],
 )
-def test_a_clause_that_is_added_is_found_false(told: list[Told], words: str, kind: str) -> None:
+def test_a_clause_that_is_added_is_found_false(
+    told: list[RecordSentence], words: str, kind: str
+) -> None:
     each = next(e for e in told if any(name == kind for _, name, _ in clauses(e.sentence)))
     assert each.false(f"{each.sentence}; {words}")
 
 
 @pytest.mark.parametrize("kind", ["sent", "acknowledged", "answered"])
-def test_a_send_or_an_answer_that_is_not_told_is_missed(told: list[Told], kind: str) -> None:
+def test_a_send_or_an_answer_that_is_not_told_is_missed(
+    told: list[RecordSentence], kind: str
+) -> None:
     each = next(e for e in told if any(name == kind for _, name, _ in clauses(e.sentence)))
     left = "; ".join(words for words, name, _ in clauses(each.sentence) if name != kind)
     assert list(each.reading.left_out(each.row["record"], left, each.row))

@@ -145,7 +145,7 @@ def test_the_second_strikes_while_the_first_ones_successor_gets_ready(
 
 
 @dataclass
-class _Seen:
+class _RunSeen:
     """What a proof reads of a run."""
 
     history: History
@@ -171,7 +171,7 @@ def test_the_second_must_strike_a_successor(
     fault = Twice(kill_on_wire(DONE, Role.CONSUMER), kill_on_wire(ASKS, Role.CONSUMER))
     [proof] = [each for each in fault.evidence().proofs if isinstance(each, InSuccessor)]
     assert (
-        proof.trouble(cast("Any", _Seen(a_history(tuple(rules), ()), killed))) is None
+        proof.trouble(cast("Any", _RunSeen(a_history(tuple(rules), ()), killed))) is None
     ) is proved
 
 
@@ -184,7 +184,9 @@ def test_who_is_told_to_end_must_have_been_told(hit: int, proved: bool) -> None:
     ]
     fault = Twice(Terminate(DONE), kill_on_wire(ASKS, Role.CONSUMER))
     [proof] = [each for each in fault.evidence().proofs if isinstance(each, InSuccessor)]
-    assert (proof.trouble(cast("Any", _Seen(a_history(tuple(events), ()), []))) is None) is proved
+    assert (
+        proof.trouble(cast("Any", _RunSeen(a_history(tuple(events), ()), []))) is None
+    ) is proved
 
 
 def test_another_roles_fault_needs_no_death() -> None:

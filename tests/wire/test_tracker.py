@@ -11,7 +11,7 @@ from harness.model import events as kinds
 from harness.protocols.kafka import codec, reading, transactions
 from harness.protocols.kafka.fetching import FetchSession
 from harness.protocols.kafka.insights import NOTHING, Insight
-from harness.protocols.kafka.kept import EACH, Kept
+from harness.protocols.kafka.kept import EACH, RecordCache
 from harness.protocols.kafka.steps import Api
 from harness.protocols.kafka.tracker import Tracker
 from harness.wire.rules import Direction
@@ -407,7 +407,7 @@ def test_a_response_to_a_request_nobody_read_says_so() -> None:
 def test_what_was_fetched_is_kept_within_bounds() -> None:
     """The latest records are known. Of a commit that may cover others it is said."""
     talk = Talk()
-    kept = talk.tracker._logs = Kept(most_bytes=4000)
+    kept = talk.tracker._logs = RecordCache(most_bytes=4000)
     talk.fetched(*(f"a-{number}" for number in range(6)))
     asked = talk.request(Api.OFFSET_COMMIT, kf.commit(1, CLIENT, 6))
     assert asked.forgotten is None
@@ -433,7 +433,7 @@ def test_what_was_fetched_is_kept_within_bounds() -> None:
 
 def test_the_latest_record_at_an_offset_counts() -> None:
     """Also when the earlier one is of the older generation."""
-    kept = Kept(most_bytes=6 * EACH)
+    kept = RecordCache(most_bytes=6 * EACH)
     place = ("orders", 0)
     for offset in (1, 2, 3):
         kept.put(place, offset, "old")

@@ -14,7 +14,7 @@ from test_redis_resp import made
 from harness.model.identity import Identity
 from harness.wire.protocol import Frame, Immovable, Need, Opaque, UnableError
 from harness.wire.rules import Direction
-from tests.protocols.conversation import FROM, TO, Conversation, Told, value
+from tests.protocols.conversation import FROM, TO, Conversation, HistoryLines, value
 
 RECORD, OTHER = "k0-1", "k0-2"
 
@@ -27,11 +27,11 @@ class Talk(Conversation):
         self.tell("CLIENT", "SETNAME", name)
         self.answer(b"OK")
 
-    def tell(self, *words: str | bytes, reached: bool = True) -> Told:
+    def tell(self, *words: str | bytes, reached: bool = True) -> HistoryLines:
         """Let the client say a command; return the lines of it."""
         return self.say(command(*words), reached=reached)
 
-    def answer(self, told: object, *, version: int = 2, reached: bool = True) -> Told:
+    def answer(self, told: object, *, version: int = 2, reached: bool = True) -> HistoryLines:
         """Let the server say something."""
         return self.hear(made(told, version=version), reached=reached)  # type: ignore[arg-type]
 
@@ -39,7 +39,7 @@ class Talk(Conversation):
         """Return what the last frame was about."""
         return set(self.seen.subject.records)
 
-    def given(self, *entries: tuple[str, bytes]) -> Told:
+    def given(self, *entries: tuple[str, bytes]) -> HistoryLines:
         """Let the group be given entries."""
         self.tell("XREADGROUP", "GROUP", "g", "c", "COUNT", "1", "STREAMS", "q", ">")
         told = [[name.encode(), [b"value", body]] for name, body in entries]

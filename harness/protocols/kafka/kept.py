@@ -38,7 +38,7 @@ class _Log:
         return iter(self.offsets[bisect_left(self.offsets, low) : bisect_left(self.offsets, high)])
 
 
-class Kept:
+class RecordCache:
     """Remembers records by partition and offset, in two generations. When the young one is full,
     the old one is forgotten.
     """

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 from harness.model import kinds
 from harness.protocols.kafka import sharing
 from harness.protocols.kafka.insights import Insight, Line, unresolved, worst
-from harness.protocols.kafka.kept import Kept
+from harness.protocols.kafka.kept import RecordCache
 from harness.wire.rules import Subject
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ class Shares:
     def __init__(self, names: Mapping[str, str], record_of: Callable[[Item], str | None]) -> None:
         self._names = names
         self._record_of = record_of
-        self._kept = Kept()
+        self._kept = RecordCache()
 
     def asked(self, content: sharing.Content, request: str) -> Insight:
         """Return which records a request acknowledges, or stores with their state."""

@@ -14,7 +14,7 @@ from harness.model.record import decode_id
 from harness.protocols.kafka import codec
 from harness.protocols.kafka.fetching import visible
 from harness.protocols.kafka.insights import Insight, Line, Place, subject_of, unresolved, worst
-from harness.protocols.kafka.kept import Kept
+from harness.protocols.kafka.kept import RecordCache
 from harness.protocols.kafka.shares import Shares
 from harness.protocols.kafka.steps import DUPLICATE_SEQUENCE, Api
 from harness.protocols.kafka.transactions import Transactions
@@ -39,7 +39,7 @@ class Tracker:
         self._names = names
         self._identity = identity
         self.foreign = identity is not None
-        self._logs = Kept()
+        self._logs = RecordCache()
         self._saved: dict[tuple[str, Place], int] = {}
         self._transactions = Transactions(self._saved)
         self.shares = Shares(names, self._record)

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Left:
+class AfterPowerLoss:
     """What a loss of power leaves of one file: its size before and after. ``None``: it was not
     there.
     """
@@ -48,12 +48,12 @@ def contents(folder: Path) -> dict[str, bytes | None]:
 
 def restore_folder(
     folder: Path, now: Mapping[str, bytes | None], left: Mapping[str, bytes | None]
-) -> tuple[Left, ...]:
+) -> tuple[AfterPowerLoss, ...]:
     """Make a folder hold ``left`` instead of ``now``; return which files that has changed."""
     changed = []
     for path, content in sorted(now.items(), reverse=True):
         if path not in left or (left[path] is None) != (content is None):
-            changed.append(Left(path, None if content is None else len(content), None))
+            changed.append(AfterPowerLoss(path, None if content is None else len(content), None))
             if content is None:
                 shutil.rmtree(folder / path)
             else:
@@ -64,5 +64,7 @@ def restore_folder(
             (folder / path).mkdir(exist_ok=True)
         elif path not in now or before != content:
             (folder / path).write_bytes(content)
-            changed.append(Left(path, None if before is None else len(before), len(content)))
+            changed.append(
+                AfterPowerLoss(path, None if before is None else len(before), len(content))
+            )
     return tuple(sorted(changed, key=lambda each: each.path))

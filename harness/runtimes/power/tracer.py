@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from harness.runtimes.power.disk import Left, contents, restore_folder
+from harness.runtimes.power.disk import AfterPowerLoss, contents, restore_folder
 from harness.runtimes.power.replay import TRACED, NotSeenError, Replay
 from harness.runtimes.power.tree import Names
 
@@ -51,7 +51,7 @@ class PowerCut:
     """
 
     names: Names
-    files: tuple[Left, ...]
+    files: tuple[AfterPowerLoss, ...]
     kept: Mapping[str, bytes | None]
     calls: int
     flushes: int

@@ -17,7 +17,7 @@ from harness.model import events as kinds
 from harness.model.events import RulePhase, WorkPhase
 from harness.model.failures import CellFailure
 from harness.model.waiting import WaitTimeoutError, wait_until
-from harness.pipelines.at_services import STEPS
+from harness.pipelines.traffic import STEPS
 from harness.proofs.overtaken import MARK
 from harness.wire.rules import Action, Direction, How
 

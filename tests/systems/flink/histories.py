@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 SINK = "c.out"
 
 
-class Told:
+class HistoryBuilder:
     """Writes events one after the other."""
 
     def __init__(self) -> None:
@@ -91,11 +91,11 @@ class Told:
         return a_history(tuple(self.events))
 
 
-def rolled_back() -> Told:
+def rolled_back() -> HistoryBuilder:
     """Tell of a job with two keys that died behind checkpoint 2: a-3 and b-4 had come since, a-3
     comes first again.
     """
-    told = Told()
+    told = HistoryBuilder()
     told.resumed("job-1-1", 0, p0=0)
     told.given("job-1-1", "a-1", (1, 0), ["a-1"], ["a-1"])
     told.given("job-1-1", "b-2", (1, 1), ["b-2"], ["b-2"])
@@ -116,13 +116,13 @@ def rolled_back() -> Told:
     return told
 
 
-def standing(*, given: tuple[str, ...] = ()) -> Told:
+def standing(*, given: tuple[str, ...] = ()) -> HistoryBuilder:
     """Tell of a job with two inputs that died while one stood at c-3; ``given``: what it was given
     of d-4 and f-6 meanwhile.
 
     The first input has a-1, c-3, e-5, the second one b-2, d-4, f-6.
     """
-    told = Told()
+    told = HistoryBuilder()
     told.resumed("job-1-1", 1, p0=0)
     told.snapshot("job-1-1", 2, 0, 1)
     told.given("job-1-1", "b-2", (2, 0), ["b-2"], ["b-2"])

@@ -21,20 +21,20 @@ from harness.systems.flink.signs import (
     flink_signs,
 )
 from tests.events import a_history
-from tests.systems.flink.histories import SINK, Told, rolled_back, standing
+from tests.systems.flink.histories import SINK, HistoryBuilder, rolled_back, standing
 
 if TYPE_CHECKING:
     from harness.judge.proof import ProofContext
 
 
-def course_of(told: Told) -> ProofContext:
+def course_of(told: HistoryBuilder) -> ProofContext:
     """Return what a proof may ask."""
     history = told.history()
     killed = list(history.of(kinds.Node))
     return cast("ProofContext", SimpleNamespace(history=history, killed=killed))
 
 
-def moments(told: Told) -> list[dict[str, Any]]:
+def moments(told: HistoryBuilder) -> list[dict[str, Any]]:
     """Return the three moments; there must be some."""
     found = rollback_detail(told.history())
     assert found is not None
@@ -158,7 +158,7 @@ def test_what_became_of_the_checkpoint_says_the_job_manager(
     """Of the last one that was asked for before the death; one that was complete before says
     nothing.
     """
-    told = Told()
+    told = HistoryBuilder()
     told.checkpoint(2, "COMPLETED")
     told.checkpoint(3, status)
     told.died()
@@ -168,7 +168,7 @@ def test_what_became_of_the_checkpoint_says_the_job_manager(
 
 def test_where_nobody_asked_nothing_is_proved() -> None:
     """What is said after the death is no proof."""
-    told = Told()
+    told = HistoryBuilder()
     told.died()
     told.checkpoint(2, "COMPLETED")
     assert (
@@ -180,7 +180,7 @@ def test_where_nobody_asked_nothing_is_proved() -> None:
 @pytest.mark.parametrize(("acknowledged", "proved"), [(2, True), (1, False)])
 def test_a_refused_checkpoint_was_acknowledged_by_all(acknowledged: int, proved: bool) -> None:
     """One that failed for another reason is none that could not be stored."""
-    told = Told()
+    told = HistoryBuilder()
     told.checkpoint(2, "FAILED", acknowledged)
     told.died()
     assert (CheckpointRefused().trouble(course_of(told)) is None) is proved
@@ -233,7 +233,7 @@ def test_whether_readers_wait_is_looked_at(
     unseen: tuple[int, ...], waiting: bool, trouble: str | None
 ) -> None:
     """When the next job has committed; and where they do, that they do not for ever."""
-    told = Told()
+    told = HistoryBuilder()
     told.died()
     for each in unseen:
         told.readers(each)

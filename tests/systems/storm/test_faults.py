@@ -21,7 +21,7 @@ THEN = OnWire(Role.PROCESSOR, Op.DELETE, Direction.RESPONSE)
 
 
 @dataclass
-class Told:
+class RecordingControls:
     """Controls that write down what is asked of them, and who dies. ``fires``: which
     triggers do.
     """
@@ -48,7 +48,7 @@ class Told:
         self.said.append(f"{how} {hold}")
         return False
 
-    def target(self, role: Role, node: str | None = None) -> Told:
+    def target(self, role: Role, node: str | None = None) -> RecordingControls:
         """It is its own victim."""
         assert (role, node) == (Role.PROCESSOR, "worker")
         return self
@@ -70,7 +70,7 @@ def test_a_worker_dies_between_the_two() -> None:
     """Nothing else of it stands still: whichever comes first must not keep the other
     from coming.
     """
-    told = Told()
+    told = RecordingControls()
     fault = KillBetween(AT, THEN)
     fault.arm(cast("Controls", told))
     assert told.frozen == {AT: None, THEN: None}
@@ -90,7 +90,7 @@ def test_a_worker_dies_between_the_two() -> None:
 
 
 def test_where_the_second_never_comes_nobody_dies() -> None:
-    told = Told(fires=(AT,))
+    told = RecordingControls(fires=(AT,))
     with pytest.raises(NotFiredError):
         KillBetween(AT, THEN).inject(cast("Controls", told))
     assert "killed" not in told.said
