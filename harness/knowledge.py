@@ -96,7 +96,7 @@ COMMON: Final = Knowledge(
         start_signs,
     ),
     details={"evidence": evidence_detail},
-    recipes={name: pipeline.recipes for name, pipeline in PIPELINES.items()},
+    recipes={pipeline.name: pipeline.recipes for pipeline in PIPELINES},
 )
 """What the judge knows for every system."""
 

@@ -36,7 +36,7 @@ from harness.protocols.acts import Act
 from harness.scenarios import jms
 from harness.scenarios.common import ALL_ANSWERED, Frames
 from harness.scenarios.plain import ALO, AMO, DUPLICATES, EOS, LOSES, REQUEST, RESPONSE, holds
-from harness.stages.pushing import Acknowledge, JmsSettings
+from harness.stages.pushing import Acknowledge, AcknowledgeSettings
 from harness.stages.settings import (
     QUEUE_AT_LEAST_ONCE,
     QUEUE_AT_MOST_ONCE,
@@ -318,7 +318,7 @@ REJECTED = Scenario(
     by_client={client: dict.fromkeys(_REJECTS, NO_WORD) for client in (OPENWIRE, AMQP)},
 )
 _TRANSACTED = {
-    semantic: jms.consuming(recipe, jms=JmsSettings(Acknowledge.TRANSACTED))
+    semantic: jms.consuming(recipe, acknowledging=AcknowledgeSettings(Acknowledge.TRANSACTED))
     for semantic, recipe in ((AMO, ANSWERED), (ALO, QUEUE_AT_LEAST_ONCE), (EOS, QUEUE_EXACTLY_ONCE))
 }
 REBUILT = Scenario(

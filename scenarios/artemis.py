@@ -26,7 +26,7 @@ from harness.protocols.acts import Act
 from harness.protocols.core.steps import Packet
 from harness.scenarios import activemq, jms
 from harness.scenarios.plain import ALO, AMO, DUPLICATES, EOS, LOSES, REQUEST, RESPONSE, holds
-from harness.stages.pushing import Acknowledge, JmsSettings
+from harness.stages.pushing import Acknowledge, AcknowledgeSettings
 from harness.stages.settings import (
     QUEUE_AT_LEAST_ONCE,
     QUEUE_AT_MOST_ONCE,
@@ -206,7 +206,9 @@ _OVER_CORE = (
             AMO: replace(
                 DUPLICATES,
                 control=True,
-                settings=jms.consuming(QUEUE_AT_MOST_ONCE, jms=JmsSettings(blocking=False)),
+                settings=jms.consuming(
+                    QUEUE_AT_MOST_ONCE, acknowledging=AcknowledgeSettings(blocking=False)
+                ),
             )
         },
     ),
@@ -219,7 +221,7 @@ _OVER_CORE = (
             AMO: replace(
                 LOSES,
                 settings=jms.consuming(
-                    QUEUE_AT_MOST_ONCE, jms=JmsSettings(mode=Acknowledge.BEFORE)
+                    QUEUE_AT_MOST_ONCE, acknowledging=AcknowledgeSettings(mode=Acknowledge.BEFORE)
                 ),
             )
         },

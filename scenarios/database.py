@@ -22,12 +22,8 @@ from harness.protocols.postgres.steps import Database
 from harness.scenarios.plain import ALO, AMO, DUPLICATES, EOS, LOSES, REQUEST, RESPONSE, holds
 from harness.scenarios.streaming import PER_BATCH
 from harness.services.postgres.signs import COMMITTED_AGAIN, DURABLE, NOT_REPEATED
-from harness.stages.settings import (
-    AT_LEAST_ONCE,
-    EXACTLY_ONCE_WITH_RESULT,
-    STREAM_TO_POSTGRES,
-    TO_POSTGRES,
-)
+from harness.stages.queries import STREAM_TO_POSTGRES
+from harness.stages.settings import AT_LEAST_ONCE, EXACTLY_ONCE_WITH_RESULT, TO_POSTGRES
 
 if TYPE_CHECKING:
     from harness.model.sign import Sign

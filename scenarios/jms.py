@@ -28,7 +28,7 @@ from harness.protocols.acts import Act
 from harness.scenarios.plain import ALO, AMO, DUPLICATES, EOS, LOSES, REQUEST, RESPONSE, holds
 from harness.stages.consumer_settings import SavePosition
 from harness.stages.producer_settings import ProducerSettings, SaveCursor
-from harness.stages.pushing import Acknowledge, JmsSettings
+from harness.stages.pushing import Acknowledge, AcknowledgeSettings
 from harness.stages.settings import (
     QUEUE_AT_LEAST_ONCE,
     QUEUE_AT_MOST_ONCE,
@@ -156,17 +156,26 @@ def scenarios(
             **more,
         )
 
-    by_client_mode = consuming(QUEUE_AT_LEAST_ONCE, jms=JmsSettings(mode=Acknowledge.CLIENT))
+    by_client_mode = consuming(
+        QUEUE_AT_LEAST_ONCE, acknowledging=AcknowledgeSettings(mode=Acknowledge.CLIENT)
+    )
 
     def each_transacted(
         theory: Predicted, exactly: Predicted
     ) -> dict[Semantic, Predicted | NotApplicable]:
         return {
             ALO: told(
-                theory, consuming(QUEUE_AT_LEAST_ONCE, jms=JmsSettings(mode=Acknowledge.TRANSACTED))
+                theory,
+                consuming(
+                    QUEUE_AT_LEAST_ONCE,
+                    acknowledging=AcknowledgeSettings(mode=Acknowledge.TRANSACTED),
+                ),
             ),
             EOS: told(
-                exactly, consuming(exactly_once, jms=JmsSettings(mode=Acknowledge.TRANSACTED))
+                exactly,
+                consuming(
+                    exactly_once, acknowledging=AcknowledgeSettings(mode=Acknowledge.TRANSACTED)
+                ),
             ),
         }
 
@@ -176,11 +185,15 @@ def scenarios(
             EOS: told(holds(sign), failing_over(exactly_once)),
         }
 
-    asynchronous = consuming(QUEUE_AT_MOST_ONCE, jms=JmsSettings(blocking=False))
-    lazily = {"position": SavePosition.AUTO, "jms": JmsSettings(Acknowledge.DUPS_OK), "unit": BATCH}
+    asynchronous = consuming(QUEUE_AT_MOST_ONCE, acknowledging=AcknowledgeSettings(blocking=False))
+    lazily = {
+        "position": SavePosition.AUTO,
+        "acknowledging": AcknowledgeSettings(Acknowledge.DUPS_OK),
+        "unit": BATCH,
+    }
     many = {
         "position": SavePosition.AUTO,
-        "jms": JmsSettings(Acknowledge.OPTIMIZED),
+        "acknowledging": AcknowledgeSettings(Acknowledge.OPTIMIZED),
         "unit": 10 * BATCH,
     }
     limited = {"share": replace(QUEUE_AT_LEAST_ONCE.consumer.share, poisoned=True, limit=2)}
@@ -225,7 +238,9 @@ def scenarios(
                 ALO: told(DUPLICATES, by_client_mode),
                 EOS: told(
                     holds(ABSORBED),
-                    consuming(exactly_once, jms=JmsSettings(mode=Acknowledge.CLIENT)),
+                    consuming(
+                        exactly_once, acknowledging=AcknowledgeSettings(mode=Acknowledge.CLIENT)
+                    ),
                 ),
             },
             ANY,

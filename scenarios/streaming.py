@@ -27,17 +27,15 @@ from harness.scenarios.streaming_topic import (
     OVERTAKEN_SILENTLY,
     querying,
 )
-from harness.stages.querying import QuerySettings
-from harness.stages.settings import (
+from harness.stages.queries import (
     STREAM_EXACTLY_ONCE,
     STREAM_TO_DATABASE,
     STREAM_TO_FILES,
     STREAM_TO_STATE,
     STREAM_TO_TOPIC,
-    Settings,
-    TopicSettings,
-    recipe,
 )
+from harness.stages.querying import QuerySettings
+from harness.stages.settings import Settings, TopicSettings, recipe
 from harness.systems.kafka.faults import Zombie
 from harness.systems.spark.signs import REPLAYED
 from harness.wire.rules import Direction

@@ -11,7 +11,8 @@ from harness.model.prediction import Exactly, Select
 from harness.model.scenario import Predicted, Role, Scenario, Suite
 from harness.scenarios.plain import ALO, EOS
 from harness.scenarios.streaming_topic import querying
-from harness.stages.settings import STREAM_TO_DELTA, recipe
+from harness.stages.queries import STREAM_TO_DELTA
+from harness.stages.settings import recipe
 from harness.systems.spark.signs import REPLAYED
 
 NATIVE = querying(recipe(STREAM_TO_DELTA, EOS), native=True)

@@ -17,18 +17,10 @@ from harness.model.scenario import (
     Suite,
 )
 from harness.scenarios.plain import ALO, AMO, EOS
-from harness.stages.settings import (
-    STREAM_TO_DATABASE as DATABASE,
-)
-from harness.stages.settings import (
-    STREAM_TO_FILES as FILES,
-)
-from harness.stages.settings import (
-    STREAM_TO_STATE as STATE,
-)
-from harness.stages.settings import (
-    STREAM_TO_TOPIC as TOPIC,
-)
+from harness.stages.queries import STREAM_TO_DATABASE as DATABASE
+from harness.stages.queries import STREAM_TO_FILES as FILES
+from harness.stages.queries import STREAM_TO_STATE as STATE
+from harness.stages.queries import STREAM_TO_TOPIC as TOPIC
 from harness.stages.settings import (
     Settings,
     recipe,

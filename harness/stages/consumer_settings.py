@@ -7,7 +7,7 @@ from enum import StrEnum
 from typing import Final, Literal
 
 from harness.model.pipeline import SettingsError
-from harness.stages.pushing import BY_LIBRARY, Acknowledge, JmsSettings, PushSettings
+from harness.stages.pushing import BY_LIBRARY, Acknowledge, AcknowledgeSettings, PushSettings
 from harness.stages.querying import QuerySettings
 
 
@@ -131,13 +131,13 @@ class ConsumerSettings:
     """Settings of a share group. For it, saving the position means acknowledging records."""
     share: ShareSettings = field(default_factory=ShareSettings)
     query: QuerySettings = field(default_factory=QuerySettings)
-    jms: JmsSettings = field(default_factory=JmsSettings)
+    acknowledging: AcknowledgeSettings = field(default_factory=AcknowledgeSettings)
     push: PushSettings = field(default_factory=PushSettings)
 
     def __post_init__(self) -> None:
         if self.unit < 1 or self.count < 1:
             raise SettingsError("unit and count must be at least 1")
-        mode = self.jms.mode
+        mode = self.acknowledging.mode
         if mode is not None and (mode in BY_LIBRARY) != (self.position is SavePosition.AUTO):
             raise SettingsError(
                 f"the acknowledgement mode {mode} does not fit the position {self.position}"
@@ -145,8 +145,8 @@ class ConsumerSettings:
 
     @property
     def acknowledges(self) -> Acknowledge:
-        """The acknowledgement mode of a JMS client."""
-        return self.jms.mode or (
+        """The acknowledgement mode of a client of a queue."""
+        return self.acknowledging.mode or (
             Acknowledge.AUTO if self.position is SavePosition.AUTO else Acknowledge.INDIVIDUAL
         )
 

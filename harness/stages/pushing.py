@@ -8,7 +8,7 @@ from typing import Final
 
 
 class Acknowledge(StrEnum):
-    """How a JMS client acknowledges received messages (the modes of its sessions).
+    """How a client of a queue acknowledges received messages (the modes of JMS).
 
     The library acknowledges: before it passes a message to the program (AUTO), at some later time
     (DUPS_OK), or for many messages at once (OPTIMIZED: ActiveMQ's ``optimizeAcknowledge``). The
@@ -36,8 +36,8 @@ BY_LIBRARY: Final = {
 
 
 @dataclass(frozen=True, slots=True)
-class JmsSettings:
-    """Settings of a JMS client."""
+class AcknowledgeSettings:
+    """How a client of a queue acknowledges what it was given."""
 
     mode: Acknowledge | None = None
     """``None``: the acknowledgement mode that fits the position, AUTO or INDIVIDUAL."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class QuerySettings:
-    """Settings of a query on Spark, besides those that all consumers have."""
+    """Settings of a streaming query, besides those that all consumers have."""
 
     executors: int = 0
     """How many executor JVMs run the tasks of a query; 0: threads of its driver do."""

@@ -14,7 +14,6 @@ from harness.model.semantics import Semantic
 from harness.model.states import Hop
 from harness.stages.consumer_settings import ConsumerSettings, GroupProtocol, Members, SavePosition
 from harness.stages.producer_settings import ProducerSettings, SaveCursor
-from harness.stages.querying import QuerySettings
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -102,7 +101,7 @@ class Settings:
         """Raise SettingsError if the settings do not fit a pipeline, or need a cluster."""
         if self.topic.replicas > 1 and not clustered:
             raise SettingsError("several replicas need several brokers; use Deployment.CLUSTER")
-        if self.consumer.position is SavePosition.CHECKPOINT and pipeline not in STREAMING:
+        if self.consumer.position is SavePosition.CHECKPOINT and not _has_checkpoint(pipeline):
             raise SettingsError("only a streaming query has a checkpoint")
         shares = self.consumer.protocol is GroupProtocol.SHARE
         if shares != (pipeline == SHARED):
@@ -118,12 +117,20 @@ class Settings:
                 "a share group must acknowledge records before the work, or after the recording"
             )
         if self.consumer.position is SavePosition.IN_TRANSACTION and not (
-            pipeline.to_topic and pipeline not in STREAMING
+            pipeline.to_topic and not _has_checkpoint(pipeline)
         ):
             raise SettingsError(
                 "offsets can be sent in a transaction only from topic to topic; "
                 "use SavePosition.WITH_RESULT or an idempotent consumer"
             )
+
+
+def _has_checkpoint(pipeline: Pipeline) -> bool:
+    """Return whether the pipeline's reader is a streaming engine, which keeps a checkpoint."""
+    return any(
+        isinstance(each, Settings) and each.consumer.position is SavePosition.CHECKPOINT
+        for each in pipeline.recipes.values()
+    )
 
 
 AT_MOST_ONCE = Settings(
@@ -136,7 +143,7 @@ AT_LEAST_ONCE = Settings(
     ),
     ConsumerSettings(position=SavePosition.AFTER_RECORDING),
 )
-_TRANSACTIONAL = ProducerSettings(
+TRANSACTIONAL: Final = ProducerSettings(
     acks="all",
     retries=True,
     idempotence=True,
@@ -145,42 +152,21 @@ _TRANSACTIONAL = ProducerSettings(
     resend=True,
 )
 EXACTLY_ONCE = Settings(
-    _TRANSACTIONAL,
+    TRANSACTIONAL,
     ConsumerSettings(
         position=SavePosition.AFTER_RECORDING, idempotent=True, isolation="read_committed"
     ),
 )
 """Exactly-once with an idempotent consumer, which commits its position to Kafka."""
 EXACTLY_ONCE_WITH_RESULT = Settings(
-    _TRANSACTIONAL, ConsumerSettings(position=SavePosition.WITH_RESULT, isolation="read_committed")
+    TRANSACTIONAL, ConsumerSettings(position=SavePosition.WITH_RESULT, isolation="read_committed")
 )
 """Exactly-once with result and position in one database transaction."""
 EXACTLY_ONCE_IN_TRANSACTION = Settings(
-    _TRANSACTIONAL,
+    TRANSACTIONAL,
     ConsumerSettings(position=SavePosition.IN_TRANSACTION, isolation="read_committed"),
 )
 """Exactly-once from topic to topic: offsets are sent in the transaction of the results."""
-STREAM_AT_MOST_ONCE = Settings(
-    AT_MOST_ONCE.producer, ConsumerSettings(position=SavePosition.BEFORE_WORK, unit=6)
-)
-"""A streaming query whose position is kept outside its checkpoint and saved before each batch is
-worked on.
-"""
-STREAM_AT_LEAST_ONCE = Settings(
-    AT_LEAST_ONCE.producer, ConsumerSettings(position=SavePosition.CHECKPOINT, unit=6)
-)
-"""A streaming query with a checkpoint and a sink that appends."""
-STREAM_EXACTLY_ONCE = Settings(
-    _TRANSACTIONAL,
-    ConsumerSettings(
-        position=SavePosition.CHECKPOINT, idempotent=True, isolation="read_committed", unit=12
-    ),
-)
-"""A streaming query with a checkpoint and an idempotent sink. Its unit counts offsets; each record
-is followed by a marker.
-"""
-
-
 _QUEUE = TopicSettings(partitions=0)
 QUEUE_AT_MOST_ONCE = Settings(
     ProducerSettings(acks=0, retries=False, idempotence=False, cursor=SaveCursor.BEFORE_SEND),
@@ -265,24 +251,6 @@ SHARED: Final = Pipeline(
 """outbox → producer → topic → share group → database."""
 
 
-def _of_a_query(
-    *, replaces: bool = False, listed: bool = False, absorbs: bool = False
-) -> Mapping[Semantic, Settings]:
-    """Return the recipes of a streaming query.
-
-    ``replaces``: a new result replaces the one before. ``listed``: its files are read by listing
-    their folder. ``absorbs``: its sink absorbs records with a known id.
-    """
-    once = replace(STREAM_AT_MOST_ONCE.consumer, idempotent=replaces)
-    again = replace(STREAM_AT_LEAST_ONCE.consumer, query=QuerySettings(listed=listed))
-    exactly = replace(STREAM_EXACTLY_ONCE.consumer, idempotent=absorbs)
-    return {
-        Semantic.AT_MOST_ONCE: replace(STREAM_AT_MOST_ONCE, consumer=once),
-        Semantic.AT_LEAST_ONCE: replace(STREAM_AT_LEAST_ONCE, consumer=again),
-        Semantic.EXACTLY_ONCE: replace(STREAM_EXACTLY_ONCE, consumer=exactly),
-    }
-
-
 def queue_pipeline(system: str, *, by_id: bool = False) -> Pipeline:
     """Return the pipeline of a broker of queues: outbox → producer → queue → consumer → database.
 
@@ -297,32 +265,8 @@ def queue_pipeline(system: str, *, by_id: bool = False) -> Pipeline:
 
 QUEUE: Final = "queue"
 QUEUE_BY_ID: Final = "queue-by-id"
-STREAM_TO_DATABASE: Final = Pipeline("stream-to-database", "spark", _of_a_query(absorbs=True))
-"""outbox → producer → topic → streaming query → database, by foreachBatch."""
-STREAM_TO_POSTGRES: Final = Pipeline(
-    "stream-to-postgres", "spark", _of_a_query(absorbs=True), on_server=True
-)
-"""The same, and the database is a PostgreSQL server."""
-STREAM_TO_FILES: Final = Pipeline("stream-to-files", "spark", _of_a_query(listed=True))
-"""outbox → producer → topic → streaming query → Parquet files."""
-STREAM_TO_TOPIC: Final = Pipeline("stream-to-topic", "spark", _of_a_query(), to_topic=True)
-"""outbox → producer → topic → streaming query → topic."""
-STREAM_TO_STATE: Final = Pipeline(
-    "stream-to-state", "spark", _of_a_query(replaces=True, absorbs=True)
-)
-"""outbox → producer → topic → streaming aggregation with a state store → database, by foreachBatch
-in update mode.
-"""
-STREAM_TO_DELTA: Final = Pipeline("stream-to-delta", "spark", _of_a_query(absorbs=True))
-"""outbox → producer → topic → streaming query → Delta table: by foreachBatch, which appends, or
-appends with an application id and the batch's number; or by the table's own sink.
-"""
-BY_FOREACH_BATCH: Final = (STREAM_TO_DATABASE, STREAM_TO_POSTGRES, STREAM_TO_STATE)
-STREAMING: Final = (*BY_FOREACH_BATCH, STREAM_TO_DELTA, STREAM_TO_FILES, STREAM_TO_TOPIC)
-PIPELINES: Final = {
-    pipeline.name: pipeline for pipeline in (PLAIN, TO_POSTGRES, TOPIC_TO_TOPIC, SHARED, *STREAMING)
-}
-"""Every pipeline of lostack's own stages, by its name."""
+PIPELINES: Final = (PLAIN, TO_POSTGRES, TOPIC_TO_TOPIC, SHARED)
+"""The pipelines of lostack's own stages on Kafka, without an engine."""
 
 
 def recipe(pipeline: Pipeline, semantic: Semantic) -> Settings:

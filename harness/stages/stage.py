@@ -26,8 +26,8 @@ from harness.stages.consumer_settings import (
 from harness.stages.producer_settings import ProducerSettings, SaveCursor
 from harness.stages.pushing import (
     Acknowledge,
+    AcknowledgeSettings,
     Cursor,
-    JmsSettings,
     PushSettings,
     Subscription,
 )
@@ -73,7 +73,7 @@ class Stage:
     history: str
     settings: Settings
     pipeline: str = PLAIN.name
-    """The name of a pipeline of :data:`harness.stages.settings.PIPELINES`."""
+    """The name of its pipeline."""
     jitter_ms: tuple[int, int] = (0, 0)
     seed: int = 0
     transactional_id: str = ""
@@ -114,7 +114,7 @@ class Stage:
         data = json.loads(text)
         settings = data["settings"]
         producer, consumer = settings["producer"], settings["consumer"]
-        push, jms = consumer["push"], consumer["jms"]
+        push, acknowledging = consumer["push"], consumer["acknowledging"]
         return Stage(
             **data
             | {
@@ -130,8 +130,9 @@ class Stage:
                             "protocol": GroupProtocol(consumer["protocol"]),
                             "share": ShareSettings(**consumer["share"]),
                             "query": QuerySettings(**consumer["query"]),
-                            "jms": JmsSettings(
-                                **jms | {"mode": jms["mode"] and Acknowledge(jms["mode"])}
+                            "acknowledging": AcknowledgeSettings(
+                                **acknowledging
+                                | {"mode": (mode := acknowledging["mode"]) and Acknowledge(mode)}
                             ),
                             "push": PushSettings(
                                 **push

@@ -20,9 +20,8 @@ from harness.model.record import ATTEMPT_HEADER, ORIGIN_HEADER, decode_id
 from harness.model.waiting import wait_until
 from harness.model.writing import SUFFIX
 from harness.stages.consumer_settings import SavePosition
-from harness.stages.settings import (
+from harness.stages.queries import (
     BY_FOREACH_BATCH,
-    PIPELINES,
     STREAM_TO_DATABASE,
     STREAM_TO_DELTA,
     STREAM_TO_FILES,
@@ -64,7 +63,7 @@ class Query:
         self._begun: dict[int, int] = {}
         self._sink = (
             open_sink(stage.sink, name=stage.client_id)
-            if PIPELINES[stage.pipeline] in BY_FOREACH_BATCH
+            if stage.pipeline in {each.name for each in BY_FOREACH_BATCH}
             else None
         )
 

@@ -12,6 +12,7 @@ import pytest
 from harness.model.names import Name
 from harness.model.prediction import Select
 from harness.model.scenario import Role
+from harness.stages.queries import STREAMING
 from harness.stages.settings import PIPELINES
 
 if TYPE_CHECKING:
@@ -51,7 +52,7 @@ def test_names_of_different_kinds_are_different_objects() -> None:
 
 
 @pytest.mark.parametrize("again", [copy.deepcopy, lambda cell: pickle.loads(pickle.dumps(cell))])  # noqa: S301
-@pytest.mark.parametrize("pipeline", PIPELINES.values(), ids=str)
+@pytest.mark.parametrize("pipeline", [*PIPELINES, *STREAMING], ids=str)
 def test_a_copied_pipeline_is_the_pipeline(
     pipeline: Pipeline, again: Callable[[Pipeline], Pipeline]
 ) -> None:

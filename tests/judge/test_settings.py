@@ -12,6 +12,7 @@ from harness.model.scenario import Evidence, NotApplicable, Predicted, RefusedBy
 from harness.model.semantics import PROMISES, Anomaly, Semantic, forbids
 from harness.stages.consumer_settings import SavePosition
 from harness.stages.producer_settings import SaveCursor
+from harness.stages.queries import STREAM_TO_FILES, STREAM_TO_TOPIC, STREAMING
 from harness.stages.settings import (
     AT_LEAST_ONCE,
     AT_MOST_ONCE,
@@ -21,9 +22,6 @@ from harness.stages.settings import (
     PIPELINES,
     PLAIN,
     SHARED,
-    STREAM_TO_FILES,
-    STREAM_TO_TOPIC,
-    STREAMING,
     TOPIC_TO_TOPIC,
     Settings,
     recipe,
@@ -209,7 +207,7 @@ def test_at_least_once_resends_and_saves_last() -> None:
     assert not settings.consumer.idempotent
 
 
-@pytest.mark.parametrize("pipeline", PIPELINES.values())
+@pytest.mark.parametrize("pipeline", [*PIPELINES, *STREAMING])
 def test_exactly_once_is_transactional_and_reads_committed(pipeline: Pipeline) -> None:
     """Exactly-once: cursor in the transaction, read_committed, and one of the three ways to save
     the position.
@@ -224,7 +222,7 @@ def test_exactly_once_is_transactional_and_reads_committed(pipeline: Pipeline) -
     assert in_transaction or by_the_engine or settings.consumer.idempotent
 
 
-@pytest.mark.parametrize("pipeline", PIPELINES.values())
+@pytest.mark.parametrize("pipeline", [*PIPELINES, *STREAMING])
 @pytest.mark.parametrize("semantic", Semantic)
 def test_every_recipe_handles_one_record_at_a_time(pipeline: Pipeline, semantic: Semantic) -> None:
     """The theory's table holds for units of one record and one request in flight; so are all

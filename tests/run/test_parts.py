@@ -21,7 +21,8 @@ from harness.run.cell import CellRun
 from harness.run.parts import ReadersStart
 from harness.run.sinks import Database
 from harness.stages.outbox import Outbox
-from harness.stages.settings import PLAIN, STREAM_TO_FILES, TOPIC_TO_TOPIC, Settings
+from harness.stages.queries import STREAM_TO_FILES
+from harness.stages.settings import PLAIN, TOPIC_TO_TOPIC, Settings
 from harness.systems.kafka.log_copies import LogEnds, WholeLog
 from harness.systems.kafka.parts import parts_of as kafka_parts
 from harness.systems.kafka.shared_crash import SharedCrash

@@ -21,7 +21,7 @@ from harness.stages.clients.interface import ClientError
 from harness.stages.clients.queues import DUPLICATE_ID
 from harness.stages.consumer_settings import ConsumerSettings, SavePosition
 from harness.stages.outbox import Outbox
-from harness.stages.pushing import Acknowledge, JmsSettings
+from harness.stages.pushing import Acknowledge, AcknowledgeSettings
 from harness.stages.settings import QUEUE_AT_LEAST_ONCE, QUEUE_AT_MOST_ONCE, Settings
 from harness.stages.stage import Stage
 
@@ -161,7 +161,7 @@ def test_a_message_is_handed_over_and_acknowledged(played: Played) -> None:
 def test_each_mode_has_its_word(played: Played, mode: Acknowledge, asks: str) -> None:
     """A transaction is committed; all else is acknowledged."""
     played.says({"receive": [given("7", b"a")]})
-    reader = consumer(played, jms=JmsSettings(mode=mode))
+    reader = consumer(played, acknowledging=AcknowledgeSettings(mode=mode))
     message = reader.receive(0.5)
     assert message is not None
     reader.acknowledge(message)
@@ -171,7 +171,9 @@ def test_each_mode_has_its_word(played: Played, mode: Acknowledge, asks: str) ->
 def test_what_the_library_acknowledges_needs_no_word(played: Played) -> None:
     """And it may be told not to wait for the answer."""
     played.says({"receive": [given("7", b"a")]})
-    reader = consumer(played, position=SavePosition.AUTO, jms=JmsSettings(blocking=False))
+    reader = consumer(
+        played, position=SavePosition.AUTO, acknowledging=AcknowledgeSettings(blocking=False)
+    )
     message = reader.receive(0.5)
     assert message is not None
     reader.acknowledge(message)

@@ -12,20 +12,29 @@ from harness.stages.consumer_settings import (
     SavePosition,
     ShareSettings,
 )
-from harness.stages.pushing import Acknowledge, Cursor, JmsSettings, PushSettings, Subscription
+from harness.stages.pushing import (
+    Acknowledge,
+    AcknowledgeSettings,
+    Cursor,
+    PushSettings,
+    Subscription,
+)
+from harness.stages.queries import STREAMING
 from harness.stages.querying import QuerySettings
 from harness.stages.settings import PIPELINES, QUEUE_RECIPES, Settings
 from harness.stages.stage import VARIABLE, Stage
 
 RECIPES = [
     recipe
-    for recipes in (*(each.recipes for each in PIPELINES.values()), QUEUE_RECIPES)
+    for recipes in (*(each.recipes for each in (*PIPELINES, *STREAMING)), QUEUE_RECIPES)
     for recipe in recipes.values()
     if isinstance(recipe, Settings)
 ]
 PUSHED = PushSettings(subscription=Subscription.KEY_SHARED, cursor=Cursor.WRITTEN)
 OTHERS = [
-    ConsumerSettings(position=SavePosition.AUTO, jms=JmsSettings(Acknowledge.DUPS_OK)),
+    ConsumerSettings(
+        position=SavePosition.AUTO, acknowledging=AcknowledgeSettings(Acknowledge.DUPS_OK)
+    ),
     ConsumerSettings(
         position=SavePosition.CHECKPOINT, query=QuerySettings(executors=1, fail_on_loss=False)
     ),

@@ -14,7 +14,8 @@ from harness.model import events as kinds
 from harness.model.history import HistoryWriter, read_history
 from harness.model.record import decode_id, make_records
 from harness.model.semantics import Semantic
-from harness.stages.settings import STREAM_TO_STATE, recipe
+from harness.stages.queries import STREAM_TO_STATE
+from harness.stages.settings import recipe
 from harness.stages.sinks.database import DatabaseSink
 from harness.stages.stage import Stage
 from harness.stages.streaming import Query

@@ -62,7 +62,7 @@ def _openwire(stage: Stage) -> str:
         "jms.watchTopicAdvisories": False,
         "jms.connectResponseTimeout": ANSWER_MS,
         "jms.prefetchPolicy.queuePrefetch": consumer.unit,
-        "jms.sendAcksAsync": not consumer.jms.blocking,
+        "jms.sendAcksAsync": not consumer.acknowledging.blocking,
         "jms.redeliveryPolicy.maximumRedeliveries": consumer.share.limit - 1,
         "jms.redeliveryPolicy.initialRedeliveryDelay": 0,
         "jms.redeliveryPolicy.redeliveryDelay": 0,
@@ -101,7 +101,7 @@ def _amqp(stage: Stage) -> str:
         "jms.prefetchPolicy.queuePrefetch": consumer.unit,
         "jms.redeliveryPolicy.maxRedeliveries": consumer.share.limit - 1,
         "jms.presettlePolicy.presettleConsumers": consumer.acknowledges is Acknowledge.AUTO
-        and consumer.jms.blocking,
+        and consumer.acknowledging.blocking,
         "jms.presettlePolicy.presettleProducers": producer.acks == 0,
         "transport.useEpoll": False,
         "transport.useKQueue": False,
@@ -121,7 +121,7 @@ def _core(stage: Stage) -> str:
     producer, consumer = stage.settings.producer, stage.settings.consumer
     options: dict[str, object] = {
         "blockOnDurableSend": producer.acks != 0,
-        "blockOnAcknowledge": consumer.jms.blocking,
+        "blockOnAcknowledge": consumer.acknowledging.blocking,
         "ackBatchSize": 0,
         "consumerWindowSize": 0,
         "callTimeout": producer.request_timeout_ms,

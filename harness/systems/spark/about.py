@@ -15,7 +15,7 @@ from harness.abilities import (
 )
 from harness.interfaces import System
 from harness.model.scenario import Role
-from harness.stages.settings import STREAM_TO_DELTA
+from harness.stages.queries import STREAM_TO_DELTA
 
 if TYPE_CHECKING:
     from collections.abc import Collection

@@ -21,7 +21,7 @@ from harness.run.drain import Check
 from harness.run.parts import Parts, ReadersStart
 from harness.run.stages import Producing
 from harness.run.who import CellNodes
-from harness.stages.settings import STREAM_TO_DELTA, STREAM_TO_FILES
+from harness.stages.queries import STREAM_TO_DELTA, STREAM_TO_FILES
 from harness.systems.kafka.abilities import FlushedFiles, Ledgers, Proxies, SourceTopic
 from harness.systems.kafka.one_broker import OneBroker
 from harness.systems.kafka.parts import CellOnKafka

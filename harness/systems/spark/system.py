@@ -17,7 +17,7 @@ from harness.provision.inside_pyspark import pyspark_version
 from harness.provision.spark import ensure_spark
 from harness.provision.spark_release import wanted_release
 from harness.run.lacking import fetched_by_client
-from harness.stages.settings import STREAM_TO_DELTA
+from harness.stages.queries import STREAM_TO_DELTA
 from harness.systems.kafka.system import DeployedOnKafka, Prepared, started
 from harness.systems.spark.driver import CONF
 from harness.systems.spark.launcher import DockerSparkGround, ProcessSparkGround, refuse_release

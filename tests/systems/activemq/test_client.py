@@ -16,7 +16,7 @@ from harness.protocols.stomp.frames import head, made
 from harness.scenarios.jms import LOCAL
 from harness.stages.clients import stomp_py
 from harness.stages.clients.interface import ClientError
-from harness.stages.pushing import Acknowledge, JmsSettings
+from harness.stages.pushing import Acknowledge, AcknowledgeSettings
 from harness.stages.settings import (
     QUEUE_AT_LEAST_ONCE,
     QUEUE_AT_MOST_ONCE,
@@ -234,7 +234,8 @@ def giving(*names: str) -> Play:
             replace(
                 QUEUE_AT_LEAST_ONCE,
                 consumer=replace(
-                    QUEUE_AT_LEAST_ONCE.consumer, jms=JmsSettings(mode=Acknowledge.CLIENT)
+                    QUEUE_AT_LEAST_ONCE.consumer,
+                    acknowledging=AcknowledgeSettings(mode=Acknowledge.CLIENT),
                 ),
             ),
             "client",
@@ -268,7 +269,9 @@ def test_a_message_is_acknowledged_in_a_transaction_when_it_comes(
     servers: Callable[[Play], Server],
 ) -> None:
     """What the program says of it commits that, and is answered; nothing else is."""
-    consuming = replace(QUEUE_AT_LEAST_ONCE.consumer, jms=JmsSettings(mode=Acknowledge.TRANSACTED))
+    consuming = replace(
+        QUEUE_AT_LEAST_ONCE.consumer, acknowledging=AcknowledgeSettings(mode=Acknowledge.TRANSACTED)
+    )
     server = servers(giving("m-1"))
     consumer = stomp_py.make_consumer(
         stage(server, replace(QUEUE_AT_LEAST_ONCE, consumer=consuming))

@@ -19,7 +19,7 @@ from harness.model.semantics import Semantic
 from harness.provision.delta import BUILT_FOR, ensure_delta
 from harness.provision.inside_pyspark import pyspark_version
 from harness.provision.jars import read_jar_set
-from harness.stages.settings import STREAM_TO_DELTA
+from harness.stages.queries import STREAM_TO_DELTA
 from harness.systems.spark import tables
 from harness.systems.spark.about import SYSTEM
 from harness.systems.spark.system import CLIENT, Needed
