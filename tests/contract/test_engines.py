@@ -12,6 +12,7 @@ from harness import registry
 from harness.abilities import ABILITIES, BrokerSettings, needs_of
 from harness.model.cell import expand
 from harness.model.semantics import Semantic
+from harness.systems.kafka.parts import CellOnKafka
 from harness.systems.kafka.parts import parts_of as kafka_parts
 from harness.systems.kafka.shared_crash import SharedCrash
 from harness.systems.spark.parts import parts_of as spark_parts
@@ -51,28 +52,13 @@ def given(name: str, cell: Cell, folder: Path) -> Collection[type]:
     server = SimpleNamespace(direct=lambda _: "", by_wire=lambda _: "", process=None, kill=None)
     services: Any = SimpleNamespace(database=lambda: server)
     history: Any = SimpleNamespace(write=lambda *_, **__: None)
+    on_kafka = CellOnKafka.of(cell, folder, history, transport, services)
     if name == "kafka":
-        parts = kafka_parts(
-            cell,
-            folder,
-            history,
-            transport=transport,
-            services=services,
-            crash=SharedCrash(()),
-            setup=None,
-        )
+        parts = kafka_parts(on_kafka, SharedCrash(()), None)
     else:
         spark: Any = SimpleNamespace(at_hand=False)
         session: Any = None
-        parts = spark_parts(
-            cell,
-            folder,
-            history,
-            transport=transport,
-            services=services,
-            spark=spark,
-            session=session,
-        )
+        parts = spark_parts(on_kafka, spark=spark, session=session)
     controls: Any = parts.controls
     return set(controls.abilities)
 

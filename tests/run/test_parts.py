@@ -24,6 +24,7 @@ from harness.stages.outbox import Outbox
 from harness.stages.queries import STREAM_TO_FILES
 from harness.stages.settings import PLAIN, TOPIC_TO_TOPIC, Settings
 from harness.systems.kafka.log_copies import LogEnds, WholeLog
+from harness.systems.kafka.parts import CellOnKafka
 from harness.systems.kafka.parts import parts_of as kafka_parts
 from harness.systems.kafka.shared_crash import SharedCrash
 from harness.systems.spark.parts import parts_of as spark_parts
@@ -134,22 +135,12 @@ def made(
     """Return what a cell is made of."""
     transport = transport_of(observer or Observer())
     kept: Any = history or Kept()
+    on_kafka = CellOnKafka.of(cell, folder, kept, transport, services())
     if cell.system == SPARK.name:
         ground: Any = Ground()
         session: Any = None
-        return spark_parts(
-            cell,
-            folder,
-            kept,
-            transport=transport,
-            services=services(),
-            spark=ground,
-            session=session,
-        )
-    shared = crash or Leaving()
-    return kafka_parts(
-        cell, folder, kept, transport=transport, services=services(), crash=shared, setup=None
-    )
+        return spark_parts(on_kafka, spark=ground, session=session)
+    return kafka_parts(on_kafka, crash or Leaving(), None)
 
 
 def cells() -> Iterator[Cell]:

@@ -13,9 +13,6 @@ from harness.model.scenario import Role
 from harness.run.drain import Check
 from harness.run.stages import Producing, Reading, supervise
 from harness.systems.kafka.one_broker import OneBroker
-from harness.systems.kafka.parts import CellOnKafka
-from harness.systems.kafka.scene import Scene
-from harness.systems.kafka.stages import StageMaker
 from lostack_connect.abilities import TakenOverByWorker
 from lostack_connect.authorities import observe_source
 from lostack_connect.faults import TaskRestart
@@ -23,29 +20,14 @@ from lostack_connect.settings import SOURCE
 from lostack_connect.workers import Sourcing, WorkerNodes, Workers
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
-    from harness.model.cell import Cell
-    from harness.model.history import HistoryWriter
     from harness.run.parts import Parts
-    from harness.systems.kafka.services import Services
-    from harness.systems.kafka.transport import KafkaTransport
+    from harness.systems.kafka.parts import CellOnKafka
     from lostack_connect.install import ConnectInstall
 
 
-def parts_of(
-    cell: Cell,
-    directory: Path,
-    history: HistoryWriter,
-    *,
-    transport: KafkaTransport,
-    services: Services,
-    install: ConnectInstall,
-) -> Parts:
+def parts_of(on_kafka: CellOnKafka, *, install: ConnectInstall) -> Parts:
     """Return the parts of one cell."""
-    scene = Scene(cell, directory, history, transport)
-    on_kafka = CellOnKafka.of(scene, services)
-    maker = StageMaker(scene, on_kafka.database.there)
+    scene, cell, maker = on_kafka.scene, on_kafka.scene.cell, on_kafka.maker()
     role = Role.PRODUCER if cell.scenario.pipeline == SOURCE else Role.CONSUMER
     workers = Workers(scene, install, role, maker)
     stages: Reading | Workers
@@ -54,7 +36,7 @@ def parts_of(
         stages = Reading(maker.make, Role.CONSUMER)
         ours = stages.nodes
     else:
-        producing, stages = Producing(history, maker.make(Role.PRODUCER, "producer")), workers
+        producing, stages = on_kafka.producing(), workers
         ours = (producing.node,)
     nodes = WorkerNodes(scene, lambda: (*workers.nodes, *ours), OneBroker(scene).servers())
     nodes.held = role

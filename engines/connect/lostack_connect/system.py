@@ -16,9 +16,9 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from harness.model.cell import Cell
-    from harness.model.history import HistoryWriter
     from harness.model.scenario import Deployment
     from harness.run.parts import Parts
+    from harness.systems.kafka.parts import CellOnKafka
     from harness.systems.kafka.services import Services
     from harness.systems.kafka.transport import KafkaTransport
     from lostack_connect.install import ConnectInstall
@@ -72,13 +72,6 @@ class ConnectDeployed(DeployedOnKafka):
         """Start the wire and the broker."""
         self.transport.start(preloads=PRELOADS["kafka-python"])
 
-    def parts(self, cell: Cell, directory: Path, history: HistoryWriter) -> Parts:
+    def parts(self, on_kafka: CellOnKafka) -> Parts:
         """Return the parts of one cell."""
-        return parts_of(
-            cell,
-            directory,
-            history,
-            transport=self.transport,
-            services=self.services,
-            install=self._install,
-        )
+        return parts_of(on_kafka, install=self._install)

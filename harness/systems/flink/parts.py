@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from harness.model.scenario import Predicted, Role
+from harness.model.scenario import Predicted
 from harness.run.drain import STANDS_S, Check, Idle
-from harness.run.stages import Producing
 from harness.run.who import CellNodes
 from harness.systems.flink.abilities import RunningJob, StandingInput, Written
 from harness.systems.flink.inputs import Inputs
@@ -18,40 +16,19 @@ from harness.systems.flink.settings import FlinkSettings
 from harness.systems.flink.sink_log import SinkLog
 from harness.systems.kafka.one_broker import OneBroker
 from harness.systems.kafka.parts import UNANSWERED, CellOnKafka
-from harness.systems.kafka.scene import Scene
-from harness.systems.kafka.stages import StageMaker
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
-    from harness.model.cell import Cell
-    from harness.model.history import HistoryWriter
     from harness.run.parts import Parts
     from harness.systems.flink.cluster import Cluster
-    from harness.systems.kafka.services import Services
-    from harness.systems.kafka.transport import KafkaTransport
 
 SILENT = (*UNANSWERED, RestError)
 """The exceptions that mean: a broker or the JobManager does not answer at the moment."""
 
 
-def parts_of(
-    cell: Cell,
-    directory: Path,
-    history: HistoryWriter,
-    *,
-    transport: KafkaTransport,
-    services: Services,
-    cluster: Cluster,
-) -> Parts:
+def parts_of(on_kafka: CellOnKafka, *, cluster: Cluster) -> Parts:
     """Return the parts of one cell."""
-    scene = Scene(cell, directory, history, transport)
-    on_kafka = CellOnKafka.of(scene, services)
-    made = StageMaker(scene, on_kafka.database.there).make(Role.PRODUCER, "producer")
-    producing = Producing(
-        history,
-        replace(made, stage=replace(made.stage, settings=FlinkSettings.of(cell.settings).stages)),
-    )
+    scene, cell = on_kafka.scene, on_kafka.scene.cell
+    producing = on_kafka.producing(FlinkSettings.of(cell.settings).stages)
     job = Job(scene, cluster)
     servers = {**OneBroker(scene).servers(), TASK_MANAGER: lambda: job.task_manager}
     if cell.scenario.deployment.alone:

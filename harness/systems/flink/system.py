@@ -20,9 +20,9 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from harness.model.cell import Cell
-    from harness.model.history import HistoryWriter
     from harness.run.parts import Parts
     from harness.systems.flink.install import FlinkInstall
+    from harness.systems.kafka.parts import CellOnKafka
     from harness.systems.kafka.services import Services
     from harness.systems.kafka.transport import KafkaTransport
 
@@ -130,16 +130,9 @@ class FlinkDeployed(DeployedOnKafka):
         for cluster in self._clusters.values():
             cluster.await_up()
 
-    def parts(self, cell: Cell, directory: Path, history: HistoryWriter) -> Parts:
+    def parts(self, on_kafka: CellOnKafka) -> Parts:
         """Return the parts of one cell."""
-        return parts_of(
-            cell,
-            directory,
-            history,
-            transport=self.transport,
-            services=self.services,
-            cluster=self._clusters[cell.client],
-        )
+        return parts_of(on_kafka, cluster=self._clusters[on_kafka.scene.cell.client])
 
     def check(self) -> None:
         """Raise EnvironmentFailure if a process of the deployment died by itself."""

@@ -77,6 +77,7 @@ if TYPE_CHECKING:
     from harness.run.drain import Idle
     from harness.run.parts import Feed, StagesPart
     from harness.run.sinks import SinkPart
+    from harness.stages.settings import Settings
     from harness.systems.kafka.services import Services
     from harness.systems.kafka.shared_crash import SharedCrash
     from harness.systems.kafka.transport import KafkaTransport
@@ -97,16 +98,35 @@ class CellOnKafka:
     sink: SinkPart
 
     @staticmethod
-    def of(scene: Scene, services: Services, sink: SinkPart | None = None) -> CellOnKafka:
-        """Make the ground of a cell, without opening anything. ``sink``: a sink that is neither a
-        topic nor a database.
-        """
-        pipeline = scene.cell.scenario.pipeline
+    def of(
+        cell: Cell,
+        directory: Path,
+        history: HistoryWriter,
+        transport: KafkaTransport,
+        services: Services,
+    ) -> CellOnKafka:
+        """Make the ground of a cell, without opening anything."""
+        scene, pipeline = Scene(cell, directory, history, transport), cell.scenario.pipeline
         database = Database(scene, services.database() if pipeline.on_server else None)
-        place = PlaceOnWire(scene, services)
-        return CellOnKafka(
-            scene, place, database, sink or (TopicSink(scene) if pipeline.to_topic else database)
-        )
+        sink = TopicSink(scene) if pipeline.to_topic else database
+        return CellOnKafka(scene, PlaceOnWire(scene, services), database, sink)
+
+    def recording_in(self, sink: SinkPart) -> CellOnKafka:
+        """Return the same cell with a sink that is neither a topic nor a database."""
+        return replace(self, sink=sink)
+
+    def maker(self, setup: ClientSetup | None = None) -> StageMaker:
+        """Return what makes the cell's stages. ``setup``: the client that the cell is pinned to."""
+        return StageMaker(self.scene, self.database.there, setup)
+
+    def producing(self, settings: Settings | None = None) -> Producing:
+        """Return lostack's producer. ``settings``: those of a system's own stages, if it has its
+        own.
+        """
+        node = self.maker().make(Role.PRODUCER, "producer")
+        if settings is not None:
+            node = replace(node, stage=replace(node.stage, settings=settings))
+        return Producing(self.scene.history, node)
 
     def ground(self) -> tuple[Opened | PlaceOnWire | Database, ...]:
         """Return the parts of the ground in the order in which they are opened."""
@@ -217,21 +237,10 @@ class CellOnKafka:
         )
 
 
-def parts_of(
-    cell: Cell,
-    directory: Path,
-    history: HistoryWriter,
-    *,
-    transport: KafkaTransport,
-    services: Services,
-    crash: SharedCrash,
-    setup: ClientSetup | None,
-) -> Parts:
-    """Return the parts of one cell."""
-    scene = Scene(cell, directory, history, transport)
-    on_kafka = CellOnKafka.of(scene, services)
-    maker = StageMaker(scene, on_kafka.database.there, setup)
-    producing = Producing(history, maker.make(Role.PRODUCER, "producer"))
+def parts_of(on_kafka: CellOnKafka, crash: SharedCrash, setup: ClientSetup | None) -> Parts:
+    """Return the parts of a cell of lostack's own stages."""
+    scene, cell, maker = on_kafka.scene, on_kafka.scene.cell, on_kafka.maker(setup)
+    producing = Producing(scene.history, maker.make(Role.PRODUCER, "producer"))
     reading = Reading(
         maker.make,
         Role.PROCESSOR if cell.scenario.pipeline.to_topic else Role.CONSUMER,

@@ -23,7 +23,7 @@ from harness.run.cell import CellRun
 from harness.run.lacking import fetched_by_client, fetched_for
 from harness.stages.clients import ADAPTERS, JAVA, PRELOADS
 from harness.systems.kafka.launcher import make_ground
-from harness.systems.kafka.parts import parts_of
+from harness.systems.kafka.parts import CellOnKafka, parts_of
 from harness.systems.kafka.services import Services
 from harness.systems.kafka.shared_crash import SharedCrash
 from harness.systems.kafka.transport import SHAPES, KafkaTransport
@@ -224,12 +224,13 @@ class DeployedOnKafka(ABC):
         del cells
 
     @abstractmethod
-    def parts(self, cell: Cell, directory: Path, history: HistoryWriter) -> Parts:
-        """Return the parts of one cell."""
+    def parts(self, on_kafka: CellOnKafka) -> Parts:
+        """Return the parts of one cell, from its ground on Kafka."""
 
     def cell_run(self, cell: Cell, directory: Path, history: HistoryWriter) -> CellRun:
         """Return the run of one cell."""
-        return CellRun(cell, history, self.parts(cell, directory, history))
+        ground = CellOnKafka.of(cell, directory, history, self.transport, self.services)
+        return CellRun(cell, history, self.parts(ground))
 
     def check(self) -> None:
         """Raise EnvironmentFailure if the guardian, the wire, Toxiproxy or the database died by
@@ -266,14 +267,6 @@ class KafkaDeployed(DeployedOnKafka):
         """Let these cells share one death and one restart of the broker."""
         self._crash = SharedCrash((cell.id for cell in cells), min(cell.stands_s for cell in cells))
 
-    def parts(self, cell: Cell, directory: Path, history: HistoryWriter) -> Parts:
+    def parts(self, on_kafka: CellOnKafka) -> Parts:
         """Return the parts of one cell."""
-        return parts_of(
-            cell,
-            directory,
-            history,
-            transport=self.transport,
-            services=self.services,
-            crash=self._crash,
-            setup=self._clients.get(cell.client),
-        )
+        return parts_of(on_kafka, self._crash, self._clients.get(on_kafka.scene.cell.client))

@@ -19,14 +19,10 @@ from harness.abilities import (
 from harness.model.scenario import Role
 from harness.run.drain import Check
 from harness.run.parts import Parts, ReadersStart
-from harness.run.stages import Producing
 from harness.run.who import CellNodes
 from harness.stages.queries import STREAM_TO_DELTA, STREAM_TO_FILES
 from harness.systems.kafka.abilities import FlushedFiles, Ledgers, Proxies, SourceTopic
 from harness.systems.kafka.one_broker import OneBroker
-from harness.systems.kafka.parts import CellOnKafka
-from harness.systems.kafka.scene import Scene
-from harness.systems.kafka.stages import StageMaker
 from harness.systems.spark.abilities import NextDriver, QueryCheckpoint, SourceRetention
 from harness.systems.spark.files import FileSink
 from harness.systems.spark.query import FilledTopic, Query, SparkNodes
@@ -34,14 +30,11 @@ from harness.systems.spark.tables import TableSink
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
-    from pathlib import Path
 
-    from harness.model.cell import Cell
-    from harness.model.history import HistoryWriter
     from harness.model.pipeline import Pipeline
     from harness.run.sinks import SinkPart
-    from harness.systems.kafka.services import Services
-    from harness.systems.kafka.transport import KafkaTransport
+    from harness.systems.kafka.parts import CellOnKafka
+    from harness.systems.kafka.scene import Scene
     from harness.systems.spark.launcher import SparkGround
     from harness.systems.spark.session import SharedSession
 
@@ -52,23 +45,13 @@ SINKS: Final[Mapping[Pipeline, Callable[[Scene], SinkPart]]] = {
 """The sinks that are neither a database nor a topic, by pipeline."""
 
 
-def parts_of(
-    cell: Cell,
-    directory: Path,
-    history: HistoryWriter,
-    *,
-    transport: KafkaTransport,
-    services: Services,
-    spark: SparkGround,
-    session: SharedSession,
-) -> Parts:
+def parts_of(on_kafka: CellOnKafka, *, spark: SparkGround, session: SharedSession) -> Parts:
     """Return the parts of one cell."""
-    scene = Scene(cell, directory, history, transport)
-    sink = SINKS.get(cell.scenario.pipeline)
-    on_kafka = CellOnKafka.of(scene, services, sink(scene) if sink else None)
-    maker = StageMaker(scene, on_kafka.database.there)
-    producing = Producing(history, maker.make(Role.PRODUCER, "producer"))
-    query = Query(scene, maker.make(Role.DRIVER, "driver"), spark, session)
+    scene, scenario = on_kafka.scene, on_kafka.scene.cell.scenario
+    if sink := SINKS.get(scenario.pipeline):
+        on_kafka = on_kafka.recording_in(sink(scene))
+    producing = on_kafka.producing()
+    query = Query(scene, on_kafka.maker().make(Role.DRIVER, "driver"), spark, session)
     saved_positions = partial(query.saved_positions, on_kafka.database)
     feed, cluster = FilledTopic(scene, producing, query, saved_positions), query.cluster
     servers = {
@@ -100,5 +83,5 @@ def parts_of(
         },
         feed=feed,
         when=ReadersStart.FILLED,
-        armed_before_load=cell.scenario.source_goes_on,
+        armed_before_load=scenario.source_goes_on,
     )

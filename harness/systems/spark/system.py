@@ -29,9 +29,9 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from harness.model.cell import Cell
-    from harness.model.history import HistoryWriter
     from harness.model.scenario import Deployment
     from harness.run.parts import Parts
+    from harness.systems.kafka.parts import CellOnKafka
     from harness.systems.kafka.services import Services
     from harness.systems.kafka.transport import KafkaTransport
     from harness.systems.spark.launcher import SparkGround
@@ -163,17 +163,10 @@ class SparkDeployed(DeployedOnKafka):
             self.transport.runtime.expect(ground.preload)
         self.transport.start()
 
-    def parts(self, cell: Cell, directory: Path, history: HistoryWriter) -> Parts:
+    def parts(self, on_kafka: CellOnKafka) -> Parts:
         """Return the parts of one cell."""
-        return parts_of(
-            cell,
-            directory,
-            history,
-            transport=self.transport,
-            services=self.services,
-            spark=self._spark[Needed.by(cell)],
-            session=self._sessions[Needed.by(cell)],
-        )
+        need = Needed.by(on_kafka.scene.cell)
+        return parts_of(on_kafka, spark=self._spark[need], session=self._sessions[need])
 
     def close(self) -> None:
         """Stop the sessions, then the services, the broker and the wire."""

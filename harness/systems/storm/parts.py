@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -10,13 +9,10 @@ from harness.controls import Fired, InProgram, Stop
 from harness.model import events as kinds
 from harness.model.scenario import Role
 from harness.run.drain import Check
-from harness.run.stages import Producing
 from harness.run.who import CellNodes
 from harness.systems.kafka.one_broker import OneBroker
 from harness.systems.kafka.parts import UNANSWERED, CellOnKafka
-from harness.systems.kafka.scene import Scene
 from harness.systems.kafka.sinks import FoldedSink
-from harness.systems.kafka.stages import StageMaker
 from harness.systems.storm.daemons import daemons
 from harness.systems.storm.desk import DeskError
 from harness.systems.storm.settings import ACKER, TRIDENT, TRIDENT_TO_DATABASE, StormSettings
@@ -24,15 +20,11 @@ from harness.systems.storm.topology import RunningTopology
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
-    from pathlib import Path
 
     from harness.controls import AtWrite, Target
-    from harness.model.cell import Cell
-    from harness.model.history import HistoryWriter
     from harness.run.parts import Parts
     from harness.run.sinks import Database, SinkPart
-    from harness.systems.kafka.services import Services
-    from harness.systems.kafka.transport import KafkaTransport
+    from harness.systems.kafka.scene import Scene
     from harness.systems.storm.cluster import Cluster
     from harness.systems.storm.keeper import Keeper
 
@@ -64,30 +56,15 @@ class TopologyNodes(CellNodes):
         return (stop if stop is Stop.FAIL else Stop.HOLD), {}
 
 
-def parts_of(
-    cell: Cell,
-    directory: Path,
-    history: HistoryWriter,
-    *,
-    transport: KafkaTransport,
-    services: Services,
-    cluster: Cluster,
-    keeper: Keeper,
-    jars: str,
-) -> Parts:
+def parts_of(on_kafka: CellOnKafka, *, cluster: Cluster, keeper: Keeper, jars: str) -> Parts:
     """Return the parts of one cell. ``jars``: the class path of its topology, if it is not Storm's
     own.
     """
-    scene = Scene(cell, directory, history, transport)
-    on_kafka = CellOnKafka.of(
-        scene, services, FoldedSink(scene) if cell.scenario.pipeline == TRIDENT else None
-    )
+    scene, cell = on_kafka.scene, on_kafka.scene.cell
+    if cell.scenario.pipeline == TRIDENT:
+        on_kafka = on_kafka.recording_in(FoldedSink(scene))
     database = on_kafka.database if cell.scenario.pipeline == TRIDENT_TO_DATABASE else None
-    made = StageMaker(scene, on_kafka.database.there).make(Role.PRODUCER, "producer")
-    producing = Producing(
-        history,
-        replace(made, stage=replace(made.stage, settings=StormSettings.of(cell.settings).stages)),
-    )
+    producing = on_kafka.producing(StormSettings.of(cell.settings).stages)
     topology = RunningTopology(scene, cluster, keeper, jars, database)
     servers: dict[Role, Callable[[], Target]] = {
         **OneBroker(scene).servers(),

@@ -20,9 +20,9 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from harness.model.cell import Cell
-    from harness.model.history import HistoryWriter
     from harness.model.scenario import Deployment
     from harness.run.parts import Parts
+    from harness.systems.kafka.parts import CellOnKafka
     from harness.systems.kafka.services import Services
     from harness.systems.kafka.transport import KafkaTransport
     from harness.systems.storm.install import StormInstall
@@ -106,17 +106,13 @@ class StormDeployed(DeployedOnKafka):
         self.transport.start(preloads=())
         self.cluster.await_up()
 
-    def parts(self, cell: Cell, directory: Path, history: HistoryWriter) -> Parts:
+    def parts(self, on_kafka: CellOnKafka) -> Parts:
         """Return the parts of one cell."""
         return parts_of(
-            cell,
-            directory,
-            history,
-            transport=self.transport,
-            services=self.services,
+            on_kafka,
             cluster=self.cluster,
             keeper=self._keeper,
-            jars=self._clients.get(cell.client, ""),
+            jars=self._clients.get(on_kafka.scene.cell.client, ""),
         )
 
     def check(self) -> None:

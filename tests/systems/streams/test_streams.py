@@ -25,6 +25,7 @@ from harness.stages.consumer_settings import Members
 from harness.stages.settings import TOPIC_TO_TOPIC
 from harness.stages.stage import Stage
 from harness.systems.kafka.log_copies import LogCopy, LogEnds, WholeLog
+from harness.systems.kafka.parts import CellOnKafka
 from harness.systems.kafka.sinks import FoldedSink
 from harness.systems.streams.about import SYSTEM
 from harness.systems.streams.faults import RestartedUnfed, StateLost, TakenOver
@@ -203,9 +204,8 @@ def test_what_it_says_that_it_can_its_cells_can(tmp_path: Path) -> None:
         system="streams",
         client="kafka-streams",
     ):
-        parts = parts_of(
-            cell, tmp_path, history, transport=transport, services=services, install=install
-        )
+        on_kafka = CellOnKafka.of(cell, tmp_path, history, transport, services)
+        parts = parts_of(on_kafka, install=install)
         controls: Any = parts.controls
         assert set(controls.abilities) == set(SYSTEM.abilities(cell))
 
