@@ -30,7 +30,9 @@ from harness.systems.declared.learnt.silence import (
 )
 from harness.systems.declared.outputs import OutputError
 from harness.systems.declared.scene import EarlierCells
-from harness.systems.declared.wire.view import WireView
+from harness.systems.declared.wire.records import RecordsOnWire
+from harness.systems.declared.wire.stages import StagesOnWire
+from harness.systems.declared.wire.topics import TopicsOnWire
 from harness.wire.rules import Direction
 from tests.judge.growing import so_far_of, tell
 from tests.pipelines.scenes import Clock
@@ -84,11 +86,11 @@ class Pipe:
     @property
     def scene(self) -> Any:
         """What its parts share."""
-        view = SimpleNamespace(moments=lambda since=0: self.seen[since:])
+        seen = SimpleNamespace(moments=lambda since=0: self.seen[since:])
         return SimpleNamespace(
             cell=self.cell,
             pipeline=self.cell.declared,
-            view=view,
+            records_seen=seen,
             learnt=EarlierCells(self.silences),
             faultless=self.cell.scenario.id == "none",
         )
@@ -405,7 +407,10 @@ class Wire:
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
-        self.view = WireView(so_far_of(folder))
+        so_far = so_far_of(folder)
+        self.records_seen = RecordsOnWire(so_far)
+        self.topics_seen = TopicsOnWire(so_far)
+        self.stages_seen = StagesOnWire(so_far)
 
     def says(self, event: str, **fields: Any) -> None:
         """Write a line."""
@@ -459,17 +464,25 @@ def wire(tmp_path: Path) -> Wire:
 def test_who_waits_for_an_answer(wire: Wire) -> None:
     """On a connection that is open; where it is cut, it is known that none will come."""
     wire.sends("1:1", "a")
-    assert wire.view.unanswered("producer") == 0, "nobody knows yet that it asks for answers"
+    assert wire.records_seen.unanswered("producer") == 0, (
+        "nobody knows yet that it asks for answers"
+    )
     wire.answers("1:1", "a")
     wire.sends("1:2", "b")
-    assert (wire.view.unanswered("producer"), wire.view.unacknowledged("producer")) == (1, 1)
+    assert (
+        wire.records_seen.unanswered("producer"),
+        wire.records_seen.unacknowledged("producer"),
+    ) == (1, 1)
     wire.says("conn", phase="close", conn=1, role="producer")
-    assert (wire.view.unanswered("producer"), wire.view.unacknowledged("producer")) == (0, 1)
-    assert wire.view.unacknowledged("consumer") == 0
+    assert (
+        wire.records_seen.unanswered("producer"),
+        wire.records_seen.unacknowledged("producer"),
+    ) == (0, 1)
+    assert wire.records_seen.unacknowledged("consumer") == 0
     wire.opens(2, "producer")
     wire.sends("2:1", "b")
     wire.answers("2:1", "b")
-    assert wire.view.unacknowledged("producer") == 0
+    assert wire.records_seen.unacknowledged("producer") == 0
 
 
 @pytest.mark.parametrize(("error", "reached"), [(0, False), (7, True)])
@@ -478,7 +491,7 @@ def test_an_answer_that_tells_nothing_acknowledges_nothing(
 ) -> None:
     wire.sends("1:1", "a")
     wire.answers("1:1", "a", error, reached=reached)
-    assert wire.view.unacknowledged("producer") == 1
+    assert wire.records_seen.unacknowledged("producer") == 1
 
 
 def test_the_end_of_a_transaction_wants_its_answer_too(wire: Wire) -> None:
@@ -486,18 +499,18 @@ def test_the_end_of_a_transaction_wants_its_answer_too(wire: Wire) -> None:
     wire.sends("1:1", "a")
     wire.answers("1:1", "a")
     wire.says("ending", record="a", request="1:2", outcome=None, reached=True)
-    assert wire.view.unacknowledged("producer") == 1
+    assert wire.records_seen.unacknowledged("producer") == 1
     wire.says("ending", record="a", request="1:2", outcome="taken", reached=False)
-    assert wire.view.unacknowledged("producer") == 1
+    assert wire.records_seen.unacknowledged("producer") == 1
     wire.says("ending", record="a", request="1:3", outcome="taken", reached=True)
-    assert wire.view.unacknowledged("producer") == 0
+    assert wire.records_seen.unacknowledged("producer") == 0
 
 
 def test_a_connection_that_has_ended(wire: Wire) -> None:
     """Who was given something over it may be gone."""
-    assert wire.view.is_open(1)
+    assert wire.stages_seen.is_open(1)
     wire.says("conn", phase="close", conn=1, role="producer")
-    assert not wire.view.is_open(1)
+    assert not wire.stages_seen.is_open(1)
 
 
 def test_a_position_that_is_saved_again_is_nothing_new(wire: Wire) -> None:
@@ -505,10 +518,10 @@ def test_a_position_that_is_saved_again_is_nothing_new(wire: Wire) -> None:
     saved = {"group": "billing", "topic": "orders", "partition": 0, "request": "2:1"}
     for offset in (4, 4, 5, 5):
         wire.says("committed", offset=offset, **saved)
-    assert len(wire.view.moments()) == 2
-    assert wire.view.moments(1) == [wire.view.last] == [5]
-    assert wire.view.groups("consumer") == {"billing"}
-    assert wire.view.groups("producer") == set()
+    assert len(wire.records_seen.moments()) == 2
+    assert wire.records_seen.moments(1) == [wire.records_seen.last] == [5]
+    assert wire.stages_seen.groups("consumer") == {"billing"}
+    assert wire.stages_seen.groups("producer") == set()
 
 
 def test_topics_that_records_were_seen_in(wire: Wire) -> None:
@@ -519,30 +532,30 @@ def test_topics_that_records_were_seen_in(wire: Wire) -> None:
     wire.sends("1:2", "a", topic="priced")
     wire.gives("a")
     wire.gives("a", topic="__transaction_state")
-    assert wire.view.topics() == {"orders", "priced"}
-    assert "priced" not in wire.view.read_topics()
-    assert wire.view.tried() == {"a"}
-    assert wire.view.tried(since=10**9) == set()
+    assert wire.topics_seen.with_records() == {"orders", "priced"}
+    assert "priced" not in wire.topics_seen.read()
+    assert wire.records_seen.tried() == {"a"}
+    assert wire.records_seen.tried(since=10**9) == set()
 
 
 def test_each_line_counts_once(wire: Wire) -> None:
     wire.sends("1:1", "a")
-    assert wire.view.moments() == wire.view.moments() == [3]
+    assert wire.records_seen.moments() == wire.records_seen.moments() == [3]
     wire.answers("1:1", "a")
-    assert wire.view.moments() == [3, 5]
+    assert wire.records_seen.moments() == [3, 5]
 
 
 def test_how_far_a_topic_was_read(wire: Wire) -> None:
     """By partition; what did not reach its reader was given to nobody."""
-    assert (wire.view.reached("orders"), wire.view.given("orders")) == ({}, 0)
+    assert (wire.topics_seen.reached("orders"), wire.topics_seen.given("orders")) == ({}, 0)
     for offset in (3, 5, 4):
         wire.gives("a", offset=offset)
     wire.gives("a", partition=1, offset=0)
     wire.gives("a", offset=9, reached=False)
     wire.gives("a", topic="priced", offset=7)
-    assert wire.view.reached("orders") == {0: 5, 1: 0}
-    assert wire.view.reached("priced") == {0: 7}
-    assert (wire.view.given("orders"), wire.view.given("priced")) == (5, 7), (
+    assert wire.topics_seen.reached("orders") == {0: 5, 1: 0}
+    assert wire.topics_seen.reached("priced") == {0: 7}
+    assert (wire.topics_seen.given("orders"), wire.topics_seen.given("priced")) == (5, 7), (
         "the numbers of their lines"
     )
 
@@ -552,16 +565,16 @@ def test_what_a_stage_was_seen_to_ask_for(wire: Wire) -> None:
     there are none.
     """
     wire.says("frame", conn=2, corr=0, role="consumer", api="JoinGroup", dir="request")
-    assert wire.view.fetched("consumer") == 0
+    assert wire.stages_seen.fetched("consumer") == 0
     wire.says("frame", conn=2, corr=1, role="consumer", api="Fetch", dir="request")
-    assert wire.view.asked("consumer", "Fetch")
-    assert not wire.view.asked("producer", "Fetch")
-    assert not wire.view.asked("consumer", "Produce")
-    assert wire.view.fetched("consumer") == 3
+    assert wire.stages_seen.asked("consumer", "Fetch")
+    assert not wire.stages_seen.asked("producer", "Fetch")
+    assert not wire.stages_seen.asked("consumer", "Produce")
+    assert wire.stages_seen.fetched("consumer") == 3
     wire.says("frame", conn=2, corr=1, role="consumer", api="Fetch", dir="response")
     wire.says("frame", conn=2, corr=2, role="consumer", api="Metadata", dir="request")
-    assert wire.view.fetched("consumer") == 3
-    assert wire.view.fetched("producer") == 0
+    assert wire.stages_seen.fetched("consumer") == 3
+    assert wire.stages_seen.fetched("producer") == 0
 
 
 def test_which_requests_were_refused(wire: Wire) -> None:
@@ -569,5 +582,5 @@ def test_which_requests_were_refused(wire: Wire) -> None:
     for request, error in (("1:1", 0), ("1:2", 10), ("1:3", 7), ("1:4", 18)):
         wire.sends(request, "a")
         wire.answers(request, "a", error)
-    assert wire.view.refused(10, 18) == {"1:2", "1:4"}
-    assert wire.view.refused(3) == set()
+    assert wire.records_seen.refused(10, 18) == {"1:2", "1:4"}
+    assert wire.records_seen.refused(3) == set()

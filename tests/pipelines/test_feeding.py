@@ -62,7 +62,7 @@ def test_who_hurries_gives_all_and_then_the_end(
 ) -> None:
     """The end is told when it has been given, behind every line, and how many there were."""
     node: Any = Reading(history, refuses)
-    view: Any = SimpleNamespace(tried=lambda **_: set(LINES))
+    seen: Any = SimpleNamespace(tried=lambda **_: set(LINES))
     so_far: Any = SimpleNamespace()  # it has one life: nobody asks what the one before was told
     waves = Waves(len(LINES), seen=lambda: False, moves=lambda: 0, fired=lambda: False)
     feeder = StdinFeeder(
@@ -72,7 +72,7 @@ def test_who_hurries_gives_all_and_then_the_end(
         resend=Resend.NONE,
         history=history,
         so_far=so_far,
-        view=view,
+        records_seen=seen,
         waves=waves,
     )
     feeder.start()
@@ -104,7 +104,7 @@ def test_a_header_is_the_first_line_and_no_record(
     ]
     reading = Reading(history)
     node: Any = reading
-    view: Any = SimpleNamespace(tried=lambda **_: set(LINES))
+    seen: Any = SimpleNamespace(tried=lambda **_: set(LINES))
     so_far: Any = SimpleNamespace(of=lambda *_: iter(()))
     waves = Waves(len(LINES), seen=lambda: False, moves=lambda: 0, fired=lambda: False)
     feeder = StdinFeeder(
@@ -114,7 +114,7 @@ def test_a_header_is_the_first_line_and_no_record(
         resend=Resend.UNACKNOWLEDGED,
         history=history,
         so_far=so_far,
-        view=view,
+        records_seen=seen,
         waves=waves,
         header=header,
     )

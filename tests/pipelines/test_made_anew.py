@@ -221,10 +221,10 @@ def test_two_topics_of_one_name_contradict_nothing() -> None:
 
 def test_how_far_the_deleted_one_was_read_is_forgotten(scenes: Scenes) -> None:
     """Or a reader of the new one would seem to have read it."""
-    view = scenes("orders", given("a", 2)).view
-    assert view.reached("orders") == {0: 0}
-    view.forget("orders")
-    assert (view.reached("orders"), view.given("orders")) == ({}, 0)
+    seen = scenes("orders", given("a", 2)).topics_seen
+    assert seen.reached("orders") == {0: 0}
+    seen.forget("orders")
+    assert (seen.reached("orders"), seen.given("orders")) == ({}, 0)
 
 
 def test_nothing_is_deleted_that_is_not_done(scenes: Scenes, monkeypatch: Any) -> None:

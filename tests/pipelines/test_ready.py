@@ -31,7 +31,7 @@ def ready(scene: Scene, position: str, since: int = 0) -> bool:
     """Say whether the consumer counts as ready."""
     stage = scene.pipeline.stage(Role.CONSUMER)
     assert stage is not None
-    return begins_to_read(scene.view, dataclasses.replace(stage, position=position), since)
+    return begins_to_read(scene.stages_seen, dataclasses.replace(stage, position=position), since)
 
 
 @pytest.mark.parametrize(
@@ -64,7 +64,7 @@ def test_who_keeps_its_position_itself_has_begun_when_it_knows_where_the_topic_e
 def test_what_the_life_before_was_told_does_not_count(scenes: Scenes) -> None:
     scene = scenes("orders", *ENDS)
     assert ready(scene, "elsewhere")
-    assert not ready(scene, "elsewhere", since=scene.view.told_ends("consumer"))
+    assert not ready(scene, "elsewhere", since=scene.stages_seen.told_ends("consumer"))
 
 
 @pytest.mark.parametrize(

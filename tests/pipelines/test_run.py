@@ -724,7 +724,7 @@ def test_the_step_that_the_second_wave_waits_for(
     scenes: Scenes, fault: Any, step: tuple[str, str]
 ) -> None:
     scene, asked = scenes("orders", fault=fault), list[tuple[str, str]]()
-    scene.view = SimpleNamespace(stepped=lambda *step: asked.append(step))  # type: ignore[assignment]
+    scene.stages_seen = SimpleNamespace(stepped=lambda *step: asked.append(step))  # type: ignore[assignment]
     scene.has_stepped()
     assert asked == [step]
 

@@ -71,7 +71,7 @@ class Rig:
             resend=Resend.NONE,
             history=history,
             so_far=so_far,
-            view=stage,
+            records_seen=stage,
             waves=self.waves,
         )
         self.feeder.start()

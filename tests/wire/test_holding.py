@@ -21,7 +21,7 @@ from harness.pipelines.inputs import InputKind
 from harness.protocols.kafka.steps import Api
 from harness.systems.declared.feed import holding
 from harness.systems.declared.feed.holding import Holding, is_held_back
-from harness.systems.declared.wire.view import WireView
+from harness.systems.declared.wire.records import RecordsOnWire
 from harness.wire.messages import WireError
 from harness.wire.rules import Direction
 from tests.wire import kafka_frames as kf
@@ -46,13 +46,13 @@ class Rig:
         self.bench, self.client = bench, bench.client()
         self.seen = threading.Event()
         so_far = SoFar(bench.path.parent)
-        self.view = WireView(so_far)
+        self.records_seen = RecordsOnWire(so_far)
         self.holding = Holding(
             bench.control,
             bench.cell,
             Load(RECORDS, TARGET, 1, (0, 0)),
             seen=self.seen.is_set,
-            view=self.view,
+            records_seen=self.records_seen,
             so_far=so_far,
         )
         self.holding.start()
@@ -261,7 +261,7 @@ def test_what_has_lost_its_connection_is_discarded_at_once(rig: Rig) -> None:
     rig.send(9, 9, client=other)
     other.read()
     rig.heal()
-    assert rig.view.unacknowledged("producer") == 0
+    assert rig.records_seen.unacknowledged("producer") == 0
 
 
 FETCH = OnWire(Role.CONSUMER, Api.FETCH, Direction.RESPONSE)

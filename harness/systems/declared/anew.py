@@ -104,7 +104,8 @@ class RemadeTopic(NewTopic):
             saved=_told(saved),
             left=_told(left),
         )
-        scene.view.forget(topic)
+        scene.records_seen.forget(topic)
+        scene.topics_seen.forget(topic)
 
     def await_filled(self, *, longer: bool | None) -> None:
         """Wait until the new topic has a record, or a log that is as long as it must be.

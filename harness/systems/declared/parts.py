@@ -146,13 +146,17 @@ def parts_of(
         look=elsewhere.look,
     )
     watching = Watching(
-        progress=lambda: (scene.view.last, matcher.results.size() if matcher.results else None),
+        progress=lambda: (
+            scene.records_seen.last,
+            matcher.results.size() if matcher.results else None,
+        ),
         settled=transport.settled,
         exhausted=feed.exhausted,
         unanswered=transport.unanswered,
         idle_s=learnt.silences.still(cell, max(IDLE_S, scene.pipeline.output.quiet_s)),
         fire_s=learnt.silences.still(cell, FIRE_S),
-        advance=scene.view.firsts,  # the output is not read while records flow: that may lock it
+        # the output is not read while records flow: that may lock it
+        advance=scene.records_seen.firsts,
         look=owners.attribute,
         supervise=conditions.supervise,
     )

@@ -71,7 +71,7 @@ class DeletedRecords(Retention):
             raise NotFiredError(str(error)) from error
         saved = [
             position
-            for group in scene.view.groups(role)
+            for group in scene.stages_seen.groups(role)
             if (position := observer.positions(group, topic).get(partition)) is not None
         ]
         ends = observer.ends(topic)[partition]

@@ -18,8 +18,10 @@ from harness.systems.declared.brokers.leftovers import Leftovers
 from harness.systems.declared.learnt.silence import Silences, place_of
 from harness.systems.declared.outputs import Columns
 from harness.systems.declared.wire.members import GroupMembers
+from harness.systems.declared.wire.records import RecordsOnWire
 from harness.systems.declared.wire.routes import ServiceRoutes
-from harness.systems.declared.wire.view import WireView
+from harness.systems.declared.wire.stages import StagesOnWire
+from harness.systems.declared.wire.topics import TopicsOnWire
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -84,7 +86,9 @@ class Scene(CellScene):
         self.pipeline = cell.declared
         self.known = {record.id: record for record in self.load.records}
         """Record id → record, for every record of the load."""
-        self.view = WireView(self.so_far, self.pipeline.dialect, self.known)
+        self.records_seen = RecordsOnWire(self.so_far, self.pipeline.dialect, self.known)
+        self.topics_seen = TopicsOnWire(self.so_far)
+        self.stages_seen = StagesOnWire(self.so_far, self.pipeline.dialect)
         self.members = GroupMembers(self.so_far)
         """Which members the groups have, as the wire has seen it."""
         self.added = 0
@@ -165,7 +169,9 @@ class Scene(CellScene):
 
     def groups(self) -> Sequence[str]:
         """Return the pipeline's consumer groups."""
-        return self.kafka.groups({group for role in self.roles for group in self.view.groups(role)})
+        return self.kafka.groups(
+            {group for role in self.roles for group in self.stages_seen.groups(role)}
+        )
 
     def values(self, role: Role) -> Mapping[str, object]:
         """Return the values of the names in braces in a stage's part of the declaration."""
@@ -204,7 +210,7 @@ class Scene(CellScene):
         """Say whether the step of the fault was seen at least once."""
         at = place_of(self.cell.scenario.fault)
         if isinstance(at, OnWire) and (lines := self.pipeline.dialect.lines(at.api)):
-            return any(self.view.stepped(at.role, line) for line in lines)
-        return self.view.stepped(
+            return any(self.stages_seen.stepped(at.role, line) for line in lines)
+        return self.stages_seen.stepped(
             at.role, kinds.FETCHED if self.pipeline.reads(at.role) else kinds.PRODUCE_ANSWER
         )

@@ -102,12 +102,12 @@ class DrainConditions:
         producer = self._stages.get(Role.PRODUCER)
         if producer is None or producer.ended() is not None:
             return None
-        view, offered = self.scene.view, self.offered
-        missing = len(offered - view.tried())
+        seen, offered = self.scene.records_seen, self.offered
+        missing = len(offered - seen.tried())
         if (
             not missing
             or self.scene.pipeline.input.kind in {InputKind.HTTP, InputKind.TABLE}
-            or view.tried(since=producer.since)
+            or seen.tried(since=producer.since)
         ):
             # a producer is at rest that has sent once and stopped, or was given records by HTTP or
             # in a table
@@ -120,7 +120,7 @@ class DrainConditions:
     def send_trouble(self) -> str | None:
         """Say which stage waits for answers to its sends, or return ``None``."""
         for role, node in self._stages.items():
-            count = self.scene.view.unanswered(role)
+            count = self.scene.records_seen.unanswered(role)
             if count and node.ended() is None:
                 return f"{count} requests of the {role} are not answered yet"
         return None
@@ -130,7 +130,7 @@ class DrainConditions:
         again.
         """
         return sum(
-            self.scene.view.unacknowledged(role)
+            self.scene.records_seen.unacknowledged(role)
             for role, node in self._stages.items()
             if node.ended() is None
         )
@@ -171,7 +171,7 @@ class DrainConditions:
     def check_anything_sent(self, when: str) -> None:
         """Raise StageError if the producer has sent no record."""
         producer = self._stages.get(Role.PRODUCER)
-        if producer is not None and not self.scene.view.asked(
+        if producer is not None and not self.scene.stages_seen.asked(
             Role.PRODUCER, self.scene.pipeline.dialect.label(Moment.SEND)
         ):
             raise producer.error(f"has sent nothing to {self.scene.pipeline.topic} {when}")

@@ -64,7 +64,7 @@ class Drain:
         self.over = False
         self._since = time.monotonic()
         """When something last happened, or was last known to be on its way (monotonic, seconds)."""
-        self._seen = len(self._scene.view.moments())
+        self._seen = len(self._scene.records_seen.moments())
         self._size: Any = None
         self._sized = self._since
         self._failed: str | None = None
@@ -149,7 +149,7 @@ class Drain:
 
     def _take_in(self) -> None:
         """Take in what the wire has seen since the last check."""
-        moments = self._scene.view.moments(self._seen)
+        moments = self._scene.records_seen.moments(self._seen)
         self._seen += len(moments)
         for moment in moments:
             self._happened(moment / 1e9)
@@ -250,7 +250,11 @@ class PatientDrain:
         self._conditions.check_anything_sent("before it ended")
         rested = math.inf if waiting.rest.why is QuietReason.ENDED else waiting.rested
         # the run without a fault shows how long the first step takes: it waits for nothing else
-        first = longest_silence(self._loaded_at, scene.view.moments()) if scene.faultless else 0.0
+        first = (
+            longest_silence(self._loaded_at, scene.records_seen.moments())
+            if scene.faultless
+            else 0.0
+        )
         silences.learn(
             scene.cell,
             max(waiting.gap, first),

@@ -44,7 +44,7 @@ class Progress:
     def count(self) -> int:
         """Return the count. It never falls."""
         self._look()
-        return self._scene.view.firsts() + len(self._recorded)
+        return self._scene.records_seen.firsts() + len(self._recorded)
 
     def told(self) -> str:
         """Say how many records were seen in the output when it was last read."""

@@ -87,7 +87,7 @@ class DeclaredFeed:
                 scene.cell.id,
                 scene.load,
                 seen=scene.has_stepped,
-                view=scene.view,
+                records_seen=scene.records_seen,
                 so_far=scene.so_far,
                 step=step,
             )
@@ -161,7 +161,7 @@ class DeclaredFeed:
 
     def _moves(self) -> object:
         """Return a value that changes while anything moves."""
-        return self._scene.view.last, self.offered_so_far()
+        return self._scene.records_seen.last, self.offered_so_far()
 
     def _make_feeder(self) -> Feeder:
         scene, pipeline = self._scene, self._scene.pipeline
@@ -175,7 +175,7 @@ class DeclaredFeed:
                     resend=pipeline.resend,
                     history=scene.history,
                     so_far=scene.so_far,
-                    view=scene.view,
+                    records_seen=scene.records_seen,
                     waves=self._waves,
                     header=given.header,
                 )
@@ -204,7 +204,7 @@ class DeclaredFeed:
                     history=scene.history,
                     waves=self._waves,
                     writers=given.at_once,
-                    sent=scene.view.tried,
+                    sent=scene.records_seen.tried,
                 )
             case InputKind.OWN:
                 return OwnFeeder()

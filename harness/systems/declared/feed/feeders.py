@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from harness.systems.declared.brokers.kafka import KafkaBrokers
     from harness.systems.declared.feed.waves import Waves
     from harness.systems.declared.programs.nodes import CommandNode
-    from harness.systems.declared.wire.view import WireView
+    from harness.systems.declared.wire.records import RecordsOnWire
 
 
 WINDOW = 2
@@ -94,7 +94,7 @@ class StdinFeeder:
         resend: Resend,
         history: HistoryWriter,
         so_far: SoFar,
-        view: WireView,
+        records_seen: RecordsOnWire,
         waves: Waves,
         header: str = "",
     ) -> None:
@@ -109,7 +109,7 @@ class StdinFeeder:
         self._resend = resend
         self._history = history
         self._so_far = so_far
-        self._sighted = view
+        self._records_seen = records_seen
         self._waves = waves
         self._position = {record: position for position, record in enumerate(lines, start=1)}
         self._window = WINDOW
@@ -210,7 +210,7 @@ class StdinFeeder:
 
         A program that collects lines before it sends any also gets the next line, only later.
         """
-        tried = self._sighted.tried(since=self._since)
+        tried = self._records_seen.tried(since=self._since)
         in_hand = len([record for record in self._now if record not in tried])
         if in_hand < self._window:
             return False

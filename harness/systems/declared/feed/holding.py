@@ -51,7 +51,7 @@ if TYPE_CHECKING:
 
     from harness.model.cell import Load
     from harness.model.tail import SoFar
-    from harness.systems.declared.wire.view import WireView
+    from harness.systems.declared.wire.records import RecordsOnWire
     from harness.wire.control import WireControl
     from harness.wire.rules import StepName
 
@@ -113,7 +113,7 @@ class Holding:
         load: Load,
         *,
         seen: Callable[[], bool],
-        view: WireView,
+        records_seen: RecordsOnWire,
         so_far: SoFar,
         step: StepName = Api.PRODUCE,
     ) -> None:
@@ -127,7 +127,7 @@ class Holding:
         self._cell = cell
         self._load = load
         self._seen = seen
-        self._sighted = view
+        self._records_seen = records_seen
         self._spent_s = 0.0
         """For how many seconds the requests that have gone on since were held."""
         second, third = middle_of(len(load.records))
@@ -212,7 +212,7 @@ class Holding:
 
     def _is_in_vain(self, wave: _Wave, hit: kinds.Rule) -> bool:
         """Whether holding this request keeps the fault from happening."""
-        before = self._sighted.readable() - set(hit.records or ())
+        before = self._records_seen.readable() - set(hit.records or ())
         return self._load.target.id not in before if wave is self._coming[-1] else not before
 
     def _is_given_up(self, wave: _Wave, hit: kinds.Rule) -> bool:
@@ -220,7 +220,7 @@ class Holding:
         again.
         """
         attached = any(held.held == hit.held and held.attached for held in self._wire.holds())
-        again = self._sighted.tried(since=wave.since)
+        again = self._records_seen.tried(since=wave.since)
         return not attached or not again.isdisjoint(hit.records or ())
 
     def _resolve(self, wave: _Wave) -> None:

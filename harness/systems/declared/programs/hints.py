@@ -58,10 +58,10 @@ class Hints:
 
     def _why_connected(self) -> str:
         """Say what a stage that is connected did not do; an empty text if it sends or reads."""
-        scene, role, view = self._scene, self._role, self._scene.view
-        if view.asked(role, scene.pipeline.dialect.label(Moment.SEND)) or view.fetched(role):
+        scene, role, seen = self._scene, self._role, self._scene.stages_seen
+        if seen.asked(role, scene.pipeline.dialect.label(Moment.SEND)) or seen.fetched(role):
             return ""
-        if view.told_ends(role):
+        if seen.told_ends(role):
             return (
                 "it asked where the topic ends, and fetched nothing from it, as a query of Spark "
                 'does while the topic is empty: set position = "elsewhere" in its stage if it '
@@ -88,7 +88,10 @@ class Hints:
             return self._why_unread(recognise(bytes.fromhex(stray[0].first)))
         if why := [e.because for e in unread if e.api == Api.SASL_HANDSHAKE.label]:
             return str(why[0])
-        if self._scene.view.asked(role, Api.SASL_HANDSHAKE.label) and "SASL" not in self._listens:
+        if (
+            self._scene.stages_seen.asked(role, Api.SASL_HANDSHAKE.label)
+            and "SASL" not in self._listens
+        ):
             return f"it logs in by SASL, but the run's listeners have no SASL: {otherwise}"
         if said := self._why_not_logged_in():
             return said

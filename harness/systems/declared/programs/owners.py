@@ -86,4 +86,4 @@ class Owners:
         the connection is open.
         """
         pid, _ = self._owners.get(conn, (None, 0))
-        return self._scene.view.is_open(conn) if pid is None else is_alive(pid)
+        return self._scene.stages_seen.is_open(conn) if pid is None else is_alive(pid)

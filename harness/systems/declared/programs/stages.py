@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from harness.runtimes.interface import Runtime
     from harness.systems.declared.programs.owners import Owners
     from harness.systems.declared.scene import Scene
-    from harness.systems.declared.wire.view import WireView
+    from harness.systems.declared.wire.stages import StagesOnWire
 
 GATHERING = frozenset({Api.JOIN_GROUP.label, Api.SYNC_GROUP.label})
 """The requests to join a group, which the broker answers only when the other members have asked,
@@ -141,15 +141,15 @@ class DeclaredStages(Beginning):
                     ends.callback(node.kill)
 
 
-def begins_to_read(view: WireView, stage: Stage, since: int) -> bool:
+def begins_to_read(seen: StagesOnWire, stage: Stage, since: int) -> bool:
     """Say whether a stage has begun to read since a time (monotonic ns).
 
     It has fetched. A reader that keeps its position elsewhere, such as a query of Spark, fetches
     nothing from an empty topic: it has begun when it was told where the topic ends. A member of a
     group has not: it may ask for that before it joins.
     """
-    return view.fetched(stage.known) > since or (
-        stage.position == "elsewhere" and view.told_ends(stage.known) > since
+    return seen.fetched(stage.known) > since or (
+        stage.position == "elsewhere" and seen.told_ends(stage.known) > since
     )
 
 
@@ -180,7 +180,7 @@ def make_stage(
         runtime,
         scene.history,
         scene.cell.key,
-        fetches=partial(begins_to_read, scene.view, stage),
+        fetches=partial(begins_to_read, scene.stages_seen, stage),
         hints=Hints(scene, role),
         buried=buried,
         put_out=put_out,

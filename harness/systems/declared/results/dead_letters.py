@@ -92,7 +92,7 @@ class DeadLetters:
                 saved[partition] = max(offset, saved.get(partition, -1))
         if saved:
             return saved
-        return {at: offset + 1 for at, offset in self._scene.view.reached(topic).items()}
+        return {at: offset + 1 for at, offset in self._scene.topics_seen.reached(topic).items()}
 
     def logs(self, recorded: Collection[str | None]) -> Mapping[str, WholeLog]:
         """Return the logs of dead letters, by topic: the declared one, or those that look so.
@@ -107,7 +107,7 @@ class DeadLetters:
             return {}
         others = {*pipeline.topics} - {pipeline.topic, pipeline.output.topic}
         logs = {
-            topic: observer.log(topic) for topic in sorted(others - self._scene.view.read_topics())
+            topic: observer.log(topic) for topic in sorted(others - self._scene.topics_seen.read())
         }
         return {topic: log for topic, log in logs.items() if self._is_aside(log, recorded)}
 

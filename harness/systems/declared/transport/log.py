@@ -92,7 +92,9 @@ class Log:
         """Say which partition has an open transaction, or return ``None``; the history notes a long
         one.
         """
-        for topic in sorted({*self._scene.pipeline.topics, *self._scene.view.topics()}):
+        for topic in sorted(
+            {*self._scene.pipeline.topics, *self._scene.topics_seen.with_records()}
+        ):
             for partition, ends in self._scene.kafka.observer.ends(topic).items():
                 if ends.stable != ends.end:
                     self._hold_back((f"{topic}/{partition}", ends.stable))
@@ -109,7 +111,7 @@ class Log:
         A refused batch of several records does not count: the client may send its records one by
         one.
         """
-        refused = self._scene.view.refused(*TOO_LARGE)
+        refused = self._scene.records_seen.refused(*TOO_LARGE)
         sent = (
             [e for e in self._scene.so_far.of(kinds.Sent) if e.request in refused]
             if refused
@@ -162,7 +164,7 @@ def expel(scene: Scene, role: Role) -> None:
     if not scene.pipeline.dialect.logs or not scene.pipeline.reads(role):
         return
     alone = sum(map(scene.pipeline.reads, scene.roles)) == 1
-    mine = scene.view.groups(role)
+    mine = scene.stages_seen.groups(role)
     groups = scene.kafka.deletable_groups(mine)
     for group in groups if alone else sorted(mine & set(groups)):
         if count := scene.kafka.observer.expel(group):

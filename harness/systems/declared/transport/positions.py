@@ -160,11 +160,11 @@ class Positions:
 
         A reader that never asked for a group coordinator has no position to save.
         """
-        view, reader = self._scene.view, self._scene.reader
-        reached = view.reached(self._scene.pipeline.topic)
+        scene, reader = self._scene, self._scene.reader
+        reached = scene.topics_seen.reached(scene.pipeline.topic)
         if any(reached.get(partition, -1) < offset for partition, offset in last.items()):
             return False
-        asks = reader is not None and view.asked(reader, Api.FIND_COORDINATOR.label)
+        asks = reader is not None and scene.stages_seen.asked(reader, Api.FIND_COORDINATOR.label)
         return self._is_still(COMMITS_S if asks else ASKS_NOBODY_S)
 
     def _is_still(self, patience_s: float) -> bool:
@@ -177,7 +177,8 @@ class Positions:
             size = str(error)
         if size != self._written[0]:
             self._written = size, time.monotonic()
-        return time.monotonic() - max(self._written[1], self._scene.view.last / 1e9) > patience_s
+        last_s = max(self._written[1], self._scene.records_seen.last / 1e9)
+        return time.monotonic() - last_s > patience_s
 
     def _elsewhere_trouble(self) -> str | None:
         """Say what a reader with a position outside Kafka has not read, or return ``None``.
@@ -188,17 +189,17 @@ class Positions:
         if self._scene.reader is None:
             return None
         reader = self._stages[self._scene.reader]
-        view = self._scene.view
-        topic = self._scene.pipeline.topic
-        given, began = view.given(topic), reader.ready_at or reader.since
+        seen, topic = self._scene.topics_seen, self._scene.pipeline.topic
+        given, began = seen.given(topic), reader.ready_at or reader.since
         at_work = reader.incarnation == 1 or given > reader.since
-        reached = view.reached(topic)
+        reached = seen.reached(topic)
         visible = self._scene.kafka.observer.visible(topic, {})
         behind = [p for p, last in visible.items() if reached.get(p, -1) < last]
         if not behind and at_work:
             return None
         patience_s = self._scene.learnt.silences.still(self._scene.cell, ELSEWHERE_S)
-        if given and time.monotonic_ns() - max(view.last, began) > patience_s * 1e9:
+        quiet_ns = time.monotonic_ns() - max(self._scene.records_seen.last, began)
+        if given and quiet_ns > patience_s * 1e9:
             return None
         return (
             f"the {reader.name} has not read "
@@ -212,7 +213,7 @@ class Positions:
         position there, or has no member, does not count.
         """
         observer = self._scene.kafka.observer
-        for topic in sorted(self._scene.view.read_topics() - {self._scene.pipeline.topic}):
+        for topic in sorted(self._scene.topics_seen.read() - {self._scene.pipeline.topic}):
             for group in self._scene.groups():
                 saved = observer.positions(group, topic)
                 last = (

@@ -94,11 +94,11 @@ class Queue:
         """Whether the consumer is idle, and has not acknowledged a record that is in the output. A
         slow one still works.
         """
-        view = self._scene.view
-        if time.monotonic() - view.last / 1e9 <= UNACKNOWLEDGED_S:
+        seen = self._scene.records_seen
+        if time.monotonic() - seen.last / 1e9 <= UNACKNOWLEDGED_S:
             return False
         try:
-            return bool({*self._matcher.ids()} & self._scene.known.keys() - view.acknowledged())
+            return bool({*self._matcher.ids()} & self._scene.known.keys() - seen.acknowledged())
         except OutputError:
             return False
 

@@ -4,25 +4,22 @@ the brokers' answers.
 
 from __future__ import annotations
 
-import threading
 from typing import TYPE_CHECKING
 
 from harness.model import events as kinds
+from harness.systems.declared.wire.seen import SeenOnWire
 
 if TYPE_CHECKING:
+    from harness.model.history import Event
     from harness.model.tail import SoFar
 
 
-class GroupMembers:
-    """The members of the groups so far. Safe to use from several threads."""
+class GroupMembers(SeenOnWire):
+    """The members of the groups so far."""
 
     def __init__(self, so_far: SoFar) -> None:
-        self._so_far = so_far
-        self._lock = threading.Lock()
-        self._read = 0
-        self._roles: dict[int, str] = {}
+        super().__init__(so_far)
         self._pids: dict[int, int] = {}
-        self._closed: set[int] = set()
         self._last: dict[int, kinds.GroupMember] = {}
         """The last line of each connection that named a member."""
         self._assigned: dict[tuple[str, str], kinds.GroupMember] = {}
@@ -32,57 +29,43 @@ class GroupMembers:
 
     def of(self, role: str) -> list[kinds.GroupMember]:
         """Return what each living member of a stage was assigned last: it may be nothing."""
-        with self._lock:
-            self._look()
+        with self._up_to_date():
             return [
                 line
                 for line in self._assigned.values()
-                if self._roles.get(line.conn) == role and line.conn not in self._closed
+                if self._role_of.get(line.conn) == role and line.conn not in self._closed
             ]
 
     def of_process(self, pid: int) -> kinds.GroupMember | None:
         """Return the last line about the member that a process is; ``None``: it never joined."""
-        with self._lock:
-            self._look()
+        with self._up_to_date():
             found = [line for conn, line in self._last.items() if self._pids.get(conn) == pid]
             return max(found, key=lambda line: line.t, default=None)
 
     def pid(self, member: kinds.GroupMember) -> int | None:
         """Return the process of a member's line; ``None`` if it is unknown."""
-        with self._lock:
-            self._look()
+        with self._up_to_date():
             return self._pids.get(member.conn)
 
     def is_static(self, member: kinds.GroupMember) -> bool:
         """Say whether a member has a name that its next life has, too: it takes its place."""
-        with self._lock:
-            self._look()
+        with self._up_to_date():
             return (member.group, member.member) in self._static
 
     def holder(self, partition: str) -> kinds.GroupMember | None:
         """Return the line by which a partition (``topic/partition``) was assigned last."""
-        with self._lock:
-            self._look()
+        with self._up_to_date():
             has = [e for e in self._assigned.values() if partition in (e.assigned or ())]
             return max(has, key=lambda line: line.t, default=None)
 
-    def _look(self) -> None:
-        new = self._so_far.events(self._read)
-        self._read += len(new)
-        for event in new:
-            match event:
-                case kinds.Conn(phase=kinds.ConnPhase.OPEN):
-                    self._roles[event.conn] = event.role or ""
-                case kinds.Conn(phase=kinds.ConnPhase.CLOSE):
-                    self._closed.add(event.conn)
-                case kinds.Owner(conn=int() as conn):
-                    self._pids[conn] = event.pid
-                case kinds.GroupMember():
-                    self._take(event)
+    def _take(self, event: Event) -> None:
+        match event:
+            case kinds.Owner(conn=int() as conn):
+                self._pids[conn] = event.pid
+            case kinds.GroupMember(error=0):
+                self._take_member(event)
 
-    def _take(self, event: kinds.GroupMember) -> None:
-        if event.error:
-            return
+    def _take_member(self, event: kinds.GroupMember) -> None:
         self._last[event.conn] = event
         if event.instance is not None:
             self._static.add((event.group, event.member))

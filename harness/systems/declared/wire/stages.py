@@ -1,0 +1,86 @@
+"""What the wire has seen of stages: what they have asked for and done, and their groups."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from typing import TYPE_CHECKING
+
+from harness.model import events as kinds
+from harness.pipelines.dialects import KAFKA
+from harness.systems.declared.wire.seen import SeenOnWire
+
+if TYPE_CHECKING:
+    from harness.model.history import Event
+    from harness.model.tail import SoFar
+    from harness.pipelines.dialects import Dialect
+
+
+class StagesOnWire(SeenOnWire):
+    """What each stage has done so far."""
+
+    def __init__(self, so_far: SoFar, dialect: Dialect = KAFKA) -> None:
+        super().__init__(so_far)
+        self._reads = dialect.reads[0].label, dialect.reads[1]
+        self._ends = None if dialect.ends is None else (dialect.ends[0].label, dialect.ends[1])
+        self._groups: dict[str, set[str]] = defaultdict(set)
+        self._steps: set[tuple[str, str]] = set()
+        self._asked: set[tuple[str, str | None]] = set()
+        self._fetched: dict[str, int] = {}
+        self._told_ends: dict[str, int] = {}
+
+    def stepped(self, role: str, step: str) -> bool:
+        """Say whether a stage has done a step with a record; ``step`` is the kind of the history
+        line.
+        """
+        with self._up_to_date():
+            return (role, step) in self._steps
+
+    def asked(self, role: str, api: str) -> bool:
+        """Say whether a stage has made a request of this API."""
+        with self._up_to_date():
+            return (role, api) in self._asked
+
+    def fetched(self, role: str) -> int:
+        """Return when a stage last fetched or subscribed (monotonic ns); 0: never."""
+        with self._up_to_date():
+            return self._fetched.get(role, 0)
+
+    def told_ends(self, role: str) -> int:
+        """Return when a stage was last told where the log begins or ends (monotonic
+        ns); 0: never.
+        """
+        with self._up_to_date():
+            return self._told_ends.get(role, 0)
+
+    def groups(self, role: str) -> set[str]:
+        """Return the groups for which a stage saved positions."""
+        with self._up_to_date():
+            return set(self._groups[role])
+
+    def is_open(self, conn: int) -> bool:
+        """Say whether a connection is open: the wire has not seen its end."""
+        with self._up_to_date():
+            return conn not in self._closed
+
+    def _take(self, event: Event) -> None:
+        match event:
+            case kinds.Frame(conn=int(), role=str() as role):
+                self._take_frame(event, role)
+            case kinds.Fetched():
+                role = "" if event.conn is None else self._role_of.get(event.conn, "")
+                self._steps.add((role, event.event))
+            case kinds.ProduceAnswer() | kinds.Ending() | kinds.Acknowledged():
+                self._steps.add((self._role(event.request), event.event))
+            case kinds.Committed():
+                role = self._role(event.request)
+                self._steps.add((role, event.event))
+                if event.group is not None:
+                    self._groups[role].add(event.group)
+
+    def _take_frame(self, event: kinds.Frame, role: str) -> None:
+        step = (event.api, event.dir)
+        self._asked.add((role, event.api))
+        if step == self._reads:
+            self._fetched[role] = event.t
+        elif step == self._ends:
+            self._told_ends[role] = event.t
