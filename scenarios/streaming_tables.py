@@ -1,27 +1,31 @@
-"""A table (Delta) as the sink of a query: its driver dies around the table's commit."""
+"""A table (Delta) as the sink of a query: its driver dies around the table's commit, its checkpoint
+is lost, and two drivers write.
+"""
 
 from __future__ import annotations
 
 from dataclasses import replace
 
 from harness.controls import InProgram
-from harness.faults import Kill, NoFault
-from harness.judge.signs import DELIVERED_AGAIN
-from harness.model.prediction import Exactly, Select
-from harness.model.scenario import Predicted, Role, Scenario, Suite
-from harness.scenarios.plain import ALO, EOS
+from harness.faults import Forget, Kill, NoFault
+from harness.judge.signs import DELIVERED_AGAIN, RESUMED_PAST
+from harness.model.prediction import Exactly, Select, Some
+from harness.model.scenario import NotApplicable, Predicted, Role, Scenario, Suite
+from harness.scenarios.plain import ALO, AMO, EOS
 from harness.scenarios.streaming_topic import querying
 from harness.stages.queries import STREAM_TO_DELTA
 from harness.stages.settings import recipe
+from harness.systems.kafka.faults import Zombie
 from harness.systems.spark.signs import REPLAYED
 
-NATIVE = querying(recipe(STREAM_TO_DELTA, EOS), native=True)
+APPENDS, ONCE = recipe(STREAM_TO_DELTA, ALO), recipe(STREAM_TO_DELTA, EOS)
+NATIVE = querying(ONCE, native=True)
 """The table's own sink, which writes with the checkpoint's id and the batch's number."""
 
 
 def around(place: str, because: str, **expect: Predicted) -> Scenario:
     """Return the death of the driver at a place around the table's commit."""
-    of = {"alo": ALO, "eos": EOS}
+    of = {"amo": AMO, "alo": ALO, "eos": EOS}
     return Scenario(
         id=f"driver-crash-{place}",
         failure_point=f"driver-crash-{place}",
@@ -34,6 +38,23 @@ def around(place: str, because: str, **expect: Predicted) -> Scenario:
     )
 
 
+BASELINE = Scenario(
+    id="none",
+    failure_point="none",
+    pipeline=STREAM_TO_DELTA,
+    group="streaming",
+    suite=Suite.NIGHT,
+    fault=NoFault(),
+    because="The baseline of the query into a table.",
+    expect={AMO: Predicted(), ALO: Predicted(), EOS: Predicted()},
+)
+BEFORE_TABLE_COMMIT = around(
+    "before-table-commit",
+    "The data files of the batch are written, and no version of the table has them: they are "
+    "orphans, which no reader of the table sees, and the batch is written again.",
+    alo=Predicted(sign=DELIVERED_AGAIN),
+    eos=Predicted(sign=DELIVERED_AGAIN),
+)
 BEFORE_COMMIT_LOG = around(
     "before-commit-log",
     "The table has the batch, and the checkpoint does not say so: the batch runs again. An append "
@@ -42,24 +63,24 @@ BEFORE_COMMIT_LOG = around(
     alo=Predicted(duplicated=Exactly(Select.BATCH)),
     eos=Predicted(sign=REPLAYED),
 )
+LOST_CHECKPOINT = Scenario(
+    id="checkpoint-lost",
+    failure_point="checkpoint-lost",
+    pipeline=STREAM_TO_DELTA,
+    group="streaming",
+    suite=Suite.NIGHT,
+    fault=Kill(
+        InProgram(Role.DRIVER, "after-commit-log"), victims=(Role.DRIVER,), forget=Forget.CHECKPOINT
+    ),
+    because="The query begins at the first record, and appends every batch again.",
+    expect={
+        AMO: NotApplicable("the position is not kept in the checkpoint"),
+        ALO: Predicted(duplicated=Exactly(Select.THROUGH_BATCH)),
+    },
+)
 TABLES = (
-    Scenario(
-        id="none",
-        failure_point="none",
-        pipeline=STREAM_TO_DELTA,
-        group="streaming",
-        suite=Suite.NIGHT,
-        fault=NoFault(),
-        because="The baseline of the query into a table.",
-        expect={ALO: Predicted(), EOS: Predicted()},
-    ),
-    around(
-        "before-table-commit",
-        "The data files of the batch are written, and no version of the table has them: they are "
-        "orphans, which no reader of the table sees, and the batch is written again.",
-        alo=Predicted(sign=DELIVERED_AGAIN),
-        eos=Predicted(sign=DELIVERED_AGAIN),
-    ),
+    BASELINE,
+    BEFORE_TABLE_COMMIT,
     BEFORE_COMMIT_LOG,
     replace(
         BEFORE_COMMIT_LOG,
@@ -67,5 +88,40 @@ TABLES = (
         because="The table's own sink (format delta) writes each batch with its query's id and "
         "its number: the table leaves out the batch that runs again.",
         expect={EOS: Predicted(sign=REPLAYED, settings=NATIVE)},
+    ),
+    replace(
+        BEFORE_COMMIT_LOG,
+        id="driver-crash-before-commit-log+available-now",
+        because="A query that a timer starts (availableNow) plans all that is there as batches of "
+        "the usual size, and goes on with its checkpoint: a batch that the checkpoint does not "
+        "have runs again, as in a query that never ends.",
+        expect={
+            ALO: Predicted(
+                duplicated=Exactly(Select.BATCH), settings=querying(APPENDS, available_now=True)
+            ),
+            EOS: Predicted(sign=REPLAYED, settings=querying(ONCE, available_now=True)),
+        },
+    ),
+    around(
+        "after-commit-log",
+        "Table and checkpoint have the batch: the next driver continues after it.",
+        amo=Predicted(sign=RESUMED_PAST),
+        alo=Predicted(sign=RESUMED_PAST),
+        eos=Predicted(sign=RESUMED_PAST),
+    ),
+    LOST_CHECKPOINT,
+    Scenario(
+        id="zombie-driver",
+        failure_point="zombie-driver",
+        pipeline=STREAM_TO_DELTA,
+        group="streaming",
+        suite=Suite.NIGHT,
+        fault=Zombie(InProgram(Role.DRIVER, "before-commit-log")),
+        because="The driver is paused with a batch that its table has. Another driver begins at "
+        "the saved position, and writes all the rest. When the first one wakes up, it goes on to "
+        "the end, beside the other: nothing in the table or in the position stops it.",
+        expect={
+            AMO: Predicted(duplicated=Some(), control=True),
+        },
     ),
 )

@@ -9,7 +9,7 @@ import os
 import shutil
 import subprocess
 import sys
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -27,7 +27,7 @@ from harness.runtimes.interface import NodeSpec
 from harness.runtimes.process import ProcessRuntime
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from harness.provision.java import Java
 
@@ -42,6 +42,17 @@ DRIVERS: Final = {"sqlite": "sqlite-jdbc-3.50.3.0", "postgresql": "postgresql-42
 """JDBC subprotocol → the set of jars with its driver."""
 
 
+@dataclass(frozen=True, slots=True)
+class Further:
+    """Further jars for Spark's class path."""
+
+    jars: tuple[Path, ...]
+    conf: Mapping[str, str]
+    """What a session with them is told."""
+    exercise: Path
+    """A program that uses them, for the class-data archive."""
+
+
 def connectors(release: str) -> dict[str, str]:
     """Return the known connectors to Kafka of a release: version → name of its list of jars.
 
@@ -53,15 +64,20 @@ def connectors(release: str) -> dict[str, str]:
 
 
 def ensure_spark(
-    progress: Callable[[str], None], other: str | None = None, connector: str = ""
+    progress: Callable[[str], None],
+    other: str | None = None,
+    connector: str = "",
+    *,
+    further: Further | None = None,
 ) -> SparkInstall:
     """Return PySpark's Spark. The first run fetches the matching Kafka connector and makes a
     class-data archive.
 
     ``other`` is a release that is not installed; it is fetched into the cache (see
     :mod:`harness.provision.spark_release`). ``connector`` is one of :func:`connectors` with another
-    kafka-clients; it gets no class-data archive. ``progress`` shows what is being done, one line
-    for each call. Several runs may call this at once.
+    kafka-clients; it gets no class-data archive. ``further``: more jars for the class path.
+    ``progress`` shows what is being done, one line for each call. Several runs may call this at
+    once.
 
     Raises:
         EnvironmentFailure: there is no list of jars for this version of PySpark, no network, or no
@@ -83,7 +99,7 @@ def ensure_spark(
         site, release = ensure_pyspark(other, cache=cache, say=progress), other
         home = site / "pyspark"
     added = tuple(directory / name for name in sorted(jar_set.sums))
-    jars = (*sorted((home / "jars").glob("*.jar")), *added)
+    jars = (*sorted((home / "jars").glob("*.jar")), *added, *(further.jars if further else ()))
     classpath = ":".join(str(jar) for jar in jars)
     bare = SparkInstall(
         java.path,
@@ -103,8 +119,10 @@ def ensure_spark(
         jars,
         cache=cache,
         say=progress,
-        make=lambda *paths: _make_archive(bare, paths[2]),
-        recipe=EXERCISE.read_text() + ("an agent" if login else ""),
+        make=lambda *paths: _make_archive(bare, paths[2], further),
+        recipe=EXERCISE.read_text()
+        + ("an agent" if login else "")
+        + (further.exercise.read_text() if further else ""),
     )
     return _with(bare, archive)
 
@@ -178,24 +196,25 @@ def _launcher_options(java: Java, home: Path, cache: Path, release: str) -> tupl
     return options
 
 
-def _make_archive(install: SparkInstall, directory: Path) -> None:
+def _make_archive(install: SparkInstall, directory: Path, further: Further | None) -> None:
     """Run Spark once with everything that lostack uses, so that it writes ``classes.jsa``. Raises
     if any step fails.
     """
     archive = directory / "classes.jsa"
     work = directory / "work"
     work.mkdir()
+    conf = further.conf if further else {}
     with ProcessRuntime(directory=work) as runtime:
         gateway = start_gateway(
-            runtime, install, work=work, name="archive", flags=(dump_flag(archive),)
+            runtime, install, work=work, name="archive", conf=conf, flags=(dump_flag(archive),)
         )
-        argv = (sys.executable, str(EXERCISE), str(work))
-        node = runtime.start(
-            NodeSpec("archive-exercise", "tool", argv, {**install.env, **gateway.env})
-        )
-        end = node.wait(EXERCISE_WITHIN_S)
-        if end is None or end.status != 0:
-            raise EnvironmentFailure(f"Spark could not be exercised: {node.log_tail(1)}")
+        env = {**install.env, **gateway.env}
+        for program in (EXERCISE, *((further.exercise,) if further else ())):
+            argv = (sys.executable, str(program), str(work))
+            node = runtime.start(NodeSpec(f"archive-{program.stem}", "tool", argv, env))
+            end = node.wait(EXERCISE_WITHIN_S)
+            if end is None or end.status != 0:
+                raise EnvironmentFailure(f"Spark could not be exercised: {node.log_tail(1)}")
         gateway.node.close_stdin()
         gateway.node.wait(DUMPED_WITHIN_S)
     require_dumped(archive)

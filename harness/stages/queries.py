@@ -73,5 +73,7 @@ STREAM_TO_DELTA: Final = Pipeline("stream-to-delta", "spark", _of_a_query(absorb
 """outbox → producer → topic → streaming query → Delta table: by foreachBatch, which appends, or
 appends with an application id and the batch's number; or by the table's own sink.
 """
+TABLE_FOLDERS: Final = {STREAM_TO_DELTA: "table"}
+"""Pipeline → the folder of its table in the cell's."""
 BY_FOREACH_BATCH: Final = (STREAM_TO_DATABASE, STREAM_TO_POSTGRES, STREAM_TO_STATE)
-STREAMING: Final = (*BY_FOREACH_BATCH, STREAM_TO_DELTA, STREAM_TO_FILES, STREAM_TO_TOPIC)
+STREAMING: Final = (*BY_FOREACH_BATCH, *TABLE_FOLDERS, STREAM_TO_FILES, STREAM_TO_TOPIC)

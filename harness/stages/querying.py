@@ -21,6 +21,10 @@ class QuerySettings:
     """
     native: bool = False
     """Whether the engine's own table sink writes the results, instead of foreachBatch."""
+    available_now: bool = False
+    """Whether the query ends when it has read what there is, and is started again, as by a timer
+    (``trigger(availableNow=True)``).
+    """
     listed: bool = False
     """Whether result files are read by listing their folder, instead of through the log of the file
     sink.

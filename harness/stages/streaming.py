@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -23,11 +24,11 @@ from harness.stages.consumer_settings import SavePosition
 from harness.stages.queries import (
     BY_FOREACH_BATCH,
     STREAM_TO_DATABASE,
-    STREAM_TO_DELTA,
     STREAM_TO_FILES,
     STREAM_TO_POSTGRES,
     STREAM_TO_STATE,
 )
+from harness.stages.query_tables import TABLES
 from harness.stages.sinks.checkpoint import Checkpoint
 from harness.stages.sinks.interface import Copy
 from harness.stages.sinks.opening import open_sink
@@ -39,10 +40,17 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.readwriter import DataStreamWriter
 
     from harness.model.writing import HistoryWriter
+    from harness.stages.query_tables import QueryTable
     from harness.stages.sinks.interface import Sink
 
 TURN_S = 600.0
 """Longer than a cell lasts."""
+TIMER_S = 0.2
+"""How long after its end a query that reads what there is, is started again, in seconds."""
+FETCH_WAIT_MS = "50"
+"""How long a broker may hold a fetch that finds nothing, in milliseconds. Of a topic with
+transactions a task fetches once behind its last record, and asks all else when that is answered.
+"""
 ORIGIN = "concat(partition, '.', -1, '.', offset)"
 """The expression that names the copy from which a result is made."""
 UNKNOWN_EPOCH = -1
@@ -61,9 +69,11 @@ class Query:
         self._folder = Path(stage.outbox).absolute().parent  # for the JVM, which stands elsewhere
         self._checkpoint = Checkpoint(self._folder / "checkpoint")
         self._begun: dict[int, int] = {}
+        tables = TABLES.get(stage.pipeline)
+        self._table = tables(spark, self._folder) if tables else None
         self._sink = (
             open_sink(stage.sink, name=stage.client_id)
-            if stage.pipeline in {each.name for each in BY_FOREACH_BATCH}
+            if self._outside or stage.pipeline in {each.name for each in BY_FOREACH_BATCH}
             else None
         )
 
@@ -77,13 +87,11 @@ class Query:
             self._checkpoint = Checkpoint(self._checkpoint.directory / str(self._stage.incarnation))
         self._tell_failpoints(_json(begins) if self._outside else "")
         writer = self._to_sink(rows).option("checkpointLocation", str(self._checkpoint.directory))
+        if self._settings.query.available_now:
+            writer = writer.trigger(availableNow=True)
         query = writer.start()
         self._ledger.write(kinds.READY, role="driver")
         return query
-
-    @property
-    def _table(self) -> Path:
-        return self._folder / "table"
 
     def close(self) -> None:
         """Close the database, after the query has ended."""
@@ -125,6 +133,7 @@ class Query:
         )
         options: dict[str, str | int] = {
             **_client(self._stage),
+            "kafka.fetch.max.wait.ms": FETCH_WAIT_MS,
             "kafka.isolation.level": self._settings.isolation,
             **self._partitions(),
             "startingOffsets": start,
@@ -161,13 +170,14 @@ class Query:
                     .writeStream.outputMode("update")
                     .foreachBatch(self._states)
                 )
-            case STREAM_TO_DELTA.name if not self._settings.query.native:
+            case _ if self._table is not None and self._settings.query.native:
+                return self._table.by_own_sink(
+                    rows.selectExpr("key", "value", f"{ORIGIN} as origin")
+                )
+            case _ if self._table is not None:
                 return rows.select("partition", "offset", "key", "value").writeStream.foreachBatch(
                     self._append
                 )
-            case STREAM_TO_DELTA.name:
-                out = rows.selectExpr("key", "value", f"{ORIGIN} as origin")
-                return out.writeStream.format("delta").option("path", str(self._table))
             case STREAM_TO_FILES.name:
                 out = rows.selectExpr("key", "value", f"{ORIGIN} as origin")
                 return out.writeStream.format("parquet").option("path", str(self._folder / "files"))
@@ -199,10 +209,8 @@ class Query:
         rows = sorted(frame.collect(), key=_place)
         self._take(rows)
         out = frame.selectExpr("key", "value", f"{ORIGIN} as origin").coalesce(1)
-        writer = out.write.format("delta").mode("append")
-        if self._settings.idempotent:
-            writer = writer.option("txnAppId", self._stage.group).option("txnVersion", number)
-        writer.save(str(self._table))
+        application = self._stage.group if self._settings.idempotent else None
+        self._table_of().append(out, number, application)
 
     def _states(self, frame: DataFrame, number: int) -> None:
         """Record the state of each key in the batch: every copy that the key ever had, including
@@ -306,6 +314,11 @@ class Query:
         sink.commit()
         _pass("after-recording", rows)
 
+    def _table_of(self) -> QueryTable:
+        if self._table is None:
+            raise RuntimeError("this pipeline has no table")
+        return self._table
+
     def _database(self) -> Sink:
         if self._sink is None:
             raise RuntimeError("this pipeline has no database")
@@ -357,7 +370,11 @@ def stream(stage: Stage, ledger: HistoryWriter) -> None:
     spark = SparkSession.builder.getOrCreate()
     if turn := os.environ.get(TURN):
         wait_until(Path(turn).exists, within_s=TURN_S, because="its turn")
-    Query(stage, ledger, spark).start().awaitTermination()
+    query = Query(stage, ledger, spark)
+    query.start().awaitTermination()
+    while stage.settings.consumer.query.available_now:
+        time.sleep(TIMER_S)
+        query.start().awaitTermination()
 
 
 if __name__ == "__main__":

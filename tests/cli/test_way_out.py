@@ -103,6 +103,7 @@ OF_PROGRAMS = (
     "runtimes/disk.py",
     "wire/",
     "provision/spark_exercise.py",
+    "provision/table_exercise.py",
 )
 """Programs of their own, whose output goes into a log or to lostack."""
 

@@ -149,6 +149,7 @@ NEED_EXTRAS: Final = (
     "harness.audit",
     "harness.provision.images",
     "harness.provision.spark_exercise",
+    "harness.provision.table_exercise",
     "harness.runtimes.docker",
     "harness.soak.",
     "harness.stages.clients.stomp_py",

@@ -15,7 +15,7 @@ from harness.abilities import (
 )
 from harness.interfaces import System
 from harness.model.scenario import Role
-from harness.stages.queries import STREAM_TO_DELTA
+from harness.stages.queries import TABLE_FOLDERS
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -35,8 +35,8 @@ def lacks(cell: Cell) -> str | None:
             "the producer fills the topic before the query reads, so no fault is placed at the "
             "producer"
         )
-    if cell.scenario.pipeline == STREAM_TO_DELTA and cell.runtime != "process":
-        return f"the image of runtime {cell.runtime} has no Delta"
+    if cell.scenario.pipeline in TABLE_FOLDERS and cell.runtime != "process":
+        return f"the image of runtime {cell.runtime} has no table format"
     return None
 
 

@@ -20,7 +20,7 @@ from harness.model.scenario import Role
 from harness.run.drain import Check
 from harness.run.parts import Parts, ReadersStart
 from harness.run.who import CellNodes
-from harness.stages.queries import STREAM_TO_DELTA, STREAM_TO_FILES
+from harness.stages.queries import STREAM_TO_FILES, TABLE_FOLDERS
 from harness.systems.kafka.abilities import FlushedFiles, Ledgers, Proxies, SourceTopic
 from harness.systems.kafka.one_broker import OneBroker
 from harness.systems.spark.abilities import NextDriver, QueryCheckpoint, SourceRetention
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
 SINKS: Final[Mapping[Pipeline, Callable[[Scene], SinkPart]]] = {
     STREAM_TO_FILES: FileSink,
-    STREAM_TO_DELTA: TableSink,
+    **dict.fromkeys(TABLE_FOLDERS, TableSink),
 }
 """The sinks that are neither a database nor a topic, by pipeline."""
 
@@ -68,6 +68,7 @@ def parts_of(on_kafka: CellOnKafka, *, spark: SparkGround, session: SharedSessio
         on_kafka.watching(position_trouble, feed.exhausted),
         checks=(
             Check("consumer", query.trouble),
+            Check("batch", query.batch_trouble),
             Check("topic", scene.log_trouble, costly=True),
             Check("position", position_trouble, costly=True),
         ),

@@ -160,6 +160,13 @@ class Query:
             else self.checkpoint
         )
 
+    def batch_trouble(self) -> str | None:
+        """Say that a batch is planned and not committed; ``None`` if there is none. A position that
+        is saved before the work does not say when the work is done.
+        """
+        present = self.present()
+        return None if present.planned() == present.committed() else "a batch is not committed yet"
+
     def saved_positions(self, database: Database) -> dict[int, int]:
         """Return the saved position of each partition, from the checkpoint or the database."""
         found = (

@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import os
 from contextlib import ExitStack
-from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from harness.model.failures import EnvironmentFailure
 from harness.model.scenario import Role
-from harness.provision.delta import BUILT_FOR, ensure_delta
-from harness.provision.delta import CONF as OF_DELTA
 from harness.provision.failpoints import ensure_failpoints
 from harness.provision.inside_pyspark import pyspark_version
 from harness.provision.spark import ensure_spark
 from harness.provision.spark_release import wanted_release
+from harness.provision.table_formats import (
+    DELTA,
+    TableFormat,
+    ensure_table_failpoints,
+    ensure_table_format,
+)
 from harness.run.lacking import fetched_by_client
 from harness.stages.queries import STREAM_TO_DELTA
 from harness.systems.kafka.system import DeployedOnKafka, Prepared, started
@@ -41,22 +44,27 @@ CLIENT: Final = "spark-sql-kafka"
 """The connector that was built for this Spark; with ``==``, one with another kafka-clients."""
 
 
+FORMATS: Final = {STREAM_TO_DELTA: DELTA}
+"""Pipeline → the format of its table."""
+
+
 class Needed(NamedTuple):
-    """What the drivers of a cell need: a connector, and Delta or not."""
+    """What the drivers of a cell need: a connector, and perhaps the name of a table format."""
 
     client: str = CLIENT
-    delta: bool = False
+    table: str = ""
 
     @staticmethod
     def by(cell: Cell) -> Needed:
         """Return what a cell needs."""
-        return Needed(cell.client, cell.scenario.pipeline == STREAM_TO_DELTA)
+        found = FORMATS.get(cell.scenario.pipeline)
+        return Needed(cell.client, found.name if found else "")
 
     @property
     def session(self) -> str:
         """The name of the session that such cells share."""
         version = self.client.partition("==")[2]
-        return f"{NAME}{f'-of-{version}' if version else ''}{'-with-delta' if self.delta else ''}"
+        return f"{NAME}{version and f'-of-{version}'}{self.table and f'-with-{self.table}'}"
 
 
 class SparkSystem:
@@ -81,27 +89,30 @@ class SparkSystem:
 
     def prepare_for(self, cells: Iterable[Cell], say: Callable[[str], None]) -> Mapping[str, str]:
         """Download or build what only some cells need: Toxiproxy, PostgreSQL, a connector with
-        another kafka-clients, Delta. Return who lacks what.
+        another kafka-clients, a table format. Return who lacks what.
         """
         cells = tuple(cells)
-        return (
-            self._kafka.prepare_for(cells, say)
-            | fetched_by_client(cells, partial(self._bring, say))
-            | fetched_by_client(
-                (cell for cell in cells if Needed.by(cell).delta), partial(self._bring_delta, say)
-            )
+        lacking = self._kafka.prepare_for(cells, say) | fetched_by_client(
+            cells, partial(self._bring, say)
         )
+        for wanted in FORMATS.values():
+            mine = [cell for cell in cells if Needed.by(cell).table == wanted.name]
+            lacking |= fetched_by_client(mine, partial(self._bring_table, wanted, say))
+        return lacking
 
-    def _bring_delta(self, say: Callable[[str], None], client: str) -> None:
-        """Prepare the Spark of a client with Delta, once."""
-        if Needed(client, delta=True) in self._spark:
+    def _bring_table(self, wanted: TableFormat, say: Callable[[str], None], client: str) -> None:
+        """Prepare the Spark of a client with a table format, once."""
+        need = Needed(client, wanted.name)
+        if need in self._spark:
             return
-        self._bring(say, client)
-        ground = self._spark[Needed(client)]
-        if not isinstance(ground, ProcessSparkGround):
-            raise EnvironmentFailure("the image of Spark has no Delta")
-        added = ensure_delta(ground.install, ground.failpoint_jar, say)
-        self._spark[Needed(client, delta=True)] = replace(ground, added=added, conf=OF_DELTA)
+        if self._kafka.runtime != "process":
+            raise EnvironmentFailure("the image of Spark has no table format")
+        installed, connector = pyspark_version(), client.partition("==")[2]
+        other = wanted_release(os.environ, installed)
+        install = ensure_table_format(wanted, installed, say, other, connector)
+        failpoints = ensure_failpoints(install)
+        added = ensure_table_failpoints(wanted, install, failpoints)
+        self._spark[need] = ProcessSparkGround(install, failpoints, (added,), wanted.conf)
 
     def _bring(self, say: Callable[[str], None], client: str) -> None:
         """Prepare the Spark of a client, once."""
@@ -126,14 +137,14 @@ class SparkSystem:
         return started(SparkDeployed(transport, services, self._spark), directory)
 
     def versions(self) -> dict[str, str]:
-        """Return the versions of Kafka, Spark, the connectors with another kafka-clients, and
-        Delta.
+        """Return the versions of Kafka, Spark, the connectors with another kafka-clients, and the
+        table formats.
         """
         spark = self._spark[Needed()].versions() if Needed() in self._spark else {}
         clients = {need.client for need in self._spark} - {CLIENT}
         others = {client: client.partition("==")[2] for client in sorted(clients)}
-        if any(need.delta for need in self._spark):
-            others["delta"] = BUILT_FOR[spark["spark"]]
+        brought = {need.table for need in self._spark}
+        others |= {each.name: str(each) for each in FORMATS.values() if each.name in brought}
         return self._kafka.versions(self.name) | spark | others
 
     def _in_containers(self, say: Callable[[str], None]) -> SparkGround:

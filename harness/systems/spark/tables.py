@@ -1,14 +1,22 @@
-"""The Delta table as the sink of a query: read its rows at rest, without the engine."""
+"""A table (Delta) as the sink of a query: read its rows at rest, without the engine."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from harness.run.sinks import Row, origin_of, recorded
+from harness.stages.queries import STREAM_TO_DELTA, TABLE_FOLDERS
 from harness.tables.delta import DeltaTable
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from pathlib import Path
+
+    from harness.model.pipeline import Pipeline
     from harness.systems.kafka.scene import Scene
+
+READ_BY: Final[Mapping[Pipeline, Callable[[Path], DeltaTable]]] = {STREAM_TO_DELTA: DeltaTable}
+"""Pipeline → what reads its table."""
 
 
 class TableSink:
@@ -16,7 +24,8 @@ class TableSink:
 
     def __init__(self, scene: Scene) -> None:
         self._scene = scene
-        self._table = DeltaTable(scene.directory / "table")
+        pipeline = scene.cell.scenario.pipeline
+        self._table = READ_BY[pipeline](scene.directory / TABLE_FOLDERS[pipeline])
 
     def open(self) -> None:
         """Do nothing: the query makes the table."""

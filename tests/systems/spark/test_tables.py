@@ -1,11 +1,10 @@
-"""The rows of a query's Delta table, as results with the places that they name; and who gets
-Delta.
+"""The rows of a query's table, as results with the places that they name; and who gets a table
+format.
 """
 
 from __future__ import annotations
 
 import json
-from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
@@ -15,10 +14,11 @@ import pytest
 
 from harness.model.cell import Cell
 from harness.model.failures import EnvironmentFailure
+from harness.model.scenario import Predicted
 from harness.model.semantics import Semantic
-from harness.provision.delta import BUILT_FOR, ensure_delta
 from harness.provision.inside_pyspark import pyspark_version
 from harness.provision.jars import read_jar_set
+from harness.provision.table_formats import DELTA, ensure_table_format
 from harness.stages.queries import STREAM_TO_DELTA
 from harness.systems.spark import tables
 from harness.systems.spark.about import SYSTEM
@@ -28,13 +28,15 @@ from scenarios.streaming import STREAMING
 from scenarios.streaming_tables import TABLES
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from harness.model.scenario import Scenario
     from harness.run.sinks import Row
 
 
 def sink_in(folder: Path) -> TableSink:
     """Return the sink of a cell in this folder."""
-    scene: Any = SimpleNamespace(directory=folder)
+    scene: Any = SimpleNamespace(directory=folder, cell=cell(TABLES[0]))
     return TableSink(scene)
 
 
@@ -67,26 +69,40 @@ def cell(scenario: Scenario, runtime: str = "process") -> Cell:
     return Cell(scenario, Semantic.EXACTLY_ONCE, "spark", CLIENT, runtime, 1, 24)
 
 
-def test_only_cells_with_a_table_get_delta() -> None:
+def test_only_cells_with_a_table_get_its_format() -> None:
     """No other session has its jars, and nothing is fetched for them."""
     for each in STREAMING:
-        assert Needed.by(cell(each)).delta is (each.pipeline is STREAM_TO_DELTA)
+        assert Needed.by(cell(each)).table == {STREAM_TO_DELTA: "delta"}.get(each.pipeline, "")
     names = {
-        Needed(client, delta).session for client in (CLIENT, "x==1") for delta in (False, True)
+        Needed(client, table).session for client in (CLIENT, "x==1") for table in ("", "delta")
     }
     assert len(names) == 4
 
 
-def test_in_containers_there_is_no_delta() -> None:
+def test_in_containers_there_is_no_table_format() -> None:
     """The image has none; what is said is why."""
     for each in TABLES:
         assert SYSTEM.lacks(cell(each)) is None
-        assert SYSTEM.lacks(cell(each, "docker")) == "the image of runtime docker has no Delta"
+        told = SYSTEM.lacks(cell(each, "docker"))
+        assert told == "the image of runtime docker has no table format"
 
 
-def test_delta_is_built_for_one_spark() -> None:
-    """The jars of the installed one are listed; another is refused, with what to do."""
-    assert len(read_jar_set(f"delta-{BUILT_FOR[pyspark_version()]}").sums) == 5
-    other: Any = SimpleNamespace(version="4.0.1")
-    with pytest.raises(EnvironmentFailure, match=r"no Delta is known for Spark 4\.0\.1"):
-        ensure_delta(other, Path(), print)
+def test_a_table_format_is_built_for_one_spark() -> None:
+    """Another Spark that the user asks for is refused, with what to do."""
+    assert len(read_jar_set(f"delta-{DELTA.release}").sums) == 5
+    assert DELTA.spark == pyspark_version()
+    with pytest.raises(
+        EnvironmentFailure, match=r"built for Spark 4\.2\.0, and none is known for Spark 4\.0\.1"
+    ):
+        ensure_table_format(DELTA, pyspark_version(), print, "4.0.1")
+
+
+def test_the_sale_of_what_cannot_be_kept_is_a_control() -> None:
+    """Each settings of exactly-once that loses or duplicates by design must be convicted."""
+    sold = {
+        scenario.id
+        for scenario in TABLES
+        for expectation in scenario.expect.values()
+        if isinstance(expectation, Predicted) and expectation.control
+    }
+    assert sold == {"zombie-driver"}

@@ -12,8 +12,8 @@ import org.apache.hadoop.fs.Path;
  * The data files of a commit are written before its version. The thread that writes the version is the one that drives the
  * query's batch. Selected by {@code spark.delta.logStore.file.impl}. See CheckpointFailpoints for the rest.
  */
-public class TableFailpoints extends HDFSLogStore {
-    public TableFailpoints(Configuration conf) {
+public class DeltaFailpoints extends HDFSLogStore {
+    public DeltaFailpoints(Configuration conf) {
         super(conf);
     }
 
