@@ -1,7 +1,7 @@
 #!/bin/sh
-# A PostgreSQL server of this run's own: database.sh FOLDER PORT. Its folder outlives a crash.
+# A PostgreSQL server of this run's own: database.sh FOLDER PORT [TABLES [SETTING]]. Its folder outlives a crash.
 set -eu
-folder=$1 port=$2
+folder=$1 port=$2 tables=${3:-$(dirname "$0")/tables.sql} setting=${4:-}
 PATH="$PATH:$(echo /usr/lib/postgresql/*/bin | tr ' ' ':')" # where Debian has initdb and postgres
 as="" # root must not run it; a user without a name of its own can
 if [ "$(id -u)" = 0 ]; then
@@ -19,6 +19,6 @@ if [ ! -e "$folder/data/PG_VERSION" ]; then
   $as postgres --single -D "$folder/data" postgres <<'SQL'
 CREATE DATABASE shop;
 SQL
-  $as postgres --single -j -D "$folder/data" shop <"$(dirname "$0")/tables.sql"
+  $as postgres --single -j -D "$folder/data" shop <"$tables"
 fi
-exec $as postgres -D "$folder/data" -p "$port" -c listen_addresses=127.0.0.1 -c unix_socket_directories=
+exec $as postgres -D "$folder/data" -p "$port" -c listen_addresses=127.0.0.1 -c unix_socket_directories= ${setting:+-c "$setting"}

@@ -39,7 +39,11 @@ AT_SERVICE: Final = "crash-at-service"
 ANSWER_LOST: Final = "service-answer-lost"
 MOST_LOST: Final = 2
 """How many answers of one service are lost to one stage, each in a cell of its own."""
-_WORDS: Final = {Database.COMMIT: "COMMIT", Exchange.TURN: "turn"}
+_WORDS: Final = {
+    Database.COMMIT: "COMMIT",
+    Database.CONFIRMATION: "confirmation",
+    Exchange.TURN: "turn",
+}
 _ORDINALS: Final = {1: "first", 2: "second", 3: "third"}
 
 
@@ -86,6 +90,11 @@ def service_points(pipeline: Pipeline, seen: DryRun) -> Iterator[ServicePoint]:
         yield from talk.lost_answers()
 
 
+def ways(step: StepName) -> tuple[Direction, ...]:
+    """Return which frames a step has: nobody answers a confirmation."""
+    return (Direction.REQUEST,) if step is Database.CONFIRMATION else tuple(Direction)
+
+
 def is_spare(point: str, name: str) -> bool:
     """Return whether a name that stands for nothing is only left over. The first name of a stage at
     a service is not: it says why nothing is tried there.
@@ -102,7 +111,9 @@ def service_traffic(history: History, target: str) -> dict[str, dict[str, Servic
     came = _came(history, {e.conn: str(e.role) for e in frames}, positions, target)
     counts: dict[tuple[str, str], Counter[str]] = defaultdict(Counter)
     for frame in frames:
-        answers = frame.api in STEPS and frame.dir == Direction.RESPONSE and not frame.error
+        step = STEPS.get(str(frame.api))
+        way = None if step is None else ways(step)[-1]
+        answers = frame.dir == way and not frame.error
         if answers and (times := came.get(str(frame.role))):
             since = times.get(target, min(times.values()))
             counts[str(frame.role), str(frame.node)][str(frame.api)] += frame.t > since
@@ -164,7 +175,7 @@ class _Talk:
         """Yield the points at which the stage is killed."""
         role, service, said = self.role, self.service, self.said
         step, tried = self._known
-        sides = thinned(list(product(range(1, tried + 1), Direction)), MOST)
+        sides = thinned(list(product(range(1, tried + 1), ways(step))), MOST)
         for number in range(1, MOST + 1):
             if known := number <= len(sides):
                 nth, way = sides[number - 1]
@@ -188,7 +199,7 @@ class _Talk:
         role, service, said = self.role, self.service, self.said
         step, tried = self._known
         for number in range(1, MOST_LOST + 1):
-            known = number <= tried
+            known = number <= tried and Direction.RESPONSE in ways(step)
             what = f"its {_nth(number)} {_WORDS[step]}" if known else "something that it says"
             yield ServicePoint(
                 f"{role}-{service}-answer-lost-{number}",

@@ -92,6 +92,11 @@ STAGES: Final = Table(
         "scale": WHOLE.means(
             "how many members of its group lostack starts, each by its command: 1 to 4 (1)"
         ),
+        "connector": TEXT.means(
+            "instead of a command: the JSON file of a connector of Kafka Connect"
+        ),
+        "plugins": TEXTS.means("with connector: the folders of its jars"),
+        "worker": SETTINGS.means("with connector: properties of the worker"),
     },
     "one of your programs",
 )

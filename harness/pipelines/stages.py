@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from harness.model.scenario import ROLES_OF_OURS, Role
+from harness.pipelines.connectors import RUNNING, connector_command
 from harness.pipelines.programs import (
     PROCESS,
     STAGE,
@@ -13,6 +15,9 @@ from harness.pipelines.programs import (
 )
 from harness.pipelines.refusals import Refusal
 from harness.pipelines.refusing import DeclarationError, choice
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 ROLES = (Role.PRODUCER, Role.CONSUMER, Role.PROCESSOR)
 CONSUMING = (Role.CONSUMER, Role.PROCESSOR)
@@ -65,8 +70,18 @@ class Stage(Program):
     """How many members of its group lostack starts, each by its command: 1 to 4. With several, a
     crash kills the member that hit the fault, and members join and leave.
     """
+    connector: str = ""
+    """A connector of Kafka Connect instead of a command: its JSON file, as it is POSTed to
+    ``/connectors``. lostack starts a distributed worker for it, which is the stage's process. A
+    source connector is a producer, a sink connector a consumer.
+    """
+    plugins: tuple[str, ...] = ()
+    """With ``connector``: the folder of its jars, or folders of such folders (``plugin.path``)."""
+    worker: Mapping[str, str] = field(default_factory=dict)
+    """With ``connector``: properties of the worker, by Kafka Connect's names."""
 
     def __post_init__(self) -> None:
+        self._run_connector()
         self.check_program(str(self.known))
         if self.name and (not NAME.fullmatch(self.name) or self.name in ROLES_OF_OURS):
             raise DeclarationError(
@@ -119,6 +134,24 @@ class Stage(Program):
             "position": self.position != "group",
         }
         return next((name for name, said in fields.items() if said), None)
+
+    def _run_connector(self) -> None:
+        """Set the command of the worker that runs the connector, if it is one."""
+        if not self.connector:
+            if wrong := next((n for n in ("plugins", "worker") if getattr(self, n)), None):
+                raise DeclarationError(f"{wrong}: has no meaning without connector: leave it out")
+            return
+        command = connector_command(self.connector, self.plugins, self.worker)
+        if self.image or self.command not in ((), command):
+            raise DeclarationError(
+                f"connector: the {self.known} has a command or image, too: take away one of the two"
+            )
+        if self.role not in (Role.PRODUCER, Role.CONSUMER) or self.scale > 1:
+            raise DeclarationError(
+                "connector: a connector is a producer (source) or a consumer (sink), and one worker"
+            )
+        object.__setattr__(self, "command", command)
+        object.__setattr__(self, "ready", self.ready or RUNNING)
 
     def _check_scale(self) -> None:
         if not 1 <= self.scale <= MOST_MEMBERS:

@@ -23,15 +23,18 @@ if TYPE_CHECKING:
 
 
 STEPS: Final[Mapping[str, StepName]] = {
-    step.label: step for step in (Database.COMMIT, Exchange.TURN)
+    step.label: step for step in (Database.COMMIT, Database.CONFIRMATION, Exchange.TURN)
 }
-"""What a stage may say to a service. If a service has commits, only these are tried."""
+"""What a stage may say to a service. If a service has commits, only these are tried; else what the
+reader of a replication slot confirms.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class ServiceTraffic:
     """What a stage said to a service in the dry run while ``records`` came to it (or were sent by
-    it), the target first: how many commits and turns were answered.
+    it), the target first: how many commits and turns were answered, how many confirmations were
+    said.
     """
 
     counts: Mapping[str, int] = field(default_factory=dict)

@@ -38,6 +38,7 @@ if TYPE_CHECKING:
 
 PROGRAMS = Path(__file__).parent / "programs"
 COMMITS, TURNS = str(Database.COMMIT), str(Exchange.TURN)
+CONFIRMATIONS = str(Database.CONFIRMATION)
 NAMES = [f"consumer-crash-at-store-{number}" for number in range(1, 7)]
 LOST = [f"consumer-store-answer-lost-{number}" for number in (1, 2)]
 CONSUMER, PRODUCER = Role.CONSUMER, Role.PRODUCER
@@ -248,6 +249,25 @@ def test_of_a_stage_that_is_given_nothing_they_count_from_its_send() -> None:
     )
     assert service_traffic(history, "b") == {"producer": {"store": ServiceTraffic({COMMITS: 1}, 1)}}
     assert service_traffic(history, "a") == {"producer": {"store": ServiceTraffic({COMMITS: 2}, 2)}}
+
+
+def test_a_reader_of_changes_is_killed_before_it_confirms_what_it_has_read(
+    pipeline: Pipeline,
+) -> None:
+    """Nobody answers a confirmation: there is no point behind it, and no answer to lose."""
+    found = points_of(pipeline, ServiceTraffic({CONFIRMATIONS: 6, TURNS: 9}, 6))
+    assert [*found] == NAMES[:2]
+    assert {at_of(found[name]).api for name in NAMES[:2]} == {Database.CONFIRMATION}
+    assert {at_of(found[name]).direction for name in NAMES[:2]} == {Direction.REQUEST}
+    history = history_of(
+        *offered("a"),
+        frame("consumer", 1, "Fetch", node="broker"),
+        fetched("a"),
+        frame("consumer", 2, CONFIRMATIONS, "request", node="store"),
+    )
+    assert service_traffic(history, "a") == {
+        "consumer": {"store": ServiceTraffic({CONFIRMATIONS: 1}, 1)}
+    }
 
 
 # --- the ways -------------------------------------------------------------------------------------

@@ -70,12 +70,13 @@ def executed(
     return b"".join(parts)
 
 
-def startup(name: str) -> bytes:
+def startup(name: str, more: bytes = b"") -> bytes:
     """Make what a client sends first."""
     body = (
         struct.pack(">i", postgres.STARTUP)
         + b"user\0me\0application_name\0"
         + name.encode()
+        + more
         + b"\0\0"
     )
     return struct.pack(">i", 4 + len(body)) + body
@@ -408,6 +409,27 @@ def test_an_answer_that_contradicts_voids_the_cell(base: Base) -> None:
     assert [event.because for event in base.events(kinds.Undecodable)] == [
         "a message that was predicted to commit was answered by SELECT 1"
     ]
+
+
+def test_what_a_reader_of_changes_confirms_can_be_held_and_never_arrives(base: Base) -> None:
+    """Only its own: its other data, and the same of a client that reads no changes, pass."""
+    confirms, others = said(b"d", b"r" + bytes(33)), said(b"d", b"h" + bytes(33))
+    base.wire.control.arm(
+        base.key, Rule("r", Action.HOLD, Database.CONFIRMATION, Direction.REQUEST)
+    )
+    with base.client() as sock:
+        sock.sendall(confirms)
+        base.came(confirms)
+    base.server.came.clear()
+    with socket.create_connection(("127.0.0.1", base.port), timeout=WITHIN_S) as sock:
+        sock.sendall(startup(f"{base.key}.consumer.1", b"\0replication\0database"))
+        sock.sendall(others + confirms)
+        base.came(others)
+        base.wire.control.resolve(hold_of(hit_in(base.path.parent)), How.DISCARD)
+        ended(sock)
+    assert confirms not in bytes(base.server.came)
+    frames = [e for e in base.events(kinds.Frame) if e.api == Database.CONFIRMATION]
+    assert [e.dir for e in frames] == [Direction.REQUEST]
 
 
 def test_a_refused_wish_for_encryption_passes(base: Base) -> None:

@@ -11,7 +11,7 @@ from packaging.version import Version
 from harness.provision.archive import JVM
 from harness.provision.cache import cache_root
 from harness.provision.compiled import compiled
-from harness.provision.jars import ensure_jars, read_jar_set
+from harness.provision.jars import LISTS, ensure_jars, read_jar_set
 from harness.provision.java import find_java
 
 if TYPE_CHECKING:
@@ -30,6 +30,8 @@ LOGGING: Final = """rootLogger.level=WARN
 rootLogger.appenderRef.out.ref=out
 logger.connect.name=org.apache.kafka.connect.runtime
 logger.connect.level=INFO
+logger.rest.name=org.apache.kafka.connect.runtime.rest
+logger.rest.level=WARN
 logger.plugins.name=org.apache.kafka.connect.runtime.isolation
 logger.plugins.level=WARN
 appender.out.name=out
@@ -62,7 +64,7 @@ class ConnectInstall:
 
 def versions() -> tuple[str, ...]:
     """Return the versions whose checksums are known."""
-    found = (file.stem.removeprefix("connect-") for file in HERE.glob("connect-*.sha256"))
+    found = (file.stem.removeprefix("connect-") for file in LISTS.glob("connect-[0-9]*.sha256"))
     return tuple(sorted(found, key=Version))
 
 
@@ -74,7 +76,7 @@ def ensure_connect(say: Callable[[str], None], version: str = VERSION) -> Connec
     """
     cache = cache_root()
     java = find_java(cache, say)
-    sets = (read_jar_set(f"connect-{version}", HERE), read_jar_set(DATABASE))
+    sets = (read_jar_set(f"connect-{version}"), read_jar_set(DATABASE))
     fetched = tuple(
         ensure_jars(each, cache=cache, java=java, say=say) / name
         for each in sets

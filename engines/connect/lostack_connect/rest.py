@@ -16,7 +16,13 @@ REFUSED: Final = 400
 
 
 class RestError(CellFailure):
-    """A worker did not answer, or refused; the message is one line."""
+    """A worker did not answer, or refused; the message is one line. ``status``: the HTTP status by
+    which it refused.
+    """
+
+    def __init__(self, message: str, status: int | None = None) -> None:
+        super().__init__(message)
+        self.status = status
 
 
 class WorkerApi:
@@ -57,5 +63,7 @@ class WorkerApi:
             connection.close()
         if answer.status >= REFUSED:
             said = text.decode("utf-8", "replace").partition("\n")[0][:300]
-            raise RestError(f"the worker refused {method} {path} ({answer.status}): {said}")
+            raise RestError(
+                f"the worker refused {method} {path} ({answer.status}): {said}", answer.status
+            )
         return json.loads(text) if text else None

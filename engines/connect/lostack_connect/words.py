@@ -109,3 +109,44 @@ def sink_words(settings: ConnectSettings, file: str, topic: str, group: str) -> 
         "mode": str(settings.connect.writes),
         **{f"consumer.override.{name}": str(value) for name, value in words.items()},
     }
+
+
+def launched_words(
+    own: Mapping[str, str], *, bootstrap: str, cluster: str, port: int, plugins: str
+) -> dict[str, str]:
+    """Return the properties of a worker that runs a declared connector. ``own``: those that the
+    declaration gives; ``cluster``: a name that no other cell has.
+
+    A worker that comes back is given its tasks at once, and not after the five minutes in which the
+    others of a cluster would wait for it.
+    """
+    # topics whose names begin so are no topics of the pipeline
+    topics = {f"{name}.storage.topic": f"__{cluster}-{suffix}" for name, suffix in TOPICS.items()}
+    return {
+        "group.id": cluster,
+        **topics,
+        **{f"{name}.storage.replication.factor": "-1" for name in TOPICS},
+        "offset.storage.partitions": "1",
+        "status.storage.partitions": "1",
+        **dict.fromkeys(
+            ("key.converter", "value.converter"), "org.apache.kafka.connect.json.JsonConverter"
+        ),
+        "scheduled.rebalance.max.delay.ms": "0",
+        "session.timeout.ms": "6000",
+        "heartbeat.interval.ms": "500",
+        "config.providers": "env",
+        "config.providers.env.class": (
+            "org.apache.kafka.common.config.provider.EnvVarConfigProvider"
+        ),
+        **({"plugin.path": plugins} if plugins else {}),
+        **own,
+        "bootstrap.servers": bootstrap,
+        "listeners": f"http://127.0.0.1:{port}",
+        "rest.advertised.host.name": "127.0.0.1",
+    }
+
+
+def as_file(properties: Mapping[str, str]) -> str:
+    """Return properties as Java reads them."""
+    escaped = ((n, t.replace("\\", "\\\\").replace("\n", "\\n")) for n, t in properties.items())
+    return "".join(f"{name}={text}\n" for name, text in escaped)

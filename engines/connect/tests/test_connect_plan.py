@@ -14,7 +14,7 @@ import pytest
 from lostack_connect.about import SYSTEM
 from lostack_connect.authorities import observe_source, saved_positions
 from lostack_connect.faults import StartedAgain, TaskFails
-from lostack_connect.install import HERE, VERSION, versions
+from lostack_connect.install import VERSION, versions
 from lostack_connect.knowledge import OFFSET_SENT_AGAIN, TASK_TOOK_AGAIN, connect_signs
 from lostack_connect.node import WorkerNode
 from lostack_connect.rest import RestError, WorkerApi
@@ -47,7 +47,7 @@ def test_the_system_is_found_and_every_jar_has_its_module() -> None:
     """By its entry point; the set is fetched without a resolver."""
     assert registry.described("connect").launcher == SYSTEM.launcher
     assert VERSION in versions()
-    assert all(read_jar_set(f"connect-{version}", HERE).listed for version in versions())
+    assert all(read_jar_set(f"connect-{version}").listed for version in versions())
 
 
 def test_at_most_once_is_never_offered() -> None:

@@ -38,6 +38,11 @@ ANSWERS: Final = frozenset(b"CIsEZ")
 """CommandComplete, EmptyQueryResponse, PortalSuspended, ErrorResponse and ReadyForQuery: what says
 what has become of them.
 """
+COPY_DATA: Final = ord("d")
+CONFIRMS: Final = b"r"
+"""What the data of a reader of a replication slot begin with that say how far it is."""
+CONFIRMATION_BYTES: Final = 39
+"""Of such a message: three places in the log, the time, and whether an answer is wanted."""
 PAYLOAD: Final = rb"lostack (\S+) (\S+) \d+ [0-9a-f]{8}\n"
 TEXT_OF_BYTES: Final = rb"\\x((?:[0-9a-f]{2})+)"
 

@@ -1,9 +1,10 @@
 """The state of one connection to a PostgreSQL server: it finds each commit, and its answer.
 
-Only these two are frames, to which rules and holds apply and which have history lines. Other
-messages pass unchanged. A commit is a COMMIT, a statement outside a transaction block, or the Sync
-after several of those. The latter two are frames only if they commit records; of somebody else's
-program, whose records are not looked for in statements, unless they only read.
+Only these two, and what the reader of a replication slot confirms, are frames, to which rules and
+holds apply and which have history lines. Other messages pass unchanged. A commit is a COMMIT, a
+statement outside a transaction block, or the Sync after several of those. The latter two are frames
+only if they commit records; of somebody else's program, whose records are not looked for in
+statements, unless they only read.
 """
 
 from __future__ import annotations
@@ -39,6 +40,7 @@ VERSION: Final = 3
 """Of the protocol."""
 COMMITTED: Final = "committed"
 """The outcome of a commit that was done."""
+_COMMIT: Final = str(Database.COMMIT)
 _QUERY: Final = ord("Q")
 _LENGTH_BYTES: Final = 4
 Key: TypeAlias = tuple[str, str]
@@ -54,7 +56,9 @@ class Ledger:
 
 @dataclass(slots=True, eq=False)
 class Commit(Frame):
-    """A message that is predicted to commit (``outcome`` is ``None``), or its answer."""
+    """A message that is predicted to commit (``outcome`` is ``None``), or its answer; or a
+    confirmation, which has none.
+    """
 
     corr: int = 0
     records: frozenset[Key] = frozenset()
@@ -101,6 +105,8 @@ class PostgresSession:
         self._foreign = foreign
         self._name: str | None = None
         self._started = False
+        self._reads_changes = False
+        """Whether it reads the log of changes, by a replication slot."""
         self._wants_encryption: int | None = None
         self._heard: dict[Direction, Fed] = {}
         """What was fed and not taken: each message is heard once."""
@@ -141,13 +147,14 @@ class PostgresSession:
             return Need(messages.HEAD_BYTES)
         kind, size = messages.message(bytes(data[: messages.HEAD_BYTES]))
         return (
-            self._login(kind, size, data)
+            _login(kind, size, data, self._limit)
             if kind in messages.LOGIN
             else self._statement(kind, size, data)
         )
 
     def _statement(self, kind: int, size: int, data: Data) -> Fed:
-        if kind not in messages.READ:
+        confirms = (messages.COPY_DATA, messages.CONFIRMATION_BYTES)
+        if kind not in messages.READ and not (self._reads_changes and (kind, size) == confirms):
             return Unframed(size)
         if size > self._limit:
             self._course.unread()
@@ -168,15 +175,11 @@ class PostgresSession:
         self._wants_encryption = code if code in messages.ENCRYPTION else None
         if code == messages.STARTUP:
             self._started = True
-            self._name = messages.parameters(bytes(data[:size])).get("application_name", "")
+            told = messages.parameters(bytes(data[:size]))
+            self._name = told.get("application_name", "")
+            self._reads_changes = "replication" in told
             self._course.end()  # when it is let in, the server is ready
         return Secure(size) if code == messages.TLS else Unframed(size)
-
-    def _login(self, kind: int, size: int, data: Data) -> Fed:
-        """Look whether it can be; nothing of it is kept."""
-        if size > self._limit or len(data) >= size:
-            return Unframed(size, messages.why_not(kind, bytes(data[messages.HEAD_BYTES : size])))
-        return Need(size)
 
     def _hear(self, kind: int, body: bytes, size: int) -> Commit | None:
         """Take in a message; return the commit that it is predicted to be, if any."""
@@ -203,6 +206,9 @@ class PostgresSession:
                     self._portals.pop(closed, None)
             case "S":
                 return self._sync(size)
+            case "d" if body.startswith(messages.CONFIRMS):
+                self._asked += 1
+                return self._commit(size, self._asked, frozenset(), str(Database.CONFIRMATION))
             case "F":
                 self._course.end()
         return None
@@ -281,7 +287,7 @@ class PostgresSession:
             return Need(messages.HEAD_BYTES)
         kind, size = messages.message(bytes(data[: messages.HEAD_BYTES]))
         return (
-            self._login(kind, size, data)
+            _login(kind, size, data, self._limit)
             if kind in messages.LOGIN
             else self._said_of(kind, size, data)
         )
@@ -311,7 +317,9 @@ class PostgresSession:
             case _:
                 return self._course.done(b"")
 
-    def _commit(self, size: int, number: int, records: frozenset[Key], **more: Any) -> Commit:
+    def _commit(
+        self, size: int, number: int, records: frozenset[Key], step: str = _COMMIT, **more: Any
+    ) -> Commit:
         # its size in the history is what stands behind the first four bytes
         facts: dict[str, object] = {
             "version": VERSION,
@@ -319,7 +327,7 @@ class PostgresSession:
             "size": size - _LENGTH_BYTES,
         }
         return Commit(
-            Database.COMMIT,
+            step,
             size,
             head=size,
             facts=facts,
@@ -380,6 +388,13 @@ class PostgresSession:
         a commit.
         """
         return ()
+
+
+def _login(kind: int, size: int, data: Data, limit: int) -> Fed:
+    """Look whether it can be; nothing of it is kept."""
+    if size > limit or len(data) >= size:
+        return Unframed(size, messages.why_not(kind, bytes(data[messages.HEAD_BYTES : size])))
+    return Need(size)
 
 
 def _of(frame: Commit, ledger: Ledger) -> frozenset[str]:

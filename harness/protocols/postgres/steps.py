@@ -1,4 +1,4 @@
-"""The one step of PostgreSQL's protocol that the wire knows."""
+"""The steps of PostgreSQL's protocol that the wire knows."""
 
 from __future__ import annotations
 
@@ -9,9 +9,12 @@ from harness.wire.rules import Direction, StepName
 
 
 class Database(StepName):
-    """A commit, and its answer."""
+    """A commit, and its answer; and how far a reader of a replication slot says that it is, which
+    nobody answers.
+    """
 
     COMMIT = "DatabaseCommit"
+    CONFIRMATION = "SlotConfirmation"
 
     def selects(self, direction: Direction) -> frozenset[str]:
         """Return by which fields of a rule it can be chosen, either way."""
@@ -19,8 +22,11 @@ class Database(StepName):
 
 
 STEPS: Final = {
-    (str(Database.COMMIT), way): Step(
-        selects=frozenset({"record"}), durable=way is Direction.REQUEST
-    )
-    for way in Direction
+    **{
+        (str(Database.COMMIT), way): Step(
+            selects=frozenset({"record"}), durable=way is Direction.REQUEST
+        )
+        for way in Direction
+    },
+    (str(Database.CONFIRMATION), Direction.REQUEST): Step(durable=True),
 }

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from kafka.admin import MemberToRemove
 from kafka.errors import GroupIdNotFoundError, UnknownMemberIdError, for_code
+from kafka.protocol.admin import DescribeGroupsRequest
 
 from harness.protocols.kafka import messages
 from harness.stages.consumer_settings import GroupProtocol
@@ -100,11 +101,14 @@ def members_of(admin: KafkaAdminClient, group: str, protocol: GroupProtocol) -> 
     """Return the members of a group: member id → client id; nothing if there is no such group."""
     try:
         if protocol is GroupProtocol.CLASSIC:
-            return {
-                one["member_id"]: one["client_id"]
-                for one in admin.describe_groups([group])[group]["members"]
-            }
-        request = _DESCRIBE[protocol](group_ids=[group], include_authorized_operations=False)
+            with suppress(ValueError):  # it cannot read what members of other programs say: Connect
+                return {
+                    one["member_id"]: one["client_id"]
+                    for one in admin.describe_groups([group])[group]["members"]
+                }
+            request = DescribeGroupsRequest(groups=[group], include_authorized_operations=False)
+        else:
+            request = _DESCRIBE[protocol](group_ids=[group], include_authorized_operations=False)
         [told] = _ask(admin, group, request).groups
         _raise(told)
     except GroupIdNotFoundError:

@@ -115,6 +115,19 @@ def test_a_group_is_described_by_its_own_protocol(protocol: GroupProtocol, api: 
     assert members_of(gone, "g", protocol) == {}
 
 
+def test_members_that_say_what_the_client_cannot_read_are_members() -> None:
+    """Workers of Kafka Connect join by a protocol of their own."""
+    member = SimpleNamespace(member_id="m-1", client_id="connect-1")
+    there = Administrator(SimpleNamespace(groups=[SimpleNamespace(error_code=0, members=[member])]))
+
+    def describe_groups(_: object) -> None:
+        raise ValueError("Buffer underrun decoding string")
+
+    setattr(there, "describe_groups", describe_groups)  # noqa: B010 - the class has none
+    assert members_of(there, "g", GroupProtocol.CLASSIC) == {"m-1": "connect-1"}
+    assert [request.API_KEY for request in there.asked] == [15]
+
+
 def put_out(protocol: str, answer: int = 0) -> tuple[int, list[Any], list[str]]:
     """Put the members of a group out; return how many there were, what was asked of the coordinator
     and whom an administrator removed.

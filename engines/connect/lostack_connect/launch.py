@@ -1,0 +1,188 @@
+"""Run a distributed worker of Kafka Connect with one connector, as a stage of a declared pipeline:
+``python -m lostack_connect.launch connector.json [name=value ...] --jars DIR [--plugins DIR]``.
+
+It ends as the worker does, or with status 1 when the worker refuses the connector or a task fails.
+Brokers and the folder for its files come from the environment (``BOOTSTRAP_SERVERS``,
+``LOSTACK_WORK``).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from argparse import ArgumentParser
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from harness.model.failures import CellFailure, EnvironmentFailure
+from harness.provision.cache import cache_root
+from harness.provision.java import find_java
+from harness.runtimes.ports import PortLease
+from lostack_connect.install import VERSION, ConnectInstall
+from lostack_connect.rest import RestError, WorkerApi
+from lostack_connect.words import as_file, launched_words
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+LOOK_S: Final = 0.2
+ASKED_AGAIN: Final = frozenset({404, 409, 500, 503})
+"""What a worker answers that is not ready yet, or whose cluster is being formed."""
+CAUSES: Final = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Connector:
+    """A connector, as its JSON file says."""
+
+    name: str
+    config: Mapping[str, str]
+
+    @classmethod
+    def read(cls, file: Path) -> Connector:
+        """Read what is POSTed to ``/connectors``, or its settings alone, in
+        which there may be a ``name``.
+
+        Raises:
+            CellFailure: the file cannot be read, or is not such an object.
+        """
+        try:
+            found = json.loads(file.read_text(encoding="utf-8"))
+        except (OSError, ValueError) as error:
+            raise CellFailure(f"the connector {file} cannot be read: {error}") from error
+        config = found.get("config", found) if isinstance(found, dict) else None
+        if not isinstance(config, dict) or "connector.class" not in config:
+            raise CellFailure(
+                f'the connector {file} is no object with "connector.class", or with "name" and '
+                '"config"'
+            )
+        name = str(found.get("name", file.stem))
+        return cls(name, {key: _text(value) for key, value in config.items()} | {"name": name})
+
+
+def _text(value: object) -> str:
+    return value if isinstance(value, str) else json.dumps(value)
+
+
+def plugin_path(plugins: Sequence[str], folder: Path) -> str:
+    """Return the worker's ``plugin.path``. A folder of jars is one plugin, so it is shown to the
+    worker below ``folder``; any other folder holds plugins.
+    """
+    found = []
+    for number, each in enumerate(plugins):
+        there = Path(each).absolute()
+        if not there.is_dir():
+            raise CellFailure(f"plugins: there is no folder {there}")
+        if any(there.glob("*.jar")):
+            (folder / f"{number}").mkdir(parents=True, exist_ok=True)
+            link = folder / f"{number}" / there.name
+            link.unlink(missing_ok=True)
+            link.symlink_to(there)
+            there = link.parent
+        found.append(str(there))
+    return ",".join(found)
+
+
+@dataclass
+class Launched:
+    """A worker that runs, and its connector."""
+
+    worker: subprocess.Popen[bytes]
+    port: int
+    """Of its REST interface."""
+    connector: Connector
+
+    def follow(self, made: Path) -> int:
+        """Make the connector unless ``made`` is there, say when its tasks run, and return how the
+        worker has ended, or 1 if a task fails.
+
+        Raises:
+            RestError: the worker refuses the connector.
+        """
+        known, running, rest = made.exists(), False, WorkerApi(self.port)
+        while (status := self.worker.poll()) is None:
+            time.sleep(LOOK_S)
+            try:
+                if not known:
+                    rest.put(self.connector.name, self.connector.config)
+                    made.touch()
+                    known = True
+                # of another worker: what the status topic still says of a dead one
+                tasks = [
+                    each
+                    for each in rest.tasks(self.connector.name)
+                    if each["worker_id"] == f"127.0.0.1:{self.port}"
+                ]
+            except RestError as error:
+                if error.status is not None and error.status not in ASKED_AGAIN:
+                    raise
+                continue
+            if failed := next((each for each in tasks if each["state"] == "FAILED"), None):
+                raise CellFailure(f"the task {failed['id']} has failed: {causes(failed)}")
+            if tasks and not running and all(each["state"] == "RUNNING" for each in tasks):
+                running = True
+                sys.stdout.write(f"the connector {self.connector.name} is RUNNING\n")
+                sys.stdout.flush()
+        return status if status >= 0 else 128 - status
+
+    def end(self) -> None:
+        """Tell the worker to end, as whoever told this program."""
+        self.worker.terminate()
+
+
+def causes(task: Mapping[str, object]) -> str:
+    """Return why a task failed: the first causes of its trace, in one line."""
+    lines = str(task.get("trace", "")).splitlines()
+    said = [line for line in lines if line and not line.startswith(("\t", " "))]
+    return " | ".join(said[:CAUSES])
+
+
+def launch(words: Sequence[str]) -> int:
+    """Run a worker; return the status to end with.
+
+    Raises:
+        CellFailure: something is missing, the worker refuses the connector, or a task fails.
+    """
+    parser = ArgumentParser(prog="lostack_connect.launch")
+    parser.add_argument("connector", type=Path)
+    parser.add_argument("--jars", type=Path, required=True)
+    parser.add_argument("--plugins", action="append", default=[])
+    parser.add_argument("worker", nargs="*")
+    given = parser.parse_args(words)
+    connector = Connector.read(given.connector)
+    work = Path(os.environ["LOSTACK_WORK"]).absolute()
+    scratch = work / ".connect" / connector.name
+    scratch.mkdir(parents=True, exist_ok=True)
+    own = dict(word.partition("=")[::2] for word in given.worker)
+    with PortLease(1) as lease:
+        file = scratch / "worker.properties"
+        told = launched_words(
+            own,
+            bootstrap=os.environ["BOOTSTRAP_SERVERS"],
+            cluster=f"connect-{hashlib.sha256(str(scratch).encode()).hexdigest()[:8]}",
+            port=lease.port,
+            plugins=plugin_path(given.plugins, scratch / "plugins"),
+        )
+        file.write_text(as_file(told))
+        java = find_java(cache_root(), lambda _: None).path
+        install = ConnectInstall(VERSION, java, tuple(sorted(given.jars.glob("*.jar"))))
+        launched = Launched(subprocess.Popen(install.command(scratch, file)), lease.port, connector)
+        signal.signal(signal.SIGTERM, lambda *_: launched.end())
+        try:
+            return launched.follow(scratch / "made")
+        finally:
+            launched.worker.kill()
+            launched.worker.wait()
+
+
+if __name__ == "__main__":
+    try:
+        sys.exit(launch(sys.argv[1:]))
+    except (CellFailure, EnvironmentFailure) as failure:
+        sys.exit(str(failure))

@@ -1,0 +1,83 @@
+"""What the worker of a declared connector is given, and what is said of a wrong one."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from lostack_connect.launch import Connector, causes, plugin_path
+from lostack_connect.words import as_file, launched_words
+
+from harness.model.failures import CellFailure
+
+PLAIN = {"connector.class": "A", "tasks.max": 2, "strict": True}
+
+
+@pytest.mark.parametrize(
+    ("text", "name"),
+    [
+        (json.dumps(PLAIN), "shop"),
+        (json.dumps({"name": "orders"} | PLAIN), "orders"),
+        (json.dumps({"name": "orders", "config": PLAIN}), "orders"),
+    ],
+)
+def test_a_connector_is_what_is_posted_or_its_settings_alone(
+    text: str, name: str, tmp_path: Path
+) -> None:
+    (tmp_path / "shop.json").write_text(text)
+    found = Connector.read(tmp_path / "shop.json")
+    assert (found.name, found.config["name"]) == (name, name)
+    assert found.config["tasks.max"] == "2"
+    assert found.config["strict"] == "true"
+
+
+@pytest.mark.parametrize("text", ["[]", "{", '{"name": "a"}', '{"config": 1}'])
+def test_a_wrong_file_is_told_in_one_line(text: str, tmp_path: Path) -> None:
+    (tmp_path / "a.json").write_text(text)
+    with pytest.raises(CellFailure, match="the connector ") as said:
+        Connector.read(tmp_path / "a.json")
+    assert "\n" not in str(said.value)
+
+
+def test_the_declaration_has_the_last_word_but_for_addresses() -> None:
+    """And no cell finds the offsets of another: the topics of its worker have its own name."""
+    given: dict[str, Any] = {"bootstrap": "h:1", "port": 8083, "plugins": ""}
+    own = {"offset.flush.interval.ms": "5", "session.timeout.ms": "9000", "listeners": "x"}
+    one = launched_words(own, cluster="connect-1", **given)
+    two = launched_words(own, cluster="connect-2", **given)
+    assert (one["session.timeout.ms"], one["offset.flush.interval.ms"]) == ("9000", "5")
+    assert one["listeners"] == "http://127.0.0.1:8083"
+    assert "plugin.path" not in one
+    assert one["scheduled.rebalance.max.delay.ms"] == "0"
+    topics = [name for name in one if name.endswith("storage.topic")]
+    assert len(topics) == 3
+    assert all(one[name] != two[name] and one[name].startswith("__") for name in topics)
+
+
+def test_a_folder_of_jars_is_one_plugin_and_another_holds_plugins(tmp_path: Path) -> None:
+    (tmp_path / "one").mkdir()
+    (tmp_path / "one" / "a.jar").touch()
+    (tmp_path / "many").mkdir()
+    for _ in range(2):  # a worker that is started again
+        one, many = plugin_path(
+            [str(tmp_path / "one"), str(tmp_path / "many")], tmp_path / "shown"
+        ).split(",")
+    assert [each.name for each in Path(one).iterdir()] == ["one"]
+    assert (Path(one) / "one" / "a.jar").exists()
+    assert many == str(tmp_path / "many")
+    with pytest.raises(CellFailure, match="there is no folder"):
+        plugin_path([str(tmp_path / "none")], tmp_path / "shown")
+
+
+def test_a_failed_task_is_told_by_its_causes_in_one_line() -> None:
+    trace = "Exception: tolerance exceeded\n\tat a.B\nCaused by: DataException: not JSON\n\tat c.D"
+    assert causes({"trace": trace}) == (
+        "Exception: tolerance exceeded | Caused by: DataException: not JSON"
+    )
+    assert not causes({})
+
+
+def test_a_path_or_text_is_a_property_as_it_is() -> None:
+    assert as_file({"a": "C:\\b\nc"}) == "a=C:\\\\b\\nc\n"

@@ -1,0 +1,44 @@
+"""The command of a stage that is a connector: a worker of Kafka Connect, which lostack starts."""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+from typing import TYPE_CHECKING, Final
+
+from harness.pipelines.refusing import DeclarationError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+LAUNCHER: Final = "lostack_connect.launch"
+"""It takes the connector, the worker's properties, and where the jars and plugins are."""
+JARS: Final = "{jars:connect-4.3.0}"
+RUNNING: Final = r"the connector \S+ is RUNNING"
+"""What the launcher prints when all tasks of the connector run."""
+OURS: Final = ("bootstrap.servers", "listeners", "plugin.path", "rest.advertised.host.name")
+"""Properties of a worker that lostack must set by itself."""
+
+
+def connector_command(
+    connector: str, plugins: Sequence[str], worker: Mapping[str, str]
+) -> tuple[str, ...]:
+    """Return the command of a worker with a connector.
+
+    Raises:
+        DeclarationError: the package that starts workers is not installed, or a property is one
+            that lostack sets.
+    """
+    package = LAUNCHER.partition(".")[0]
+    if importlib.util.find_spec(package) is None:
+        raise DeclarationError(
+            f"connector: {package} is not installed: pip install ./engines/connect of lostack"
+        )
+    if wrong := next((name for name in OURS if name in worker), None):
+        raise DeclarationError(f"worker: {wrong} is set by lostack: take it out")
+    return (
+        *(sys.executable, "-P", "-m", LAUNCHER, connector),
+        *(f"{name}={value}" for name, value in worker.items()),
+        *("--jars", JARS),
+        *(word for each in plugins for word in ("--plugins", each)),
+    )

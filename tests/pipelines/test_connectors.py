@@ -1,0 +1,78 @@
+"""What a stage that is a connector of Kafka Connect declares, and what is refused."""
+
+from __future__ import annotations
+
+import re
+import sys
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from harness.model.scenario import Role
+from harness.pipelines import connectors
+from harness.pipelines.reading import read_pipeline
+from harness.pipelines.refusing import DeclarationError
+from harness.pipelines.stages import Stage
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+DECLARED = """
+claims = "at-least-once"
+topics = ["orders"]
+
+[[stage]]
+role = "consumer"
+connector = "sink.json"
+plugins = ["plugins", "{jars:connect-file-4.3.0}"]
+worker = { "offset.flush.interval.ms" = 500, "exactly.once.source.support" = "enabled" }
+environment = { SINK = "{work}/orders.txt" }
+
+[input]
+kind = "topic"
+topic = "orders"
+
+[output]
+kind = "lines"
+file = "{work}/orders.txt"
+"""
+
+
+def test_a_connector_is_run_by_a_worker_that_lostack_starts(tmp_path: Path) -> None:
+    """With the jars that it needs, and those that its plugins name; it is ready when it runs."""
+    (tmp_path / "pipeline.toml").write_text(DECLARED)
+    pipeline = read_pipeline(tmp_path / "pipeline.toml")
+    (stage,) = pipeline.stages
+    assert stage.command == (
+        *(sys.executable, "-P", "-m", "lostack_connect.launch", "sink.json"),
+        *("offset.flush.interval.ms=500", "exactly.once.source.support=enabled"),
+        *("--jars", "{jars:connect-4.3.0}"),
+        *("--plugins", "plugins", "--plugins", "{jars:connect-file-4.3.0}"),
+    )
+    assert pipeline.jars == ("connect-4.3.0", "connect-file-4.3.0")
+    assert re.search(stage.ready, "…\nthe connector orders is RUNNING\n…")
+
+
+@pytest.mark.parametrize(
+    ("fields", "said"),
+    [
+        ({"command": ("run",)}, "a command or image, too"),
+        ({"image": "worker:1"}, "a command or image, too"),
+        ({"role": Role.PROCESSOR}, "a producer .source. or a consumer .sink."),
+        ({"scale": 2}, "one worker"),
+        ({"worker": {"listeners": "http://:8083"}}, "worker: listeners is set by lostack"),
+        ({"connector": "", "worker": {"a": "b"}}, "worker: has no meaning without connector"),
+        ({"connector": "", "plugins": ("a",)}, "plugins: has no meaning without connector"),
+    ],
+)
+def test_what_fits_no_connector_is_refused(fields: Any, said: str) -> None:
+    with pytest.raises(DeclarationError, match=said):
+        Stage(**({"role": Role.CONSUMER, "connector": "sink.json"} | fields))
+
+
+def test_without_the_package_that_starts_workers_it_says_so(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(connectors, "LAUNCHER", "not_there.launch")
+    with pytest.raises(DeclarationError, match="not_there is not installed: pip install"):
+        Stage(role=Role.CONSUMER, connector="sink.json")
