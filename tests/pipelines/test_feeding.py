@@ -33,6 +33,7 @@ class Reading:
 
     def __init__(self, history: HistoryWriter, refuses: int = 0) -> None:
         self.node = self
+        self.processes = self
         self.got: list[str] = []
         self._history = history
         self._refuses = refuses

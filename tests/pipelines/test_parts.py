@@ -115,8 +115,7 @@ class Traced:
     """
 
     name, role = "consumer", Role.CONSUMER
-    stage = SimpleNamespace(crash="stage")
-    one_dies = False
+    command = SimpleNamespace(one_dies=False)
 
     def __init__(self, done: list[str]) -> None:
         self.done = done

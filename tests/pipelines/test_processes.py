@@ -110,7 +110,7 @@ def test_one_of_them_dies_alone(
         owners = [stage.processes.owner(port) for port in ports]
         assert None not in owners
         assert len(set(owners)) == 2
-        shell = stage.node
+        shell = stage.processes.node
         assert shell is not None
         assert shell.pid not in owners, "the shell has no connection"
         victim, other = (pid or 0 for pid in owners)
@@ -183,7 +183,7 @@ def test_nobody_is_looked_for_behind_a_connection_that_has_ended(scenes: Scenes)
         asked.append(port)
         return 1
 
-    stage: Any = SimpleNamespace(processes=SimpleNamespace(owner=owner), incarnation=1)
+    stage: Any = SimpleNamespace(processes=SimpleNamespace(owner=owner, incarnation=1))
     lines = [
         {"event": kinds.CONN, "phase": phase, "conn": conn, "role": "consumer", "peer": 7000 + conn}
         for conn in range(3)
@@ -297,7 +297,7 @@ def test_a_worker_that_has_left_the_group_is_the_stages_own(
         with end:
             worker = stage.processes.owner(peer[1])
             assert worker is not None
-            assert stage.node is not None
+            assert stage.processes.node is not None
             assert stage.processes.stranger(peer[1]) is None
             assert isinstance(stage.one(worker), OneProcess)
             stage.processes.claim(worker)
@@ -366,7 +366,7 @@ def test_who_is_down_for_a_while_comes_back_later(tmp_path: Path, listener: sock
         stage.kill()
         stage.restart()  # it ends by itself
         said = []
-        while stage.incarnation == 3:
+        while stage.processes.incarnation == 3:
             said.append(stage.supervise())
         assert "the consumer ended with status 3, and stays down for 0.5 s" in said
         assert said[-1] == "the consumer ended with status 3 and was started again"
@@ -389,14 +389,14 @@ def test_who_comes_back_and_does_nothing_is_found_so(
     ) as stage:
         listener.accept()[0].close()
         stage.kill()
-        stage.fetches = lambda _: False
+        stage.readiness.fetches = lambda _: False
         stage.restart()
         with pytest.raises(
             StageError,
             match=r"was not ready within 0.5 s: it never fetched .*; it last said: waiting",
         ):
             stage.supervise()
-        stage.fetches = lambda _: True  # it was slow
+        stage.readiness.fetches = lambda _: True  # it was slow
         assert stage.supervise() is None
 
 

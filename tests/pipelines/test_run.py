@@ -546,7 +546,7 @@ class Elsewhere(Reader):
         return SimpleNamespace(
             stage=stage,
             name="consumer",
-            incarnation=1,
+            processes=SimpleNamespace(incarnation=1),
             since=ready_at - 600 * 10**9,
             ready_at=ready_at,
         )

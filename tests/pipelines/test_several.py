@@ -57,11 +57,11 @@ def stage(tmp_path: Path) -> Iterator[Callable[..., CommandNode]]:
 def await_members(node: CommandNode, *numbers: int) -> dict[int, list[int]]:
     """Wait until exactly these members live; return their processes."""
     wait_until(
-        lambda: sorted(node.members()) == [*numbers],
+        lambda: sorted(node.processes.by_number()) == [*numbers],
         within_s=20,
-        because=f"the members {numbers}, not {node.members()}",
+        because=f"the members {numbers}, not {node.processes.by_number()}",
     )
-    return node.members()
+    return node.processes.by_number()
 
 
 def test_one_of_them_dies_by_its_number_and_another_takes_its_place(
@@ -89,9 +89,9 @@ def test_one_is_added_and_leaves_again(stage: Callable[..., CommandNode]) -> Non
     """A member that was told to leave is not started again; one that was not is."""
     node = stage()
     await_members(node, 1, 2)
-    node.tell_member(3, "start")
+    node.processes.tell_member(3, "start")
     found = await_members(node, 1, 2, 3)
-    node.tell_member(3, "leave")
+    node.processes.tell_member(3, "leave")
     os.kill(found[3][0], signal.SIGTERM)
     assert await_members(node, 1, 2) == {number: found[number] for number in (1, 2)}
 

@@ -32,6 +32,7 @@ class Stage:
     def __init__(self) -> None:
         self.incarnation = 1
         self.node: Any = self
+        self.processes: Any = self
         self.lines: list[str] = []
         self.closed = 0
         self.deaf = False

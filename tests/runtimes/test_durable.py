@@ -582,11 +582,11 @@ def test_a_stage_dies_between_two_writes_into_files(tmp_path: Path, prints: bool
 
     def starts(stage: CommandNode, point: Point | None) -> None:
         stage.start()
-        assert stage.node is not None
+        assert stage.processes.node is not None
         position = Path(stage.command.work) / "position"
         wait_until(position.exists, within_s=WITHIN_S, because="it")
         stage.tracer.start(tmp_path / f"{stage.command.work}.txt", point)
-        stage.node.write_stdin(b"\n")
+        stage.processes.node.write_stdin(b"\n")
 
     with (
         ProcessRuntime(directory=tmp_path / "nodes") as runtime,
@@ -643,15 +643,15 @@ def test_a_stage_is_held_in_its_first_life(tmp_path: Path) -> None:
         )
         stage.start()
         stage.tracer.start(tmp_path / "writes", point)
-        assert stage.node is not None
-        stage.node.write_stdin(b"\n")
+        assert stage.processes.node is not None
+        stage.processes.node.write_stdin(b"\n")
         held = wait_until(stage.tracer.held, within_s=WITHIN_S, because="it to be held")
         assert stage.tracer.held() == held
-        assert stage.one(stage.node.pid) is stage
+        assert stage.one(stage.processes.node.pid) is stage
         stage.kill()
         assert not (tmp_path / "done").exists()
         stage.start()
-        stage.node.write_stdin(b"\n")
+        stage.processes.node.write_stdin(b"\n")
         wait_until(stage.ended, within_s=WITHIN_S, because="its second life to end")
         assert stage.tracer.held() is None
     assert (tmp_path / "done").exists()

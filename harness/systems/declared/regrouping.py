@@ -95,7 +95,7 @@ class GroupChange(Regrouping):
         self._rule = rule_at(at, Action.HOLD, JOINING, role=str(role), limit=None)
         self._controls.undo(self._release_all)
         self._scene.brokers.wire.arm(self._scene.cell.id, self._rule)
-        self._stage.tell_member(self._newest, "start")
+        self._stage.processes.tell_member(self._newest, "start")
         self._say(RegroupPhase.STARTED, number=self._newest)
         self._await(self._newest_asks, JOINS_S, "the new member to ask to join")
 
@@ -136,7 +136,7 @@ class GroupChange(Regrouping):
             case Change.LEAVES:
                 self._tell(mine)
             case Change.OTHER_LEAVES:
-                for number in sorted(self._stage.members().keys() - {mine}):
+                for number in sorted(self._stage.processes.by_number().keys() - {mine}):
                     self._tell(number)
             case Change.PUT_OUT:
                 self._put_out()
@@ -169,7 +169,7 @@ class GroupChange(Regrouping):
         self._release_all()
         back = sorted(self._left - ({self._newest} if self._joins else set()))
         for number in back:
-            self._stage.tell_member(number, "start")
+            self._stage.processes.tell_member(number, "start")
         for number in back:
             self._await(lambda number=number: self._asks(number), JOINS_S, "a member to be back")  # type: ignore[misc]  # bound at once
 
@@ -242,7 +242,7 @@ class GroupChange(Regrouping):
         return any(line.conn in conns for line in self._scene.members.of(self._stage.name))
 
     def _connections(self, number: int) -> set[int | None]:
-        return self._connections_of(set(self._stage.members().get(number, ())))
+        return self._connections_of(set(self._stage.processes.by_number().get(number, ())))
 
     def _mine(self) -> set[int | None]:
         """Return the connections of the process that has the target."""
@@ -263,10 +263,10 @@ class GroupChange(Regrouping):
 
     def _tell(self, number: int) -> None:
         """Tell a member to end, as an orchestrator does."""
-        stage, pids = self._stage, self._stage.members().get(number, [])
+        stage, pids = self._stage, self._stage.processes.by_number().get(number, [])
         self._left.add(number)
         self._victim.told.update(pids)
-        stage.tell_member(number, "leave")
+        stage.processes.tell_member(number, "leave")
         for pid in pids:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGTERM)

@@ -127,13 +127,13 @@ class StdinFeeder:
 
     def start(self) -> None:
         """Begin."""
-        self._life = self._node.incarnation
+        self._life = self._node.processes.incarnation
         self._last = time.monotonic()
         self._thread.start()
 
     def exhausted(self) -> bool:
         """Say whether the present incarnation of the producer has been given everything."""
-        return self._done_life == self._node.incarnation
+        return self._done_life == self._node.processes.incarnation
 
     def trouble(self) -> str | None:
         """Return ``None``: if a line cannot be written, the end of the producer says why."""
@@ -165,7 +165,7 @@ class StdinFeeder:
             if (not self._hurries or self.exhausted()) and self._wake.wait(self._pause_s):
                 self._wake.clear()
                 continue
-            life, node = self._node.incarnation, self._node.node
+            life, node = self._node.processes.incarnation, self._node.processes.node
             if life != self._life:
                 self._life = life
                 self._since, self._now, self._last = time.monotonic_ns(), [], time.monotonic()

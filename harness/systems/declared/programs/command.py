@@ -93,6 +93,11 @@ class StageCommand:
         """Whether lostack starts several members of the stage."""
         return isinstance(self.stage, Stage) and self.stage.scale > 1
 
+    @property
+    def one_dies(self) -> bool:
+        """Whether a crash kills one of its processes, and not all of it."""
+        return isinstance(self.stage, Stage) and self.stage.one_dies
+
     def _argv(self) -> tuple[str, ...]:
         words = tuple(fill(word, self.values) for word in self.stage.command)
         if not self.scaled:

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import re
 import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from harness.model.logs import last_lines
 from harness.model.waiting import WaitTimeoutError, wait_until
-from harness.pipelines.stages import Stage
 from harness.run.nodes import GRACE_S, LIVES
 from harness.runtimes.process.members import tracer_of
 from harness.systems.declared.programs.errors import StageError
 from harness.systems.declared.programs.one_process import GONE_S, OneProcess
 from harness.systems.declared.programs.process import StageProcesses, as_fields
+from harness.systems.declared.programs.readiness import Readiness
 from harness.systems.declared.programs.tracing import StageTracer
 
 if TYPE_CHECKING:
@@ -22,19 +20,16 @@ if TYPE_CHECKING:
 
     from harness.model.history import HistoryWriter
     from harness.model.scenario import Role
-    from harness.pipelines.programs import Service
-    from harness.runtimes.interface import Exit, Node, Runtime
+    from harness.runtimes.interface import Exit, Runtime
     from harness.systems.declared.programs.command import StageCommand
     from harness.systems.declared.programs.hints import Hints
-
-MANY = 1000
-"""How many lines of a log are searched for its last messages, which may be repeated many times."""
 
 
 class CommandNode:
     """One stage or service, over all its incarnations. Implements :class:`harness.controls.Target`.
 
-    ``processes`` are those of the present incarnation; ``tracer`` logs their durable writes.
+    ``command`` is how it is started, ``processes`` are those of the present incarnation,
+    ``readiness`` tells whether they are ready, ``tracer`` logs their durable writes.
     """
 
     def __init__(
@@ -62,17 +57,10 @@ class CommandNode:
         self.tracer = StageTracer(self.processes)
         self.ready_at = 0
         """When this incarnation was ready (monotonic ns); 0: not waited for yet."""
-        self.fetches = fetches
-        self._hints = hints
+        self.readiness = Readiness(self.processes, fetches=fetches, is_open=is_open, hints=hints)
         self._buried = buried
-        self._is_open = is_open
         self._put_out = put_out
         self._life = _Life()
-
-    @property
-    def stage(self) -> Stage | Service:
-        """What the declaration says of it."""
-        return self.command.stage
 
     @property
     def role(self) -> Role:
@@ -80,29 +68,9 @@ class CommandNode:
         return self.command.role
 
     @property
-    def scaled(self) -> bool:
-        """Whether lostack starts several members of it."""
-        return self.command.scaled
-
-    @property
-    def one_dies(self) -> bool:
-        """Whether a crash kills one of its processes, and not all of it."""
-        return isinstance(self.stage, Stage) and self.stage.one_dies
-
-    @property
     def name(self) -> str:
         """Its name, which no other stage of the run has."""
         return self.command.name
-
-    @property
-    def incarnation(self) -> int:
-        """How many times it was started."""
-        return self.processes.incarnation
-
-    @property
-    def node(self) -> Node | None:
-        """The first process of this incarnation; ``None``: it was never started."""
-        return self.processes.node
 
     def start(self, *, supervised: bool = False) -> None:
         """Start the next incarnation without waiting for it. ``supervised``: the previous one ended
@@ -119,24 +87,19 @@ class CommandNode:
         Raises:
             StageError: the stage ended before it was ready, or is not ready in time.
         """
-        within_s = self.stage.ready_within_s
+        stage, ready = self.command.stage, self.readiness
+        within_s = stage.ready_within_s
         try:
             wait_until(
-                lambda: self.ended() or self._is_ready() or self._is_unread(),
+                lambda: self.ended() or ready.is_ready(self.since) or ready.is_unread(),
                 within_s=within_s,
                 because=f"the {self.name} to be ready",
             )
         except WaitTimeoutError as error:
-            unseen = (
-                "it never fetched from a topic of the run"
-                if self.stage.reads
-                else "nothing listens at its port"
-            )
-            wanted = f"its output never showed {self.stage.ready!r}" if self.stage.ready else unseen
-            raise self.error(f"was not ready within {within_s:g} s: {wanted}") from error
+            raise self.error(f"was not ready within {within_s:g} s: {ready.wanted}") from error
         self.check_read()
         end = self.ended()
-        if end is not None and not (end.status == 0 and not self.stage.reads):
+        if end is not None and not (end.status == 0 and not stage.reads):
             stays = "; a stage must stay in the foreground" if end.status == 0 else ""
             raise self.error(f"ended with {end} before it was ready{stays}")
         self.ready_at = time.monotonic_ns()
@@ -144,33 +107,19 @@ class CommandNode:
 
     def check_read(self) -> None:
         """Raise StageError if the wire does not read what the stage speaks: that voids the cell."""
-        if self._is_unread():
+        if self.readiness.is_unread():
             raise self.error("speaks what the wire does not read")
 
-    def _is_ready(self) -> bool:
-        if self.stage.ready:
-            return re.search(self.stage.ready, self.processes.alive().log_tail(1000)) is not None
-        return self.fetches(self.since) if self.stage.reads else self._is_open()
-
     def error(self, what: str) -> StageError:
-        """Return an error about the stage, with what the wire saw that may explain it and the last
-        lines of its log.
-        """
-        tail = " | ".join(last_lines(self.processes.alive().log_tail(MANY)))
-        said = f"; it last said: {tail}" if tail else "; it printed nothing"
-        hint = self._hints.why_unready(ended=self.ended() is not None) if self._hints else ""
-        return StageError(f"the {self.name} {what}{f' ({hint})' if hint else ''}{said}", self.name)
-
-    def _is_unread(self) -> bool:
-        """Whether the stage speaks what the wire does not read."""
-        return self._hints is not None and self._hints.unread()
+        """Return an error about the stage, with what may explain it."""
+        return self.readiness.error(what, ended=self.ended() is not None)
 
     def ended(self) -> Exit | None:
         """Return how this incarnation ended, or ``None``; the history notes the end once."""
-        if self.node is None:  # its start is still to come
+        if (node := self.processes.node) is None:  # its start is still to come
             return None
         self.runtime.check()
-        end, life = self.node.exit, self._life
+        end, life = node.exit, self._life
         if end is not None and life.ended_s is None:
             life.ended_s = time.monotonic()
             asked = {"asked": True} if life.asked else {}
@@ -192,7 +141,7 @@ class CommandNode:
     @property
     def started(self) -> bool:
         """Whether it was ever started."""
-        return self.node is not None
+        return self.processes.node is not None
 
     @property
     def asked(self) -> bool:
@@ -201,19 +150,7 @@ class CommandNode:
 
     def stopped_itself(self) -> bool:
         """Say whether this incarnation has ended by itself."""
-        return self.node is not None and self.ended() is not None
-
-    def tell_member(self, number: int, line: str) -> None:
-        """Tell what starts the members to ``start`` one, or that one may ``leave``."""
-        self.processes.alive().write_stdin(f"{line} {number}\n".encode())
-
-    def members(self) -> dict[int, list[int]]:
-        """Return the living processes of each member that lostack has started, by its number."""
-        found: dict[int, list[int]] = {}
-        for pid in self.processes.members():
-            if number := self.processes.number_of(pid):
-                found.setdefault(number, []).append(pid)
-        return found
+        return self.ended() is not None
 
     def one(self, pid: int) -> OneProcess | CommandNode:
         """Return one process of this stage, to be crashed alone; the stage itself if it has no
@@ -222,7 +159,7 @@ class CommandNode:
         others = self.processes.members().keys() - {pid, tracer_of(pid)}
         if not others:
             return self
-        gone = (lambda: self._put_out(pid)) if self.scaled else (lambda: None)
+        gone = (lambda: self._put_out(pid)) if self.command.scaled else (lambda: None)
         return OneProcess(self.processes, self.tracer, pid, gone)
 
     def kill(self) -> None:
@@ -274,7 +211,7 @@ class CommandNode:
         self._buried()
         wait_until(
             lambda: not self._is_down(),
-            within_s=self.stage.down_s + GONE_S,
+            within_s=self.command.stage.down_s + GONE_S,
             because=f"the {self.name} to come back",
         )
         self.start()
@@ -295,25 +232,24 @@ class CommandNode:
         """
         end = self.ended()
         if end is None:
-            if self._life.unready is not None and not self._is_ready():
+            if self._life.unready is not None and not self.readiness.is_ready(self.since):
                 raise self._life.unready
             return None
-        if end.status == 0 and not self.stage.reads:
+        if end.status == 0 and not self.command.stage.reads:
             return None
-        if not self.stage.restart or self.incarnation >= LIVES:
-            raise self.error(
-                "ended with "
-                f"{end}{f', started {self.incarnation} times' if self.incarnation > 1 else ''}"
-            )
+        lives = self.processes.incarnation
+        if not self.command.stage.restart or lives >= LIVES:
+            raise self.error(f"ended with {end}{f', started {lives} times' if lives > 1 else ''}")
         if self._is_down():
-            return f"the {self.name} ended with {end}, and stays down for {self.stage.down_s:g} s"
+            down_s = self.command.stage.down_s
+            return f"the {self.name} ended with {end}, and stays down for {down_s:g} s"
         self._buried()
         self.start(supervised=True)
         return f"the {self.name} ended with {end} and was started again"
 
     def _is_down(self) -> bool:
         ended_s = self._life.ended_s
-        return ended_s is not None and time.monotonic() - ended_s < self.stage.down_s
+        return ended_s is not None and time.monotonic() - ended_s < self.command.stage.down_s
 
 
 @dataclass

@@ -76,7 +76,7 @@ class Owners:
             return
         of = {"conn": opened.conn, "role": opened.role}
         if (pid := stage.processes.owner(port)) is not None:
-            self._owners[opened.conn] = pid, stage.incarnation
+            self._owners[opened.conn] = pid, stage.processes.incarnation
             self._scene.history.write(kinds.OWNER, **of, pid=pid, command=command_of(pid))
         elif (stranger := stage.processes.stranger(port)) is not None:
             self._scene.history.write(kinds.STRANGER, **of, pid=stranger[0], command=stranger[1])

@@ -74,6 +74,18 @@ class StageProcesses:
                 return int(value)
         return 0
 
+    def by_number(self) -> dict[int, list[int]]:
+        """Return the living processes of each member that lostack has started, by its number."""
+        found: dict[int, list[int]] = {}
+        for pid in self.members():
+            if number := self.number_of(pid):
+                found.setdefault(number, []).append(pid)
+        return found
+
+    def tell_member(self, number: int, line: str) -> None:
+        """Tell what starts the members to ``start`` one, or that one may ``leave``."""
+        self.alive().write_stdin(f"{line} {number}\n".encode())
+
     def name_of(self, pid: int) -> str:
         """Return the name of the member that a process is of; the stage's, if it has only one."""
         number = self.number_of(pid)

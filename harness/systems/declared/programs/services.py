@@ -114,8 +114,8 @@ class ServiceInstance:
         more. Then mask the secrets in its log.
         """
         try:
-            if self.node is not None and self.node.node is not None:
-                self.node.node.kill()
+            if self.node is not None and self.node.processes.node is not None:
+                self.node.processes.node.kill()
         finally:
             self.lease.close()
             if self.log.exists():
@@ -213,8 +213,9 @@ class Services:
     def _go_on(self, node: CommandNode, history: HistoryWriter) -> None:
         """Let a service that is already up write its events to this cell's history."""
         node.processes.history = history
-        node.processes.say("started", pid=node.node.pid if node.node else None)
-        node.processes.say("ready", pid=node.node.pid if node.node else None)
+        first = node.processes.node
+        node.processes.say("started", pid=first.pid if first else None)
+        node.processes.say("ready", pid=first.pid if first else None)
 
     def _make(self, each: ServiceInstance) -> CommandNode:
         scene, service = self._scene, each.service

@@ -86,7 +86,7 @@ class DeclaredStages(Beginning):
         """
         fault = self._scene.cell.scenario.fault
         late = fault.reader if isinstance(fault, StartLate | TopicAppears) else None
-        reading = [node for node in self._stages.values() if node.stage.reads]
+        reading = [node for node in self._stages.values() if node.command.stage.reads]
         self._begin([node for node in reading if node.role != late])
         if isinstance(fault, NoFault) and fault.watched:
             self._watch = WriteTracer(reading, self._scene.directory / "writes")
@@ -112,7 +112,9 @@ class DeclaredStages(Beginning):
         """
         if is_gathering(self._scene.so_far.of(kinds.Frame, kinds.Conn)):
             return False
-        scaled = {node.role: node.command.members for node in self._stages.values() if node.scaled}
+        scaled = {
+            node.role: node.command.members for node in self._stages.values() if node.command.scaled
+        }
         members = self._scene.members
         return all(
             not self._stages[role].started or len(members.of(role)) >= count

@@ -163,7 +163,9 @@ class FaultTargets:
         if isinstance(fault, Rebalanced | PutOutWhileJoining | ToldLate):
             return role == fault.at.role
         struck = fault.evidence()
-        return role in struck.paused or (role in struck.killed and self._stages[role].one_dies)
+        return role in struck.paused or (
+            role in struck.killed and self._stages[role].command.one_dies
+        )
 
     def _aim(self, role: Role, pid: int | None, conn: int | None = None) -> None:
         """Remember which process of a stage the fault strikes."""

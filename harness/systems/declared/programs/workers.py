@@ -65,12 +65,12 @@ class Workers:
         stage = self._stages[role]
         if (
             pid not in self._known
-            and life == stage.incarnation
-            and stage.node is not None
-            and pid != stage.node.pid
+            and life == stage.processes.incarnation
+            and stage.processes.node is not None
+            and pid != stage.processes.node.pid
         ):
             self._known[pid] = Worker(
-                role, pid, command_of(pid), stage.incarnation, time.monotonic()
+                role, pid, command_of(pid), stage.processes.incarnation, time.monotonic()
             )
 
     def gone(self) -> Iterator[Worker]:
@@ -80,7 +80,7 @@ class Workers:
                 continue
             stage = self._stages[worker.role]
             if (
-                worker.of != stage.incarnation
+                worker.of != stage.processes.incarnation
                 or stage.ended() is not None
                 or stage.asked
                 or worker.pid == self._victim.pid

@@ -191,7 +191,7 @@ class Positions:
         reader = self._stages[self._scene.reader]
         seen, topic = self._scene.topics_seen, self._scene.pipeline.topic
         given, began = seen.given(topic), reader.ready_at or reader.since
-        at_work = reader.incarnation == 1 or given > reader.since
+        at_work = reader.processes.incarnation == 1 or given > reader.since
         reached = seen.reached(topic)
         visible = self._scene.kafka.observer.visible(topic, {})
         behind = [p for p, last in visible.items() if reached.get(p, -1) < last]
