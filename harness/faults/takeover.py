@@ -40,6 +40,7 @@ class TakenOver:
             else (Role.FOLLOWER,)
             if self.turn is Turn.SHORT
             else (),
+            may_kill=(Role.FOLLOWER,) if self.turn is Turn.SHORT else (),
             proofs=(OtherLeads(str(self.turn)),),
         )
 
@@ -72,13 +73,15 @@ class TakenOver:
                 controls.say("applied", node=fired.node)
                 controls.resolve(None if self.turn.ahead else fired.hold, How.RELEASE)
             case Turn.SHORT:
-                follower = brokers.follower()
-                follower.kill()
+                followers = brokers.followers()
+                for follower in followers:
+                    follower.kill()
                 brokers.await_short()
-                controls.say("applied", node=follower.name)
+                controls.say("applied", node=followers[0].name)
                 controls.resolve(fired.hold, How.RELEASE)
                 brokers.await_refused()
-                follower.restart()
+                for follower in followers:
+                    follower.restart()
         controls.disarm()
         brokers.await_in_sync()
         controls.say("healed")

@@ -7,13 +7,14 @@ fault.
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Final, TypeVar
 
 from harness.model import events as kinds
 from harness.model.events import ConnPhase, DrainPhase, NodePhase, Outcome
 from harness.model.places import Removal
 from harness.model.prediction import Select
-from harness.model.scenario import Role
+from harness.model.scenario import BROKERS, Role
 from harness.model.sign import Sign
 from harness.model.states import Hop
 
@@ -75,6 +76,21 @@ def given_selections(history: History, _target: str) -> dict[Select, frozenset[s
     return {IN_HAND: in_hand, ON_THE_WAY: frozenset(_unstored(history) | _unread(history))}
 
 
+UNTAKEN: Final = Select("untaken")
+"""What who sends once, and acknowledges first, may lose when servers come and go: the records of
+which no broker has told their sender that it has them, and those :data:`IN_HAND`. For systems that
+know it: :func:`untaken` is among their selections.
+"""
+
+
+def untaken(history: History, target: str) -> dict[Select, frozenset[str]]:
+    """Return the records that were sent and not answered, or refused, and those in hand."""
+    taken = {e.record for e in history.of(kinds.ProduceAnswer) if e.reached and not e.error}
+    sent = {e.record for e in history.of(kinds.Sent, kinds.Unsent)}
+    in_hand = given_selections(history, target).get(IN_HAND, frozenset())
+    return {UNTAKEN: frozenset(record for record in sent - taken if record) | in_hand}
+
+
 OUTLIVED: Final = Sign(
     "outlived-its-broker",
     "the broker answered this record's send, died, and delivered it when it was back",
@@ -94,12 +110,46 @@ def outlived(history: History) -> dict[Sign, frozenset[str]]:
     return {OUTLIVED: frozenset(e.record for e in given if e.record and e.record in answered)}
 
 
+SERVED_ON: Final = Sign(
+    "served-on",
+    "the broker answered this record's send, or its acknowledgement, while one of its servers was "
+    "dead, or after another one had begun to lead",
+)
+"""For systems of several servers: :func:`served_on` is among their signs."""
+
+
+def served_on(history: History) -> dict[Sign, frozenset[str]]:
+    """Return the records that a broker of several servers took without one of them, or by a later
+    leader.
+    """
+    down: dict[str, int] = {}
+    times: list[tuple[int, float]] = []
+    for event in history.of(kinds.Node):
+        if event.role in BROKERS and event.phase == NodePhase.EXITED:
+            down[event.node] = event.t
+        elif event.phase == NodePhase.STARTED and event.node in down:
+            times.append((down.pop(event.node), event.t))
+    first: dict[str, str] = {}
+    times += [
+        (said.t, math.inf)
+        for said in history.of(kinds.Leadership)
+        if said.leader and first.setdefault(said.topic, said.leader) != said.leader
+    ]
+    taken = [(e.record, e.t) for e in history.of(kinds.ProduceAnswer) if e.error == 0]
+    taken += [(e.record, e.t) for e in history.of(kinds.Acknowledged) if e.outcome == Outcome.TAKEN]
+    return {
+        SERVED_ON: frozenset(
+            record for record, t in taken if record and any(a < t < b for a, b in times)
+        )
+    }
+
+
 def broker_deaths(history: History) -> Iterator[int]:
-    """Yield the times (monotonic ns) at which a broker's process was gone while the
-    pipeline ran.
+    """Yield the times (monotonic ns) at which a process of a broker was gone while the pipeline
+    ran.
     """
     for event in _while_it_ran(history, kinds.Node):
-        if event.phase == NodePhase.EXITED and event.role == Role.BROKER:
+        if event.phase == NodePhase.EXITED and event.role in BROKERS:
             yield event.t
 
 

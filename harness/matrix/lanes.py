@@ -34,7 +34,13 @@ _Turn: TypeAlias = "tuple[Deployment, str, _Waiting]"
 
 UNPROVED = frozenset({Kind.VOID, Kind.STUCK})
 """Verdicts after which the state of a deployment that cells may kill is unknown."""
-ONE_AT_A_TIME = (Deployment.CLUSTER, Deployment.APART, Deployment.SMALL, Deployment.TRACED)
+ONE_AT_A_TIME = (
+    Deployment.CLUSTER,
+    Deployment.TRACED_CLUSTER,
+    Deployment.APART,
+    Deployment.SMALL,
+    Deployment.TRACED,
+)
 OF_ONE_BROKER = (Deployment.SHARED, Deployment.OWN)
 WORTH_A_BROKER = 2
 """How many cells that kill their broker must wait before another broker starts: a start takes as

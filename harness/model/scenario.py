@@ -197,6 +197,8 @@ class Deployment(StrEnum):
     """
     CLUSTER = "cluster"
     """Three brokers, for one cell at a time."""
+    TRACED_CLUSTER = "traced-cluster"
+    """As cluster, and each broker is traced."""
     APART = "apart"
     """Three brokers and a controller in a process of its own, for one cell at a time."""
     TLS = "tls"
@@ -228,7 +230,12 @@ class Deployment(StrEnum):
     @property
     def clustered(self) -> bool:
         """Whether there are several brokers."""
-        return self in {Deployment.CLUSTER, Deployment.APART}
+        return self in {Deployment.CLUSTER, Deployment.TRACED_CLUSTER, Deployment.APART}
+
+    @property
+    def traced(self) -> bool:
+        """Whether brokers are started below a tracer."""
+        return self in {Deployment.TRACED, Deployment.TRACED_CLUSTER}
 
 
 SECURED = tuple(need for need in Deployment if need.security)
@@ -328,7 +335,7 @@ class Scenario:
                 f"{self.id}: together=True needs Deployment.OWN and a pipeline with "
                 "shares_death=True"
             )
-        if self.broker_settings and not self.deployment.alone:
+        if self.broker_settings and self.deployment.shared:
             raise SettingsError(
                 f"{self.id}: broker_settings needs a broker for this cell alone: Deployment.OWN"
             )

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from enum import StrEnum
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 
 class Turn(StrEnum):
@@ -20,7 +24,7 @@ class Turn(StrEnum):
     OVERTAKEN = "overtaken"
     """It has stored the record, and a follower that lags, but is in sync by the clock, leads."""
     SHORT = "short"
-    """A follower is killed, and no replica can be spared."""
+    """So many followers are killed that no further replica can be spared."""
     ROLLS = "rolls"
     """It is shut down (SIGTERM) and started again, and then all others in turn."""
 
@@ -38,6 +42,18 @@ class Turn(StrEnum):
     def ahead(self) -> bool:
         """Whether the broker must have the record, and no follower."""
         return self in {Turn.DIES_AHEAD, Turn.OVERTAKEN}
+
+
+@dataclass(frozen=True, slots=True)
+class Led:
+    """A log that several servers keep copies of, as the broker says. ``leader``: empty, if it has
+    none; ``replicas``: the servers with a copy; ``behind``: those of them that are not in sync.
+    """
+
+    log: str
+    leader: str
+    replicas: tuple[str, ...]
+    behind: tuple[str, ...] = ()
 
 
 class OneOfSeveral(Protocol):
@@ -69,11 +85,11 @@ class Takeover(Protocol):
     def restart_others(self) -> None:
         """Shut each other broker down in order and start it again, one after the other."""
 
-    def follower(self) -> OneOfSeveral:
-        """Return a broker that follows that one, and coordinates nothing."""
+    def followers(self) -> Sequence[OneOfSeveral]:
+        """Return brokers that follow that one: so many that the others are too few without them."""
 
     def hold_copies(self) -> None:
-        """Keep the broker's followers from fetching what has the target, until the controls are
+        """Keep what has the target from the broker's followers, until the controls are
         disarmed.
         """
 
@@ -83,11 +99,11 @@ class Takeover(Protocol):
         """
 
     def await_short(self) -> None:
-        """Wait until a replica is out of sync, and let the topics need all of them."""
+        """Wait until the followers are out of sync, and too few are left."""
 
     def await_refused(self) -> None:
-        """Wait until the broker has refused the target, because too few replicas are in sync, and
-        let the topics need as many as before.
+        """Wait until the target's sender knows that it was not taken, because too few replicas are
+        in sync, and let as many be needed as before.
         """
 
     def elect(self) -> None:
@@ -100,4 +116,4 @@ class Takeover(Protocol):
         """Wait until all replicas are in sync again, and write down who leads."""
 
 
-__all__ = ["OneOfSeveral", "Takeover", "Turn"]
+__all__ = ["Led", "OneOfSeveral", "Takeover", "Turn"]

@@ -159,7 +159,7 @@ def _said_of(history: History, target: str) -> list[kinds.Leadership]:
 def _home(history: History, target: str) -> tuple[str | None, int | None] | None:
     """Return the topic and the partition to which the target was sent."""
     sent = (e for e in history.of(kinds.Sent, kinds.Unsent) if e.record == target)
-    return next(((e.topic, e.partition) for e in sent), None)
+    return next(((e.topic, e.partition or 0) for e in sent), None)
 
 
 def wrong_part(history: History, target: str, killed: Iterable[kinds.Node]) -> str | None:

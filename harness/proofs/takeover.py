@@ -91,6 +91,16 @@ class OtherLeads:
         return None if why is None else f"not tried: {why}"
 
 
+READERS: Final = "/readers"
+
+
+def readers_of(queue: str) -> str:
+    """Return the name of the log in which several servers keep what a queue's readers have
+    acknowledged. Its leader may be another one than the queue's.
+    """
+    return queue + READERS
+
+
 def place_of(history: History, target: str, hit: kinds.Rule) -> tuple[str, int] | None:
     """Return topic and partition that a frame with the target is about; ``None``: nobody has seen
     it. Of a coordinator, that of its log, which has one partition on brokers of lostack.
@@ -98,17 +108,16 @@ def place_of(history: History, target: str, hit: kinds.Rule) -> tuple[str, int] 
     if (log := COORDINATED.get(hit.api or "")) is not None:
         return log, 0
     for copy in history.of(kinds.Fetched):
-        if (copy.record, copy.conn) == (target, hit.conn) and copy.at is not None and copy.topic:
-            return copy.topic, copy.at[0]
+        if (copy.record, copy.conn) == (target, hit.conn) and copy.topic:
+            return (readers_of(copy.topic), 0) if copy.at is None else (copy.topic, copy.at[0])
     conns = {e.conn for e in history.of(kinds.Conn) if e.role == hit.role}
     for sent in history.of(kinds.Sent, kinds.Unsent):
         if (
             sent.record == target
             and sent.topic is not None
-            and sent.partition is not None
             and int(sent.request.partition(":")[0]) in conns
         ):
-            return sent.topic, sent.partition
+            return sent.topic, sent.partition or 0
     return None
 
 
@@ -152,7 +161,8 @@ def _copied(history: History, target: str, place: tuple[str, int], applied: int)
         e.rule == COPIES and e.phase == RulePhase.HIT and e.t <= applied
         for e in history.of(kinds.Rule)
     )
-    return None if held else f"nobody saw that its leader had stored {target}"
+    alone = any(e.record == target and e.t <= applied for e in history.of(kinds.Alone))
+    return None if held or alone else f"nobody saw that its leader had stored {target}"
 
 
 def _not_short(
@@ -166,10 +176,21 @@ def _not_short(
         return f"{node} was not seen to lead while a follower was out of sync"
     answers = [e for e in history.of(kinds.ProduceAnswer) if e.record == target]
     hit = _hit(history)
-    everybody = hit is None or requested_acks(history, hit) == EVERYBODY
+    requested = None if hit is None else requested_acks(history, hit)
+    everybody = hit is None or requested == EVERYBODY
     if everybody and not any(e.error in FEW for e in answers):
         return f"{node} did not refuse {target}"
+    back = min((e.t for e in history.of(kinds.Node) if e.node in dead and _is_up(e)), default=None)
+    first = min(e.t for e in short)
+    if requested is None and any(
+        not e.error and first < e.t and (back is None or e.t < back) for e in answers
+    ):
+        return f"{node} took {target} alone"
     return None
+
+
+def _is_up(event: kinds.Node) -> bool:
+    return event.phase == NodePhase.STARTED
 
 
 def _not_rolled(history: History, first: str) -> str | None:
@@ -196,4 +217,13 @@ def _not_rolled(history: History, first: str) -> str | None:
     return None
 
 
-__all__ = ["COORDINATED", "COPIES", "EVERYBODY", "FEW", "OtherLeads", "place_of", "requested_acks"]
+__all__ = [
+    "COORDINATED",
+    "COPIES",
+    "EVERYBODY",
+    "FEW",
+    "OtherLeads",
+    "place_of",
+    "readers_of",
+    "requested_acks",
+]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Final, Protocol, runtime_checkable
 
 from harness.run.sinks import SinkPart
 
@@ -15,6 +15,10 @@ if TYPE_CHECKING:
     from harness.runtimes.interface import Exit, Node, Runtime
     from harness.wire.control import WireControl
     from harness.wire.messages import Route
+
+
+BROKER: Final = "broker-1"
+"""The name of the one broker of a deployment."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, ClassVar
 
 from harness.model.cell import client_name
 from harness.model.failures import EnvironmentFailure
-from harness.model.scenario import Deployment
 from harness.provision.clients import ClientSetup, prepare_client
 from harness.run.cell import CellRun
 from harness.run.clients import brought_adapter
@@ -26,7 +25,9 @@ if TYPE_CHECKING:
 
     from harness.model.cell import Cell
     from harness.model.history import HistoryWriter
+    from harness.model.scenario import Deployment
     from harness.protocols.acts import Act
+    from harness.provision.wheels import WheelServer
     from harness.run.queue_broker import Results
     from harness.run.queue_served import QueueServed
     from harness.run.queues import Queue
@@ -69,6 +70,12 @@ class QueueLauncher(ABC):
     def broker(self, directory: Path) -> QueueServed:
         """Return a broker that is not started yet. Its files and logs go below ``directory``."""
 
+    def cluster(self, directory: Path) -> QueueServed:
+        """Return a broker of three servers that is not started yet, for scenarios that need one:
+        it is :class:`~harness.run.queue_broker.Replicates`.
+        """
+        raise NotImplementedError(f"{self.name} has no cluster")
+
     @abstractmethod
     def own_versions(self) -> Mapping[str, str]:
         """Return the versions of what :meth:`prepare` has fetched; empty before that."""
@@ -107,8 +114,8 @@ class QueueLauncher(ABC):
 
     def deploy(self, need: Deployment, directory: Path) -> QueueDeployment:
         """Start a broker with its wire, and wait until it answers."""
-        broker = self.broker(directory)
-        if need is Deployment.TRACED:
+        broker = self.cluster(directory) if need.clustered else self.broker(directory)
+        if need.traced:
             broker.trace_writes(broker.data)
         for client in self._clients:
             name = client_name(client)
@@ -124,6 +131,42 @@ class QueueLauncher(ABC):
         """Return the versions of the broker, its clients and Python."""
         clients = {client_name(name): setup.version for name, setup in self._clients.items()}
         return {**clients, **self.own_versions(), "python": sys.version.split()[0]}
+
+
+class WheelLauncher(QueueLauncher):
+    """A system whose server comes in a wheel."""
+
+    called: ClassVar[str]
+    """The name of the system."""
+    server: ClassVar[WheelServer]
+
+    def __init__(self, runtime: str = "process", version: str | None = None) -> None:
+        super().__init__(runtime, version)
+        self._program: Path | None = None
+
+    @property
+    def name(self) -> str:
+        """The name of the system, with the version if one was chosen."""
+        return self.called if self.version is None else f"{self.called}=={self.version}"
+
+    def prepare(self, say: Callable[[str], None]) -> None:
+        """Fetch the server, unless it is there."""
+        self._program = self.server.ensure(say, self.version)
+
+    @property
+    def program(self) -> Path:
+        """The server's program.
+
+        Raises:
+            RuntimeError: :meth:`prepare` was not called.
+        """
+        if self._program is None:
+            raise RuntimeError("prepare() comes first")
+        return self._program
+
+    def own_versions(self) -> Mapping[str, str]:
+        """Return the version of the server, if it is there."""
+        return {} if self._program is None else {self.name: self.version or self.server.version}
 
 
 class QueueDeployment:
@@ -143,7 +186,7 @@ class QueueDeployment:
 
     def cell_run(self, cell: Cell, directory: Path, history: HistoryWriter) -> CellRun:
         """Return the run of one cell."""
-        if cell.scenario.deployment.alone:
+        if not cell.scenario.deployment.shared:
             self.broker.become(cell.scenario.broker_settings)
 
         def abilities(queue: Queue) -> Mapping[type, object]:

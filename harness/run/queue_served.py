@@ -1,16 +1,16 @@
 """The base for a package's broker of queues: one program with one port for its clients, each role
-by a route of its own through the wire.
+by a route of its own through the wire; or several such programs, a cluster.
 """
 
 from __future__ import annotations
 
 from abc import abstractmethod
+from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING, ClassVar, Final
 
 from harness.model.scenario import Role
-from harness.run.queue_broker import Count
-from harness.run.queues import BROKER
+from harness.run.queue_broker import BROKER, Count
 from harness.run.served import ServedBroker
 from harness.runtimes.interface import NodeSpec
 from harness.wire.messages import Route
@@ -22,6 +22,21 @@ if TYPE_CHECKING:
     from harness.run.queue_broker import Message
 
 ROLES: Final = (Role.PRODUCER, Role.CONSUMER)
+
+
+@dataclass(frozen=True, slots=True)
+class Server:
+    """One program of a broker. ``port``: for its clients; ``by_role``: the wire's ports in front of
+    that; ``further``: others that it needs; ``data``: the folder of its data, which outlives it.
+    """
+
+    name: str
+    port: int
+    by_role: Mapping[Role, int]
+    further: tuple[int, ...]
+    data: Path
+
+
 NO_DEAD_LETTERS: Final = "lostack-no-dead-letters."
 """How the name of a queue begins that a broker without dead letters does not have."""
 
@@ -37,18 +52,41 @@ class QueueServed(ServedBroker):
     protocol: ClassVar[str]
     """What its clients speak: a name in the registry of protocols."""
 
-    def __init__(self, directory: Path, ports: int = 0) -> None:
-        """``ports``: how many further ports it needs: :attr:`further`."""
-        super().__init__(directory, 1 + len(self.roles) + ports)
-        self.port, *others = self.ports
-        self._by_role = dict(zip(self.roles, others, strict=False))
-        self.further = tuple(others[len(self.roles) :])
+    def __init__(self, directory: Path, ports: int = 0, size: int = 1) -> None:
+        """``ports``: how many further ports each program needs: :attr:`Server.further`; ``size``:
+        how many programs it is.
+        """
+        each = 1 + len(self.roles) + ports
+        names = [f"{BROKER.removesuffix('1')}{number + 1}" for number in range(size)]
+        super().__init__(directory, size * each, names=names)
+        data = (directory / "data").absolute()
+        self.data = data
+        """The folder of the broker's data, which outlives its process; of several programs that
+        with a folder for each.
+        """
+        self.servers = tuple(
+            Server(
+                name,
+                port,
+                dict(zip(self.roles, others, strict=False)),
+                tuple(others[len(self.roles) :]),
+                data if size == 1 else data / name,
+            )
+            for name, (port, *others) in zip(
+                names, zip(*[iter(self.ports)] * each, strict=True), strict=True
+            )
+        )
+        self.port, self.further = self.servers[0].port, self.servers[0].further
 
     @abstractmethod
     def argv(self) -> Sequence[str]:
         """Return the command that starts the broker in the foreground on :attr:`port` of
         ``127.0.0.1``, on the data in :attr:`data`. It is the server itself, not a script around it.
         """
+
+    def argv_of(self, server: Server) -> Sequence[str]:  # noqa: ARG002 - for clusters
+        """Return the command of one program of a cluster."""
+        return self.argv()
 
     @abstractmethod
     def messages(self, queue: str) -> Sequence[Message]:
@@ -68,21 +106,24 @@ class QueueServed(ServedBroker):
         """Return the variables that the broker's process is started with."""
         return MappingProxyType({})
 
-    @property
-    def data(self) -> Path:
-        """The folder of the broker's data, which outlives its process."""
-        return (self._directory / "data").absolute()
-
     def spec(self) -> NodeSpec:
-        """Return how to start the broker's process, on its existing data."""
+        """Return how to start the broker's (first) process, on its existing data."""
+        return self.spec_of(BROKER)
+
+    def spec_of(self, name: str) -> NodeSpec:
+        """Return how to start one of its processes, on its existing data."""
         return NodeSpec(
-            name=BROKER,
+            name=name,
             role=Role.BROKER,
-            argv=tuple(self.argv()),
+            argv=tuple(self.argv_of(self.server(name))),
             env=self.environment(),
-            log=self._directory / f"{BROKER}.log",
+            log=self._directory / f"{name}.log",
             cwd=self._directory.absolute(),
         )
+
+    def server(self, name: str) -> Server:
+        """Return the program of this name."""
+        return next(each for each in self.servers if each.name == name)
 
     def start(self) -> None:
         """Start wire and broker, and wait until the broker answers.
@@ -90,19 +131,37 @@ class QueueServed(ServedBroker):
         Raises:
             EnvironmentFailure: the broker does not come up.
         """
-        self.data.mkdir(parents=True, exist_ok=True)
+        for server in self.servers:
+            server.data.mkdir(parents=True, exist_ok=True)
         super().start()
 
     def routes(self) -> Sequence[Route]:
-        """Return a route through the broker's wire for each role."""
+        """Return a route through the broker's wire for each role and program."""
         return [
-            Route(str(role), BROKER, role, port, self.port, protocol=self.protocol)
-            for role, port in self._by_role.items()
+            Route(
+                str(role) if len(self.servers) == 1 else f"{role}-{server.name}",
+                server.name,
+                role,
+                port,
+                server.port,
+                protocol=self.protocol,
+            )
+            for server in self.servers
+            for role, port in server.by_role.items()
         ]
 
     def address(self, role: Role) -> str:
-        """Return the address at which programs of a role connect: the wire's."""
-        return f"{self.runtime.address('wire')}:{self._by_role[role]}"
+        """Return the address at which programs of a role connect: the wire's. Of a cluster, the
+        addresses of its programs with commas between, the role's :meth:`home` first.
+        """
+        first = self.servers.index(self.home(role))
+        here = self.runtime.address("wire")
+        ordered = (*self.servers[first:], *self.servers[:first])
+        return ",".join(f"{here}:{server.by_role[role]}" for server in ordered)
+
+    def home(self, role: Role) -> Server:
+        """Return the program to which those of a role connect as long as it serves."""
+        return self.servers[self.roles.index(role) % len(self.servers)]
 
     def queue(self, name: str) -> str:
         """Return a queue's name as clients write it: the same."""

@@ -17,8 +17,7 @@ from harness.model.scenario import Role
 from harness.provision.certificates import private
 from harness.provision.network import argument_file
 from harness.run.control_port import ControlPort
-from harness.run.queue_broker import Count, Message
-from harness.run.queues import BROKER
+from harness.run.queue_broker import BROKER, Count, Message
 from harness.run.runtimes import PROCESSES
 from harness.run.served import ServedBroker
 from harness.stages.clients import PRELOADS, STOMP_PY

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING
 
 from harness.abilities import Beginning, BrokerSettings, FilesAtRest, TracedWrites
@@ -21,18 +22,21 @@ from harness.model.places import Removal, Waiting
 from harness.model.record import decode, decode_id
 from harness.model.scenario import Role
 from harness.model.states import Hop
+from harness.model.takeovers import Takeover
 from harness.run.clients import brought_adapter
 from harness.run.controls import Watching, WireControls
 from harness.run.damage import BrokerFiles, Files
 from harness.run.drain import Check, Checks, QuietSink, stillness
 from harness.run.nodes import ServerNode, StageNode
-from harness.run.parts import Opened, Parts, ReadersStart
+from harness.run.parts import FeedAfter, Opened, Parts, ReadersStart
 from harness.run.power import Power, Powered
-from harness.run.queue_broker import Count, Creates, Message, QueueBroker, Results
+from harness.run.queue_broker import BROKER, Count, Creates, Message, QueueBroker, Results
+from harness.run.queue_cluster import QueueCluster, QueueTakenOver
+from harness.run.queue_replicas import replicating
 from harness.run.scene import CellScene
 from harness.run.sinks import Database
 from harness.run.stages import Producing, Reading, supervise
-from harness.run.who import CellNodes, by_client
+from harness.run.who import CellNodes, LastHit, by_client
 from harness.stages.settings import Settings
 from harness.stages.stage import Stage
 
@@ -55,8 +59,6 @@ MODULES = {
 }
 UNANSWERED = (OSError,)
 """The exceptions that mean that a broker does not answer."""
-BROKER = "broker-1"
-"""The name of the one broker of a deployment."""
 
 
 @dataclass
@@ -80,7 +82,7 @@ class Queue:
     def open(self) -> None:
         """Let the wire record the cell's frames."""
         cell = self.scene.cell
-        own = self.broker.own_routes() if cell.scenario.deployment.alone else ()
+        own = () if cell.scenario.deployment.shared else self.broker.own_routes()
         self.broker.wire.open_cell(
             cell.id,
             cell.key,
@@ -401,17 +403,21 @@ def parts_of(
 
     producing = Producing(history, make(Role.PRODUCER, "producer"))
     reading = Reading(make, reader, settings.consumer.count)
-    server = server_of(broker, history)
+    server, last_hit, needs = server_of(broker, history), LastHit(), cell.scenario.deployment
+    several = (
+        QueueCluster(scene, queue.name, replicating(broker), last_hit) if needs.clustered else None
+    )
     nodes = CellNodes(
         scene,
         lambda: (producing.node, *reading.nodes),
-        {Role.BROKER: lambda: server} if cell.scenario.deployment.alone else {},
+        several.servers() if several else {Role.BROKER: lambda: server} if needs.alone else {},
         meant=node_of,
         words=words or {},
+        last_hit=last_hit,
     )
     able: dict[type, object] = {Beginning: reading}
     if isinstance(broker, Powered):
-        able[TracedWrites] = Power(scene, lambda: (broker,))
+        able[TracedWrites] = Power(scene, lambda: several.broker.nodes if several else (broker,))
     if isinstance(broker, BrokerSettings):
         able[BrokerSettings] = broker
     if isinstance(broker, BrokerFiles):
@@ -429,6 +435,7 @@ def parts_of(
             Check("source", producing.trouble),
             Check(str(reader), Readers(scene, reading).trouble),
             Check("queue", queue.trouble, costly=True),
+            *([] if several is None else [Check("replicas", several.trouble, costly=True)]),
             Check("results", results.trouble, costly=True),
         ]
         return QuietSink(
@@ -440,13 +447,14 @@ def parts_of(
     return Parts(
         ground=(
             Opened(scene.make_folders),
+            *(() if several is None else (several,)),
             queue,
             Opened(scene.make_outbox),
             results,
             reading,
             producing,
         ),
-        feed=producing,
+        feed=producing if several is None else FeedAfter(several.place, producing),
         stages=reading,
         controls=WireControls(
             scene,
@@ -454,10 +462,17 @@ def parts_of(
             nodes,
             watching,
             {**able, **abilities(queue)},
+            {} if several is None else {Takeover: partial(QueueTakenOver, several)},
         ),
         when=_when(cell.scenario),
         drain=drain,
-        authorities=(scene.observe_offered, scene.observe_cursor, results.observe, queue.observe),
+        authorities=(
+            scene.observe_offered,
+            scene.observe_cursor,
+            results.observe,
+            queue.observe,
+            *(() if several is None else (several.observe,)),
+        ),
     )
 
 

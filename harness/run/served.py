@@ -1,18 +1,19 @@
-"""A broker in a node of its own, behind its wire: how it is started, killed, started again on the
-same data, and ended.
+"""A broker in nodes of its own, one or several, behind its wire: how they are started, killed,
+started again on the same data, and ended.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field, replace
+from functools import partial
 from types import MappingProxyType
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, Final
 
 from harness.model.failures import EnvironmentFailure
 from harness.model.scenario import Role
 from harness.model.waiting import WaitTimeoutError, wait_until
-from harness.run.queues import BROKER
+from harness.run.queue_broker import BROKER
 from harness.run.runtimes import PROCESSES
 from harness.run.wire import start_wire
 from harness.runtimes.interface import JAVA_IMAGE, ContainerSpec, NodeSpec
@@ -20,7 +21,7 @@ from harness.runtimes.ports import PortLease
 from harness.runtimes.power.tracer import PowerTrace, why_no_power_loss
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
 
     from harness.provision.java_program import JavaProgram
@@ -31,15 +32,72 @@ if TYPE_CHECKING:
     from harness.wire.messages import Route
 
 
+ORDERLY_S: Final = 30.0
+"""How many seconds a node may take to end after SIGTERM."""
+
+
 @dataclass
 class _Running:
     """The parts of a broker that change at a restart. All copies of a broker object share them."""
 
     wire: RunningWire | None = None
-    node: Node | None = None
     said: str = "nothing"
     told: Mapping[str, str] = field(default_factory=dict)
-    power: PowerTrace | None = None
+
+
+class ServedNode:
+    """A process of a broker, with its routes through the wire. Others of the broker may serve while
+    it is down.
+    """
+
+    def __init__(self, broker: ServedBroker, name: str) -> None:
+        self.name = name
+        self.power: PowerTrace | None = None
+        """The trace of its present life; ``None``: it is not traced."""
+        self._broker = broker
+        self._node: Node | None = None
+
+    def process(self) -> Node:
+        """Return the process, dead or alive."""
+        if self._node is None:
+            raise RuntimeError(f"{self.name} was never started")
+        return self._node
+
+    @property
+    def routes(self) -> Sequence[Route]:
+        """Its clients' routes through the wire."""
+        return [route for route in self._broker.routes() if route.node == self.name]
+
+    def launch(self) -> None:
+        """Start the process on its existing data; do not wait."""
+        spec = self._broker.spec_of(self.name)
+        if self.power is not None:
+            spec = replace(spec, argv=self.power.start(spec.argv))
+        self._node = self._broker.runtime.start(spec)
+
+    def kill(self) -> Exit:
+        """Send SIGKILL; the wire refuses connections until the process is back."""
+        return self._gone(self.process().kill())
+
+    def end(self) -> Exit:
+        """Send SIGTERM, and wait until the process has ended in order."""
+        return self._gone(self.process().terminate(ORDERLY_S))
+
+    def _gone(self, end: Exit) -> Exit:
+        for route in self.routes:
+            self._broker.wire.close_route(route.name)
+        return end
+
+    def restart(self) -> None:
+        """Start the process again on the same data. When it serves, the wire connects again.
+
+        Raises:
+            EnvironmentFailure: it does not come up.
+        """
+        self.launch()
+        self._broker.await_serving(self)
+        for route in self.routes:
+            self._broker.wire.open_route(route.name)
 
 
 class ServedBroker(ABC):
@@ -50,13 +108,22 @@ class ServedBroker(ABC):
     start_s: ClassVar[float] = 60.0
     """How many seconds the broker may take until it answers."""
 
-    def __init__(self, directory: Path, ports: int, runtimes: Runtimes = PROCESSES) -> None:
-        """``ports``: how many ports the broker needs. :attr:`ports` then has their numbers."""
+    def __init__(
+        self,
+        directory: Path,
+        ports: int,
+        runtimes: Runtimes = PROCESSES,
+        names: Sequence[str] = (BROKER,),
+    ) -> None:
+        """``ports``: how many ports the broker needs. :attr:`ports` then has their numbers;
+        ``names``: those of its nodes.
+        """
         self.runtime = runtimes.make(directory)
         self._directory = directory
         self._lease = PortLease(ports)
         self.ports = self._lease.ports
         self._up = _Running()
+        self.nodes = tuple(ServedNode(self, name) for name in names)
 
     @abstractmethod
     def routes(self) -> Sequence[Route]:
@@ -70,7 +137,11 @@ class ServedBroker(ABC):
 
     @abstractmethod
     def spec(self) -> NodeSpec:
-        """Return how to start the broker's process, on its existing data."""
+        """Return how to start the broker's (first) process, on its existing data."""
+
+    def spec_of(self, name: str) -> NodeSpec:  # noqa: ARG002 - for those with several
+        """Return how to start the process of a node, on its existing data."""
+        return self.spec()
 
     @abstractmethod
     def answers(self) -> bool:
@@ -79,6 +150,14 @@ class ServedBroker(ABC):
         Raises:
             OSError: the broker cannot be reached.
         """
+
+    def serves(self, name: str) -> bool:  # noqa: ARG002 - for those with several
+        """Say whether a node of the broker takes connections: a broker that is one, if it answers.
+
+        Raises:
+            OSError: the node cannot be reached.
+        """
+        return self.answers()
 
     def on_jars(
         self,
@@ -123,25 +202,35 @@ class ServedBroker(ABC):
         return self._up.wire
 
     def process(self) -> Node:
-        """Return the broker's process, dead or alive."""
-        if self._up.node is None:
-            raise RuntimeError("the broker was never started")
-        return self._up.node
+        """Return the broker's (first) process, dead or alive."""
+        return self.nodes[0].process()
 
     @property
     def power(self) -> PowerTrace | None:
-        """The trace of the broker's present life; ``None``: it is not traced."""
-        return self._up.power
+        """The trace of its present life; ``None``: it is not traced."""
+        return self.nodes[0].power
 
     def trace_writes(self, data: Path, *rebuilt: str) -> None:
         """Start the broker below a tracer, so that a fault can take its power away. Does nothing
         where that cannot be done: the fault says why.
 
-        ``data``: the folder of its files; ``rebuilt``: patterns of mapped files in it that the
-        broker makes again from others when it starts.
+        ``data``: the folder of its files, of several nodes that with a folder for each;
+        ``rebuilt``: patterns of mapped files in it that the broker makes again from others when it
+        starts.
         """
-        if self.runtime.here and why_no_power_loss() is None:
-            self._up.power = PowerTrace(data, self._directory / "power.log", rebuilt)
+        if not self.runtime.here or why_no_power_loss() is not None:
+            return
+        several = len(self.nodes) > 1
+        for node in self.nodes:
+            folder, log = (
+                (data / node.name, f"power-{node.name}.log")
+                if several
+                else (
+                    data,
+                    "power.log",
+                )
+            )
+            node.power = PowerTrace(folder, self._directory / log, rebuilt)
 
     def start(self) -> None:
         """Start wire and broker, and wait until the broker answers.
@@ -155,11 +244,9 @@ class ServedBroker(ABC):
         self._launch()
 
     def kill(self) -> Exit:
-        """Send SIGKILL to the broker; the wire refuses connections until it is back."""
-        end = self.process().kill()
-        for route in self.routes():
-            self.wire.close_route(route.name)
-        return end
+        """Send SIGKILL to the broker, all of it; the wire refuses connections until it is back."""
+        first, *_ = [node.kill() for node in self.nodes]
+        return first
 
     def restart(self) -> None:
         """Start the broker again on the same data. When it answers, the wire connects again.
@@ -201,33 +288,44 @@ class ServedBroker(ABC):
         self._lease.close()
 
     def _launch(self) -> None:
-        spec = self.spec()
-        if self.power is not None:
-            spec = replace(spec, argv=self.power.start(spec.argv))
-        self._up.node = self.runtime.start(spec)
-        self._await_answer()
-        if self.power is not None:
-            self.power.settle()
+        for node in self.nodes:
+            node.launch()
+        self._await(self.answers, self.nodes)
+        for node in self.nodes:
+            if node.power is not None:
+                node.power.settle()
 
-    def _await_answer(self) -> None:
+    def await_serving(self, node: ServedNode) -> None:
+        """Wait until a node that was started serves.
+
+        Raises:
+            EnvironmentFailure: it does not come up.
+        """
+        self._await(partial(self.serves, node.name), (node,))
+        if node.power is not None:
+            node.power.settle()
+
+    def _await(self, answers: Callable[[], bool], nodes: Sequence[ServedNode]) -> None:
+        def answer_or_died() -> bool:
+            self.runtime.check()
+            for node in nodes:
+                if (end := node.process().exit) is not None:
+                    said = node.process().log_tail(3)
+                    raise EnvironmentFailure(f"{node.name} ended at once ({end}): {said}")
+            try:
+                return answers()
+            except OSError as error:
+                self._up.said = str(error)
+                return False
+
         try:
             wait_until(
-                self._answers_or_died,
+                answer_or_died,
                 within_s=self.start_s,
-                because=f"{BROKER} to answer",
+                because=f"{nodes[0].name} to answer",
                 poll_s=0.1,
             )
         except WaitTimeoutError as error:
             raise EnvironmentFailure(
                 f"{error} (it said: {self._up.said}); its logs: {self._directory}"
             ) from error
-
-    def _answers_or_died(self) -> bool:
-        self.runtime.check()
-        if (node := self.process()).exit is not None:
-            raise EnvironmentFailure(f"{BROKER} ended at once ({node.exit}): {node.log_tail(3)}")
-        try:
-            return self.answers()
-        except OSError as error:
-            self._up.said = str(error)
-            return False

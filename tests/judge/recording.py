@@ -25,10 +25,11 @@ NODE = "node"
 GIVES_NODE = {
     (RestartInTurn, "next_broker"),
     (Takeover, "struck"),
-    (Takeover, "follower"),
     (Termination, "stage"),
 }
 """What of an ability returns a node."""
+GIVES_NODES = {(Takeover, "followers")}
+"""What of an ability returns several."""
 STEPS = {"joins": Api.JOIN_GROUP}
 """What of an ability is a step of a protocol."""
 
@@ -58,6 +59,8 @@ class Calls:
         def call(*given: Any, **_: Any) -> Any:
             if any((kind, name) in GIVES_NODE for kind in self._kinds):
                 return self._controls.node
+            if any((kind, name) in GIVES_NODES for kind in self._kinds):
+                return [self._controls.node] * 2
             self._controls.done.append(words(self._what + name, given))
             self._controls.calls.append((self._what + name, given))
             return NODE

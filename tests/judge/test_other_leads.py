@@ -43,10 +43,12 @@ SAID = {
     ],
     Turn.SHORT: [
         "kill",
+        "kill",
         "Takeover.await_short",
         "applied",
         "resolve Produce release",
         "Takeover.await_refused",
+        "restart",
         "restart",
     ],
     Turn.ROLLS: [
@@ -231,6 +233,84 @@ def test_what_the_history_must_show(
     said: str | None,
 ) -> None:
     """That the broker of the frame led what it was about, and then another did."""
+    found = trouble(tmp_path, turn, lines(**change), *killed)
+    assert found is None if said is None else said in str(found)
+
+
+QUEUE: dict[str, Any] = {"topic": "q", "partition": 0}
+OF_READERS: dict[str, Any] = {"topic": "q/readers", "partition": 0}
+PUBLISH: dict[str, Any] = {name: value for name, value in HIT.items() if name != "acks"}
+SENT: dict[str, Any] = {
+    "event": "sent",
+    "t": 2,
+    "record": "k1-1",
+    "topic": "q",
+    "partition": None,
+    "request": "7:4",
+}
+ANSWER: dict[str, Any] = {**REFUSED, "error": 0, "t": 6}
+GIVEN: dict[str, Any] = {
+    "event": "fetched",
+    "t": 1,
+    "record": "k1-1",
+    "topic": "q",
+    "conn": 7,
+    "reached": False,
+}
+LED: dict[str, Any] = {
+    "hit": PUBLISH,
+    "sent": SENT,
+    "before": led(2, 2, **QUEUE),
+    "after": led(7, 3, **QUEUE),
+}
+READ: dict[str, Any] = {
+    "hit": {**PUBLISH, "role": "consumer", "api": "MSG"},
+    "sent": GIVEN,
+    "before": led(2, 2, **OF_READERS),
+    "after": led(7, 3, **OF_READERS),
+}
+ALONE: dict[str, Any] = {"event": "alone", "t": 4, "record": "k1-1"}
+FEW: dict[str, Any] = {
+    **LED,
+    **{name: SHORT[name] for name in ("killed", "other")},
+    "before": led(3, 2, (2, 1), **QUEUE),
+    "after": node(9, 3, "started", role="follower"),
+}
+
+
+@pytest.mark.parametrize(
+    ("turn", "killed", "change", "said"),
+    [
+        (Turn.DIES, (2,), LED, None),
+        (Turn.DIES, (3,), LED, "broker-3 was killed, and the frame was for broker-2"),
+        (Turn.DIES, (2,), {**LED, "before": led(2, 3, **QUEUE)}, "which did not lead q/0"),
+        (Turn.DIES, (2,), {**LED, "after": led(7, 3, **OF_READERS)}, "nobody else was seen"),
+        (Turn.DIES, (2,), READ, None),
+        (Turn.DIES, (2,), {**READ, "before": led(2, 2, **QUEUE)}, "did not lead q/readers/0"),
+        (Turn.DIES_AHEAD, (2,), {**LED, "more": ALONE}, None),
+        (Turn.DIES_AHEAD, (2,), {**LED, "more": {**ALONE, "t": 6}}, "nobody saw that its leader"),
+        (
+            Turn.DIES_AHEAD,
+            (2,),
+            {**LED, "more": {**ALONE, "record": "k1-2"}},
+            "nobody saw that its leader",
+        ),
+        (Turn.SHORT, (), FEW, None),
+        (Turn.SHORT, (), {**FEW, "more": ANSWER}, "broker-2 took k1-1 alone"),
+        (Turn.SHORT, (), {**FEW, "more": {**ANSWER, "t": 10}}, None),
+        (Turn.SHORT, (), {**FEW, "more": {**ANSWER, "error": "timeout"}}, None),
+    ],
+)
+def test_what_the_history_of_a_queue_must_show(
+    tmp_path: Path,
+    turn: Turn,
+    killed: tuple[int, ...],
+    change: dict[str, Any],
+    said: str | None,
+) -> None:
+    """A queue has no partitions, and its readers a log of their own. Who keeps copies of it may say
+    nothing of what its leader alone has taken: nobody was told that it is stored.
+    """
     found = trouble(tmp_path, turn, lines(**change), *killed)
     assert found is None if said is None else said in str(found)
 

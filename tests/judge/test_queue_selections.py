@@ -12,9 +12,13 @@ from harness.judge.queue_selections import (
     IN_HAND,
     ON_THE_WAY,
     OUTLIVED,
+    SERVED_ON,
     UNREAD_NS,
+    UNTAKEN,
     given_selections,
     outlived,
+    served_on,
+    untaken,
 )
 from harness.judge.verdict import Kind
 from harness.model import events as kinds
@@ -297,3 +301,42 @@ def test_what_a_broker_still_has_when_it_is_back() -> None:
         ([answer | {"error": "refused"}, death, given(TARGET) | after], set()),
     ):
         assert outlived(a_history(lines)) == {OUTLIVED: seen}
+
+
+def test_what_was_taken_without_a_server_or_by_a_later_leader() -> None:
+    """While one of the servers was dead, or after another one had begun to lead: not before, and
+    not if it was refused.
+    """
+    answer = {"event": kinds.PRODUCE_ANSWER, "record": TARGET, "request": "1:1", "error": 0, "t": 5}
+    dead = {**DIED, "role": "follower", "signal": 9, "t": 3}
+    back = {**DIED, "role": "follower", "phase": "started", "t": 7}
+    who = {"event": kinds.LEADERSHIP, "topic": "q", "partition": 0, "number": 1, "epoch": 0}
+    who |= {"replicas": [], "isr": [], "controller": ""}
+    one, two = {**who, "leader": "broker-1", "t": 1}, {**who, "leader": "broker-2", "t": 4}
+    for lines, seen in (
+        ([dead, answer, back], {TARGET}),
+        ([dead, answer], set()),
+        ([dead, back, answer | {"t": 8}], set()),
+        ([answer | {"t": 2}, dead, back], set()),
+        ([dead, answer | {"error": "refused"}, back], set()),
+        ([one, two, answer], {TARGET}),
+        ([one, two | {"topic": "q/readers"}, answer], set()),
+        ([one, answer | {"t": 2}, two], set()),
+        ([one, two | {"leader": ""}, answer], set()),
+    ):
+        told = a_history(sorted(lines, key=lambda line: int(str(line["t"]))))
+        assert served_on(told) == {SERVED_ON: seen}
+
+
+def test_what_who_sends_once_may_lose() -> None:
+    """What it sent and was not told to be taken: an answer that did not reach it is none."""
+    sent = {"event": kinds.SENT, "record": TARGET, "request": "1:1", "topic": "q", "t": 1}
+    answer = {"event": kinds.PRODUCE_ANSWER, "record": TARGET, "request": "1:1", "t": 2}
+    taken = {**answer, "error": 0, "reached": True}
+    for lines, seen in (
+        ([sent, taken], set()),
+        ([sent], {TARGET}),
+        ([sent, taken | {"reached": False}], {TARGET}),
+        ([sent, taken | {"error": "no-responders"}], {TARGET}),
+    ):
+        assert untaken(a_history(lines), TARGET) == {UNTAKEN: seen}

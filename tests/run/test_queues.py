@@ -18,8 +18,8 @@ from harness.model.places import Removal, Waiting
 from harness.model.scenario import Deployment
 from harness.model.semantics import Semantic
 from harness.run.drain import StageEndedError
-from harness.run.queue_broker import Count, Message
-from harness.run.queues import BROKER, Queue, Readers, node_of
+from harness.run.queue_broker import BROKER, Count, Message
+from harness.run.queues import Queue, Readers, node_of
 from harness.run.scene import CellScene
 from harness.scenarios.activemq import SCENARIOS
 from harness.wire.messages import Route

@@ -17,7 +17,7 @@ from harness.model.failures import EnvironmentFailure
 from harness.model.pipeline import SettingsError
 from harness.model.scenario import Deployment, Role
 from harness.model.waiting import wait_until
-from harness.run.queues import BROKER
+from harness.run.queue_broker import BROKER
 from harness.run.served import ServedBroker
 from harness.runtimes.interface import NodeSpec
 from harness.scenarios.activemq import POINTS
@@ -62,6 +62,40 @@ class Echo(ServedBroker):
     def answers(self) -> bool:
         """Whether it says what it is told."""
         return talk(self.ports[1]) == self._wanted
+
+
+class Pair(ServedBroker):
+    """Two of them, which serve alone, too."""
+
+    start_s = 3.0
+
+    def __init__(self, directory: Path) -> None:
+        super().__init__(directory, 4, names=(BROKER, "broker-2"))
+        self.of = dict(zip((BROKER, "broker-2"), (self.ports[:2], self.ports[2:]), strict=True))
+
+    def routes(self) -> Sequence[Route]:
+        """Return the way to each through the wire."""
+        return [
+            Route(name, name, Role.PRODUCER, way, own, protocol="stomp")
+            for name, (way, own) in self.of.items()
+        ]
+
+    def spec(self) -> NodeSpec:
+        """Return how the first one is started."""
+        return self.spec_of(BROKER)
+
+    def spec_of(self, name: str) -> NodeSpec:
+        """Return how one is started."""
+        argv = (sys.executable, "-c", ECHO, str(self.of[name][1]))
+        return NodeSpec(name=name, role=Role.BROKER, argv=argv, log=self._directory / name)
+
+    def answers(self) -> bool:
+        """Whether both do."""
+        return all(map(self.serves, self.of))
+
+    def serves(self, name: str) -> bool:
+        """Whether one says what it is told."""
+        return talk(self.of[name][1]) == b"hello\n"
 
 
 def talk(port: int) -> bytes:
@@ -119,6 +153,33 @@ def test_it_is_killed_and_started_again_behind_its_wire(echo: Echo) -> None:
         because="its processes to be gone",
     )
     echo.close()
+
+
+def test_one_of_two_is_killed_while_the_other_serves(folder: Path) -> None:
+    """The wire refuses who would go to the dead one, and nobody else; it alone is started again,
+    and waited for. With ``become`` both are.
+    """
+    broker = Pair(folder)
+    try:
+        broker.start()
+        first, second = broker.nodes
+        before = first.process()
+        assert second.kill().signal == signal.SIGKILL
+        assert [listens(way) for way, _ in broker.of.values()] == [True, False]
+        with pytest.raises(OSError, match="refused"):
+            broker.answers()
+        second.restart()
+        assert [listens(way) for way, _ in broker.of.values()] == [True, True]
+        assert first.process() is before
+        assert second.end().signal == signal.SIGTERM
+        assert [listens(way) for way, _ in broker.of.values()] == [True, False]
+        second.restart()
+        lives = [node.process() for node in broker.nodes]
+        broker.become({"flush": "never"})
+        assert broker.answers()
+        assert not {*lives} & {node.process() for node in broker.nodes}
+    finally:
+        broker.close()
 
 
 def test_it_is_started_again_for_other_settings_only(echo: Echo) -> None:

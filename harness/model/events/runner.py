@@ -318,8 +318,8 @@ class Replica(Event, frozen=True, kw_only=True):
 
 
 class Alone(Event, frozen=True, kw_only=True):
-    """Just before a broker was killed, the record had been sent and the wire had seen no follower
-    fetch it.
+    """Just before a broker was killed, the record had been sent and no follower had it: the wire
+    had seen none fetch it, or it was in the files of none.
     """
 
     record: str

@@ -96,13 +96,13 @@ class BrokerTakenOver(Takeover):
             broker.end()
             broker.restart()
 
-    def follower(self) -> ServerNode:
-        """Return a broker that follows that one. The first one, which coordinates, is the last
-        choice.
+    def followers(self) -> list[ServerNode]:
+        """Return a broker that follows that one: then all of the others are needed. The first one,
+        which coordinates, is the last choice.
         """
         now = dict(self._now())
         followers = {n for each in self._about for n in now[each].replicas} - {self._number}
-        return self._node(max(followers), Role.FOLLOWER)
+        return [self._node(max(followers), Role.FOLLOWER)]
 
     def hold_copies(self) -> None:
         """Hold every answer to a follower's fetch that has the target."""

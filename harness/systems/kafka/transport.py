@@ -76,6 +76,7 @@ SHAPES = {
     Deployment.TRACED: Shape(traced=True),
     Deployment.SMALL: Shape(disk=64 << 20),
     Deployment.CLUSTER: Shape(brokers=3),
+    Deployment.TRACED_CLUSTER: Shape(brokers=3, traced=True),
     Deployment.APART: Shape(brokers=3, controllers=1),
     **{need: Shape(security=need.security) for need in Deployment if need.security},
 }

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from harness.model.scenario import Role
 from harness.provision.certificates import private
-from harness.run.queue_broker import Count, Message
-from harness.run.queues import BROKER
+from harness.run.queue_broker import BROKER, Count, Message
 from harness.run.runtimes import PROCESSES
 from harness.run.served import ServedBroker
 from harness.stages.pushing import SUBSCRIPTION_NAME, Cursor
