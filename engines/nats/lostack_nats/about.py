@@ -6,6 +6,7 @@ from typing import Final
 
 from harness.abilities import BrokerSettings, FilesAtRest, TracedWrites
 from harness.interfaces import PointsLine, System
+from harness.model.takeovers import Takeover
 from harness.provision.known import known_by
 
 SEMANTICS: Final = (
@@ -20,9 +21,9 @@ SYSTEM = System(
     name="nats",
     launcher="lostack_nats.system:NatsSystem",
     clients=("nats-py",),
-    abilities=lambda _: frozenset({BrokerSettings, FilesAtRest, TracedWrites}),
+    abilities=lambda _: frozenset({BrokerSettings, FilesAtRest, Takeover, TracedWrites}),
     versions=known_by("lostack_nats.install:versions"),
-    scenarios="lostack_nats.scenarios:SCENARIOS",
+    scenarios="lostack_nats.scenarios_replicated:EVERY",
     corpus="lostack_nats.published:CORPUS",
     knowledge="lostack_nats.knowledge:KNOWLEDGE",
     points=(PointsLine("NATS JetStream 2.15.1", "stream", "nats-py", SEMANTICS),),

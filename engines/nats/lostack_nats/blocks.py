@@ -9,7 +9,7 @@ message, checksum.
 from __future__ import annotations
 
 import struct
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 from lostack_nats.frames import headers_in
@@ -34,7 +34,7 @@ class Stored:
 
     sequence: int
     subject: str
-    headers: Mapping[str, str]
+    headers: Mapping[str, str] = field(hash=False)
     body: bytes
     removes: bool = False
 
@@ -80,7 +80,7 @@ class Reader:
         return sequence > self.given or sequence in self.pending
 
 
-def reader_in(data: bytes) -> Reader:
+def reader_of(data: bytes) -> Reader:
     """Return the state of a consumer from its file (``obs/NAME/o.dat``).
 
     Raises:

@@ -7,7 +7,7 @@ what was under way on a lost connection is unknown, and the program hears so at 
 from __future__ import annotations
 
 import asyncio
-import threading
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import nats
@@ -19,8 +19,10 @@ from nats.js.errors import APIError
 from harness.model.record import decode_id
 from harness.model.waiting import WaitTimeoutError, wait_until
 from harness.stages.clients.interface import ClientError
+from harness.stages.clients.loops import Loop
 from harness.stages.clients.queues import GoneError, Received, Sent, WithoutTransactions
 from harness.stages.consumer_settings import SavePosition
+from lostack_nats.steps import DURABLE
 
 if TYPE_CHECKING:
     from collections.abc import Coroutine, Sequence
@@ -34,7 +36,6 @@ ANSWER_S: Final = 5.0
 """How many seconds the broker may take to answer a request about a stream, or a double ack."""
 ACK_WAIT_S: Final = 2.0
 """How long the broker waits for an acknowledgement before it delivers a message again."""
-DURABLE: Final = "workers"
 MESSAGE_ID: Final = "Nats-Msg-Id"
 """The header by whose value a stream drops duplicates."""
 
@@ -44,10 +45,8 @@ class Connected:
 
     def __init__(self, stage: Stage) -> None:
         self._stage = stage
-        self._loop = asyncio.new_event_loop()
-        threading.Thread(target=self._loop.run_forever, daemon=True).start()
+        self._loop = Loop()
         self._client: Any = None
-        self._over: asyncio.Event | None = None
 
     def there(self) -> Any:
         """Return the client, connected.
@@ -75,7 +74,7 @@ class Connected:
             ClientError: the broker refuses, or does not answer in time.
         """
         try:
-            return asyncio.run_coroutine_threadsafe(self._either(does), self._loop).result(within_s)
+            return self._loop.run(does, within_s=within_s)
         except (NatsTimeoutError, TimeoutError) as error:
             raise ClientError("Timeout", error) from error
         except APIError as error:
@@ -83,27 +82,14 @@ class Connected:
         except (NatsError, OSError) as error:
             raise GoneError(f"{type(error).__name__}: {error}") from error
 
-    async def _either(self, does: Coroutine[Any, Any, T]) -> T:
-        """Wait for the outcome, or for the end of the connection."""
-        task = asyncio.ensure_future(does)
-        if self._over is None:
-            return await task
-        over = asyncio.ensure_future(self._over.wait())
-        await asyncio.wait({task, over}, return_when=asyncio.FIRST_COMPLETED)
-        over.cancel()
-        if task.done():
-            return task.result()
-        task.cancel()
-        raise OSError("the connection is lost")
-
     def _new(self) -> Any:
-        try:
-            self._over = None
-            return self.run(self._connect(), within_s=ANSWER_S)
-        except ClientError:
-            return None
+        self._loop.over = None
+        for address in self._stage.bootstrap.split(","):  # the first server that takes it
+            with suppress(ClientError):
+                return self.run(self._connect(address), within_s=ANSWER_S)
+        return None
 
-    async def _connect(self) -> Any:
+    async def _connect(self, address: str) -> Any:
         over = asyncio.Event()
 
         async def ended() -> None:
@@ -112,9 +98,8 @@ class Connected:
         async def failed(_: Exception) -> None:
             """Say nothing: what the library complains of is raised, too."""
 
-        host, _, port = self._stage.bootstrap.rpartition(":")
         client = await nats.connect(
-            f"nats://{host}:{port}",
+            f"nats://{address}",
             name=self._stage.client_id,
             allow_reconnect=False,
             connect_timeout=ANSWER_S,
@@ -122,7 +107,7 @@ class Connected:
             closed_cb=ended,
             error_cb=failed,
         )
-        self._over = over
+        self._loop.over = over
         return client
 
     def close(self) -> None:

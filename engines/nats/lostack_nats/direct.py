@@ -21,19 +21,26 @@ class RefusedError(OSError):
         self.code = error.get("code")
 
 
-def ask(port: int, subject: str, asked: object = None) -> dict[str, Any]:
+class NobodyError(OSError):
+    """Nobody has the subject that is asked."""
+
+
+def ask(
+    port: int, subject: str, asked: object = None, within_s: float = WITHIN_S
+) -> dict[str, Any]:
     """Return the answer to a request.
 
     Raises:
         RefusedError: the server refuses.
+        NobodyError: nobody has the subject.
         OSError: the server cannot be reached, or does not answer.
     """
     inbox = f"{frames.INBOX}{secrets.token_hex(8)}"  # what goes to a common one all would get
     body = b"" if asked is None else json.dumps(asked).encode()
     hello = b'CONNECT {"verbose":false,"headers":true,"no_responders":true,"name":"lostack"}\r\n'
     request = f"SUB {inbox} 1\r\nPUB {subject} {inbox} {len(body)}\r\n".encode()
-    with socket.create_connection(("127.0.0.1", port), WITHIN_S) as connection:
-        connection.settimeout(WITHIN_S)
+    with socket.create_connection(("127.0.0.1", port), within_s) as connection:
+        connection.settimeout(within_s)
         connection.sendall(hello + request + body + frames.CRLF)
         data = bytearray()
         while True:
@@ -49,6 +56,8 @@ def ask(port: int, subject: str, asked: object = None) -> dict[str, Any]:
                 continue
             if line.verb == "MSG":
                 return _said(subject, bytes(data[slice(*line.body)]))
+            if line.verb == "HMSG" and data[line.headers[0] :].startswith(frames.NOBODY):
+                raise NobodyError(f"{subject}: nobody is there")
             if line.verb in ("HMSG", "-ERR"):
                 raise OSError(f"{subject}: the server says {line.verb} {line.text}")
             del data[: line.size]

@@ -20,6 +20,7 @@ API_SUBJECT: Final = "$JS.API."
 NEXT_SUBJECT: Final = "$JS.API.CONSUMER.MSG.NEXT."
 INBOX: Final = "_INBOX."
 STATUS_LINE: Final = b"NATS/1.0 "
+NOBODY: Final = STATUS_LINE + b"503"
 _PLAIN_ACK: Final = 9
 """The tokens of an acknowledgement's subject. A longer form names a domain and an account, too."""
 

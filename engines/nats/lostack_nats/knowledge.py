@@ -8,7 +8,7 @@ from collections import Counter
 from typing import TYPE_CHECKING, Final
 
 from harness.judge.proof import Knowledge
-from harness.judge.queue_selections import broker_deaths, outlived
+from harness.judge.queue_selections import broker_deaths, outlived, served_on, untaken
 from harness.model import events as kinds
 from harness.model.events import Outcome
 from harness.model.prediction import Select
@@ -75,4 +75,6 @@ def unwritten(history: History, _target: str) -> dict[Select, frozenset[str]]:
     return {UNWRITTEN: frozenset(record for record in late if record)}
 
 
-KNOWLEDGE: Final = Knowledge(selections=(unwritten,), signs=(nats_signs, outlived))
+KNOWLEDGE: Final = Knowledge(
+    selections=(unwritten, untaken), signs=(nats_signs, outlived, served_on)
+)

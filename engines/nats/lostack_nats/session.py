@@ -68,6 +68,8 @@ class NatsFrame(Frame):
     attempt: str | None = None
     said: Mapping[str, Any] = field(default_factory=dict)
     """Of an answer in JSON, what it says."""
+    error: int | str | None = None
+    """Of an answer, when it is read: the error that it tells of; 0: it grants."""
 
 
 class Nats(QueueProtocol):
@@ -204,7 +206,8 @@ class NatsSession(QueueSession[NatsFrame]):
             frame.subject = frame.asked.subject
         elif frame.taken_off:
             frame.subject = subject_of_all(None, (each.subject for each in frame.taken_off))
-        return Insight(frame.subject, _error(frame, data))
+        frame.error = _error(frame, data)
+        return Insight(frame.subject, frame.error)
 
     def sending(self, frame: NatsFrame) -> None:
         """Remember what will be answered, or acknowledged."""
@@ -268,7 +271,7 @@ def _error(frame: NatsFrame, data: bytes | None) -> int | str | None:
     if frame.asked is None:
         return None
     headers = (data or b"")[slice(*frame.line.headers)]
-    if headers.startswith(frames.STATUS_LINE + b"503"):
+    if headers.startswith(frames.NOBODY):
         return NO_RESPONDERS
     error = frame.said.get("error")
     return str(error.get("description", "refused")) if isinstance(error, dict) else 0
@@ -289,7 +292,7 @@ def _lines(conn: int, frame: NatsFrame, *, reached: bool) -> Iterator[Line]:
     act = _MEANT.get(Op(of.step))
     if act is None:
         return
-    delivery, error = of.delivery, _error(frame, None)
+    delivery, error = of.delivery, frame.error
     topic = delivery.stream if delivery else of.line.subject
     redelivered = delivery is not None and delivery.times > 1
     about = About(act, conn, of.number, topic, None, of.attempt, redelivered, of.step.lower())

@@ -9,6 +9,8 @@ from harness.protocols.stepping import TabledStep
 from harness.wire.protocol import Step
 from harness.wire.rules import Direction
 
+DURABLE: Final = "workers"
+"""The name of the consumer of lostack's own stages."""
 NO_RESPONDERS: Final = "no-responders"
 """The refusal of a message that nobody listens to: there is no such stream, or no JetStream."""
 

@@ -80,3 +80,52 @@ def test_a_kill_that_hits_something_else_is_void(tmp_path: Path) -> None:
     assert status == 4, said
     assert [cell["outcome"] for cell in cells] == ["void"]
     assert "was killed as broker-1, but broker-1 still listens at port" in said
+
+
+def test_a_stream_with_three_copies_outlives_its_leader(tmp_path: Path) -> None:
+    """Another server leads, and has the message; who sends it again doubles it, but by its id. What
+    nobody acknowledged comes again from the next leader of the consumer.
+    """
+    only = (
+        "replicated/leader-crash-before-ack/at-least-once",
+        "replicated/follower-crash/exactly-once",
+    )
+    words = [word for each in only for word in ("--only", each)]
+    status, cells, said = run(tmp_path, "--system", "nats", *words)
+    assert status == 0, said
+    found = {cell["scenario"]: (len(cell["duplicated_ids"]), cell["sign"]) for cell in cells}
+    assert found["leader-crash-before-ack"][0] == 1
+    assert found["follower-crash"] == (0, "served-on")
+
+
+FOLLOWER = """
+import sys
+if "harness.cli" in sys.orig_argv:
+    from harness.run.queue_served import QueueServed
+
+    QueueServed.home = lambda self, role: self.servers[1 if role == "producer" else 2]
+    from harness.run.queue_cluster import QueueCluster
+
+    QueueCluster.place = lambda self: self.say()
+    from lostack_nats.broker import NatsServer
+
+    settle = NatsServer.create
+
+    def create(self, queue, pipeline):
+        settle(self, queue, pipeline)
+        while not (led := self.led(queue)[0]).leader or led.leader == "broker-2":
+            if led.leader:
+                self.hand_over(led, "broker-1")
+
+    NatsServer.create = create
+"""
+
+
+def test_a_kill_of_another_than_the_leader_is_void(tmp_path: Path) -> None:
+    """The producer is connected to a follower, which would die in place of the leader."""
+    (tmp_path / "first").mkdir()
+    (tmp_path / "first" / "sitecustomize.py").write_text(FOLLOWER)
+    only = ("--only", "replicated/leader-crash-before-ack/exactly-once")
+    status, cells, said = run(tmp_path, "--system", "nats", *only, first=str(tmp_path / "first"))
+    assert status == 4, said
+    assert [cell["outcome"] for cell in cells] == ["void"]

@@ -7,8 +7,12 @@ from __future__ import annotations
 import struct
 
 import pytest
-from lostack_nats.blocks import Reader, StrangeFileError, reader_in, records_in
-from lostack_nats.broker import typed
+from lostack_nats.answers import led_in, slowest
+from lostack_nats.answers import reader_in as reader_told
+from lostack_nats.blocks import Reader, StrangeFileError, reader_of, records_in
+from lostack_nats.config import server_text, stream_config, typed
+
+from harness.run.queue_replicas import of_most
 
 
 def record(
@@ -61,7 +65,7 @@ def test_bytes_that_are_no_block() -> None:
 )
 def test_how_far_a_consumer_is(data: bytes, reader: Reader) -> None:
     """As servers 2.10.25 and 2.15.1 wrote it."""
-    found = reader_in(data)
+    found = reader_of(data)
     assert (found.floor, found.given, set(found.pending)) == (
         reader.floor,
         reader.given,
@@ -77,7 +81,7 @@ def test_what_waits() -> None:
 @pytest.mark.parametrize("data", [b"", b"\x16\x01\x00", b"\x16\x02\x14"])
 def test_a_consumer_s_file_that_is_none(data: bytes) -> None:
     with pytest.raises(StrangeFileError):
-        reader_in(data)
+        reader_of(data)
 
 
 @pytest.mark.parametrize(
@@ -85,3 +89,45 @@ def test_a_consumer_s_file_that_is_none(data: bytes) -> None:
 )
 def test_a_stream_s_setting_has_its_type(text: str, value: object) -> None:
     assert typed(text) == value
+
+
+def test_only_what_most_servers_have_is_stored() -> None:
+    """What a dead leader alone wrote is not; nor is another message of the same sequence."""
+    one, two, three = (record(n, body) for n, body in ((1, b"a"), (2, b"b"), (3, b"c")))
+    other = record(3, b"d")
+    copies = [[*records_in(data)] for data in (one + two + three, one + two, one + other)]
+    assert [(each.sequence, each.body) for each in of_most(copies)] == [(1, b"a"), (2, b"b")]
+    assert of_most(copies[:1]) == copies[0]
+
+
+def test_a_server_of_a_cluster_knows_the_others() -> None:
+    """Clients are told no address: they would go past the wire. A server alone has no cluster."""
+    told = {"sync_interval": "always", "stream.max_msgs": "3"}
+    assert "cluster" not in server_text("broker-1", 4222, "/s", told)
+    text = server_text("broker-2", 4223, "/s", told, (6223, 6222, 6224))
+    assert 'listen: "127.0.0.1:6223"\n  no_advertise: true\n' in text
+    assert '"nats://127.0.0.1:6222"' in text
+    assert ("sync_interval: always" in text, "max_msgs" in text) == (True, False)
+    config = stream_config("q", told, forgets=False, replicas=3)
+    assert (config["num_replicas"], config["max_msgs"]) == (3, 3)
+
+
+def test_who_leads_and_who_is_behind() -> None:
+    """Not in sync, not there, or with something to copy. Without a leader nobody is named."""
+    names = ["broker-1", "broker-2", "broker-3"]
+    fine, late = {"name": "broker-2", "current": True}, {"name": "broker-3", "current": True}
+    for more, behind in (({}, ()), ({"lag": 2}, ("broker-3",)), ({"offline": True}, ("broker-3",))):
+        told = {"cluster": {"leader": "broker-1", "replicas": [fine, {**late, **more}]}}
+        led = led_in("q", told, names)
+        assert (led.leader, led.replicas, led.behind) == ("broker-1", tuple(names), behind)
+    assert led_in("q", {"cluster": {}}, names).leader == ""
+
+
+def test_how_far_a_consumer_is_by_its_numbers() -> None:
+    """They do not tell which of those between are pending."""
+    told = {"ack_floor": {"stream_seq": 3}, "delivered": {"stream_seq": 5}, "num_pending": 0}
+    assert reader_told({**told, "num_ack_pending": 0}) == Reader(3, 5, frozenset())
+    assert reader_told({**told, "num_ack_pending": 2}) == Reader(3, 5, frozenset({4, 5}))
+    assert reader_told({**told, "num_ack_pending": 1}) is None
+    much = {"num_pending": 4, "num_ack_pending": 0}
+    assert (slowest([{**told, "num_ack_pending": 3}, much]), slowest([])) == (much, None)

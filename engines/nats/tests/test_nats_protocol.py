@@ -98,13 +98,16 @@ def test_a_publish_and_its_answer() -> None:
     ],
 )
 def test_a_publish_that_is_refused(body: bytes, headers: bytes, error: str) -> None:
-    """By who listens, or because nobody does. A refusal names no place."""
+    """By who listens, or because nobody does. A refusal names no place, and is no receipt."""
     session = opened()
     passed(session, TO, pub("key_in", VALUE, INBOX))
     data = msg(INBOX, body, headers=headers)
     frame = session.feed(FROM, data)
     assert isinstance(frame, NatsFrame)
     assert session.read(frame, data, LEDGER).error == error
+    session.sending(frame)
+    [(kind, fields)] = session.settled(frame, LEDGER, reached=True)
+    assert (kind, fields["error"]) == (kinds.PRODUCE_ANSWER, error)
 
 
 def test_a_delivery_and_its_acknowledgement() -> None:
