@@ -31,7 +31,7 @@ from harness.proofs.power import PowerWent, power_signs
 from harness.proofs.refusal import Refused
 from harness.proofs.retention import Passed, retention_signs
 from harness.proofs.second import InSuccessor
-from harness.proofs.silence import FellSilent, silence_signs
+from harness.proofs.silence import FellSilent, HalfWay, silence_signs
 from harness.proofs.start import StartedLate, start_signs
 from harness.proofs.takeover import OtherLeads
 from harness.proofs.told import ToldWhileSaving
@@ -55,6 +55,7 @@ PROOFS: Final = (
     CutShort,
     EngineSaid,
     FellSilent,
+    HalfWay,
     FileDamaged,
     Filled,
     Forgot,

@@ -9,6 +9,7 @@ from harness.faults.crash_at_write import CrashAtWrite
 from harness.faults.damaged import Damaged
 from harness.faults.drop import Drop
 from harness.faults.end_input import EndInput
+from harness.faults.frozen import Frozen
 from harness.faults.hold import Hold
 from harness.faults.kill import Forget, Kill
 from harness.faults.late import Late
@@ -26,6 +27,7 @@ from harness.faults.stall import Stall
 from harness.faults.start_late import StartLate
 from harness.faults.takeover import TakenOver
 from harness.faults.terminate import Terminate
+from harness.faults.torn import Torn
 from harness.faults.twice import Twice
 from harness.faults.unanswered import Unanswered
 from harness.faults.withheld import Withheld
@@ -57,12 +59,14 @@ _ALL = (
     RetentionPasses,
     TopicMadeAnew,
     TopicAppears,
+    Frozen,
     Withheld,
     Rebalanced,
     PutOutWhileJoining,
     ToldLate,
     Damaged,
     TakenOver,
+    Torn,
 )
 FAULTS = {fault.id: fault for fault in _ALL}
 """The registry: each class of faults by its id."""
@@ -77,6 +81,7 @@ __all__ = [
     "Drop",
     "EndInput",
     "Forget",
+    "Frozen",
     "Hold",
     "Kill",
     "Late",
@@ -97,6 +102,7 @@ __all__ = [
     "ToldLate",
     "TopicAppears",
     "TopicMadeAnew",
+    "Torn",
     "Twice",
     "Unanswered",
     "Until",

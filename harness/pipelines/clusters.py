@@ -42,10 +42,11 @@ def on_cluster(fault: Fault) -> Fault:
 
 
 def needs_all(fault: Fault) -> bool:
-    """Whether a fault ends a broker, so that no other cell may use it at that time."""
+    """Whether a fault ends or stops a broker, so that no other cell may use it at that time."""
     if isinstance(fault, TakenOver):
         return fault.turn.stops
-    return Role.BROKER in fault.evidence().killed
+    need = fault.evidence()
+    return Role.BROKER in (*need.killed, *need.paused)
 
 
 def _turn(turn: Turn) -> Callable[[OnWire, Dialect], Fault]:

@@ -10,8 +10,19 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 from harness.controls import OnWire
-from harness.faults import Kill, Silent, TakenOver, TopicAppears, TopicMadeAnew, Twice
+from harness.faults import (
+    Answer,
+    Frozen,
+    Kill,
+    Silent,
+    TakenOver,
+    TopicAppears,
+    TopicMadeAnew,
+    Torn,
+    Twice,
+)
 from harness.pipelines.dialects import Moment
+from harness.pipelines.pairs import MOVED
 from harness.pipelines.points import WRITING, Point
 from harness.pipelines.stages import CONSUMING
 from harness.proofs.silence import SILENCE_S
@@ -21,6 +32,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from harness.model.scenario import Fault, Role, Scenario
+    from harness.pipelines.declaration import Pipeline
     from harness.pipelines.dialects import Dialect
 
 LONG_S: Final = 5.0
@@ -31,6 +43,17 @@ WAITS_S: Final = 35.0
 
 def _silent(at: OnWire, _: Dialect) -> Fault:
     return Silent(at)
+
+
+def _torn(at: OnWire, _: Dialect) -> Fault:
+    return Torn(at)
+
+
+def _torn_again(at: OnWire, _: Dialect) -> Fault:
+    """Refuse the request, so that it is sent again, and tear that: its record has waited longer
+    than its request, and may expire first.
+    """
+    return Twice(Answer(at, MOVED), Torn(replace(at, occurrence=2)))
 
 
 def _silent_when_reading(at: OnWire, dialect: Dialect) -> Fault:
@@ -52,6 +75,21 @@ def _long(
     return Point(name, roles, moment, act, because, waits_s=WAITS_S, logs=True)
 
 
+def _frozen(at: OnWire, _: Dialect) -> Fault:
+    return Frozen(at)
+
+
+def _one_broker(pipeline: Pipeline, _: Role) -> str | None:
+    """Say why no broker is frozen."""
+    if pipeline.brokers == 1:
+        return None
+    return "where one of several brokers stands still another takes over, as where one is killed"
+
+
+def _frozen_point(name: str, roles: tuple[Role, ...], moment: Moment, because: str) -> Point:
+    return replace(_long(name, roles, moment, because, _frozen), why_not=_one_broker)
+
+
 SILENCES: Final = (
     _long(
         "request-silent",
@@ -59,6 +97,23 @@ SILENCES: Final = (
         Moment.SEND,
         "The {role}'s request never reaches the broker, and nothing says so: the connection "
         "lives until the {role} gives it up.",
+    ),
+    _long(
+        "send-torn",
+        WRITING,
+        Moment.SEND,
+        "The broker takes half of the {role}'s request and reads nothing more of its connection. "
+        "When the {role} has given the request up, the broker reads on.",
+        _torn,
+    ),
+    _long(
+        "send-again-torn",
+        WRITING,
+        Moment.SEND,
+        f"The {{role}}'s request is refused ({MOVED}), and it sends it again; the broker takes "
+        "half of that and reads nothing more of its connection. When the {role} has given the "
+        "request up, the broker reads on.",
+        _torn_again,
     ),
     _long(
         "ack-silent",
@@ -88,6 +143,20 @@ SILENCES: Final = (
         Moment.COMMIT_ANSWER,
         "The record's transaction is ended, and the broker says nothing more on a connection "
         "that lives; a late answer comes when nobody waits for it.",
+    ),
+    _frozen_point(
+        "broker-frozen-while-sending",
+        WRITING,
+        Moment.SEND,
+        "The broker stands still (SIGSTOP) with the {role}'s request on its way, until the {role} "
+        "has given it up; then it goes on (SIGCONT), and does what it was asked.",
+    ),
+    _frozen_point(
+        "broker-frozen-before-position",
+        CONSUMING,
+        Moment.POSITION,
+        "The broker stands still (SIGSTOP) with the {role}'s request to save its position after "
+        "the record on its way, until the {role} has given it up; then it goes on (SIGCONT).",
     ),
 )
 

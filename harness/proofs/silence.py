@@ -86,6 +86,25 @@ class FellSilent:
         )
 
 
+@dataclass(frozen=True, slots=True)
+class HalfWay:
+    """The silence began in the middle of a request: half of it was on, and the rest came when its
+    client had given it up.
+    """
+
+    name: ClassVar[str] = "half-way"
+
+    def trouble(self, course: ProofContext) -> str | None:
+        """Say that the request was not torn, or was never whole."""
+        rules = [e for e in course.history.of(kinds.Rule) if e.rule.removeprefix(BEHIND) == RULE]
+        torn = next((e for e in rules if e.phase == RulePhase.HELD and e.passed), None)
+        if torn is None:
+            return "no request stopped half-way"
+        if not any(e.phase == RulePhase.RELEASED and e.t > torn.t for e in rules):
+            return f"the rest of the {torn.role}'s {torn.api} request never went on"
+        return None
+
+
 def _given_up(history: History, hit: kinds.Rule) -> bool:
     again = first_repeated_request(history.of(kinds.Frame), history.of(kinds.Owner), hit)
     return again is not None or left(history.of(kinds.Conn), hit)

@@ -155,6 +155,8 @@ class Holds:
             WireError: the frame cannot leave in this way.
         """
         carried = hold.carried
+        if hold.rule.half:
+            raise WireError(f"{hold.id} is half on its way: it can only go on in place")
         if carried.payload is None:
             raise WireError(
                 f"{hold.id} is above the limit of {self._decode_limit} bytes: it can only go on "

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 from harness.model import events as kinds
 from harness.model.events import ConnPhase, RulePhase
+from harness.model.waiting import POLL_S
 from harness.wire import asking
 from harness.wire.connection import Pending, Swallow
 from harness.wire.messages import WireError
@@ -33,6 +34,8 @@ from harness.wire.rules import Action, After, Direction, How
 from harness.wire.streams import TlsError
 
 if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
     from harness.wire.cell import FrameInFlight, WireCell
     from harness.wire.connection import Connection, Hub
     from harness.wire.rules import ArmedRule, Rule
@@ -82,8 +85,8 @@ class Lane:
             pass
         await self._pipe.rest()
         asks = self._direction is Direction.REQUEST
-        if asks and self._conn.withheld:
-            self._hub.note(self._conn.cell, kinds.CONN, phase=ConnPhase.LEFT, **self._conn.fields())
+        if asks and (self._conn.withheld or self._conn.pending[Direction.REQUEST]):
+            self._tell_left()
         await self._conn.gate()
         if not self._pipe.silent or (asks and self._pipe.dark):  # a broker forgets who has left
             await self._target.finish(torn=self._inlet.stream.torn)
@@ -302,16 +305,19 @@ class Lane:
         if asked.known.hangs_up:
             raise CutError(f"rule {rule.id}")
 
-    async def _forward(self, carried: FrameInFlight, *, swallow: Swallow | None = None) -> bool:
+    async def _forward(
+        self, carried: FrameInFlight, *, swallow: Swallow | None = None, begun: int = 0
+    ) -> bool:
         if self._conn.frozen_by:
             await self._conn.gate()
         if not self._pipe.silent:
-            self._conn.session.sending(carried.frame)
+            if not begun:
+                self._conn.session.sending(carried.frame)
             if carried.frame.id is not None:
                 self._conn.expect(Pending(carried, self._loop.time(), swallow))
         carried.payload = None
         try:
-            reached = await self._pipe.pass_on(carried.frame.size)
+            reached = await self._pipe.pass_on(carried.frame.size, begun=begun)
         except BaseException:
             if self._pipe.ahead:  # else its last bytes were on their way, and nobody knows
                 self._settle(carried, reached=False)
@@ -339,18 +345,42 @@ class Lane:
         hold = self._hub.hold(carried, cell, armed.rule, self._conn)
         cell.hit(armed.rule, carried, hold.id)
         silence_s = self._conn.session.silence_s(self._direction)
-        told = {} if silence_s is None else {"silence_s": silence_s}
+        told: dict[str, object] = {} if silence_s is None else {"silence_s": silence_s}
+        begun = carried.frame.size // 2 if armed.rule.half else 0
+        if begun:
+            self._conn.session.sending(carried.frame)
+            await self._pipe.begin(begun, carried.frame.size)
+            told["passed"] = begun
         cell.phase(armed.rule, RulePhase.HELD, carried, held=hold.id, **told)
         answers = self._direction is Direction.RESPONSE
         self._conn.withheld += answers
-        await hold.decided.wait()
+        async with self._watching() if armed.rule.half else contextlib.nullcontext():
+            await hold.decided.wait()
         self._conn.withheld -= answers
         if hold.how is How.RELEASE_LATER:
             await self._pipe.pass_on(carried.frame.size, keep=False)
             return True
-        going_on = await self._forward(carried)
+        going_on = await self._forward(carried, begun=begun)
         hold.forwarded.set()
         return going_on
+
+    @contextlib.asynccontextmanager
+    async def _watching(self) -> AsyncIterator[None]:
+        """Tell, meanwhile, that the client has left, though nothing of it is read."""
+
+        async def look() -> None:
+            while not self._inlet.stream.left:  # noqa: ASYNC110 - the kernel tells who asks
+                await asyncio.sleep(POLL_S)
+            self._tell_left()
+
+        looking = asyncio.create_task(look())
+        try:
+            yield
+        finally:
+            looking.cancel()
+
+    def _tell_left(self) -> None:
+        self._hub.note(self._conn.cell, kinds.CONN, phase=ConnPhase.LEFT, **self._conn.fields())
 
 
 def _meter(pending: Pending, now: float) -> None:

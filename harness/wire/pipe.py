@@ -83,27 +83,40 @@ class Pipe:
             if not await self.inlet.read():
                 return
 
-    async def pass_on(self, size: int, *, keep: bool = True) -> bool:
-        """Forward (or, unless ``keep``, discard) the next ``size`` bytes. Return whether all of
-        them were forwarded.
+    async def pass_on(self, size: int, *, keep: bool = True, begun: int = 0) -> bool:
+        """Forward (or, unless ``keep``, discard) the next ``size`` bytes, of which ``begun`` have
+        gone on already. Return whether all of them were forwarded.
+        """
+        self.ahead = size - begun
+        if not await self._pass(size - begun, 0, keep=keep):
+            return False
+        self._conn.session.taken(self._direction, size)
+        return keep and not self.silent
+
+    async def begin(self, count: int, size: int) -> bool:
+        """Forward the first ``count`` bytes of ``size``. Return false if the stream ends before."""
+        self.ahead = size
+        return await self._pass(count, size - count, keep=True)
+
+    async def _pass(self, size: int, behind: int, *, keep: bool) -> bool:
+        """Forward or discard the next bytes. ``behind``: how many bytes of their frame are left for
+        later. Return false if the stream ends before.
         """
         inlet, left = self.inlet, size
-        self.ahead = size
         while left:
             if not inlet.buffer and left >= CHUNK_BYTES:
-                left = await self._stream(left, keep=keep)
+                left = await self._stream(left, behind, keep=keep)
             if left and not inlet.buffer and not await inlet.read():
                 return False
             count = min(left, len(inlet.buffer))
             if keep and count:
                 with memoryview(inlet.buffer) as whole, whole[:count] as part:
-                    await self.send(part, left - count)
+                    await self.send(part, left - count + behind)
             inlet.drop(count)
             left -= count
-        self._conn.session.taken(self._direction, size)
-        return keep and not self.silent
+        return True
 
-    async def _stream(self, size: int, *, keep: bool) -> int:
+    async def _stream(self, size: int, behind: int, *, keep: bool) -> int:
         """Forward the body of a large frame without buffering it. Return how many bytes are left to
         forward.
         """
@@ -115,5 +128,5 @@ class Pipe:
                     break
                 left -= count
                 if keep:
-                    await self.send(scratch[:count], left)
+                    await self.send(scratch[:count], left + behind)
         return left

@@ -122,7 +122,7 @@ _PLAIN: Final[Mapping[str, type | tuple[type, ...]]] = {
     **dict.fromkeys(("least", "limit"), (int, NoneType)),
     "granted": bool,
     "delay_s": (int, float),
-    "forward": bool,
+    **dict.fromkeys(("forward", "half"), bool),
 }
 """The types of a rule's fields, as they come over the control connection."""
 
@@ -140,6 +140,9 @@ class Rule:
     what was asked (their error code is not 0): the client asks again, and the answer to that may be
     the one. ``delay_s`` is in seconds, for ``delay`` only; ``error`` and ``forward`` are for
     ``answer``.
+
+    ``half`` is for a held request: the first half of its bytes goes on at once, and nothing more of
+    its connection is read until it is resolved.
 
     ``carrying`` says in JSON which record is meant, where records are their own ids
     (:class:`harness.model.identity.RecordSelector`).
@@ -166,6 +169,7 @@ class Rule:
     after: After = After.CUT
     delay_s: float = 0.0
     freeze: FreezeScope | None = None
+    half: bool = False
     error: str | None = None
     forward: bool = False
     since: str | None = None
@@ -181,10 +185,7 @@ class Rule:
             raise RuleError(
                 f"rule {self.id}: delay_s belongs to the action delay, and there it is above 0"
             )
-        if self.freeze is not None and self.action is not Action.HOLD:
-            raise RuleError(
-                f"rule {self.id}: only a hold can freeze, since only its resolution ends the freeze"
-            )
+        self._check_hold()
         if self.granted and self.direction is not Direction.RESPONSE:
             raise RuleError(f"rule {self.id}: only an answer can be granted")
         if isinstance(self.api, StepName) and (
@@ -206,6 +207,14 @@ class Rule:
         if self.since == self.id:
             raise RuleError(f"rule {self.id}: it cannot count from itself")
         self._check_answer()
+
+    def _check_hold(self) -> None:
+        if self.freeze is not None and self.action is not Action.HOLD:
+            raise RuleError(
+                f"rule {self.id}: only a hold can freeze, since only its resolution ends the freeze"
+            )
+        if self.half and (self.action, self.direction) != (Action.HOLD, Direction.REQUEST):
+            raise RuleError(f"rule {self.id}: only a request can be held when half of it is on")
 
     def _check_answer(self) -> None:
         if (self.action is Action.ANSWER) != (self.error is not None):

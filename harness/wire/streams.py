@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import select
 import socket
 import ssl
 import struct
@@ -59,6 +60,15 @@ class Stream:
     def secured(self) -> bool:
         """Whether TLS has begun."""
         return self._tls is not None
+
+    @property
+    def left(self) -> bool:
+        """Whether the other end has closed the connection, also while its last bytes are not read.
+        Only Linux tells; elsewhere it is false.
+        """
+        watched = select.poll()
+        watched.register(self.sock, getattr(select, "POLLRDHUP", 0))
+        return bool(watched.poll(0))
 
     async def recv(self, count: int) -> bytes:
         """Wait for bytes, and return at most ``count`` of them; ``b""``: the other end sends no

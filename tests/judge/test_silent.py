@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from harness.controls import NotFiredError, OnWire
-from harness.faults import Silent
+from harness.faults import Silent, Torn
 from harness.knowledge import knowledge
 from harness.model.scenario import Role
 from harness.proofs import silence
@@ -53,6 +53,20 @@ def test_its_connection_lives_on(at: OnWire, action: Action, after: After) -> No
 
 def test_what_is_not_hit_never_heals() -> None:
     assert steps(Silent(ANSWER)) == []
+
+
+def test_a_torn_request_goes_on_when_nobody_waits_for_it() -> None:
+    """Also when its client has left: the broker has half of it, and reads on."""
+    [(where, rule)] = played(Torn(REQUEST), ()).armed
+    assert (where, rule.action, rule.half) == (REQUEST, Action.HOLD, True)  # type: ignore[union-attr]
+    assert steps(Torn(REQUEST), REQUEST) == [
+        "fired",
+        "applied",
+        "GivingUp.await_given_up",
+        "resolve Produce release",
+        "healed",
+    ]
+    assert steps(Torn(REQUEST)) == []
 
 
 # --- what shows that a client waits no more -----------------------------------------------------
@@ -152,6 +166,26 @@ def test_a_client_that_never_gives_up_was_not_tried() -> None:
     assert trouble(line("conn", 11, phase="left", conn=7)) is None
     frames.clear()
     assert trouble() == "no connection fell silent"
+
+
+def test_a_torn_request_stopped_half_way_and_went_on() -> None:
+    """What was held whole, or never went on, was not torn."""
+    proof = silence.HalfWay()
+
+    def trouble(*lines: Event) -> str | None:
+        course: Any = type("Course", (), {"history": a_history(lines)})()
+        return proof.trouble(course)
+
+    torn = HIT | {"phase": "held", "api": "Produce", "dir": "request", "held": "h1"}
+    half = line("rule", 11, **torn, passed=40)
+    on = line("rule", 30, **torn | {"phase": "released"})
+    assert trouble(half, on) is None
+    assert trouble(line("rule", 11, **torn), on) == "no request stopped half-way"
+    assert trouble() == "no request stopped half-way"
+    never = "the rest of the producer's Produce request never went on"
+    assert trouble(half) == never
+    assert trouble(half, line("rule", 30, **torn | {"phase": "discarded"})) == never
+    assert knowledge().proofs["half-way"] is silence.HalfWay
 
 
 def test_its_proof_and_its_sign_are_known() -> None:

@@ -8,19 +8,20 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from harness.controls import OnWire
+from harness.faults import Answer, Frozen, TakenOver, TopicAppears, Torn, Twice
 from harness.faults import Silent as SilentPeer
-from harness.faults import TakenOver, TopicAppears, Twice
 from harness.judge.verdict import Kind
 from harness.matrix.checking import Check
 from harness.matrix.progress import make_progress
 from harness.matrix.seen import seen_in
-from harness.model.scenario import Role
+from harness.model.scenario import Deployment, NotApplicable, Role
 from harness.pipelines import failure_points, read_pipeline
 from harness.pipelines.silences import is_long
 from harness.pipelines.traffic import StageTraffic
 from harness.protocols.kafka.steps import Api
 from harness.systems.declared.system import DeclaredSystem
 from harness.wire.rules import Direction
+from tests.judge.recording import steps
 from tests.pipelines.test_check import EXAMPLES, Silent, check
 from tests.pipelines.test_firsts import PROGRAMS
 
@@ -30,7 +31,16 @@ if TYPE_CHECKING:
 
 FOLDER = PROGRAMS / "silent-peer"
 ORDERS = EXAMPLES / "orders" / "pipeline.toml"
-LONG = ["ack-silent", "commit-ack-silent", "position-answer-silent", "request-silent"]
+FROZEN = ["broker-frozen-before-position", "broker-frozen-while-sending"]
+LONG = [
+    "ack-silent",
+    *FROZEN,
+    "commit-ack-silent",
+    "position-answer-silent",
+    "request-silent",
+    "send-again-torn",
+    "send-torn",
+]
 POSITION = "position-answer-silent"
 LATE = "consumer-topic-appears"
 
@@ -79,6 +89,38 @@ def test_nothing_else_is_long() -> None:
         *LONG,
         "transaction-commit-ack-silent",
     ]
+
+
+def test_a_broker_is_woken_when_its_client_has_given_up() -> None:
+    """Or when nobody knows; then the fault is not over."""
+    at = OnWire(Role.PRODUCER, Api.PRODUCE, Direction.REQUEST)
+    done = ["fired", "pause", "applied", "resolve Produce release", "GivingUp.await_given_up"]
+    assert steps(Frozen(at), at) == [*done, "resume", "healed"]
+    assert steps(Frozen(at)) == []
+
+
+def test_what_is_sent_again_is_torn() -> None:
+    """The first request is refused; the second one about the same record stops half-way."""
+    found = {each.id: each.fault for each in failure_points(read_pipeline(ORDERS))}
+    at = OnWire(Role.PRODUCER, Api.PRODUCE, Direction.REQUEST)
+    assert found["send-torn"] == Torn(at)
+    assert found["send-again-torn"] == Twice(
+        Answer(at, "NOT_LEADER_OR_FOLLOWER"), Torn(replace(at, occurrence=2))
+    )
+
+
+def test_one_of_several_brokers_is_not_frozen(tmp_path: Path) -> None:
+    """Nor one that lostack has not started, nor one that other cells use."""
+    pipeline = read_pipeline(ORDERS)
+    found = {each.id: each for each in failure_points(pipeline)}
+    assert {found[name].deployment for name in FROZEN} == {Deployment.OWN}
+    for others in (
+        failure_points(replace(pipeline, brokers=3)),
+        failure_points(pipeline, attached=True),
+    ):
+        expected = [each.expect[pipeline.claims] for each in others if each.id in FROZEN]
+        assert len(expected) == len(FROZEN)
+        assert all(isinstance(each, NotApplicable) for each in expected)
 
 
 def test_a_queue_has_none() -> None:
@@ -148,6 +190,26 @@ def test_a_request_without_an_answer_is_sent_again(
         "ack-silent": Kind.KEPT,
     }, {name: one.verdict.reason for name, one in found.items()}
     assert {one.verdict.fired for one in found.values()} == {1}
+
+
+@pytest.mark.kafka
+@pytest.mark.rest(together=True)
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize(
+    ("program", "kind"), [("asks-anew", Kind.BROKEN), ("asks-again", Kind.KEPT)]
+)
+def test_a_broker_does_late_what_it_was_asked(
+    system: DeclaredSystem, tmp_path: Path, program: str, kind: Kind
+) -> None:
+    """It stood still, or had half of a request. Who gave up and sent a new record has it twice; a
+    client that repeats its request has not.
+    """
+    names = ("broker-frozen-while-sending", "send-torn", "send-again-torn")
+    for name, found in check(system, tmp_path, FOLDER / f"{program}.toml", *names).items():
+        said = (name, found.verdict.reason)
+        assert (found.verdict.kind, found.verdict.fired) == (kind, 1), said
+        twice = {found.plan.target} if kind is Kind.BROKEN else set()
+        assert found.judgement.account.duplicated == twice, said
 
 
 @pytest.mark.kafka

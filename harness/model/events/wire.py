@@ -369,11 +369,15 @@ class Rule(OfFrame, frozen=True, kw_only=True):
     after: str | None = None
     delay_s: float | None = None
     freeze: str | None = None
+    half: bool = False
+    """Of ``armed``: half of a held request goes on at once."""
     since: str | None = None
     held: str | None = None
     """The id of the hold."""
     silence_s: float | None = None
     """Of ``held``: the peer closes a silent connection after that many seconds."""
+    passed: int | None = None
+    """Of ``held``: how many bytes of the request have gone on already; nothing more is read."""
     seen: int | None = None
     """Of ``disarmed``, as the next two: how many frames fitted by their headers."""
     matched: int | None = None

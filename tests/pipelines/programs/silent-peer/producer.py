@@ -1,5 +1,6 @@
 """Read orders from standard input and send each to a topic. With a second thought, a record that
-was not acknowledged in time is sent again. Knows nothing of lostack.
+was not acknowledged in time is sent again; with patience, the client does that. Knows nothing of
+lostack.
 """
 
 import json
@@ -14,7 +15,7 @@ producer = KafkaProducer(
     bootstrap_servers=os.environ["BOOTSTRAP_SERVERS"],
     acks="all",
     request_timeout_ms=6000,
-    delivery_timeout_ms=6000,
+    delivery_timeout_ms=60000 if "patient" in sys.argv else 6000,
     retry_backoff_ms=1000,
     linger_ms=0,
 )
@@ -22,7 +23,7 @@ for line in sys.stdin:
     key = json.loads(line)["customer"].encode()
     while True:
         try:
-            producer.send("orders", line.strip().encode(), key=key).get(timeout=20)
+            producer.send("orders", line.strip().encode(), key=key).get(timeout=60)
         except KafkaError as error:  # the mistake: the client asks again by itself, or does it?
             print(error, flush=True)
             if AGAIN:

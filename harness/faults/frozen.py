@@ -1,0 +1,56 @@
+"""Frozen: a broker stands still for longer than its client waits, and goes on as if nothing had
+happened.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+from harness.abilities import GivingUp
+from harness.faults.triggers import await_fault, rule_at
+from harness.model.scenario import Evidence, Role
+from harness.proofs.silence import RULE, FellSilent
+from harness.wire.rules import Action, How
+
+if TYPE_CHECKING:
+    from harness.controls import Controls, OnWire
+
+
+@dataclass(frozen=True, slots=True)
+class Frozen:
+    """At ``at`` the broker is stopped (SIGSTOP), and the request goes on to it. When the client has
+    given up, the broker is woken (SIGCONT): it does what it was asked, and nobody waits for that.
+    """
+
+    id: ClassVar[str] = "frozen"
+
+    at: OnWire
+
+    def evidence(self) -> Evidence:
+        """Return what the history must show: the rule was hit at the target, the broker was stopped
+        and woke up, and that took longer than the client waits.
+        """
+        return Evidence("rule", paused=(Role.BROKER,), proofs=(FellSilent(),))
+
+    def needs(self) -> tuple[type, ...]:
+        """Return the abilities that it needs: to see that a client gives a connection up."""
+        return (GivingUp,)
+
+    def arm(self, controls: Controls) -> None:
+        """Arm the rule."""
+        controls.arm(self.at, rule_at(self.at, Action.HOLD, RULE))
+        controls.say("armed")
+
+    def inject(self, controls: Controls) -> None:
+        """Stop the broker, let the request go, wake the broker when the client has given up."""
+        fired = await_fault(controls, self.at)
+        broker = controls.target(Role.BROKER)
+        broker.pause()
+        controls.say("applied", node=broker.name)
+        try:
+            controls.resolve(fired.hold, How.RELEASE)
+            controls.ability(GivingUp).await_given_up()
+        finally:
+            broker.resume()
+        controls.say("healed")
