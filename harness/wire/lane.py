@@ -22,6 +22,7 @@ from harness.wire.messages import WireError
 from harness.wire.pipe import Pipe
 from harness.wire.protocol import (
     Frame,
+    Insight,
     NamesServers,
     Need,
     Opaque,
@@ -30,14 +31,14 @@ from harness.wire.protocol import (
     Unframed,
     insight_of,
 )
-from harness.wire.rules import Action, After, Direction, How
+from harness.wire.rules import Action, After, Direction, How, Subject
 from harness.wire.streams import TlsError
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
+    from collections.abc import Sequence
 
     from harness.wire.cell import FrameInFlight, WireCell
-    from harness.wire.connection import Connection, Hub
+    from harness.wire.connection import Connection, Hold, Hub
     from harness.wire.rules import ArmedRule, Rule
     from harness.wire.streams import Stream
 
@@ -86,7 +87,7 @@ class Lane:
         await self._pipe.rest()
         asks = self._direction is Direction.REQUEST
         if asks and (self._conn.withheld or self._conn.pending[Direction.REQUEST]):
-            self._tell_left()
+            _tell_left(self._hub, self._conn)
         await self._conn.gate()
         if not self._pipe.silent or (asks and self._pipe.dark):  # a broker forgets who has left
             await self._target.finish(torn=self._inlet.stream.torn)
@@ -151,28 +152,13 @@ class Lane:
         ):
             self._conn.identify(name)
 
-    async def _rename(self, names: NamesServers[Frame], frame: Frame) -> bool:
-        """Put the wire's own ports into an answer that names servers; if they cannot be found it
-        passes as it is, and voids. Return false if the stream ends inside it.
-        """
-        if not await self._pipe.fill(frame.size):
-            return False
-        with memoryview(self._inlet.buffer) as view:
-            whole = bytes(view[: frame.size])
-        try:
-            if not (servers := names.servers(frame, whole)):
-                return True
-            new = names.renamed(frame, whole, await self._hub.follow(self._conn.route, servers))
-        except (UnableError, WireError) as error:
-            frame.because = str(error)
-            return True
-        self._inlet.buffer[: frame.size] = new
-        frame.size, frame.head = len(new), frame.head and len(new)
-        return True
-
     async def _frame(self, frame: Frame) -> bool:
         names = self._names
-        if names is not None and names.may_name(frame) and not await self._rename(names, frame):
+        if (
+            names is not None
+            and names.may_name(frame)
+            and not await _rename(self._hub, self._conn, self._pipe, names, frame)
+        ):
             return False
         carried = self._conn.carry(self._direction, frame)
         if frame.because is not None and carried.cell is not None:
@@ -189,6 +175,9 @@ class Lane:
         frame = carried.frame
         candidates, wanted = cell.candidates(carried.header), frame.head and cell.reads
         if frame.size <= self._hub.decode_limit and (wanted or candidates):
+            halves = frame.last and any(armed.rule.half for armed in candidates)
+            if halves and await _stops(self._pipe, cell, carried, candidates):
+                return True
             if not await self._pipe.fill(frame.size):
                 return False
             await self._conn.gate()
@@ -347,6 +336,7 @@ class Lane:
         silence_s = self._conn.session.silence_s(self._direction)
         told: dict[str, object] = {} if silence_s is None else {"silence_s": silence_s}
         begun = carried.frame.size // 2 if armed.rule.half else 0
+        half = bytes(self._inlet.buffer[:begun])
         if begun:
             self._conn.session.sending(carried.frame)
             await self._pipe.begin(begun, carried.frame.size)
@@ -354,33 +344,81 @@ class Lane:
         cell.phase(armed.rule, RulePhase.HELD, carried, held=hold.id, **told)
         answers = self._direction is Direction.RESPONSE
         self._conn.withheld += answers
-        async with self._watching() if armed.rule.half else contextlib.nullcontext():
-            await hold.decided.wait()
+        await _decided(self._hub, self._conn, hold, self._inlet.stream)
         self._conn.withheld -= answers
         if hold.how is How.RELEASE_LATER:
             await self._pipe.pass_on(carried.frame.size, keep=False)
             return True
+        if begun and carried.payload is None and carried.frame.size <= self._hub.decode_limit:
+            await self._pipe.fill(carried.frame.size - begun)
+            _read(carried, half + self._inlet.buffer)
         going_on = await self._forward(carried, begun=begun)
         hold.forwarded.set()
         return going_on
 
-    @contextlib.asynccontextmanager
-    async def _watching(self) -> AsyncIterator[None]:
-        """Tell, meanwhile, that the client has left, though nothing of it is read."""
 
-        async def look() -> None:
-            while not self._inlet.stream.left:  # noqa: ASYNC110 - the kernel tells who asks
-                await asyncio.sleep(POLL_S)
-            self._tell_left()
+async def _rename(
+    hub: Hub, conn: Connection, pipe: Pipe, names: NamesServers[Frame], frame: Frame
+) -> bool:
+    """Put the wire's own ports into an answer that names servers; if they cannot be found it
+    passes as it is, and voids. Return false if the stream ends inside it.
+    """
+    if not await pipe.fill(frame.size):
+        return False
+    with memoryview(pipe.inlet.buffer) as view:
+        whole = bytes(view[: frame.size])
+    try:
+        if not (servers := names.servers(frame, whole)):
+            return True
+        new = names.renamed(frame, whole, await hub.follow(conn.route, servers))
+    except (UnableError, WireError) as error:
+        frame.because = str(error)
+        return True
+    pipe.inlet.buffer[: frame.size] = new
+    frame.size, frame.head = len(new), frame.head and len(new)
+    return True
 
-        looking = asyncio.create_task(look())
-        try:
-            yield
-        finally:
+
+def _read(carried: FrameInFlight, data: bytes) -> None:
+    """Read a request that stopped half-way and has come whole by now, if it has."""
+    if len(data) >= carried.frame.size:
+        whole = bytes(data[: carried.frame.size])
+        carried.insight = insight_of(carried.session, carried.frame, whole, carried.ledger)
+
+
+def _tell_left(hub: Hub, conn: Connection) -> None:
+    hub.note(conn.cell, kinds.CONN, phase=ConnPhase.LEFT, **conn.fields())
+
+
+async def _decided(hub: Hub, conn: Connection, hold: Hold, stream: Stream) -> None:
+    """Wait until it is decided what becomes of a held frame. Of a request that stopped half-way,
+    tell meanwhile that its client has left, though nothing more is read.
+    """
+
+    async def look() -> None:
+        while not stream.left:  # noqa: ASYNC110 - the kernel tells who asks
+            await asyncio.sleep(POLL_S)
+        _tell_left(hub, conn)
+
+    looking = asyncio.create_task(look()) if hold.rule.half else None
+    try:
+        await hold.decided.wait()
+    finally:
+        if looking is not None:
             looking.cancel()
 
-    def _tell_left(self) -> None:
-        self._hub.note(self._conn.cell, kinds.CONN, phase=ConnPhase.LEFT, **self._conn.fields())
+
+async def _stops(
+    pipe: Pipe, cell: WireCell, carried: FrameInFlight, candidates: Sequence[ArmedRule]
+) -> bool:
+    """Whether a rule stops a request half-way, by the record in that half: the rest is not read."""
+    size = carried.frame.size // 2
+    pipe.inlet.stream.narrow()
+    if await pipe.fill(size):
+        records = cell.torn(carried, candidates, bytes(pipe.inlet.buffer[:size]))
+        carried.insight = Insight(Subject(records)) if records else carried.insight
+        return bool(records)
+    return False
 
 
 def _meter(pending: Pending, now: float) -> None:

@@ -10,6 +10,7 @@ and on, ``limit`` times in all.
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import asdict, dataclass, field
 from enum import StrEnum
 from types import NoneType
@@ -364,10 +365,23 @@ class ArmedRule:
             )
         )
 
+    def tears(self, half: bytes) -> bool:
+        """Say whether the rule acts on a request of which only the first half has been read: it is
+        for such a half, and its record's id stands there.
+        """
+        rule = self.rule
+        if not rule.half or rule.record is None or not self._is_due(self.matched + 1):
+            return False
+        id_ = re.escape(rule.record.encode())
+        return re.search(rb"(?<![\w-])" + id_ + rb"(?![\w-])", half) is not None
+
     @property
     def due(self) -> bool:
         """Whether the rule acts on the match that was just counted."""
-        return self.matched >= self.rule.occurrence and (
+        return self._is_due(self.matched)
+
+    def _is_due(self, matched: int) -> bool:
+        return matched >= self.rule.occurrence and (
             self.rule.limit is None or self.fired < self.rule.limit
         )
 

@@ -27,6 +27,7 @@ Taken = TypeVar("Taken", bytes, int)
 CHUNK_BYTES = 1 << 16
 BLOCK_BYTES = 1 << 18
 """How many bytes TLS encrypts before it sends them."""
+NARROW_BYTES = 1 << 16
 AGREED_WITHIN_S = 10.0
 
 
@@ -69,6 +70,12 @@ class Stream:
         watched = select.poll()
         watched.register(self.sock, getattr(select, "POLLRDHUP", 0))
         return bool(watched.poll(0))
+
+    def narrow(self) -> None:
+        """Let the kernel keep few bytes that are not read: the other end's window closes soon, and
+        what it sends stays with it.
+        """
+        self.sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, NARROW_BYTES)
 
     async def recv(self, count: int) -> bytes:
         """Wait for bytes, and return at most ``count`` of them; ``b""``: the other end sends no

@@ -204,7 +204,7 @@ def test_a_broker_does_late_what_it_was_asked(
     """It stood still, or had half of a request. Who gave up and sent a new record has it twice; a
     client that repeats its request has not.
     """
-    names = ("broker-frozen-while-sending", "send-torn", "send-again-torn")
+    names = ("broker-frozen-while-sending", "send-torn")
     for name, found in check(system, tmp_path, FOLDER / f"{program}.toml", *names).items():
         said = (name, found.verdict.reason)
         assert (found.verdict.kind, found.verdict.fired) == (kind, 1), said

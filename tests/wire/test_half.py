@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import socket
 import threading
 from typing import TYPE_CHECKING
 
 import pytest
 
 from harness.model import events as kinds
+from harness.model.waiting import wait_until
 from harness.protocols.kafka.steps import Api
 from harness.wire.messages import WireError
 from harness.wire.rules import Action, Direction, How, Rule, RuleError
 from tests.wire.broker import WITHIN_S, ScriptedBroker, read_exactly, request
 from tests.wire.conftest import hold_of
+from tests.wire.test_contents import produce
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -35,7 +38,7 @@ def test_half_of_a_request_goes_on_and_the_rest_when_it_is_released(
     bench.arm(Rule("r", Action.HOLD, HEARTBEAT, limit=2, half=True))
     client = bench.client()
     small = request(HEARTBEAT, 1, bench.name())
-    large = request(HEARTBEAT, 2, bench.name(), bytes(1 << 22))
+    large = request(HEARTBEAT, 2, bench.name(), bytes(1 << 20))
     sending = threading.Thread(target=client.send, args=(small, large), daemon=True)
     sending.start()
     broker = bench.broker.new.get(timeout=WITHIN_S).sock
@@ -67,6 +70,39 @@ def test_half_of_a_request_closes_the_window_behind_it(make_bench: Callable[...,
     with pytest.raises(TimeoutError):
         client.send(request(HEARTBEAT, 2, bench.name(), bytes(1 << 24)))
     assert [held.held for held in bench.control.holds()] == [hit.held]
+
+
+def test_a_request_stops_before_its_rest_is_read(make_bench: Callable[..., Bench]) -> None:
+    """Where its record stands in the first half: its client has not got rid of it. When all of it
+    has come, the history has all that was sent. One whose first half has another record goes on.
+    """
+    bench = raw_bench(make_bench)
+    bench.arm(Rule("r", Action.HOLD, Api.PRODUCE, record="a-1", half=True))
+    client = bench.client()
+    client.sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 1 << 14)
+    ids = [f"a-{number}" for number in range(1, 12_001)]
+    other, frame = produce(bench, 1, *ids[10:]), produce(bench, 2, *ids)
+    sending = threading.Thread(target=client.send, args=(other, frame), daemon=True)
+    sending.start()
+    broker = bench.broker.new.get(timeout=WITHIN_S).sock
+    broker.settimeout(WITHIN_S)
+    half = len(frame) // 2
+    assert read_exactly(broker, len(other) + half) == other + frame[:half]
+    held = bench.wait_event(kinds.Rule, phase="held", corr=2)
+    assert (held.passed, held.records) == (half, ("a-1",))
+    sending.join(0.3)
+    assert sending.is_alive()
+    threading.Thread(
+        target=bench.control.resolve, args=(hold_of(held), How.RELEASE), daemon=True
+    ).start()
+    assert read_exactly(broker, len(frame) - half) == frame[half:]
+    sending.join(WITHIN_S)
+    bench.wait_event(kinds.Rule, phase="released")
+    wait_until(
+        lambda: [e.record for e in bench.events(kinds.Sent)] == [*ids[10:], *ids],
+        within_s=WITHIN_S,
+        because="all records to be sent",
+    )
 
 
 def test_who_leaves_half_of_a_request_is_seen_to_leave(make_bench: Callable[..., Bench]) -> None:
