@@ -12,7 +12,7 @@ import msgspec
 
 from harness.judge import accounting
 from harness.model import events as kinds
-from harness.model.history import History, event_of
+from harness.model.history import History, encoded, event_of
 from harness.model.older import history_of_before
 
 if TYPE_CHECKING:
@@ -80,11 +80,29 @@ def account(told: Iterable[Mapping[str, Any] | Event]) -> Account:
 def plain(told: Iterable[Event]) -> list[dict[str, Any]]:
     """Return events as their lines have them."""
     return [
-        {"event": event.event, **event.fields, **msgspec.to_builtins(_header(event))}
-        if isinstance(event, kinds.OfUnknownKind)
-        else msgspec.to_builtins(event)
+        msgspec.to_builtins(
+            {"event": event.event, **_header(event)}
+            | (event.fields if isinstance(event, kinds.OfUnknownKind) else fields_of(event))
+        )
         for event in told
     ]
+
+
+def told(event: Event) -> dict[str, Any]:
+    """Return what a writer has in the line of an event besides what every line has."""
+    line: dict[str, Any] = json.loads(encoded(event))
+    return line
+
+
+def fields_of(event: Event) -> dict[str, Any]:
+    """Return all fields of an event but those of its writer, in plain JSON."""
+    own = {
+        each.encode_name: each.default
+        for each in msgspec.structs.fields(event)
+        if each.name not in _HEADER | {"facts"} and each.default is not msgspec.UNSET
+    }
+    line = told(event)
+    return own | {name: line[name] for name in line if name not in _HEADER}
 
 
 _HEADER: Final = {*kinds.Event.__struct_fields__, "event"}

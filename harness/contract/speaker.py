@@ -7,15 +7,14 @@ import json
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from harness.model.history import event_of
+from harness.model.history import Line, encoded, event_of
 from harness.model.record import Record
-from harness.wire.cells import in_json
 from harness.wire.protocol import Frame, Need, Unframed
 from harness.wire.rules import Action, Direction, Rule
 from harness.wire.spoken import load
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable
 
     from harness.model.events import Event
     from harness.wire.protocol import Protocol, Session
@@ -145,10 +144,10 @@ class DirectionReader:
             self.heard.append((fed, whole))
 
 
-def read_back(kind: str, fields: Mapping[str, object]) -> Event:
+def read_back(told: Event | Line) -> Event:
     """Return the event that a reader makes of a line of the wire.
 
     Raises:
         ValueError: the line would be damage.
     """
-    return event_of(json.loads(in_json({"t": 0, "event": kind, **fields})))
+    return event_of(json.loads(encoded(told)))

@@ -10,6 +10,7 @@ import pytest
 
 from harness.contract.speaker import FROM, LIMIT, RECORD, TO, DirectionReader, read_back
 from harness.model import events as kinds
+from harness.model.history import Line, line_of
 from harness.wire.protocol import Frame, Immovable, Move, Need, Opaque, UnableError, Unframed
 from harness.wire.rules import CONTENT, Direction, is_prefix
 
@@ -179,8 +180,9 @@ def follows(session: Session, way: Direction, data: bytes, ledger: object) -> bo
             )
             session.sending(fed)
             lines = session.settled(fed, ledger, reached=len(data) >= fed.size)
-            for kind, fields in ((kinds.FRAME, fed.facts), *lines):
-                read_back(kind, fields)
+            read_back(Line(kinds.FRAME, fed.facts))
+            for told in lines:
+                read_back(told)
         session.taken(way, fed.size)
         data = data[fed.size :]
     return True
@@ -212,21 +214,19 @@ def test_lines_say_what_has_reached(speaker: Speaker) -> None:
         answer = fed_answer(speaker, heard.session, speaker.answer)
         heard.session.read(answer, speaker.answer, ledger)
         for what, frame in (("question", question), ("answer", answer)):
-            found = [
-                (kind, fields)
-                for kind, fields in heard.session.settled(frame, ledger, reached=reached)
-                if read_back(kind, fields) and "record" in fields
-            ]
-            told = [(kind in kinds.KINDS, fields["record"]) for kind, fields in found]
-            assert told == ([(True, RECORD)] if speaker.reads else []), found
+            settled = list(heard.session.settled(frame, ledger, reached=reached))
+            assert [read_back(event) for event in settled] == settled
+            found = [event for event in settled if "record" in line_of(event)]
+            told = [line_of(event)["record"] for event in found]
+            assert told == ([RECORD] if speaker.reads else []), found
             lines[what, reached] = found
     for what in ("question", "answer") if speaker.reads else ():
         yes, no = lines[what, True], lines[what, False]
         assert yes != no, f"of the {what} it is said whether it has reached or not"
         assert all(
-            fields.get("reached", reached) is reached
+            getattr(event, "reached", reached) is reached
             for reached, found in ((True, yes), (False, no))
-            for _, fields in found
+            for event in found
         )
 
 
@@ -241,7 +241,7 @@ def test_frames_have_facts_and_known_steps(speaker: Speaker) -> None:
         assert (frame.step, way) in steps
         assert {"version", "corr"} <= frame.facts.keys()
         assert not frame.facts.keys() & LINE, "a line of the history has that already"
-        read_back(kinds.FRAME, frame.facts)
+        read_back(Line(kinds.FRAME, frame.facts))
     numbers = [(way, frame.facts["corr"]) for way, frame, _ in heard.frames()]
     assert len(numbers) == len(set(numbers))
     for (_, way), step in steps.items():

@@ -20,7 +20,8 @@ from harness.interfaces import PreparesForCells
 from harness.model import events as kinds
 from harness.model.cell import expand
 from harness.model.ending import counted
-from harness.model.history import HISTORY, SUFFIX, HistoryError, HistoryWriter, read_files
+from harness.model.events import CellPhase, Event
+from harness.model.history import HISTORY, SUFFIX, HistoryError, HistoryWriter, Line, read_files
 from harness.model.plan import PLAN_FILE, plan_of
 from harness.model.safe_files import write_whole
 from harness.model.scenario import Deployment, Predicted
@@ -37,11 +38,11 @@ if TYPE_CHECKING:
 
 GONE_S = 10.0
 STEPS = {
-    "prepare": "prepared",
-    "load": "loaded",
-    "inject": "faulted",
-    "drain": "drained",
-    "observe": "observed",
+    "prepare": CellPhase.PREPARED,
+    "load": CellPhase.LOADED,
+    "inject": CellPhase.FAULTED,
+    "drain": CellPhase.DRAINED,
+    "observe": CellPhase.OBSERVED,
 }
 """The steps of a cell, in order, with the phase that each ends."""
 
@@ -103,7 +104,7 @@ class FailingHistory(HistoryWriter):
 
     fails_at = 0
 
-    def write(self, event: str, **fields: object) -> None:
+    def write(self, event: Event | Line) -> None:
         """Write a line, while there is room.
 
         Raises:
@@ -111,7 +112,7 @@ class FailingHistory(HistoryWriter):
         """
         if self.fails_at and self._lines + 1 >= self.fails_at:
             raise HistoryError("cannot write the history: there is no room")
-        super().write(event, **fields)
+        super().write(event)
 
 
 class Play:
@@ -125,7 +126,7 @@ class Play:
         )
         plan = plan_of(cell)
         write_whole(self.directory, PLAN_FILE, plan.to_json())
-        self.history.write(kinds.CELL, phase="begun", seal=plan.seal)
+        self.history.write(kinds.Cell(phase=CellPhase.BEGUN, seal=plan.seal))
         self.history.fails_at = fails_at
         self.run: CellRun = deployed.cell_run(cell, self.directory, self.history)
 
@@ -134,7 +135,7 @@ class Play:
         before = len(self.lines())
         getattr(self.run, name)()
         said = self.lines()[before:]
-        self.history.write(kinds.CELL, phase=STEPS[name])
+        self.history.write(kinds.Cell(phase=STEPS[name]))
         return said
 
     def through(self, last: str) -> Play:
@@ -155,7 +156,7 @@ class Play:
         """Close it, and judge it."""
         self.run.close()
         files = counted(read_files(self.directory / HISTORY))
-        self.history.write(kinds.CELL, phase="ended", files=files)
+        self.history.write(kinds.Cell(phase=CellPhase.ENDED, files=files))
         self.history.close()
         return judge_cell(self.directory)
 

@@ -79,7 +79,7 @@ class CellRunner:
                 write_whole(directory, PLAN_FILE, plan.to_json())
             except OSError as error:
                 raise cannot_write(directory, error) from error
-            history.write(kinds.CELL, phase=CellPhase.BEGUN, seal=plan.seal)
+            history.write(kinds.Cell(phase=CellPhase.BEGUN, seal=plan.seal))
             play(directory, history)
             end_history(history, directory)
         return judge_cell(directory)
@@ -113,4 +113,4 @@ class CellRunner:
             # a full disk may have cut the programs' last log lines
             if full_disk(self._state.directory):
                 raise CellFailure("the last lines of histories and logs may be missing")
-            history.write(kinds.CELL, phase=phase)
+            history.write(kinds.Cell(phase=phase))

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from harness.matrix.room import behind, full_disk
 from harness.model import events as kinds
-from harness.model.ending import FILES, counted
+from harness.model.ending import counted
 from harness.model.events import CellPhase
 from harness.model.failures import CellFailure, EnvironmentFailure
 from harness.model.history import HISTORY, HistoryError, HistoryWriter, read_files
@@ -31,14 +31,14 @@ def end_history(history: HistoryWriter, directory: Path) -> None:
     try:
         files = counted(read_files(directory / HISTORY))
     except HistoryError as error:
-        history.write(kinds.FAILED, because=str(error))
+        history.write(kinds.Failed(because=str(error)))
         return
-    history.write(kinds.CELL, phase=CellPhase.ENDED, **{FILES: files})
+    history.write(kinds.Cell(phase=CellPhase.ENDED, files=files))
 
 
 def fail_at_once(because: str, _: Path, history: HistoryWriter) -> None:
     """Write that a cell failed before it began."""
-    history.write(kinds.FAILED, because=because)
+    history.write(kinds.Failed(because=because))
 
 
 @contextmanager
@@ -51,16 +51,16 @@ def failing_alone(history: HistoryWriter, directory: Path) -> Iterator[None]:
     try:
         yield
     except WaitCancelledError:
-        history.write(kinds.FAILED, because=INTERRUPTED)
+        history.write(kinds.Failed(because=INTERRUPTED))
     except (HistoryError, EnvironmentFailure) as error:
         with suppress(HistoryError):  # a full disk may yet have room for a line
-            history.write(kinds.FAILED, because=masked(behind(full_disk(directory), str(error))))
+            history.write(kinds.Failed(because=masked(behind(full_disk(directory), str(error)))))
         raise
     except CellFailure as error:
-        history.write(kinds.FAILED, because=masked(behind(full_disk(directory), str(error))))
+        history.write(kinds.Failed(because=masked(behind(full_disk(directory), str(error)))))
     except Exception as error:  # noqa: BLE001 - whatever a system raises
         history.write(
-            kinds.FAILED, because=masked(behind(full_disk(directory), _traced(error, directory)))
+            kinds.Failed(because=masked(behind(full_disk(directory), _traced(error, directory))))
         )
 
 

@@ -23,7 +23,7 @@ from dataclasses import dataclass, field
 from functools import cache
 from itertools import chain
 from pathlib import PurePath
-from typing import TYPE_CHECKING, TypeVar, Union, cast, overload
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, Union, cast, overload
 
 import msgspec
 
@@ -34,12 +34,11 @@ from harness.model.events import Event as Event  # noqa: PLC0414 - who reads a h
 from harness.model.former import with_former_topics
 from harness.model.older import history_of_before, line_of_before
 from harness.model.writing import SUFFIX as SUFFIX  # noqa: PLC0414
+from harness.model.writing import Appending, in_plain_json
 from harness.model.writing import HistoryError as HistoryError  # noqa: PLC0414
-from harness.model.writing import HistoryWriter as HistoryWriter  # noqa: PLC0414
-from harness.model.writing import in_plain_json as in_plain_json  # noqa: PLC0414
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Mapping
     from pathlib import Path
 
 HISTORY = "history"
@@ -61,6 +60,71 @@ A = TypeVar("A", bound=Event)
 B = TypeVar("B", bound=Event)
 C = TypeVar("C", bound=Event)
 D = TypeVar("D", bound=Event)
+
+
+class Line(NamedTuple):
+    """A line whose fields have no type: what the wire says of a frame, which a protocol knows (also
+    one of somebody else's), and of its own ports. All else that is written is an event.
+    """
+
+    kind: str
+    fields: Mapping[str, object]
+
+
+class HistoryWriter(Appending):
+    """Appends events to one file."""
+
+    def write(self, event: Event | Line) -> None:
+        """Append one event. The writer says its number, its times, its cell and by whom it is.
+
+        Raises:
+            HistoryError: the line could not be written whole.
+        """
+        self.append((encoded(event),))
+
+    def write_all(self, events: Iterable[Event | Line]) -> None:
+        """Append events, with the same time, by one ``write(2)``.
+
+        Raises:
+            HistoryError: the lines could not be written whole.
+        """
+        self.append(map(encoded, events))
+
+
+def _text(value: object) -> str:
+    """Return the text that a name of an open enumeration is (a role, a request)."""
+    if isinstance(value, str):
+        return str(value)
+    raise TypeError(f"{value!r} cannot be written into a history")
+
+
+_FAST = msgspec.json.Encoder(enc_hook=_text).encode
+
+
+def encoded(event: Event | Line) -> bytes:
+    """Return what is in the line of an event besides what every line has."""
+    if isinstance(event, Line):
+        return in_json({"event": event.kind, **event.fields})
+    if event.facts is None:
+        return in_json(event)
+    return in_json(_plain_of(msgspec.structs.replace(event, facts=None)) | event.facts)
+
+
+def _plain_of(told: object) -> Any:
+    return msgspec.to_builtins(told, enc_hook=_text)
+
+
+def in_json(line: object) -> bytes:
+    r"""Return a line as JSON, ten times as fast as by the standard library, unless a text in it is
+    no Unicode.
+
+    >>> in_json({"record": "a-1"}), in_json({"record": chr(0xD800)})
+    (b'{"record":"a-1"}', b'{"record":"\\ud800"}')
+    """
+    try:
+        return _FAST(line)
+    except UnicodeEncodeError:
+        return in_plain_json(_plain_of(line))
 
 
 @dataclass(frozen=True, slots=True)

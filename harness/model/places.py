@@ -12,7 +12,7 @@ When the system is at rest, its observer decides what each copy *waits* for.
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import Final
+from typing import Final, TypedDict
 
 NOWHERE: Final = -1
 """Stands for a missing offset or epoch."""
@@ -70,7 +70,16 @@ def in_log(partition: int | None, epoch: int | None, offset: int | None) -> str 
     return f"{partition}:{NOWHERE if epoch is None else epoch}:{offset}"
 
 
-def log_fields(partition: int, epoch: int, offset: int) -> dict[str, object]:
+class InLog(TypedDict):
+    """Where a copy is in a log, as fields of a history line."""
+
+    place: str | None
+    partition: int
+    epoch: int
+    offset: int
+
+
+def log_fields(partition: int, epoch: int, offset: int) -> InLog:
     """Return the fields that give a copy's position in a log, for a history line about it.
 
     >>> log_fields(2, 0, 17)

@@ -15,8 +15,9 @@ if TYPE_CHECKING:
     from collections import OrderedDict
     from collections.abc import Iterable, Mapping
 
+    from harness.model.events import Event
     from harness.model.identity import Identity
-    from harness.wire.protocol import Line, Move
+    from harness.wire.protocol import Move
 
 F = TypeVar("F", bound=Frame)
 K = TypeVar("K")
@@ -104,7 +105,7 @@ class QueueSession(Generic[F]):
         """Return the name that the client gave itself, or the first destination that it named."""
         return self._owner
 
-    def ended(self, by: str, ledger: object) -> Iterable[Line]:  # noqa: ARG002 - nobody's end is told
+    def ended(self, by: str, ledger: object) -> Iterable[Event]:  # noqa: ARG002 - nobody's end is told
         """Return no line: the broker delivers unacknowledged messages to another consumer, on whose
         connection that is seen.
         """

@@ -20,8 +20,9 @@ from harness.wire.rules import Direction
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
+    from harness.model.events import Event
     from harness.model.identity import Identity
-    from harness.wire.protocol import Data, Fed, Immovable, Insight, Line, Move, Session
+    from harness.wire.protocol import Data, Fed, Immovable, Insight, Move, Session
 
 LARGEST: Final = 1 << 16
 """A client's first message to PostgreSQL is smaller, in bytes."""
@@ -111,7 +112,7 @@ class ServiceSession:
 
     def settled(
         self, frame: Commit | Turn, ledger: Ledger | None, *, reached: bool
-    ) -> Iterable[Line]:
+    ) -> Iterable[Event]:
         """Return the lines of a frame whose fate is known."""
         return self._of(frame).settled(frame, ledger, reached=reached)
 
@@ -131,7 +132,7 @@ class ServiceSession:
     def silence_s(self, way: Direction) -> None:
         """Return ``None``: a connection may be silent."""
 
-    def ended(self, by: str, ledger: object) -> Iterable[Line]:  # noqa: ARG002 - nobody's end is told
+    def ended(self, by: str, ledger: object) -> Iterable[Event]:  # noqa: ARG002 - nobody's end is told
         """Return no line."""
         return ()
 

@@ -5,14 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from harness.model import kinds
+from harness.model import events as kinds
+from harness.model.events import Outcome
 from harness.model.record import ATTEMPT_HEADER
 from harness.protocols.acts import Act
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from harness.wire.protocol import Line
+    from harness.model.events import Event
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,31 +50,40 @@ def attempt_in(properties: Mapping[str, object]) -> str | None:
 
 def line(
     about: About, record: str, *, reached: bool, answered: bool = False, error: str | int = 0
-) -> Line:
+) -> Event:
     """Return the history line of a record for a frame, or for its answer (``answered``; ``error``:
     the reason of a refusal).
     """
-    fields: dict[str, object] = {"record": record, "request": f"{about.conn}:{about.number}"}
-    outcome = None if not answered else "refused" if error else "taken"
+    request = f"{about.conn}:{about.number}"
+    outcome = None if not answered else Outcome.REFUSED if error else Outcome.TAKEN
     match about.act:
         case Act.SEND if answered:
-            return kinds.PRODUCE_ANSWER, {**fields, "error": error, "reached": reached}
+            return kinds.ProduceAnswer(record=record, request=request, error=error, reached=reached)
         case Act.SEND:
-            bound = {
-                "transactional": about.transaction is not None,
-                "transactional_id": about.transaction,
-            }
-            return (kinds.SENT if reached else kinds.UNSENT), {
-                **fields,
-                "topic": about.topic,
-                **bound,
-                "attempt": about.attempt,
-            }
+            return (kinds.Sent if reached else kinds.Unsent)(
+                record=record,
+                request=request,
+                topic=about.topic,
+                transactional=about.transaction is not None,
+                transactional_id=about.transaction,
+                attempt=about.attempt,
+            )
         case Act.GIVE:
-            given = {"topic": about.topic, "conn": about.conn, "redelivered": about.redelivered}
-            return kinds.FETCHED, {"record": record, **given, "reached": reached}
+            return kinds.Fetched(
+                record=record,
+                topic=about.topic,
+                conn=about.conn,
+                redelivered=about.redelivered,
+                reached=reached,
+            )
         case Act.COMMIT:
-            return kinds.ENDING, {**fields, "outcome": outcome, "reached": reached}
+            return kinds.Ending(record=record, request=request, outcome=outcome, reached=reached)
         case _:
-            how = {"how": about.how, "transactional_id": about.transaction}
-            return kinds.ACKNOWLEDGED, {**fields, **how, "outcome": outcome, "reached": reached}
+            return kinds.Acknowledged(
+                record=record,
+                request=request,
+                how=about.how,
+                transactional_id=about.transaction,
+                outcome=outcome,
+                reached=reached,
+            )

@@ -84,12 +84,12 @@ class CellRun:
     def drain(self) -> None:
         """Wait until everything is at rest."""
         self._does = "it waits until everything is at rest"
-        self._history.write(kinds.DRAIN, phase=DrainPhase.BEGUN, stage=None, because=None)
+        self._history.write(kinds.Drain(phase=DrainPhase.BEGUN, stage=None, because=None))
         self.parts.controls.disarm()
         end = self.parts.drain().wait()
         phase = DrainPhase.COMPLETED if end.because is None else DrainPhase.FAILED
         self._history.write(
-            kinds.DRAIN, phase=phase, stage=end.stage, because=end.because, **end.more
+            kinds.Drain(phase=phase, stage=end.stage, because=end.because, **end.more)
         )
 
     def observe(self) -> None:

@@ -277,7 +277,7 @@ class WireControls:
         """Write a ``fault`` event."""
         self.state.has_fired |= phase == FaultPhase.FIRED
         self.scene.history.write(
-            kinds.FAULT, phase=phase, fault=self.cell.scenario.fault.id, **fields
+            kinds.Fault(phase=phase, fault=self.cell.scenario.fault.id, facts=fields)
         )
 
     def settle(self) -> None:

@@ -68,16 +68,19 @@ class Files(FilesAtRest):
         file.write_bytes(changed)
         left = file.read_bytes()
         self.scene.history.write(
-            kinds.DAMAGED,
-            node=node.name,
-            damage=damage,
-            path=str(file.relative_to(self.broker.data)),
-            record=record.id,
-            at=at,
-            before=len(whole),
-            after=len(left),
-            bits=sum((a ^ b).bit_count() for a, b in zip(whole, left, strict=False)),
-            behind=[each.id for each in load.records if whole.find(each.encode(key), at) >= 0],
+            kinds.Damaged(
+                node=node.name,
+                damage=damage,
+                path=str(file.relative_to(self.broker.data)),
+                record=record.id,
+                at=at,
+                before=len(whole),
+                after=len(left),
+                bits=sum((a ^ b).bit_count() for a, b in zip(whole, left, strict=False)),
+                behind=tuple(
+                    each.id for each in load.records if whole.find(each.encode(key), at) >= 0
+                ),
+            )
         )
 
 

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from harness.model.scenario import Predicted
 from harness.model.waiting import WaitTimeoutError, wait_until
-from harness.run.parts import Drained
+from harness.run.parts import Drained, DrainFields
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Sequence
 
     from harness.model.cell import Cell
 
@@ -167,7 +167,7 @@ class QuietSink:
         checks: Checks,
         size: Callable[[], object],
         still: Idle | None = None,
-        more: Callable[[], Mapping[str, object]] = dict,
+        more: Callable[[], DrainFields] = DrainFields,
     ) -> None:
         self._checks = checks
         self._sink_size = size

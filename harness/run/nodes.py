@@ -22,7 +22,9 @@ from harness.stages.clients import preloads
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
+    from typing import Unpack
 
+    from harness.model.events import NodeFields
     from harness.model.history import HistoryWriter
     from harness.model.tail import SoFar
     from harness.provision.clients import ClientSetup
@@ -174,8 +176,13 @@ class StageNode:
         end = self._alive().exit
         if end is not None and not self._told:
             self._told = True
-            asked = {"asked": True} if self._asked else {}
-            self._say(NodePhase.EXITED, pid=end.pid, status=end.status, signal=end.signal, **asked)
+            self._say(
+                NodePhase.EXITED,
+                pid=end.pid,
+                status=end.status,
+                signal=end.signal,
+                asked=bool(self._asked),
+            )
         return end
 
     @property
@@ -270,14 +277,16 @@ class StageNode:
             raise RuntimeError(f"{self.name} was never started")
         return self.node
 
-    def _say(self, phase: str, **fields: object) -> None:
+    def _say(self, phase: NodePhase, pid: int | None, **fields: Unpack[NodeFields]) -> None:
         self.history.write(
-            kinds.NODE,
-            node=self.name,
-            role=self.role,
-            incarnation=self.stage.incarnation,
-            phase=phase,
-            **fields,
+            kinds.Node(
+                node=self.name,
+                role=self.role,
+                incarnation=self.stage.incarnation,
+                phase=phase,
+                pid=pid,
+                **fields,
+            )
         )
 
 
@@ -348,7 +357,9 @@ class ServerNode:
         self._say(NodePhase.STARTED, pid=self.process().pid)
         self._say(NodePhase.READY, pid=self.process().pid)
 
-    def _say(self, phase: str, **fields: object) -> None:
+    def _say(self, phase: NodePhase, pid: int | None, **fields: Unpack[NodeFields]) -> None:
         self.history.write(
-            kinds.NODE, node=self.name, role=self.role, incarnation=0, phase=phase, **fields
+            kinds.Node(
+                node=self.name, role=self.role, incarnation=0, phase=phase, pid=pid, **fields
+            )
         )

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from enum import Enum, auto
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Protocol, TypedDict
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Sequence
 
     from harness.controls import Controls
 
@@ -77,14 +77,25 @@ class ReadersStart(Enum):
     """The run does not start them: a fault does, or the client must refuse the settings."""
 
 
+class DrainFields(TypedDict, total=False):
+    """Further fields of a drain's history line."""
+
+    at_once: bool
+    tail: bool
+    rested: float
+    rest: float
+    why: str
+    gap: float
+    missing: int | None
+
+
 @dataclass(frozen=True, slots=True)
 class Drained:
     """The end of a drain. ``because``: why it failed, at which ``stage``; null: it is complete."""
 
     because: str | None = None
     stage: str | None = None
-    more: Mapping[str, Any] = field(default_factory=dict)
-    """Further fields of the drain's history line."""
+    more: DrainFields = field(default_factory=DrainFields)
 
 
 class Drain(Protocol):

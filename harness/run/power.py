@@ -73,16 +73,17 @@ class Power(TracedWrites):
         kept = [content for content in cut.kept.values() if content]
         key = self.scene.cell.key
         self.scene.history.write(
-            kinds.POWER,
-            node=node.name,
-            names=Names.EXT4,
-            calls=cut.calls,
-            flushes=cut.flushes,
-            files=[(each.path, each.before, each.after) for each in cut.files],
-            records=[
-                record.id
-                for record in self.scene.load.records
-                if any(record.encode(key) in content for content in kept)
-            ],
-            posix=cut.posix,
+            kinds.Power(
+                node=node.name,
+                names=Names.EXT4,
+                calls=cut.calls,
+                flushes=cut.flushes,
+                files=tuple((each.path, each.before, each.after) for each in cut.files),
+                records=tuple(
+                    record.id
+                    for record in self.scene.load.records
+                    if any(record.encode(key) in content for content in kept)
+                ),
+                posix=cut.posix,
+            )
         )

@@ -80,13 +80,14 @@ class QueueCluster:
         for server in self.broker.servers:
             for number, value in self.broker.copies(self.queue, server).items():
                 self.scene.history.write(
-                    kinds.REPLICA,
-                    node=server.name,
-                    topic=self.queue,
-                    partition=0,
-                    offset=number,
-                    epoch=0,
-                    record=decode_id(value),
+                    kinds.Replica(
+                        node=server.name,
+                        topic=self.queue,
+                        partition=0,
+                        offset=number,
+                        epoch=0,
+                        record=decode_id(value),
+                    )
                 )
 
     # --- for the controls -------------------------------------------------------------------------
@@ -140,15 +141,16 @@ class QueueCluster:
         self._await(told, "a server to say who leads")
         for led in known:
             self.scene.history.write(
-                kinds.LEADERSHIP,
-                topic=led.log,
-                partition=0,
-                leader=led.leader,
-                number=int(led.leader.rpartition("-")[2] or -1),
-                epoch=0,
-                controller="",
-                replicas=led.replicas,
-                isr=[name for name in led.replicas if name not in led.behind],
+                kinds.Leadership(
+                    topic=led.log,
+                    partition=0,
+                    leader=led.leader,
+                    number=int(led.leader.rpartition("-")[2] or -1),
+                    epoch=0,
+                    controller="",
+                    replicas=tuple(led.replicas),
+                    isr=tuple(name for name in led.replicas if name not in led.behind),
+                )
             )
         return known
 
@@ -278,7 +280,7 @@ class QueueTakenOver(Takeover):
         except WaitTimeoutError as error:
             raise NotFiredError(str(error)) from error
         if not any(has(each.name) for each in broker.servers if each.name != self._name):
-            scene.history.write(kinds.ALONE, record=scene.load.target.id)
+            scene.history.write(kinds.Alone(record=scene.load.target.id))
 
     def await_short(self) -> None:
         """Write down that the followers are out of sync: they are dead."""

@@ -174,7 +174,6 @@ class Queue:
             queue,
             message,
             record=record,
-            key=None,
             waiting=waiting,
             intact=bool(payload and ours_ and payload.intact),
         )
@@ -212,32 +211,37 @@ def tell_message(
     *,
     record: str | None,
     waiting: Waiting | None,
-    **more: object,
+    intact: bool,
+    key: str | None = None,
+    foreign: bool = False,
+    text: str | None = None,
 ) -> None:
     """Write the history lines of one message of a queue: its record, what it waits for, and what
     became of it.
     """
-    more |= {
-        name: number
-        for name, number in (("parts", message.parts), ("counts", message.counts))
-        if number != 1
-    }
     history.write(
-        kinds.STORED,
-        hop=hop,
-        queue=queue,
-        place=message.place,
-        waiting=waiting,
-        record=record,
-        visible=message.visible,
-        attempt=message.attempt,
-        **more,
+        kinds.Stored(
+            hop=hop,
+            queue=queue,
+            place=message.place,
+            waiting=waiting,
+            record=record,
+            visible=message.visible,
+            attempt=message.attempt,
+            key=key,
+            intact=intact,
+            foreign=foreign,
+            text=text,
+            parts=message.parts,
+            counts=message.counts,
+        )
     )
     if message.removed is not None:
-        history.write(kinds.REMOVED, place=message.place, record=record, why=message.removed)
+        history.write(kinds.Removed(place=message.place, record=record, why=message.removed))
     if message.moved is not None:
-        reason = {} if message.why is None else {"why": message.why}
-        history.write(kinds.MOVED, place=message.place, to=message.moved, record=record, **reason)
+        history.write(
+            kinds.Moved(place=message.place, to=message.moved, record=record, why=message.why)
+        )
 
 
 def tell_loose(history: HistoryWriter, hop: Hop, queue: str, messages: Iterable[Message]) -> None:
@@ -252,7 +256,6 @@ def tell_loose(history: HistoryWriter, hop: Hop, queue: str, messages: Iterable[
                 queue,
                 message,
                 record=None,
-                key=None,
                 waiting=message.waiting,
                 intact=False,
                 foreign=True,
@@ -262,12 +265,13 @@ def tell_loose(history: HistoryWriter, hop: Hop, queue: str, messages: Iterable[
 def tell_count(history: HistoryWriter, hop: Hop, queue: str, count: Count) -> None:
     """Write how many messages a broker counts in a queue."""
     history.write(
-        kinds.COUNTED,
-        hop=hop,
-        queue=queue,
-        ready=count.ready,
-        in_flight=count.in_flight,
-        scheduled=count.scheduled,
+        kinds.Counted(
+            hop=hop,
+            queue=queue,
+            ready=count.ready,
+            in_flight=count.in_flight,
+            scheduled=count.scheduled,
+        )
     )
 
 

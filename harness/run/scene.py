@@ -62,7 +62,7 @@ class CellScene:
         """Write all offered records to the history."""
         for record in self.load.records:
             self.history.write(
-                kinds.OFFERED, record=record.id, key=record.key, position=record.position
+                kinds.Offered(record=record.id, key=record.key, position=record.position)
             )
 
     def observe_cursor(self) -> None:
@@ -70,4 +70,4 @@ class CellScene:
         outbox = Outbox(self.outbox)
         position = outbox.cursor()
         outbox.close()
-        self.history.write(kinds.CURSOR, position=position, where="outbox")
+        self.history.write(kinds.Cursor(position=position, where="outbox"))

@@ -68,13 +68,14 @@ def recorded(scene: CellScene, row: Row) -> None:
     payload = decode(row.value)
     ours = payload is not None and payload.cell_key == scene.cell.key
     scene.history.write(
-        kinds.RECORDED,
-        record=payload.record if payload and ours else None,
-        key=row.key,
-        order=row.order,
-        intact=bool(payload and ours and payload.intact),
-        attempt=row.attempt,
-        **(log_fields(*row.origin) if row.place is None else {"place": row.place}),
+        kinds.Recorded(
+            record=payload.record if payload and ours else None,
+            key=row.key,
+            order=row.order,
+            intact=bool(payload and ours and payload.intact),
+            attempt=row.attempt,
+            **(log_fields(*row.origin) if row.place is None else {"place": row.place}),
+        )
     )
 
 
@@ -162,10 +163,10 @@ class Database:
         for record, copy in self.sink.absorbed():
             in_log = log_fields(copy.partition, copy.epoch, copy.offset)
             where = in_log if copy.name is None else {"place": self._placed(copy.name, record)}
-            self._scene.history.write(kinds.ABSORBED, record=record, **where)
+            self._scene.history.write(kinds.Absorbed(record=record, **where))
         self.observe_settled()
 
     def observe_settled(self) -> None:
         """Write to the history how many transactions are open in a server's database."""
         if self.server is not None:
-            self._scene.history.write(kinds.SETTLED, open=self.sink.unsettled())
+            self._scene.history.write(kinds.Settled(open=self.sink.unsettled()))

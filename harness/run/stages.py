@@ -42,11 +42,12 @@ class Producing:
         first, self.node = self.node, node
         self._replaced = (*self._replaced, first)
         self._history.write(
-            kinds.NODE,
-            node=first.name,
-            role=first.role,
-            incarnation=first.stage.incarnation,
-            phase=NodePhase.REPLACED,
+            kinds.Node(
+                node=first.name,
+                role=first.role,
+                incarnation=first.stage.incarnation,
+                phase=NodePhase.REPLACED,
+            )
         )
 
     def supervise(self) -> str | None:

@@ -152,7 +152,9 @@ class StreamControls:
 
     def say(self, phase: str, **fields: object) -> None:
         """Write a ``fault`` event."""
-        self.history.write(kinds.FAULT, phase=phase, fault=self.drawn.scenario.fault.id, **fields)
+        self.history.write(
+            kinds.Fault(phase=phase, fault=self.drawn.scenario.fault.id, facts=fields)
+        )
 
     def settle(self) -> None:
         """Refuse: a stream does not rest.

@@ -19,12 +19,12 @@ from harness.stages.sinks.opening import open_sink
 from harness.stages.stage import Stage, run_stage
 
 if TYPE_CHECKING:
-    from harness.model.writing import HistoryWriter
+    from harness.model.writing import LedgerWriter
     from harness.stages.clients.interface import Delivered
     from harness.stages.sinks.interface import Sink
 
 
-def consume(stage: Stage, ledger: HistoryWriter) -> None:
+def consume(stage: Stage, ledger: LedgerWriter) -> None:
     """Record every record that arrives, until the program is killed."""
     settings = stage.settings.consumer
     sink = open_sink(stage.sink, name=stage.client_id, durable=settings.durable)
@@ -48,7 +48,7 @@ def consume(stage: Stage, ledger: HistoryWriter) -> None:
             failpoint("after-commit", decode_id(message.value))
 
 
-def _work_until_known(stage: Stage, ledger: HistoryWriter, sink: Sink, message: Delivered) -> None:
+def _work_until_known(stage: Stage, ledger: LedgerWriter, sink: Sink, message: Delivered) -> None:
     """Do the work of one record, with new connections if needed. After one lost in a COMMIT, the
     semantic decides what next.
     """
@@ -73,7 +73,7 @@ def _work_until_known(stage: Stage, ledger: HistoryWriter, sink: Sink, message: 
             return
 
 
-def _again(stage: Stage, ledger: HistoryWriter, sink: Sink, message: Delivered) -> bool:
+def _again(stage: Stage, ledger: LedgerWriter, sink: Sink, message: Delivered) -> bool:
     """Return whether to do a record's work again if its COMMIT has an unknown outcome."""
     match stage.settings.consumer.position:
         case SavePosition.BEFORE_WORK:  # at most once

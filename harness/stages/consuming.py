@@ -15,7 +15,7 @@ from harness.stages.clients.interface import ClientError, Meaning
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator
 
-    from harness.model.writing import HistoryWriter
+    from harness.model.writing import LedgerWriter
     from harness.stages.clients.interface import Consumer, Delivered, Membership, Position
     from harness.stages.stage import Stage
 
@@ -31,7 +31,7 @@ COMMIT_S = 10.0
 
 def subscribe(
     stage: Stage,
-    ledger: HistoryWriter,
+    ledger: LedgerWriter,
     consumer: Consumer,
     kept: Callable[[], dict[int, int]] | None = None,
     anew: Callable[[Collection[int]], None] = lambda _: None,
@@ -53,7 +53,7 @@ def subscribe(
 
 def batches(
     stage: Stage,
-    ledger: HistoryWriter,
+    ledger: LedgerWriter,
     consumer: Consumer,
     otherwise: Callable[[], None] = lambda: None,
 ) -> Iterator[list[Delivered]]:
@@ -108,7 +108,7 @@ def rejoined(consumer: Consumer) -> Membership:
 
 
 def save(
-    stage: Stage, ledger: HistoryWriter, consumer: Consumer, batch: list[Delivered]
+    stage: Stage, ledger: LedgerWriter, consumer: Consumer, batch: list[Delivered]
 ) -> ClientError | None:
     """Commit the position after ``batch`` synchronously; return the error if it failed. The ledger
     gets the outcome.
@@ -141,7 +141,7 @@ class Unsaved:
     batch all the same.
     """
 
-    def __init__(self, stage: Stage, ledger: HistoryWriter, consumer: Consumer) -> None:
+    def __init__(self, stage: Stage, ledger: LedgerWriter, consumer: Consumer) -> None:
         self._of = stage, ledger, consumer
         self._left: list[Delivered] = []
         self._anew: set[int] = set()
@@ -183,7 +183,7 @@ class Unsaved:
 
 
 def save_until_confirmed(
-    stage: Stage, ledger: HistoryWriter, consumer: Consumer, batch: list[Delivered]
+    stage: Stage, ledger: LedgerWriter, consumer: Consumer, batch: list[Delivered]
 ) -> bool:
     """Commit the position until that succeeds, so that only records with a confirmed position are
     worked on.

@@ -15,7 +15,7 @@ from harness.stages.sending import Message, Sender
 from harness.stages.stage import Stage, run_stage
 
 if TYPE_CHECKING:
-    from harness.model.writing import HistoryWriter
+    from harness.model.writing import LedgerWriter
     from harness.stages.clients.interface import Delivered, Membership, Producer
 
 TAKEN_BACK_S = 20.0
@@ -25,7 +25,7 @@ TAKEN_BACK_S = 20.0
 class Processor:
     """A consumer and a producer, and the work on each batch between them."""
 
-    def __init__(self, stage: Stage, ledger: HistoryWriter) -> None:
+    def __init__(self, stage: Stage, ledger: LedgerWriter) -> None:
         self._stage = stage
         self._client = client_of(stage)
         self._ledger = ledger
@@ -121,7 +121,7 @@ def _pass(name: str, batch: list[Delivered]) -> None:
         failpoint(name, decode_id(message.value))
 
 
-def process(stage: Stage, ledger: HistoryWriter) -> None:
+def process(stage: Stage, ledger: LedgerWriter) -> None:
     """Run the stage."""
     Processor(stage, ledger).run()
 

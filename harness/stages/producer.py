@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from harness.model.record import Record
-    from harness.model.writing import HistoryWriter
+    from harness.model.writing import LedgerWriter
     from harness.stages.clients.interface import Producer
     from harness.stages.clients.queues import TwoPhases
 
@@ -36,7 +36,7 @@ CLOSE_S = 20.0
 class Producing:
     """A source, a client, and the producer that is in use."""
 
-    def __init__(self, stage: Stage, ledger: HistoryWriter) -> None:
+    def __init__(self, stage: Stage, ledger: LedgerWriter) -> None:
         self._stage = stage
         self._ledger = ledger
         self._settings = stage.settings.producer
@@ -134,12 +134,12 @@ class Producing:
             failpoint(BETWEEN_PHASES, record.id)
 
 
-def produce(stage: Stage, ledger: HistoryWriter) -> None:
+def produce(stage: Stage, ledger: LedgerWriter) -> None:
     """Run the stage."""
     Producing(stage, ledger).run()
 
 
-def _taken(ledger: HistoryWriter, unit: list[Record]) -> None:
+def _taken(ledger: LedgerWriter, unit: list[Record]) -> None:
     for record in unit:
         ledger.write(kinds.TAKEN, record=record.id)
 

@@ -18,7 +18,7 @@ from harness.stages.sinks.opening import open_sink
 from harness.stages.stage import Stage, run_stage
 
 if TYPE_CHECKING:
-    from harness.model.writing import HistoryWriter
+    from harness.model.writing import LedgerWriter
     from harness.stages.clients.queues import QueueConsumer, Received, Refuses
 
 RECEIVE_S = 1.0
@@ -27,7 +27,7 @@ RECEIVE_S = 1.0
 class Work:
     """Works on each message, and acknowledges or refuses it as the semantic requires."""
 
-    def __init__(self, stage: Stage, ledger: HistoryWriter, consumer: QueueConsumer) -> None:
+    def __init__(self, stage: Stage, ledger: LedgerWriter, consumer: QueueConsumer) -> None:
         self._settings = stage.settings.consumer
         self._ledger = ledger
         self._consumer = consumer
@@ -95,7 +95,7 @@ class Work:
         self._ledger.write(kinds.SAVED, record=decode_id(given.value), error=problem, how=how)
 
 
-def consume(stage: Stage, ledger: HistoryWriter) -> None:
+def consume(stage: Stage, ledger: LedgerWriter) -> None:
     """Record every message that arrives, until the program is killed."""
     consumer = queue_client_of(stage).make_consumer(stage)
     work_ = Work(stage, ledger, consumer)
@@ -112,7 +112,7 @@ def consume(stage: Stage, ledger: HistoryWriter) -> None:
             work_.on(given)
 
 
-def acknowledged(ledger: HistoryWriter, consumer: QueueConsumer, given: Received) -> bool:
+def acknowledged(ledger: LedgerWriter, consumer: QueueConsumer, given: Received) -> bool:
     """Acknowledge a message, and write that into the ledger; return whether the broker has
     confirmed it.
     """

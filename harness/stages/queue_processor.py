@@ -16,14 +16,14 @@ from harness.stages.sending import Message, Sender
 from harness.stages.stage import Stage, run_stage
 
 if TYPE_CHECKING:
-    from harness.model.writing import HistoryWriter
+    from harness.model.writing import LedgerWriter
     from harness.stages.clients.queues import Received
 
 
 class Processor:
     """A consumer and a producer, and the work on each message between them."""
 
-    def __init__(self, stage: Stage, ledger: HistoryWriter) -> None:
+    def __init__(self, stage: Stage, ledger: LedgerWriter) -> None:
         self._stage = stage
         self._ledger = ledger
         self._position = stage.settings.consumer.position
@@ -82,7 +82,7 @@ class Processor:
         return [message]
 
 
-def process(stage: Stage, ledger: HistoryWriter) -> None:
+def process(stage: Stage, ledger: LedgerWriter) -> None:
     """Run the stage."""
     Processor(stage, ledger).run()
 

@@ -14,7 +14,7 @@ from harness.stages.clients.interface import ClientError, Meaning
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from harness.model.writing import HistoryWriter
+    from harness.model.writing import LedgerWriter
     from harness.stages.clients.interface import Pending, Producer
     from harness.stages.stage import Stage
 
@@ -40,9 +40,7 @@ class Message:
 class Sender:
     """Sends units of messages with one producer, with or without transactions."""
 
-    def __init__(
-        self, stage: Stage, ledger: HistoryWriter, producer: Producer, *, hop: str
-    ) -> None:
+    def __init__(self, stage: Stage, ledger: LedgerWriter, producer: Producer, *, hop: str) -> None:
         self.stage = stage
         self.ledger = ledger
         self.producer = producer

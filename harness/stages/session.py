@@ -24,7 +24,7 @@ from harness.stages.streaming import Query
 if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
 
-    from harness.model.writing import HistoryWriter
+    from harness.model.writing import LedgerWriter
 
 STOPPED = "it was stopped"
 BEGUN_S = 10.0
@@ -56,7 +56,7 @@ class Queries:
         )
         query.stop()
 
-    def _stream(self, stage: Stage, ledger: HistoryWriter) -> str:
+    def _stream(self, stage: Stage, ledger: LedgerWriter) -> str:
         with closing(
             Query(stage, ledger, self._spark.newSession())
         ) as query:  # the session outlives it, and so would its sink

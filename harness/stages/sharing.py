@@ -20,7 +20,7 @@ from harness.stages.sinks.interface import Copy
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from harness.model.writing import HistoryWriter
+    from harness.model.writing import LedgerWriter
     from harness.stages.clients.interface import Delivered, Sharer, Sharing
     from harness.stages.sinks.interface import Sink
     from harness.stages.stage import Stage
@@ -31,7 +31,7 @@ until its end (Kafka 4.3.0).
 """
 
 
-def share(stage: Stage, ledger: HistoryWriter, sink: Sink) -> None:
+def share(stage: Stage, ledger: LedgerWriter, sink: Sink) -> None:
     """Record every record that arrives, until the program is killed."""
     reader = Reader(stage, ledger, sink)
     for batch in reader.batches():
@@ -48,7 +48,7 @@ def share(stage: Stage, ledger: HistoryWriter, sink: Sink) -> None:
 class Reader:
     """A reader of the stage's share group."""
 
-    def __init__(self, stage: Stage, ledger: HistoryWriter, sink: Sink) -> None:
+    def __init__(self, stage: Stage, ledger: LedgerWriter, sink: Sink) -> None:
         self._settings = stage.settings.consumer
         self._topic = stage.topic_in
         self._ledger = ledger

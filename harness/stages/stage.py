@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from harness.model import kinds
-from harness.model.writing import HistoryWriter
+from harness.model.writing import LedgerWriter
 from harness.stages.consumer_settings import (
     ConsumerSettings,
     GroupMetadata,
@@ -170,7 +170,7 @@ S = TypeVar("S", bound=Writes)
 
 
 def run_stage(
-    main: Callable[[S, HistoryWriter], str | None],
+    main: Callable[[S, LedgerWriter], str | None],
     told: Callable[[], S] = Stage.from_environment,  # type: ignore[assignment]  # the default S
 ) -> None:
     """Run a stage program: open its ledger, and write its end with the reason."""
@@ -179,11 +179,11 @@ def run_stage(
         sys.exit(status)
 
 
-def conduct(stage: S, main: Callable[[S, HistoryWriter], str | None]) -> int:
+def conduct(stage: S, main: Callable[[S, LedgerWriter], str | None]) -> int:
     """Run a stage with its own ledger; return the program's exit status. ``main`` may return the
     reason of its end.
     """
-    with HistoryWriter(
+    with LedgerWriter(
         Path(stage.history, f"{stage.writer}.jsonl"), cell=stage.cell, by=stage.writer
     ) as ledger:
         try:

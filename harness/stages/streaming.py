@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
     from pyspark.sql.streaming.readwriter import DataStreamWriter
 
-    from harness.model.writing import HistoryWriter
+    from harness.model.writing import LedgerWriter
     from harness.stages.query_tables import QueryTable
     from harness.stages.sinks.interface import Sink
 
@@ -60,7 +60,7 @@ UNKNOWN_EPOCH = -1
 class Query:
     """The streaming query of the stage."""
 
-    def __init__(self, stage: Stage, ledger: HistoryWriter, spark: SparkSession) -> None:
+    def __init__(self, stage: Stage, ledger: LedgerWriter, spark: SparkSession) -> None:
         self._stage = stage
         self._ledger = ledger
         self._spark = spark
@@ -363,7 +363,7 @@ def _json(begins: dict[int, int]) -> str:
     return ",".join(f'"{partition}":{offset}' for partition, offset in begins.items())
 
 
-def stream(stage: Stage, ledger: HistoryWriter) -> None:
+def stream(stage: Stage, ledger: LedgerWriter) -> None:
     """Run the stage until it is killed. If it must stand by, it makes its session first and then
     waits for its turn.
     """

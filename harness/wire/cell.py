@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from harness.model import events as kinds
 from harness.model.events import RulePhase
+from harness.model.history import Line
 from harness.wire.messages import WireError
 from harness.wire.protocol import Insight
 from harness.wire.rules import Action, ArmedRule, Direction, Header
@@ -15,9 +16,10 @@ from harness.wire.traffic import Meter
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
+    from harness.model.events import Event
     from harness.model.history import HistoryWriter
     from harness.model.identity import Identity
-    from harness.wire.protocol import Frame, Line, Protocol, Session, Step
+    from harness.wire.protocol import Frame, Protocol, Session, Step
     from harness.wire.rules import Rule
 
 NOTHING = Insight()
@@ -110,11 +112,11 @@ class WireCell:
             self._ledgers[protocol.name] = protocol.ledger(self.key, self._identity)
         return self._ledgers[protocol.name]
 
-    def write(self, kind: str, **fields: object) -> None:
+    def write(self, event: Event | Line) -> None:
         """Append one line to the cell's history, unless the cell is closed."""
-        self.write_all(((kind, fields),))
+        self.write_all((event,))
 
-    def write_all(self, lines: Iterable[Line]) -> None:
+    def write_all(self, lines: Iterable[Event | Line]) -> None:
         """Append lines of one moment."""
         if self.open:
             self._writer.write_all(lines)
@@ -145,7 +147,7 @@ class WireCell:
             )
         self._fired.pop(rule.id, None)
         self.rules[rule.id] = ArmedRule(rule, self.key)
-        self.write(kinds.RULE, rule=rule.id, phase=RulePhase.ARMED, **_spelled(rule))
+        self.write(Line(kinds.RULE, {"rule": rule.id, "phase": RulePhase.ARMED, **_spelled(rule)}))
 
     def disarm(self, rule_id: str) -> ArmedRule:
         """Take a rule away and return it.
@@ -156,12 +158,13 @@ class WireCell:
         armed = self.rule(rule_id)
         del self.rules[rule_id]
         self.write(
-            kinds.RULE,
-            rule=rule_id,
-            phase=RulePhase.DISARMED,
-            seen=armed.seen,
-            matched=armed.matched,
-            fired=armed.fired,
+            kinds.Rule(
+                rule=rule_id,
+                phase=RulePhase.DISARMED,
+                seen=armed.seen,
+                matched=armed.matched,
+                fired=armed.fired,
+            )
         )
         return armed
 
@@ -249,7 +252,7 @@ class WireCell:
         what = (carried.frame.step, carried.frame.facts.get("version"), because)
         if what not in self._blind:
             self._blind.add(what)
-            self.write(kinds.UNDECODABLE, because=because, **carried.fields())
+            self.write(Line(kinds.UNDECODABLE, {"because": because, **carried.fields()}))
 
     def seen(self, carried: FrameInFlight) -> None:
         """Write the frame's header line."""
@@ -257,7 +260,7 @@ class WireCell:
         error, records = carried.insight.error, carried.insight.subject.records
         extra = {} if error is None else {"error": error}
         about = {"records": sorted(records)} if records else {}
-        self.write(kinds.FRAME, **carried.fields(), **about, **extra)
+        self.write(Line(kinds.FRAME, {**carried.fields(), **about, **extra}))
 
     def hit(self, rule: Rule, carried: FrameInFlight, held: str | None) -> None:
         """Write that a rule fired. A frame that is ``held`` must be held before that: other
@@ -273,7 +276,8 @@ class WireCell:
             about["record"] = rule.record
         if carried.insight.error is not None:
             about["error"] = carried.insight.error
-        self.write(kinds.RULE, rule=rule.id, phase=phase, **carried.fields(), **{**about, **more})
+        fields = {"rule": rule.id, "phase": phase, **carried.fields(), **about, **more}
+        self.write(Line(kinds.RULE, fields))
 
     def settle(self, carried: FrameInFlight, *, reached: bool) -> None:
         """Write the frame's content to the history. ``reached``: it arrived at its destination."""

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import msgspec
-
 from harness.model import events as kinds
 from harness.model.events import ConnPhase
-from harness.model.history import HistoryError, HistoryWriter, in_plain_json
+from harness.model.history import HistoryError, HistoryWriter
 from harness.wire.cell import WireCell
 from harness.wire.messages import WireError
 
@@ -25,20 +23,6 @@ FOLLOWS = "#"
 route by which the answer came, behind it the server's number.
 """
 _INCARNATION_WORDS = 3
-_FAST = msgspec.json.Encoder().encode
-
-
-def in_json(line: object) -> bytes:
-    r"""Return a line as JSON, ten times as fast as by the standard library, unless a text in it is
-    no Unicode.
-
-    >>> in_json({"record": "a-1"}), in_json({"record": chr(0xD800)})
-    (b'{"record":"a-1"}', b'{"record":"\\ud800"}')
-    """
-    try:
-        return _FAST(line)
-    except UnicodeEncodeError:
-        return in_plain_json(line)
 
 
 def incarnation(client: str) -> str:
@@ -107,9 +91,16 @@ class Cells:
             HistoryError: a history cannot be written.
         """
         claimed = self.of_route(route.name)
-        fields = {"conn": conn, "role": route.role, "node": route.node, "client": ""}
+        told = kinds.Conn(
+            phase=ConnPhase.REFUSED,
+            because=because,
+            conn=conn,
+            role=route.role,
+            node=route.node,
+            client="",
+        )
         for cell in (claimed,) if claimed else self:
-            cell.write(kinds.CONN, phase=ConnPhase.REFUSED, because=because, **fields)
+            cell.write(told)
 
     def get(self, cell_id: str) -> WireCell:
         """Return a cell.
@@ -147,7 +138,7 @@ class Cells:
             WireError: its history cannot be written.
         """
         try:
-            writer = HistoryWriter(path, cell=cell_id, by=BY, encode=in_json)
+            writer = HistoryWriter(path, cell=cell_id, by=BY)
         except HistoryError as error:
             raise WireError(str(error)) from error
         cell = WireCell(

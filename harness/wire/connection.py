@@ -7,7 +7,7 @@ from __future__ import annotations
 import asyncio
 from collections import OrderedDict, deque
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypedDict
 from typing import Protocol as Interface
 
 from harness.model import events as kinds
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from contextlib import AbstractContextManager
 
+    from harness.model.events import Event
     from harness.wire.cell import WireCell
     from harness.wire.messages import Route
     from harness.wire.protocol import Address, Frame, Id, Protocol
@@ -33,6 +34,15 @@ MAX_PENDING = 10_000
 """Unanswered frames remembered per connection and direction."""
 MAX_EARLY = 64
 """Maximum number of frames that are kept until their client has named itself."""
+
+
+class OfConnection(TypedDict):
+    """The fields that identify a connection in the history."""
+
+    conn: int
+    role: str
+    node: str
+    client: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +100,7 @@ class Hub(Interface):
     def freeze_newcomer(self, conn: Connection) -> None:
         """Apply to a connection, whose client has just become known, the freezes that cover it."""
 
-    def note(self, cell: WireCell | None, kind: str, **fields: object) -> None:
+    def note(self, cell: WireCell | None, event: Event) -> None:
         """Write a line to the cell's history, or without a cell to the wire's own history."""
 
     def is_dark(self, conn: Connection, direction: Direction) -> bool:
@@ -177,11 +187,12 @@ class Connection:
         self._hub.freeze_newcomer(self)
         if self.cell is not None and self.cell is not before:
             self.cell.write(
-                kinds.CONN,
-                phase=ConnPhase.OPEN,
-                peer=self.peer,
-                protocol=self.protocol.name,
-                **self.fields(),
+                kinds.Conn(
+                    phase=ConnPhase.OPEN,
+                    peer=self.peer,
+                    protocol=self.protocol.name,
+                    **self.fields(),
+                )
             )
             self._tell_early(self.cell)
         self._announced = True
@@ -205,7 +216,7 @@ class Connection:
             )
             cell.seen(carried)
 
-    def fields(self) -> dict[str, object]:
+    def fields(self) -> OfConnection:
         """Return the fields that identify this connection in the history."""
         return {
             "conn": self.id,
@@ -246,21 +257,22 @@ class Connection:
             self.opaque.set()
             self.answer_to_tls()
             self._hub.note(
-                self.cell, kinds.CONN, phase=ConnPhase.OPAQUE, because=because, **self.fields()
+                self.cell, kinds.Conn(phase=ConnPhase.OPAQUE, because=because, **self.fields())
             )
-            self.unread(because, **({"first": first.hex()} if first else {}))
+            self.unread(because, first.hex() or None)
 
-    def unread(self, because: str, **more: object) -> None:
+    def unread(self, because: str, first: str | None = None) -> None:
         """Write that bytes could not be read, which voids the cell."""
         cell = self.cell or self._hub.cell_of(self.client, self.route)
         if cell is not None:
             cell.write(
-                kinds.UNDECODABLE,
-                api="unknown",
-                version=-1,
-                because=because,
-                **more,
-                **self.fields(),
+                kinds.Undecodable(
+                    api="unknown",
+                    version=-1,
+                    because=because,
+                    first=first,
+                    **self.fields(),
+                )
             )
 
     # -- what was asked ----------------------------------------------------------------------------
@@ -361,10 +373,8 @@ class Connection:
                     pending.swallow.rule, phase, pending.carried, because="no answer came"
                 )
         cell = self.cell
-        for kind, fields in self.session.ended(
-            by, None if cell is None else cell.ledger(self.protocol)
-        ):
-            self._hub.note(cell, kind, **fields)
+        for event in self.session.ended(by, None if cell is None else cell.ledger(self.protocol)):
+            self._hub.note(cell, event)
 
     def traffic(self) -> Traffic:
         """Return the traffic of this connection so far."""

@@ -170,6 +170,5 @@ def _record(
     insight = insight_of(session, frame, data, carried.ledger)
     if insight.because is not None:
         cell.blind(carried, insight.because)
-    for kind, fields in session.settled(frame, carried.ledger, reached=False):
-        cell.write(kind, **fields)
+    cell.write_all(session.settled(frame, carried.ledger, reached=False))
     return insight.error

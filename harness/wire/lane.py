@@ -387,7 +387,7 @@ def _read(carried: FrameInFlight, data: bytes) -> None:
 
 
 def _tell_left(hub: Hub, conn: Connection) -> None:
-    hub.note(conn.cell, kinds.CONN, phase=ConnPhase.LEFT, **conn.fields())
+    hub.note(conn.cell, kinds.Conn(phase=ConnPhase.LEFT, **conn.fields()))
 
 
 async def _decided(hub: Hub, conn: Connection, hold: Hold, stream: Stream) -> None:
@@ -476,9 +476,10 @@ async def carry(hub: Hub, conn: Connection, client: Stream, upstream: Stream) ->
             meter.over(replace(conn.traffic(), left=int(by == "client"), lost=int(by == "broker")))
         hub.note(
             conn.cell or cell,
-            kinds.CONN,
-            phase=ConnPhase.CLOSE,
-            because=because,
-            ended_by=by,
-            **conn.fields(),
+            kinds.Conn(
+                phase=ConnPhase.CLOSE,
+                because=because,
+                ended_by=by,
+                **conn.fields(),
+            ),
         )

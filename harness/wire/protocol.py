@@ -26,12 +26,11 @@ from harness.wire.rules import Subject
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
+    from harness.model.events import Event
     from harness.model.identity import Identity
     from harness.wire.rules import Direction
 
 Data: TypeAlias = bytes | bytearray | memoryview
-Line: TypeAlias = "tuple[str, Mapping[str, object]]"
-"""A line of the history: kind and fields."""
 Id: TypeAlias = int | str
 Address: TypeAlias = "tuple[str, int]"
 """Host and port."""
@@ -260,7 +259,9 @@ class SessionOf(Interface[F_contra, L_contra]):
     def sending(self, frame: F_contra) -> None:
         """Take note that a frame is about to go to its destination."""
 
-    def settled(self, frame: F_contra, ledger: L_contra | None, *, reached: bool) -> Iterable[Line]:
+    def settled(
+        self, frame: F_contra, ledger: L_contra | None, *, reached: bool
+    ) -> Iterable[Event]:
         """Return the history lines of a frame whose fate is known. ``reached``: whether it arrived
         whole at its destination.
         """
@@ -288,7 +289,7 @@ class SessionOf(Interface[F_contra, L_contra]):
         None: never.
         """
 
-    def ended(self, by: str, ledger: L_contra | None) -> Iterable[Line]:
+    def ended(self, by: str, ledger: L_contra | None) -> Iterable[Event]:
         """Return the history lines that follow from the connection's end. ``by``: who ended it:
         client, broker or wire.
         """

@@ -6,6 +6,7 @@ import asyncio
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from harness.model.history import Line
 from harness.model.waiting import POLL_S
 from harness.wire.cells import base_of
 from harness.wire.messages import RouteState, WireError
@@ -119,16 +120,17 @@ class Routes:
         listener.route = replace(route, listen_port=port)
         listener.sock = sock
         listener.task = asyncio.create_task(self._accept(listener, sock))
-        self._own.write(
-            "route", phase="open", route=route.name, node=route.node, role=route.role, port=port
-        )
+        self._say("open", route, node=route.node, role=route.role, port=port)
+
+    def _say(self, phase: str, route: Route, **fields: object) -> None:
+        self._own.write(Line("route", {"phase": phase, "route": route.name, **fields}))
 
     def _deafen(self, listener: Listener) -> None:
         if listener.task is not None:
             listener.task.cancel()
         if listener.sock is not None:
             listener.sock.close()
-            self._own.write("route", phase="closed", route=listener.route.name)
+            self._say("closed", listener.route)
         listener.sock = listener.task = None
 
     async def _accept(self, listener: Listener, sock: socket.socket) -> None:
@@ -138,12 +140,7 @@ class Routes:
                 client, _ = await loop.sock_accept(sock)
             # no descriptor is free, or the client has gone again: the listener must live on
             except OSError as error:
-                self._own.write(
-                    "route",
-                    phase="accept-failed",
-                    route=listener.route.name,
-                    because=str(error),
-                )
+                self._say("accept-failed", listener.route, because=str(error))
                 await asyncio.sleep(POLL_S)
                 continue
             task = asyncio.create_task(self._served(listener.route, client))

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
     from pathlib import Path
 
+    from harness.model.events import Event
     from harness.model.identity import Identity
     from harness.wire.cell import FrameInFlight, WireCell
     from harness.wire.connection import Hold
@@ -108,12 +109,12 @@ class Wire:
         """Register a held frame and apply the freeze of its rule, with nothing in between."""
         return self.holding.hold(carried, cell, rule, conn)
 
-    def note(self, cell: WireCell | None, kind: str, **fields: object) -> None:
+    def note(self, cell: WireCell | None, event: Event) -> None:
         """Write a line to the cell's history, or without a cell to the wire's own history."""
         if cell is not None:
-            cell.write(kind, **fields)
+            cell.write(event)
         else:
-            self._own.write(kind, **fields)
+            self._own.write(event)
 
     async def follow(self, route: Route, servers: Mapping[int, Address]) -> dict[int, Address]:
         """Return the wire's own address for each server that an answer has named."""
@@ -242,7 +243,7 @@ class Wire:
                 f"the wire failed inside connection {conn.id}: {type(error).__name__}: {error}"
             )
             for cell in (conn.cell,) if conn.cell else tuple(self.cells):
-                cell.write(kinds.FAILED, because=because)
+                cell.write(kinds.Failed(because=because))
         finally:
             self.conns.remove(conn)
 

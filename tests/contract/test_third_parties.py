@@ -90,9 +90,9 @@ def test_a_protocol_that_lies_proves_nothing(installed: Path, tmp_path: Path) ->
     broken = tmp_path / "installed"
     shutil.copytree(installed, broken)
     protocol = broken / "lostack_toy" / "protocol.py"
-    right = "kinds.SENT if reached else kinds.UNSENT,"
+    right = "(kinds.Sent if reached else kinds.Unsent)("
     assert right in protocol.read_text()
-    protocol.write_text(protocol.read_text().replace(right, "kinds.SENT,"))
+    protocol.write_text(protocol.read_text().replace(right, "kinds.Sent("))
     done = lostack(
         "run",
         "--system",
@@ -128,7 +128,7 @@ LYING = {
         "system.py",
         "        ready, held = toy.count(queue)",
         (
-            '        history.write(kinds.REMOVED, place="toy:900", record=None, why=Removal.ACK)\n'
+            '        history.write(kinds.Removed(place="toy:900", record=None, why=Removal.ACK))\n'
             "        ready, held = toy.count(queue)"
         ),
         "none/at-least-once",

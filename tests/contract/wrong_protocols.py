@@ -17,7 +17,8 @@ from tests.wire import kafka_frames as kf
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from harness.wire.protocol import Data, Fed, Line
+    from harness.model.events import Event
+    from harness.wire.protocol import Data, Fed
 
 
 class WrongStomp(Stomp):
@@ -59,7 +60,7 @@ class _RegistersLate(StompSession):
     def sending(self, frame: StompFrame) -> None:
         pass
 
-    def settled(self, frame: StompFrame, ledger: Any, *, reached: bool) -> Iterable[Line]:
+    def settled(self, frame: StompFrame, ledger: Any, *, reached: bool) -> Iterable[Event]:
         super().sending(frame)
         return super().settled(frame, ledger, reached=reached)
 
@@ -71,7 +72,7 @@ class RemembersWhatHasGone(WrongStomp):
 
 
 class _AllReaches(StompSession):
-    def settled(self, frame: StompFrame, ledger: Any, *, reached: bool) -> Iterable[Line]:
+    def settled(self, frame: StompFrame, ledger: Any, *, reached: bool) -> Iterable[Event]:
         del reached
         return super().settled(frame, ledger, reached=True)
 
@@ -174,7 +175,7 @@ class TakesGarbageForNothing(WrongStomp):
 
 
 class _Raises(StompSession):
-    def ended(self, by: str, ledger: Any) -> Iterable[Line]:
+    def ended(self, by: str, ledger: Any) -> Iterable[Event]:
         raise RuntimeError(f"it has ended, {by} {ledger}")
 
 

@@ -6,6 +6,7 @@ import ast
 import dataclasses
 import inspect
 import re
+from collections import abc
 from enum import Enum
 from types import UnionType
 from typing import TYPE_CHECKING, Any, Final, Union, get_args, get_origin
@@ -145,7 +146,7 @@ def _values_of(kind: Any) -> list[str]:
     if origin is tuple:
         many = args[-1] is Ellipsis
         return [f"list of {_many(args[0])}" if many else f"[{', '.join(map(said_of, args))}]"]
-    if origin is dict:
+    if origin in (dict, abc.Mapping):
         return ["object" if args[1] in {Any, object} else f"object of {_many(args[1])}"]
     if inspect.isclass(kind) and issubclass(kind, Enum):
         return [f"`{each.value}`" for each in kind]

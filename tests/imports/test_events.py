@@ -8,6 +8,8 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, get_type_hints
 
+from msgspec import structs
+
 from harness.model import kinds
 from harness.model.events import CLASSES, FaultPhase
 
@@ -118,6 +120,42 @@ def test_a_program_of_ours_needs_no_library_to_write_its_history() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
+
+
+def named(source: str) -> Iterator[tuple[str, set[str], bool]]:
+    """Yield the kind, and the names of fields, of each line that a program of ours writes; and
+    whether these are all.
+    """
+    for node in ast.walk(ast.parse(source)):
+        match node:
+            case ast.Call(func=ast.Attribute(attr="write"), args=[kind], keywords=keywords):
+                if name := kinds_named(kind):
+                    names = {each.arg for each in keywords if each.arg}
+                    yield name, names, len(names) == len(keywords)
+
+
+def wrong(kind: str, names: set[str], *, all_: bool) -> set[str]:
+    """Return which fields of a line its kind has not, or which it lacks."""
+    fields = structs.fields(CLASSES[kind])
+    needed = {each.encode_name for each in fields if each.required} if all_ else set()
+    return (names - {each.encode_name for each in fields}) | (needed - names)
+
+
+def test_what_a_program_writes_is_what_its_kind_has() -> None:
+    """It has no types to write by (it has the standard library alone): its calls are held against
+    them here. All others write objects.
+    """
+    planted = 'w.write(kinds.SAVED, ofset=1); w.write(kinds.DOUBT, error="x")'
+    planted += "; w.write(kinds.TAKEN, record=r); w.write(kinds.TAKEN, **told)"
+    told = [wrong(kind, names, all_=whole) for kind, names, whole in named(planted)]
+    assert told == [{"ofset"}, {"record"}, set(), set()]
+    found = [
+        (str(file.relative_to(ROOT)), *each)
+        for file in (*(HARNESS / "stages").rglob("*.py"), HARNESS / "failpoint.py")
+        for each in named(file.read_text(encoding="utf-8"))
+    ]
+    assert len(found) > 20
+    assert [each for each in found if wrong(each[1], each[2], all_=each[3])] == []
 
 
 def keyed(source: str) -> Iterator[int]:

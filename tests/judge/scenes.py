@@ -11,10 +11,12 @@ from harness.model.semantics import Semantic
 from harness.scenarios.plain import NONE
 from harness.systems.kafka.scene import Scene
 from harness.systems.kafka.stages import StageMaker
+from tests.events import told
 
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from harness.model.events import Event
     from harness.model.scenario import Role
     from harness.run.nodes import StageNode
 
@@ -27,14 +29,14 @@ class Kept:
     def __init__(self) -> None:
         self.lines: list[dict[str, Any]] = []
 
-    def write(self, event: str, **fields: Any) -> None:
+    def write(self, event: Event) -> None:
         """Keep a line."""
-        self.lines.append({"event": event, **fields})
+        self.lines.append(told(event))
 
     def of(self, event: str, *names: str) -> list[tuple[Any, ...]]:
         """Return some fields of the lines of a kind."""
         return [
-            tuple(line[name] for name in names) for line in self.lines if line["event"] == event
+            tuple(line.get(name) for name in names) for line in self.lines if line["event"] == event
         ]
 
 

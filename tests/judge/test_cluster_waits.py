@@ -112,9 +112,9 @@ class Electing(Kept):
         super().__init__()
         self._asked = asked
 
-    def write(self, event: str, **fields: Any) -> None:
+    def write(self, event: kinds.Event) -> None:
         """Note that it was said."""
-        if event == kinds.LEADERSHIP and fields["topic"].endswith(".in"):
+        if isinstance(event, kinds.Leadership) and event.topic.endswith(".in"):
             self._asked.append("said")
 
 

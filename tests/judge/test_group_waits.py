@@ -16,6 +16,7 @@ from harness.model import events as kinds
 from harness.model.history import HistoryWriter
 from harness.model.scenario import Role
 from harness.model.waiting import WaitTimeoutError
+from harness.model.writing import LedgerWriter
 from harness.protocols.kafka.steps import Api
 from harness.run.controls import Watching, WireControls
 from harness.run.who import CellNodes
@@ -66,7 +67,7 @@ def reading(members: tuple[StageNode, ...]) -> Any:
 
 def tell(scene: Scene, kind: str, *, by: str = "wire", **fields: Any) -> None:
     """Write a line into the cell's history."""
-    with HistoryWriter(scene.history_folder / f"{by}.jsonl", cell="cell", by=by) as history:
+    with LedgerWriter(scene.history_folder / f"{by}.jsonl", cell="cell", by=by) as history:
         history.write(kind, **fields_of(kind, **fields))
 
 

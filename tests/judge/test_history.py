@@ -10,28 +10,26 @@ import sys
 import threading
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec import structs
 
 from harness.model import events as kinds
-from harness.model.events import CLASSES
+from harness.model.events import CLASSES, Event
 from harness.model.history import (
     HistoryError,
     HistoryWriter,
+    Line,
+    encoded,
     event_of,
-    in_plain_json,
     line_of,
     read_history,
 )
 from harness.model.waiting import wait_until
-from harness.wire.cells import in_json
+from harness.model.writing import LedgerWriter
 from tests.events import plain, typed, whole
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 FULL = Path("/dev/full")
 KILLS = 12
@@ -40,8 +38,8 @@ WITHIN_S = 10
 WRITE_FOREVER = """
 import sys
 from pathlib import Path
-from harness.model.history import HistoryWriter
-with HistoryWriter(Path(sys.argv[1]), cell="c", by="victim") as history:
+from harness.model.writing import LedgerWriter
+with LedgerWriter(Path(sys.argv[1]), cell="c", by="victim") as history:
     number = 0
     while True:
         number += 1
@@ -51,9 +49,9 @@ with HistoryWriter(Path(sys.argv[1]), cell="c", by="victim") as history:
 WRITE_UNTIL_FULL = """
 import resource, sys
 from pathlib import Path
-from harness.model.history import HistoryError, HistoryWriter
+from harness.model.writing import HistoryError, LedgerWriter
 resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))
-history = HistoryWriter(Path(sys.argv[1]), cell="c", by="full")
+history = LedgerWriter(Path(sys.argv[1]), cell="c", by="full")
 try:
     for number in range(100):
         history.write("number", number=number)
@@ -205,7 +203,7 @@ def test_a_file_shared_after_a_crash_is_damage(tmp_path: Path) -> None:
     an event.
     """
     write(tmp_path / "a.jsonl", event(1), end=b'{"t": 2, "eve')
-    with HistoryWriter(tmp_path / "a.jsonl", cell="c", by="again") as history:
+    with LedgerWriter(tmp_path / "a.jsonl", cell="c", by="again") as history:
         history.write("number", number=3)
         history.write("number", number=4)
     found = read_history(tmp_path)
@@ -249,7 +247,7 @@ def test_a_line_taken_out_of_the_middle_is_missed(
     line behind it says so.
     """
     folder = tmp_path_factory.mktemp("taken")
-    with HistoryWriter(folder / "a.jsonl", cell="c", by="w") as history:
+    with LedgerWriter(folder / "a.jsonl", cell="c", by="w") as history:
         for number in range(lines):
             history.write("number", number=number)
     whole = (folder / "a.jsonl").read_bytes().splitlines(keepends=True)
@@ -263,7 +261,7 @@ def test_a_line_taken_out_of_the_middle_is_missed(
 def test_a_writer_that_goes_on_in_a_file_numbers_from_one(tmp_path: Path) -> None:
     """A program started again may write on in the file of the one before: nothing is missing."""
     for _ in range(3):
-        with HistoryWriter(tmp_path / "a.jsonl", cell="c", by="w") as history:
+        with LedgerWriter(tmp_path / "a.jsonl", cell="c", by="w") as history:
             history.write("number")
             history.write("number")
     found = read_history(tmp_path)
@@ -306,7 +304,7 @@ def test_what_is_written_is_what_is_read(tmp_path: Path) -> None:
         "list": [1, "a"],
         "flag": True,
     }
-    with HistoryWriter(tmp_path / "a.jsonl", cell="c", by="w") as history:
+    with LedgerWriter(tmp_path / "a.jsonl", cell="c", by="w") as history:
         history.write("first", **fields)
         history.write("second")
     first, second = read_history(tmp_path).events
@@ -348,7 +346,7 @@ def test_a_phase_of_somebody_else_is_kept(tmp_path: Path, kind: str) -> None:
 
 
 def test_threads_may_share_a_writer(tmp_path: Path) -> None:
-    with HistoryWriter(tmp_path / "a.jsonl", cell="c", by="w") as history:
+    with LedgerWriter(tmp_path / "a.jsonl", cell="c", by="w") as history:
 
         def hundred(n: int) -> None:
             for i in range(100):
@@ -366,7 +364,7 @@ def test_threads_may_share_a_writer(tmp_path: Path) -> None:
 def test_a_writer_goes_on_where_the_file_ends(tmp_path: Path) -> None:
     """Opening a file again appends; nothing that was written is ever overwritten."""
     for number in range(3):
-        with HistoryWriter(tmp_path / "new" / "a.jsonl", cell="c", by="w") as history:
+        with LedgerWriter(tmp_path / "new" / "a.jsonl", cell="c", by="w") as history:
             history.write("number", number=number)
     assert [row["number"] for row in plain(read_history(tmp_path).events)] == [0, 1, 2]
 
@@ -394,7 +392,7 @@ def test_a_full_disk_is_one_clear_line() -> None:
     """A write that does not fit raises HistoryError with one line that names the file and the
     cause.
     """
-    with HistoryWriter(FULL, cell="c", by="w") as history, pytest.raises(HistoryError) as caught:
+    with LedgerWriter(FULL, cell="c", by="w") as history, pytest.raises(HistoryError) as caught:
         history.write("number", number=1)
     assert str(caught.value) == "cannot write the history /dev/full: No space left on device"
 
@@ -427,7 +425,7 @@ def test_a_folder_that_cannot_be_is_one_clear_line(tmp_path: Path) -> None:
     with pytest.raises(
         HistoryError, match=r"^cannot write the history .*: (Not a directory|File exists)$"
     ):
-        HistoryWriter(tmp_path / "file" / "a.jsonl", cell="c", by="w")
+        LedgerWriter(tmp_path / "file" / "a.jsonl", cell="c", by="w")
 
 
 def test_no_history_is_an_error(tmp_path: Path) -> None:
@@ -443,7 +441,7 @@ def test_a_closed_writer_never_writes_into_another_file(tmp_path: Path) -> None:
     """After ``close`` a write fails, even if the descriptor's number belongs to somebody else by
     then.
     """
-    history = HistoryWriter(tmp_path / "a.jsonl", cell="c", by="w")
+    history = LedgerWriter(tmp_path / "a.jsonl", cell="c", by="w")
     history.close()
     with (tmp_path / "other").open("wb", buffering=0), pytest.raises(HistoryError):
         history.write("number", number=1)
@@ -452,40 +450,43 @@ def test_a_closed_writer_never_writes_into_another_file(tmp_path: Path) -> None:
 
 def test_closing_twice_closes_nothing_else(tmp_path: Path) -> None:
     """A second ``close`` does nothing; in particular it closes no file opened since."""
-    history = HistoryWriter(tmp_path / "a.jsonl", cell="c", by="w")
+    history = LedgerWriter(tmp_path / "a.jsonl", cell="c", by="w")
     history.close()
     with (tmp_path / "other").open("wb", buffering=0) as other:
         history.close()
         other.write(b"still open")
 
 
-@pytest.mark.parametrize("encode", [in_plain_json, in_json])
-def test_lines_of_one_moment_are_numbered_and_whole(
-    tmp_path: Path, encode: Callable[[object], bytes]
-) -> None:
+def test_lines_of_one_moment_are_numbered_and_whole(tmp_path: Path) -> None:
     """Written by one call: what is read is what was given, whoever makes JSON of it; nothing is
     written of no line.
     """
-    given_lines: list[tuple[str, dict[str, object]]] = [
-        ("sent", {"record": "a-1", "request": "1:1", "base": -1, "attempt": None}),
-        ("frame", {"client": "\ud800 é", "records": ("b",)}),
+    given_lines: list[Event | Line] = [
+        kinds.Sent(record="a-1", request="1:1", base=-1),
+        Line("frame", {"client": "\ud800 é", "records": ("b",)}),
+        kinds.Absorbed(record="\ud800 é"),
+        kinds.Fault(phase="mine", facts={"role": "\ud800", "depth": 3}),
     ]
-    with HistoryWriter(tmp_path / "w.jsonl", cell="c", by="w", encode=encode) as history:
-        history.write("begun")
+    with HistoryWriter(tmp_path / "w.jsonl", cell="c", by="w") as history:
+        history.write(Line("begun", {}))
         history.write_all(given_lines)
         history.write_all(())
-        history.write("ended", number=7)
+        history.write(Line("ended", {"number": 7}))
     read = read_history(tmp_path)
     assert read.damage == ()
     assert [(e.line, e.event) for e in read.events] == [
         (1, "begun"),
         (2, "sent"),
         (3, "frame"),
-        (4, "ended"),
+        (4, "absorbed"),
+        (5, "fault"),
+        (6, "ended"),
     ]
-    for (kind, fields), seen in zip(given_lines, read.of(kinds.Sent, kinds.Frame), strict=True):
-        told = {name: getattr(seen, name) for name in fields}
-        assert (seen.event, seen.cell, seen.by, told) == (kind, "c", "w", fields)
+    for line, seen in zip(given_lines, read.events[1:-1], strict=True):
+        assert (seen.cell, seen.by) == ("c", "w")
+        assert [seen.t, seen.w] == [read.events[1].t, read.events[1].w]
+        told = encoded(structs.replace(seen, line=1, t=-1, w=0, cell="", by=""))
+        assert json.loads(told) == json.loads(encoded(line))
     lines = (tmp_path / "w.jsonl").read_bytes().splitlines(keepends=True)
     (tmp_path / "w.jsonl").write_bytes(b"".join([*lines[:2], lines[2][:-9]]))
     assert read_history(tmp_path).cut_lines == ("w.jsonl",)

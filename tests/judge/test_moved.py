@@ -9,9 +9,10 @@ import pytest
 
 from harness.controls import OnWire
 from harness.faults import PutOutWhileJoining, Rebalanced
-from harness.model.history import HistoryWriter, read_history
+from harness.model.history import read_history
 from harness.model.rebalances import Change, Regrouping
 from harness.model.scenario import Role
+from harness.model.writing import LedgerWriter
 from harness.proofs.moved import (
     CAME_BACK,
     MOVED_IN_HAND,
@@ -167,7 +168,7 @@ def saved(t: int, offset: int = 6, **more: Any) -> dict[str, Any]:
 
 def history(tmp_path: Path, told: list[dict[str, Any]]) -> History:
     """Write a history, with these times."""
-    with HistoryWriter(tmp_path / "wire.jsonl", cell="c", by="wire") as out:
+    with LedgerWriter(tmp_path / "wire.jsonl", cell="c", by="wire") as out:
         for line in told:
             out.write(line["event"], **{k: v for k, v in line.items() if k != "event"})
     return read_history(tmp_path)

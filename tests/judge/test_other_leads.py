@@ -9,9 +9,10 @@ import pytest
 
 from harness.controls import OnWire
 from harness.faults import TakenOver
-from harness.model.history import HistoryWriter, read_history
+from harness.model.history import read_history
 from harness.model.scenario import Role
 from harness.model.takeovers import Takeover, Turn
+from harness.model.writing import LedgerWriter
 from harness.proofs.takeover import OtherLeads
 from harness.protocols.kafka.steps import Api
 from harness.wire.rules import Direction
@@ -144,7 +145,7 @@ def lines(**change: dict[str, Any] | None) -> list[dict[str, Any]]:
 
 def trouble(tmp_path: Path, turn: Turn, told: list[dict[str, Any]], *killed: int) -> Any:
     """Return what the proof finds missing. ``killed``: the brokers that were killed."""
-    with HistoryWriter(tmp_path / "wire.jsonl", cell="c", by="wire") as out:
+    with LedgerWriter(tmp_path / "wire.jsonl", cell="c", by="wire") as out:
         for line in told:
             out.write(line["event"], **{k: v for k, v in line.items() if k != "event"})
     history = read_history(tmp_path)

@@ -17,9 +17,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from harness.model import events as kinds
-from harness.model.history import HistoryWriter, read_history
+from harness.model.history import read_history
 from harness.model.tail import HistoryChangedError, SoFar, Tail
 from harness.model.waiting import wait_until
+from harness.model.writing import LedgerWriter
 from tests.events import plain
 from tests.judge.test_history import WITHIN_S, WRITE_FOREVER
 
@@ -102,7 +103,7 @@ def test_however_it_is_written_each_event_is_told_once(
 def test_a_line_is_there_when_it_was_written(tmp_path: Path) -> None:
     """Whoever waits for it needs no second look."""
     tail = Tail(tmp_path)
-    with HistoryWriter(tmp_path / "a.jsonl", cell="c", by="w") as history:
+    with LedgerWriter(tmp_path / "a.jsonl", cell="c", by="w") as history:
         for number in range(1, 301):
             history.write("number", number=number, filler="x" * (number * 97 % 9000))
             assert numbers(tail.read()) == [number]

@@ -10,9 +10,10 @@ import pytest
 from harness.controls import OnWire
 from harness.faults import ToldLate
 from harness.model import events as kinds
-from harness.model.history import HistoryWriter, read_history
+from harness.model.history import read_history
 from harness.model.rebalances import Regrouping
 from harness.model.scenario import Role
+from harness.model.writing import LedgerWriter
 from harness.proofs.moved import Moved
 from harness.proofs.told import ToldWhileSaving, tells
 from harness.protocols.kafka.steps import Api
@@ -95,7 +96,7 @@ def lines(**change: dict[str, Any] | None) -> list[dict[str, Any]]:
 
 def history(tmp_path: Path, told: list[dict[str, Any]]) -> History:
     """Write a history, with these times."""
-    with HistoryWriter(tmp_path / "wire.jsonl", cell="c", by="wire") as out:
+    with LedgerWriter(tmp_path / "wire.jsonl", cell="c", by="wire") as out:
         for line in told:
             out.write(line["event"], **{k: v for k, v in line.items() if k != "event"})
     return read_history(tmp_path)

@@ -37,7 +37,7 @@ class LogRun(MemoryCellRun):
     """The simulated run of one cell with a log."""
 
     between: ClassVar[str] = TOPIC
-    nowhere: ClassVar[Where] = log_fields(NOWHERE, 0, NOWHERE)
+    nowhere: ClassVar[Where] = {**log_fields(NOWHERE, 0, NOWHERE)}
     stalled: ClassVar[tuple[str, str]] = (
         "topic",
         "the last stable offset is below the high watermark",
@@ -79,7 +79,11 @@ class LogRun(MemoryCellRun):
         partition = self._partition(record)
         self.copies.append(
             Copy(
-                record.id, attempt, log_fields(partition, 0, self._ends[partition]), visible, spare
+                record.id,
+                attempt,
+                {**log_fields(partition, 0, self._ends[partition])},
+                visible,
+                spare,
             )
         )
         self._ends[partition] += 1

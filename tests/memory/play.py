@@ -19,10 +19,12 @@ from harness.judge.signs import (
     TAKEN_AGAIN,
 )
 from harness.model import events as kinds
-from harness.model.history import HISTORY, SUFFIX, HistoryWriter
+from harness.model.events import DrainPhase
+from harness.model.history import HISTORY, SUFFIX, HistoryWriter, Line
 from harness.model.plan import plan_of
 from harness.model.scenario import Role
 from harness.model.states import LastHop
+from harness.model.writing import LedgerWriter
 from harness.proofs.network import Effect, NetworkBad
 from harness.stages.settings import TOPIC_TO_TOPIC
 from tests.memory.plants import Cast, Plant, cast_of
@@ -70,7 +72,7 @@ class Scribe:
         self._cell = cell
         self._directory = directory / HISTORY
         self._history = history
-        self._writers: dict[str, HistoryWriter] = {}
+        self._writers: dict[str, LedgerWriter] = {}
         self._incarnations: Counter[Role] = Counter()
 
     def incarnation(self, role: Role) -> str:
@@ -80,14 +82,15 @@ class Scribe:
     def tell(self, by: str, event: str, **fields: object) -> None:
         """Write a line into the file of its writer."""
         if by not in self._writers:
-            self._writers[by] = HistoryWriter(
+            self._writers[by] = LedgerWriter(
                 self._directory / f"{by}{SUFFIX}", cell=self._cell.id, by=by
             )
         self._writers[by].write(event, **fields)
 
     def fault(self, phase: str, **fields: object) -> None:
         """Write a line of the fault."""
-        self._history.write(kinds.FAULT, phase=phase, fault=self._cell.scenario.fault.id, **fields)
+        told = {"phase": phase, "fault": self._cell.scenario.fault.id, **fields}
+        self._history.write(Line(kinds.FAULT, told))
 
     def start(self, role: Role) -> None:
         """Write that the next incarnation of a role started and is ready."""
@@ -98,15 +101,8 @@ class Scribe:
     def node(self, role: Role, phase: str, **fields: object) -> None:
         """Write an event of a role's node."""
         number = self._incarnations[role]
-        self._history.write(
-            kinds.NODE,
-            node=str(role),
-            role=role,
-            incarnation=number,
-            phase=phase,
-            pid=number,
-            **fields,
-        )
+        told = {"node": str(role), "role": role, "incarnation": number, "phase": phase}
+        self._history.write(Line(kinds.NODE, {**told, "pid": number, **fields}))
 
     def exit(self, role: Role, *, status: int | None = None, signal: int | None = None) -> None:
         """Write that a role's node ended."""
@@ -198,15 +194,14 @@ class MemoryCellRun(ABC):
 
     def drain(self) -> None:
         """Write how the drain ended."""
-        self._history.write(kinds.DRAIN, phase="begun", stage=None, because=None)
+        self._history.write(kinds.Drain(phase=DrainPhase.BEGUN))
         if self.plant.cut_drain:
             return
         stage, because = (
             self.stalled if self.cast.stalled else self.unread if self.cast.unread else (None, None)
         )
-        self._history.write(
-            kinds.DRAIN, phase="failed" if stage else "completed", stage=stage, because=because
-        )
+        phase = DrainPhase.FAILED if stage else DrainPhase.COMPLETED
+        self._history.write(kinds.Drain(phase=phase, stage=stage, because=because))
 
     def observe(self) -> None:
         """Write what the authorities say at the end."""
@@ -400,10 +395,9 @@ class MemoryCellRun(ABC):
             "rate": shown or 10 * need.limit,
         }
         for role in [*need.roles] * need.times:
-            self._history.write(kinds.NETWORK, phase="on", role=role, node="broker", toxics=[])
-            self._history.write(
-                kinds.NETWORK, phase="off", role=role, node="broker", toxics=[], **counts
-            )
+            told = {"role": role, "node": "broker", "toxics": []}
+            self._history.write(Line(kinds.NETWORK, {**told, "phase": "on"}))
+            self._history.write(Line(kinds.NETWORK, {**told, "phase": "off", **counts}))
 
     def _other_victim(self) -> Role:
         return next(
@@ -493,4 +487,4 @@ class MemoryCellRun(ABC):
 
     def observed(self, event: str, **fields: object) -> None:
         """Write what an authority says into the runner's file, as a real cell does."""
-        self._history.write(event, **fields)
+        self._history.write(Line(event, fields))

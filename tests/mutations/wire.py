@@ -9,6 +9,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from harness.model import events as kinds
+from harness.model.history import Line
 from harness.model.tail import SoFar
 from harness.model.waiting import wait_until
 from harness.wire.cell import WireCell
@@ -23,9 +24,9 @@ from tests.mutations.registry import cell, mutation
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from harness.model.events import Event
     from harness.wire.cell import FrameInFlight
     from harness.wire.connection import Connection, Hold
-    from harness.wire.protocol import Line
     from harness.wire.rules import ArmedRule, Rule
 
 
@@ -209,12 +210,17 @@ def what_is_held_goes_on() -> None:
     Holds.hold = hold  # type: ignore[method-assign]
 
 
+def kind_of(told: Event | Line) -> str:
+    """Return the kind of a line."""
+    return told.kind if isinstance(told, Line) else told.event
+
+
 def silent_about(*silent: str) -> None:
     """Let the wire write no line of these kinds."""
     right = WireCell.write_all
 
-    def write_all(self: WireCell, lines: Iterable[Line]) -> None:
-        right(self, [(kind, fields) for kind, fields in lines if kind not in silent])
+    def write_all(self: WireCell, lines: Iterable[Event | Line]) -> None:
+        right(self, [each for each in lines if kind_of(each) not in silent])
 
     WireCell.write_all = write_all  # type: ignore[method-assign]
 

@@ -47,7 +47,7 @@ class Reading:
 
     def close_stdin(self) -> None:
         """Take the end, and let the history show when."""
-        self._history.write("fault", phase="closed")
+        self._history.write(kinds.Fault(phase="closed"))
 
 
 @pytest.fixture

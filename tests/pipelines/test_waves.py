@@ -199,7 +199,7 @@ def test_who_refuses_a_record_again_and_again_makes_no_progress() -> None:
             rate=1000.0,
             resend=Resend.UNACKNOWLEDGED,
             waves=gate,
-            history=SimpleNamespace(write=lambda *_, record: asked.append(record)),  # type: ignore[arg-type]
+            history=SimpleNamespace(write=lambda event: asked.append(event.record)),  # type: ignore[arg-type]
         )
         feeder.start()
         try:

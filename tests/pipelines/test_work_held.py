@@ -23,7 +23,7 @@ from harness.wire.rules import Direction
 from tests.events import events_of
 
 if TYPE_CHECKING:
-    from harness.model.events import WorkPhase
+    from harness.model import events as kinds
 
 AT = OnWire(Role.PROCESSOR, Api.FETCH, Direction.RESPONSE)
 SAVES = OnWire(Role.PROCESSOR, Api.OFFSET_COMMIT, Direction.RESPONSE)
@@ -93,9 +93,9 @@ class Bench:
         line = {"event": "frame", "dir": "response", "api": api, "node": node, "role": role}
         self.seen.append(line | {"conn": conn, "error": error, "t": self.now})
 
-    def write(self, _kind: str, *, phase: WorkPhase, **_fields: object) -> None:
+    def write(self, event: kinds.Work) -> None:
         """Write down a line about the work."""
-        self.note(str(phase))
+        self.note(str(event.phase))
 
     def holds(self) -> list[Any]:
         """Return what the wire holds."""

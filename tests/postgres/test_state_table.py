@@ -13,6 +13,7 @@ from harness.model.failures import EnvironmentFailure
 from harness.model.record import Record
 from harness.run.sinks import Database
 from harness.systems.storm.table import StateTable
+from tests.events import told as line_told
 
 if TYPE_CHECKING:
     from harness.run.database import DatabaseServer
@@ -31,9 +32,7 @@ class TableServer:
     def __init__(self, server: PostgresServer) -> None:
         self.events: list[dict[str, Any]] = []
         self.server = server
-        history = SimpleNamespace(
-            write=lambda kind, **fields: self.events.append({"event": kind, **fields})
-        )
+        history = SimpleNamespace(write=lambda event: self.events.append(line_told(event)))
         self.scene = cast("Scene", SimpleNamespace(cell=SimpleNamespace(key=CELL), history=history))
         direct = SimpleNamespace(create=server.create, direct=server.address)
         self.database = Database(self.scene, cast("DatabaseServer", direct))

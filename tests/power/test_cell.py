@@ -32,12 +32,14 @@ from harness.runtimes.interface import NodeSpec
 from harness.runtimes.power.tracer import PowerTrace
 from harness.runtimes.process.runtime import ProcessRuntime
 from harness.scenarios.activemq import POINTS
+from tests.events import fields_of
 from tests.judge.runs import first, judged, run
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
+    from harness.model.events import Event
     from harness.runtimes.interface import Node
     from tests.judge.histories import Story
 
@@ -82,9 +84,9 @@ class Scene:
         """Return what is written to."""
         return self
 
-    def write(self, event: str, **fields: object) -> None:
+    def write(self, event: Event) -> None:
         """Keep an event."""
-        self.told.append((event, fields))
+        self.told.append((event.event, fields_of(event)))
 
 
 @dataclass
@@ -146,9 +148,9 @@ def test_a_dead_broker_has_what_it_flushed(runtime: ProcessRuntime, tmp_path: Pa
         "node": "broker-1",
         "names": "ext4",
         "flushes": 1,
-        "files": [("log", one + two, one)],
+        "files": [["log", one + two, one]],
         "records": ["k0-1"],
-        "posix": ("log",),
+        "posix": ["log"],
     }
     assert (tmp_path / "data" / "log").read_bytes() == RECORDS[0].encode("c0ffee00")
 

@@ -5,13 +5,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from harness.contract.speaker import read_back
+from harness.model.history import Line
 from harness.model.record import Record
 from harness.wire.protocol import Need, Opaque, Secure, Unframed
 from harness.wire.rules import Direction
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable
 
+    from harness.model.events import Event
     from harness.model.identity import Identity
     from harness.wire.protocol import Protocol
 
@@ -55,16 +57,18 @@ class Conversation:
         self.session.sending(frame)
         lines = list(self.session.settled(frame, self.ledger, reached=reached))
         self.session.taken(way, frame.size)
-        check_lines([("frame", frame.facts), *lines])
-        return [(kind, *(fields.get(name) for name in self.tells)) for kind, fields in lines]
+        check_lines([Line("frame", frame.facts), *lines])
+        return [
+            (event.event, *(getattr(event, name, None) for name in self.tells)) for event in lines
+        ]
 
 
-def check_lines(lines: Iterable[tuple[str, Mapping[str, Any]]]) -> None:
+def check_lines(lines: Iterable[Event | Line]) -> None:
     """Check that lines of the wire are events, which have all their fields.
 
     Raises:
         ValueError: a line would be damage.
     """
-    for kind, fields in lines:
-        event = read_back(kind, fields)
-        assert event.facts is None, f"no fields of {kind}: {event.facts}"
+    for line in lines:
+        event = read_back(line)
+        assert event.facts is None, f"no fields of {event.event}: {event.facts}"

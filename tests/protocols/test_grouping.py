@@ -22,6 +22,7 @@ from harness.model import events as kinds
 from harness.model.identity import Identity
 from harness.protocols.kafka.session import Kafka
 from harness.wire.rules import Direction
+from tests.events import fields_of
 from tests.wire.kafka_frames import encoded, heartbeat, join, sync
 
 if TYPE_CHECKING:
@@ -52,8 +53,8 @@ def talk(
             if way is Direction.REQUEST:
                 session.sending(frame)
             found += [
-                {"event": kind, **fields}
-                for kind, fields in session.settled(frame, ledger, reached=True)
+                {"event": event.event, **fields_of(event)}
+                for event in session.settled(frame, ledger, reached=True)
             ]
     return found
 

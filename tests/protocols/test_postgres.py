@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from harness.model import events as kinds
+from harness.model.history import Line
 from harness.model.record import Record
 from harness.protocols.postgres.course import OpenStatements
 from harness.protocols.postgres.session import Commit, Postgres
@@ -89,8 +91,12 @@ class Talk:
             for frame in frames
             for line in self.session.settled(frame, self.ledger, reached=True)
         ]
-        check_lines([*(("frame", frame.facts) for frame in frames), *lines])
-        return [(fields["record"], fields["request"], fields["outcome"]) for _, fields in lines]
+        check_lines([*(Line("frame", frame.facts) for frame in frames), *lines])
+        return [
+            (line.record, line.request, line.outcome)
+            for line in lines
+            if isinstance(line, kinds.DatabaseCommit)
+        ]
 
     def because(self, way: Direction, data: bytes) -> list[str]:
         """Return what voids a cell of messages."""

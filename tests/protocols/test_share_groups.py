@@ -14,16 +14,19 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from harness.model import events as kinds
+from harness.model.history import Line
 from harness.model.record import decode_id
 from harness.protocols.kafka import codec, messages, reading, sharing
 from harness.protocols.kafka.session import Kafka
 from harness.protocols.kafka.shares import Shares
 from harness.protocols.kafka.steps import STEPS, Api
 from harness.wire.rules import Direction
+from tests.events import fields_of
+from tests.events import told as told_of
 from tests.protocols.conversation import check_lines
 
 if TYPE_CHECKING:
-    from harness.wire.protocol import Line
+    from harness.model.events import Event
 
 FRAMES = Path(__file__).with_name("frames")
 TO, FROM = Direction.REQUEST, Direction.RESPONSE
@@ -56,7 +59,7 @@ class Heard:
         }
         self.steps: list[tuple[str, Direction]] = []
         self.about: list[Any] = []
-        self.lines: list[Line] = []
+        self.lines: list[Event] = []
         for who, way, data in said(name):
             session = sessions[who]
             frame = session.feed(way, data)
@@ -69,12 +72,12 @@ class Heard:
             self.lines += session.settled(frame, ledger, reached=step != lost)  # type: ignore[arg-type]
             self.steps.append(step)
             self.about.append(insight)
-            check_lines([("frame", frame.facts)])  # type: ignore[union-attr]
+            check_lines([Line("frame", frame.facts)])  # type: ignore[union-attr]
         check_lines(self.lines)
 
     def told(self, kind: str) -> list[dict[str, Any]]:
         """Return the lines of a kind."""
-        return [dict(fields) for each, fields in self.lines if each == kind]
+        return [fields_of(each) for each in self.lines if each.event == kind]
 
     def of(self, api: Api, way: Direction) -> Any:
         """Return what the first frame of a step is about."""
@@ -128,6 +131,8 @@ def test_what_was_given_and_what_became_of_it_is_told() -> None:
         "conn": 1,
         "deliveries": 1,
         "reached": True,
+        "redelivered": None,
+        "place": None,
     }
     asked, taken = heard.told(kinds.ACKNOWLEDGED)
     assert (asked["record"], asked["how"], asked["outcome"], taken["outcome"]) == (
@@ -223,7 +228,7 @@ def test_an_acknowledgement_may_be_refused(case: str) -> None:
     shares.answered(given, shares.asked(sharing.Acknowledging("g", "m", 0, ()), "1:0"), 1)
     ranges = (sharing.Range(codec.topic_id_name(TOPIC_ID), 0, 0, 0, (sharing.ACCEPT,)),)
     asked = shares.asked(sharing.Acknowledging("g", "m", 1, ranges), "1:1")
-    assert [line.fields["outcome"] for line in shares.answered(told, asked, 1).lines] == [outcome]
+    assert [told_of(line)["outcome"] for line in shares.answered(told, asked, 1).lines] == [outcome]
 
 
 def test_one_word_stands_for_a_range_of_offsets() -> None:

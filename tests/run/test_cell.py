@@ -289,14 +289,14 @@ def test_an_authority_that_fails_ends_the_step() -> None:
 @pytest.mark.parametrize(
     ("end", "last"),
     [
-        (Drained(), {"phase": "completed", "stage": None, "because": None}),
+        (Drained(), {"phase": "completed"}),
         (
             Drained("a position", "position"),
             {"phase": "failed", "stage": "position", "because": "a position"},
         ),
         (
             Drained(more={"rested": 2}),
-            {"phase": "completed", "stage": None, "because": None, "rested": 2},
+            {"phase": "completed", "rested": 2},
         ),
     ],
     ids=["at rest", "not at rest", "with more to say"],
@@ -309,7 +309,7 @@ def test_the_drain_is_written_down(end: Drained, last: dict[str, Any]) -> None:
     run = run_of(played, end=end)
     history: Any = run._history
     run.drain()
-    begun = {"event": "drain", "phase": "begun", "stage": None, "because": None}
+    begun = {"event": "drain", "phase": "begun"}
     assert history.lines == [begun, {"event": "drain", **last}]
     failing = run_of(Played("disarm"))
     with pytest.raises(BrokenError, match="disarm"):

@@ -20,6 +20,7 @@ from harness.model.scenario import Evidence, Role
 from harness.proofs.damage import DAMAGED, FROM_DAMAGED, FileDamaged, damage_selections
 from harness.run.damage import Files
 from tests.events import a_history
+from tests.events import told as said
 from tests.judge.runs import first, judged, run
 
 if TYPE_CHECKING:
@@ -33,13 +34,13 @@ WHOLE = b"head" + b"|".join(record.encode(KEY) for record in RECORDS)
 AT = WHOLE.index(RECORDS[1].encode(KEY))
 
 
-def damaged(data: Path, damage: Damage, *, alive: bool = False) -> list[tuple[str, dict[str, Any]]]:
+def damaged(data: Path, damage: Damage, *, alive: bool = False) -> list[dict[str, Any]]:
     """Damage the second of three records, of which the third is the target; return what is told."""
-    told: list[tuple[str, dict[str, Any]]] = []
+    told: list[dict[str, Any]] = []
     scene: Any = SimpleNamespace(
         cell=SimpleNamespace(key=KEY),
         load=SimpleNamespace(records=RECORDS, target=RECORDS[2]),
-        history=SimpleNamespace(write=lambda event, **fields: told.append((event, fields))),
+        history=SimpleNamespace(write=lambda event: told.append(said(event))),
     )
     node = SimpleNamespace(name="broker-1", exit=None if alive else "SIGKILL")
     broker: Any = SimpleNamespace(data=data, process=lambda: node)
@@ -65,9 +66,9 @@ def test_one_file_is_damaged_at_the_record(
     data: Path, damage: Damage, left: int, bits: int
 ) -> None:
     """One bit of it, or all from it on; the other file is as it was."""
-    [(event, fields)] = damaged(data, damage)
-    assert event == kinds.DAMAGED
+    [fields] = damaged(data, damage)
     assert fields == {
+        "event": kinds.DAMAGED,
         "node": "broker-1",
         "damage": damage,
         "path": "msgs/1.blk",

@@ -13,10 +13,11 @@ from harness.model import events as kinds
 from harness.model.cell import Cell
 from harness.model.events import RulePhase
 from harness.model.failures import CellFailure
-from harness.model.history import HISTORY, SUFFIX, HistoryWriter
+from harness.model.history import HISTORY, SUFFIX
 from harness.model.places import Removal, Waiting
 from harness.model.scenario import Deployment
 from harness.model.semantics import Semantic
+from harness.model.writing import LedgerWriter
 from harness.run.drain import StageEndedError
 from harness.run.queue_broker import BROKER, Count, Message
 from harness.run.queues import Queue, Readers, node_of
@@ -73,8 +74,8 @@ class Stand:
     broker: Played
     queue: Queue
     kept: Kept
-    wire: HistoryWriter
-    program: HistoryWriter
+    wire: LedgerWriter
+    program: LedgerWriter
 
     def fetched(self, record: str, conn: int, *, reached: bool = True) -> None:
         """Let a message be put on a connection."""
@@ -87,7 +88,7 @@ def stand(tmp_path: Path) -> Iterator[Stand]:
     kept, broker = Kept(), Played()
     scene = CellScene(CELL, tmp_path, kept)  # type: ignore[arg-type]  # a history in memory
     writers = [
-        HistoryWriter(tmp_path / HISTORY / f"{by}{SUFFIX}", cell=CELL.id, by=by)
+        LedgerWriter(tmp_path / HISTORY / f"{by}{SUFFIX}", cell=CELL.id, by=by)
         for by in ("wire", "consumer-1")
     ]
     yield Stand(scene, broker, Queue(scene, broker), kept, *writers)  # type: ignore[arg-type]  # what it is asked for it has

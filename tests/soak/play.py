@@ -15,9 +15,10 @@ import numpy as np
 from harness.controls import InProgram, OnWire
 from harness.faults import Kill
 from harness.model import events as kinds
-from harness.model.history import HISTORY, HistoryWriter
+from harness.model.history import HISTORY
 from harness.model.scenario import Predicted, Role
 from harness.model.semantics import Semantic
+from harness.model.writing import LedgerWriter
 from harness.soak.legs import MARKS, results_name
 from harness.stages.bulk.marks import Marks
 from harness.stages.bulk.results import Results
@@ -80,7 +81,7 @@ class Play:
         """Write its history, and harm the next unit of its partition."""
         self.struck.append(fault)
         harm = self.harms.get(fault.number, Harm())
-        with HistoryWriter(folder / HISTORY / "runner.jsonl", cell="play", by="runner") as runner:
+        with LedgerWriter(folder / HISTORY / "runner.jsonl", cell="play", by="runner") as runner:
             FaultHistory(fault, harm, self.marks, self.asked.semantic).write(runner)
         if not harm.disarm:
             self._due.append((fault, harm))
@@ -155,7 +156,7 @@ class FaultHistory:
     marks: Marks
     semantic: Semantic
 
-    def write(self, to: HistoryWriter) -> None:
+    def write(self, to: LedgerWriter) -> None:
         """Write it: the hit, the deaths, what shows that a protection has worked."""
         fault: Any = self.fault.scenario.fault
         to.write(kinds.FAULT, phase="armed", fault=fault.id)
@@ -213,7 +214,7 @@ class FaultHistory:
         to.write(kinds.FAULT, phase="healed", fault=fault.id)
 
     @staticmethod
-    def _wire(to: HistoryWriter, at: OnWire, node: str, *, dropped: bool) -> None:
+    def _wire(to: LedgerWriter, at: OnWire, node: str, *, dropped: bool) -> None:
         frame = {"role": at.role, "client": f"k.{node}.1", "api": at.api}
         to.write(kinds.FRAME, conn=1, corr=5, dir=Direction.REQUEST, size=2000, **frame)
         hit = {**frame, "conn": 1, "corr": 5, "dir": at.direction, "size": 2000}

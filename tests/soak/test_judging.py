@@ -14,8 +14,9 @@ from harness import registry
 from harness.judge.signs import ABSORBED, RESUMED_PAST
 from harness.judge.verdict import Kind
 from harness.model import events as kinds
-from harness.model.history import HistoryWriter, read_history
+from harness.model.history import read_history
 from harness.model.semantics import Semantic
+from harness.model.writing import LedgerWriter
 from harness.soak.drawing import DrawnFault, streamable
 from harness.soak.judging import Window, judge
 from harness.stages.bulk.marks import Marks
@@ -39,7 +40,7 @@ def window(folder: Path, scenario: Scenario, semantic: Semantic = EOS, **counts:
     drawn = DrawnFault(0, scenario, 1, 4)
     with (
         Marks.create(folder / "marks", [0, 900]) as marks,
-        HistoryWriter(folder / "h" / "a.jsonl", cell="c", by="runner") as to,
+        LedgerWriter(folder / "h" / "a.jsonl", cell="c", by="runner") as to,
     ):
         FaultHistory(drawn, Harm(), marks, semantic).write(to)
     seen = {"lost": 0, "duplicated": 0, "absorbed": 0, "phantom": 0} | counts

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from harness.model.history import HistoryWriter
 from harness.model.record import Record, decode_id
+from harness.model.writing import LedgerWriter
 from harness.scenarios.artemis import IN_DOUBT
 from harness.stages import producer
 from harness.stages.clients import STOMP_PY
@@ -100,7 +100,7 @@ def ran(
         client=STOMP_PY,
         settings=replace(IN_DOUBT, producer=replace(IN_DOUBT.producer, catches_up=catches_up)),
     )
-    with HistoryWriter(folder / "producer.jsonl", cell="c", by="producer") as ledger:
+    with LedgerWriter(folder / "producer.jsonl", cell="c", by="producer") as ledger:
         producer.produce(stage, ledger)
     return Outbox(outbox).cursor()
 

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from harness.model.history import HistoryWriter
 from harness.model.record import decode_id, make_records
+from harness.model.writing import LedgerWriter
 from harness.stages.clients.interface import ClientError
 from harness.stages.clients.queues import Received
 from harness.stages.consumer_settings import SavePosition
@@ -71,7 +71,7 @@ def work(tmp_path: Path, client: Client) -> Iterator[Work]:
             "client_id": "c.consumer.1",
         },
     )
-    with HistoryWriter(tmp_path / "consumer.jsonl", cell="c", by="consumer") as ledger:
+    with LedgerWriter(tmp_path / "consumer.jsonl", cell="c", by="consumer") as ledger:
         yield Work(stage, ledger, client)  # type: ignore[arg-type]  # it has what is needed
 
 

@@ -11,9 +11,10 @@ from unittest.mock import Mock
 import pytest
 
 from harness.model import events as kinds
-from harness.model.history import HistoryWriter, read_history
+from harness.model.history import read_history
 from harness.model.record import decode_id, make_records
 from harness.model.semantics import Semantic
+from harness.model.writing import LedgerWriter
 from harness.stages.queries import STREAM_TO_STATE
 from harness.stages.settings import recipe
 from harness.stages.sinks.database import DatabaseSink
@@ -93,7 +94,7 @@ class Played:
             settings=recipe(STREAM_TO_STATE, semantic),
             pipeline=STREAM_TO_STATE.name,
         )
-        self.ledger = HistoryWriter(
+        self.ledger = LedgerWriter(
             folder / "history" / "driver-1.jsonl", cell="cell", by="driver-1"
         )
         self.query = Query(stage, self.ledger, Mock())

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from harness.model import events as kinds
-from harness.model.history import HistoryWriter, read_history
+from harness.model.history import read_history
+from harness.model.writing import LedgerWriter
 from harness.stages.clients.interface import ClientError, Delivered, Meaning
 from harness.stages.consuming import Unsaved, save, save_until_confirmed
 
@@ -49,7 +50,7 @@ class Stage:
 
 def unsaved(folder: Path, client: Client) -> Unsaved:
     """Return what is tested, with a ledger."""
-    ledger = HistoryWriter(folder / "consumer.jsonl", cell="c", by="consumer")
+    ledger = LedgerWriter(folder / "consumer.jsonl", cell="c", by="consumer")
     stage: Any = Stage()
     return Unsaved(stage, ledger, client)  # type: ignore[arg-type]  # it has what is needed
 
@@ -122,7 +123,7 @@ def test_who_is_fenced_ends(save: Callable[..., object], tmp_path: Path) -> None
     tried for ever.
     """
     client = Client([Meaning.FENCED])
-    ledger = HistoryWriter(tmp_path / "consumer.jsonl", cell="c", by="consumer")
+    ledger = LedgerWriter(tmp_path / "consumer.jsonl", cell="c", by="consumer")
     with pytest.raises(ClientError, match="no answer"):
         save(Stage(), ledger, client, [at(0, 4)])
     assert client.committed == []

@@ -12,14 +12,16 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from harness.model import events as kinds
 from harness.wire.protocol import Frame, Immovable, Insight, Need, Opaque, Step, UnableError
 from harness.wire.rules import Direction, Subject
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
+    from harness.model.events import Event
     from harness.model.identity import Identity
-    from harness.wire.protocol import Data, Fed, Line
+    from harness.wire.protocol import Data, Fed
 
 RECORD = frozenset({"record"})
 
@@ -107,14 +109,13 @@ class SmallSession:
         if frame.id is not None:
             self.asked[str(frame.id)] = frame
 
-    def settled(self, frame: Frame, ledger: Any, *, reached: bool) -> Iterable[Line]:
+    def settled(self, frame: Frame, ledger: Any, *, reached: bool) -> Iterable[Event]:
         """Say what has become of it."""
         assert isinstance(frame, SmallFrame)
         return (
             [
-                (
-                    "sent" if reached else "unsent",
-                    {"record": frame.record, "topic": frame.step, "request": "0:0"},
+                (kinds.Sent if reached else kinds.Unsent)(
+                    record=frame.record, topic=frame.step, request="0:0"
                 )
             ]
             if frame.record
@@ -137,6 +138,6 @@ class SmallSession:
         """For ever."""
         return None
 
-    def ended(self, by: str, ledger: Any) -> Iterable[Line]:
+    def ended(self, by: str, ledger: Any) -> Iterable[Event]:
         """Say who went."""
-        return [("failed", {"because": f"ended by {by}"})]
+        return [kinds.Failed(because=f"ended by {by}")]

@@ -30,7 +30,8 @@ from tests.wire import kafka_frames as kf
 from tests.wire.broker import request
 
 if TYPE_CHECKING:
-    from harness.model.history import HistoryWriter
+    from harness.model.events import Event
+    from harness.model.history import HistoryWriter, Line
 
 PLAIN = Rule("r", Action.HOLD)
 
@@ -129,13 +130,13 @@ def test_rules_survive_the_control_connection() -> None:
 )
 def test_what_a_cell_says_of_a_rule_is_read_back(rule: Rule) -> None:
     """All that a rule selects and does stands in a line that is no damage."""
-    written: list[tuple[str, dict[str, Any]]] = []
+    written: list[Event | Line] = []
     writer = SimpleNamespace(write_all=written.extend)
     cell = WireCell("c", "key", routes=frozenset(), writer=cast("HistoryWriter", writer))
     cell.rules["mark"] = ArmedRule(PLAIN, "key")
     cell.arm(rule)
     cell.disarm(rule.id)
-    armed, disarmed = (read_back(kind, fields) for kind, fields in written)
+    armed, disarmed = map(read_back, written)
     assert isinstance(armed, kinds.Rule)
     assert isinstance(disarmed, kinds.Rule)
     assert (armed.action, armed.limit, armed.facts) == (rule.action, rule.limit, None)

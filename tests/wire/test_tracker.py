@@ -15,6 +15,7 @@ from harness.protocols.kafka.kept import EACH, RecordCache
 from harness.protocols.kafka.steps import Api
 from harness.protocols.kafka.tracker import Tracker
 from harness.wire.rules import Direction
+from tests.events import fields_of
 from tests.protocols.conversation import check_lines
 from tests.wire import kafka_frames as kf
 
@@ -56,7 +57,7 @@ class Talk:
     def _settle(self, insight: Insight, *, reached: bool) -> None:
         lines = list(self.tracker.settle(insight, reached=reached))
         check_lines(lines)
-        self.lines += lines
+        self.lines += ((line.event, fields_of(line)) for line in lines)
 
     def fetched(self, *records: str, start: int = 0) -> None:
         """Fetch these records, at consecutive offsets."""

@@ -27,4 +27,4 @@ def saved_positions(scene: Scene) -> tuple[int, ...]:
 def observe_source(scene: Scene) -> None:
     """Write the offered records, and the saved source offset."""
     scene.observe_offered()
-    scene.history.write(kinds.CURSOR, position=saved_positions(scene)[-1], where="topic")
+    scene.history.write(kinds.Cursor(position=saved_positions(scene)[-1], where="topic"))

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from harness import failpoint
+from harness.model.events import NodePhase
 from harness.model.failures import CellFailure
 from harness.model.waiting import WaitTimeoutError, wait_until
 from harness.run.nodes import CLOSED_S, StageNode
@@ -67,7 +68,7 @@ class WorkerNode(StageNode):
             )
         )
         self._told = self._asked = False
-        self._say("started", pid=self.node.pid, supervised=self.by_supervisor)
+        self._say(NodePhase.STARTED, pid=self.node.pid, supervised=self.by_supervisor)
 
     def properties(self) -> dict[str, str]:
         """Return the properties of this incarnation."""

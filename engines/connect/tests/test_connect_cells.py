@@ -25,7 +25,7 @@ if "harness.cli" in sys.orig_argv:
     def kill(self):
         spec = NodeSpec("helper", self.role, ("sleep", "600"))
         end = self.runtime.start(spec).kill()
-        self._say("exited", pid=end.pid, status=end.status, signal=end.signal)
+        self._say(NodePhase.EXITED, pid=end.pid, status=end.status, signal=end.signal)
 
     StageNode.kill = kill
 """

@@ -34,6 +34,7 @@ from harness.systems.kafka.log_copies import LogCopy
 from harness.wire.cells import incarnation
 from harness.wire.rules import is_prefix
 from tests.events import a_history
+from tests.events import told as line_told
 from tests.judge.recording import played
 
 if TYPE_CHECKING:
@@ -138,11 +139,11 @@ def scene_of(*saved: tuple[int, bool]) -> Any:
         LogCopy(0, 0, at, b"key", json.dumps({"position": n}).encode(), None, None, visible)
         for at, (n, visible) in enumerate(saved)
     ]
-    lines: list[tuple[str, dict[str, Any]]] = []
+    lines: list[dict[str, Any]] = []
     return SimpleNamespace(
         cell=SimpleNamespace(key=KEY),
         observer=SimpleNamespace(copies={f"{KEY}.offsets": copies}.__getitem__),
-        history=SimpleNamespace(write=lambda kind, **more: lines.append((kind, more))),
+        history=SimpleNamespace(write=lambda event: lines.append(line_told(event))),
         observe_offered=lambda: None,
         lines=lines,
     )
@@ -160,7 +161,7 @@ def test_the_saved_offset_is_the_last_that_was_committed() -> None:
     ):
         scene = scene_of(*saved)
         observe_source(scene)
-        assert scene.lines == [(kinds.CURSOR, {"position": last, "where": "topic"})]
+        assert scene.lines == [{"event": kinds.CURSOR, "position": last, "where": "topic"}]
 
 
 class Worker(BaseHTTPRequestHandler):

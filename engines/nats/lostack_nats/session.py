@@ -9,7 +9,9 @@ from collections import OrderedDict
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
-from harness.model import kinds
+from msgspec import structs
+
+from harness.model import events as kinds
 from harness.model.record import ATTEMPT_HEADER
 from harness.protocols.acts import Act
 from harness.protocols.queues import (
@@ -37,7 +39,8 @@ from lostack_nats.steps import NO_RESPONDERS, STEPS, Op
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
-    from harness.wire.protocol import Data, Fed, Line
+    from harness.model.events import Event
+    from harness.wire.protocol import Data, Fed
 
 SMALL: Final = 4096
 """Up to this size an answer, or an acknowledgement, is read when it is found."""
@@ -217,7 +220,7 @@ class NatsSession(QueueSession[NatsFrame]):
             where = self._asked if frame.way is Direction.REQUEST else self._given
             remember(where, str(frame.id), frame)
 
-    def settled(self, frame: NatsFrame, ledger: Ledger | None, *, reached: bool) -> Iterable[Line]:
+    def settled(self, frame: NatsFrame, ledger: Ledger | None, *, reached: bool) -> Iterable[Event]:
         """Return what the frame carried, now that its fate is known."""
         if reached and frame.step in (Op.ACK, Op.NAK, Op.TERM):
             for each in frame.taken_off:
@@ -286,7 +289,7 @@ _MEANT: Final = {
 }
 
 
-def _lines(conn: int, frame: NatsFrame, *, reached: bool) -> Iterator[Line]:
+def _lines(conn: int, frame: NatsFrame, *, reached: bool) -> Iterator[Event]:
     """Yield what a frame, or the answer to one, says of each record."""
     of = frame.asked or frame
     act = _MEANT.get(Op(of.step))
@@ -297,11 +300,9 @@ def _lines(conn: int, frame: NatsFrame, *, reached: bool) -> Iterator[Line]:
     redelivered = delivery is not None and delivery.times > 1
     about = About(act, conn, of.number, topic, None, of.attempt, redelivered, of.step.lower())
     for record in sorted(frame.subject.records):
-        kind, fields = line(
-            about, record, reached=reached, answered=of is not frame, error=error or 0
-        )
-        if kind == kinds.PRODUCE_ANSWER and not error and "seq" in frame.said:
+        told = line(about, record, reached=reached, answered=of is not frame, error=error or 0)
+        if isinstance(told, kinds.ProduceAnswer) and not error and "seq" in frame.said:
             again = bool(frame.said.get("duplicate"))
             place = None if again else f"{frame.said.get('stream')}:{frame.said['seq']}"
-            fields = {**fields, "place": place}
-        yield kind, fields
+            told = structs.replace(told, place=place)
+        yield told

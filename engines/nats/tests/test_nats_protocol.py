@@ -14,6 +14,7 @@ from harness.model import kinds
 from harness.model.record import Record
 from harness.wire.protocol import Frame, Need, Opaque, UnableError, Unframed
 from harness.wire.rules import Direction
+from tests.events import fields_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -46,7 +47,9 @@ def passed(session: NatsSession, way: Direction, data: bytes) -> tuple[NatsFrame
     assert frame.size == len(data)
     session.read(frame, data, LEDGER)
     session.sending(frame)
-    lines = list(session.settled(frame, LEDGER, reached=True))
+    lines = [
+        (event.event, fields_of(event)) for event in session.settled(frame, LEDGER, reached=True)
+    ]
     session.taken(way, frame.size)
     return frame, lines
 
@@ -106,8 +109,8 @@ def test_a_publish_that_is_refused(body: bytes, headers: bytes, error: str) -> N
     assert isinstance(frame, NatsFrame)
     assert session.read(frame, data, LEDGER).error == error
     session.sending(frame)
-    [(kind, fields)] = session.settled(frame, LEDGER, reached=True)
-    assert (kind, fields["error"]) == (kinds.PRODUCE_ANSWER, error)
+    [told] = session.settled(frame, LEDGER, reached=True)
+    assert (told.event, fields_of(told)["error"]) == (kinds.PRODUCE_ANSWER, error)
 
 
 def test_a_delivery_and_its_acknowledgement() -> None:

@@ -30,7 +30,8 @@ from lostack_rabbitmq.steps import CONTENT, GIVES, METHODS, STEPS, Op
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from harness.wire.protocol import Data, Fed, Line
+    from harness.model.events import Event
+    from harness.wire.protocol import Data, Fed
     from lostack_rabbitmq.frames import Method
 
 MISSED: Final = 2
@@ -338,7 +339,7 @@ class AmqpSession(QueueSession[AmqpFrame]):
     def sending(self, frame: AmqpFrame) -> None:
         """Do nothing: what waits for an answer was noted when it was found."""
 
-    def settled(self, frame: AmqpFrame, ledger: Ledger | None, *, reached: bool) -> Iterable[Line]:
+    def settled(self, frame: AmqpFrame, ledger: Ledger | None, *, reached: bool) -> Iterable[Event]:
         """Return what the frame carried, now that its fate is known."""
         told = () if ledger is None else tuple(_lines(self._conn, frame, reached=reached))
         channel = self._channels.get(frame.channel)
@@ -370,7 +371,7 @@ def _name(channel: int, number: int) -> str:
     return f"{channel}/{number}"
 
 
-def _lines(conn: int, frame: AmqpFrame, *, reached: bool) -> Iterator[Line]:
+def _lines(conn: int, frame: AmqpFrame, *, reached: bool) -> Iterator[Event]:
     """Yield what a frame says of each record: of a message when its last frame has gone."""
     if frame.message is not None and frame.step != Op.RETURN:
         act = Act.GIVE if frame.step in GIVES else Act.SEND
@@ -399,7 +400,7 @@ def _each(
     redelivered: bool = False,
     answered: bool = False,
     error: str | int = 0,
-) -> Iterator[Line]:
+) -> Iterator[Event]:
     about = About(act, conn, of.number, of.address, None, of.attempt, redelivered)
     for record in sorted(of.subject.records):
         yield line(about, record, reached=reached, answered=answered, error=error)

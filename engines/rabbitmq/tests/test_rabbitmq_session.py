@@ -15,6 +15,7 @@ from harness.model import kinds
 from harness.model.record import ATTEMPT_HEADER, Record
 from harness.wire.protocol import Opaque, UnableError
 from harness.wire.rules import Direction
+from tests.events import fields_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -47,8 +48,8 @@ class Talk:
         self.session.read(frame, data, LEDGER)
         self.session.sending(frame)
         lines = [
-            (kind, dict(fields))
-            for kind, fields in self.session.settled(frame, LEDGER, reached=reached)
+            (event.event, fields_of(event))
+            for event in self.session.settled(frame, LEDGER, reached=reached)
         ]
         self.session.taken(way, frame.size)
         return frame, lines

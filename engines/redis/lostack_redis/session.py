@@ -27,8 +27,9 @@ from lostack_redis.steps import CONFIRMS, SCRIPTS, STEPS, Command
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
+    from harness.model.events import Event
     from harness.model.identity import Identity
-    from harness.wire.protocol import Data, Fed, Line
+    from harness.wire.protocol import Data, Fed
     from lostack_redis.reading import CarriedMessage
     from lostack_redis.resp import Value
 
@@ -260,7 +261,7 @@ class RespSession(QueueSession[RespFrame]):
         if frame.way is Direction.REQUEST:
             self._asked.append(frame)
 
-    def settled(self, frame: RespFrame, ledger: Names | None, *, reached: bool) -> Iterable[Line]:
+    def settled(self, frame: RespFrame, ledger: Names | None, *, reached: bool) -> Iterable[Event]:
         """Return what the frame carried, now that its fate is known.
 
         A command in a transaction does nothing before its EXEC: only that has lines, unless the
@@ -365,7 +366,7 @@ def _refused(frame: RespFrame) -> str | None:
     return None
 
 
-def _lines(conn: int, frame: RespFrame, *, reached: bool) -> Iterator[Line]:
+def _lines(conn: int, frame: RespFrame, *, reached: bool) -> Iterator[Event]:
     """Yield what a frame says of each record."""
     of = frame.asked or frame
     answered, ends = of is not frame, of.step in (Command.EXEC, Command.DISCARD)
@@ -393,7 +394,7 @@ def _line(
     *,
     reached: bool,
     error: str | int = 0,
-) -> Line:
+) -> Event:
     about = About(
         did.act,
         conn,

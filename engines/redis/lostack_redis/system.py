@@ -164,10 +164,14 @@ class Trimmed(Retention):
         [group] = [_fields(each) for each in _all(self.broker.ask("XINFO", "GROUPS", name))]
         ms, _, number = group[b"last-delivered-id"].partition(b"-")
         gone = self.broker.ask("XTRIM", name, "MINID", b"%s-%d" % (ms, int(number) + 1))
-        if not gone:
+        if not isinstance(gone, int) or not gone:
             raise CellFailure(f"{name} had no entry that its group was given")
-        said = {"phase": FaultPhase.FORGOT, "fault": self.queue.scene.cell.scenario.fault.id}
-        self.queue.scene.history.write(kinds.FAULT, **said, file=name, records=gone)
+        scene = self.queue.scene
+        scene.history.write(
+            kinds.Fault(
+                phase=FaultPhase.FORGOT, fault=scene.cell.scenario.fault.id, file=name, records=gone
+            )
+        )
 
 
 class RedisSystem(QueueLauncher):

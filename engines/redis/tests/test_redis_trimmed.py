@@ -13,6 +13,7 @@ from harness.faults import Forget, Kill
 from harness.model.failures import CellFailure
 from harness.model.scenario import Role
 from harness.proofs.forgotten import Forgot
+from tests.events import told as line_told
 
 
 def trimmed(gone: int) -> tuple[list[tuple[Any, ...]], list[dict[str, Any]]]:
@@ -25,7 +26,7 @@ def trimmed(gone: int) -> tuple[list[tuple[Any, ...]], list[dict[str, Any]]]:
         return gone if words[0] == "XTRIM" else [[b"name", b"g", b"last-delivered-id", b"17-4"]]
 
     cell = SimpleNamespace(scenario=SimpleNamespace(fault=SimpleNamespace(id="kill")))
-    history = SimpleNamespace(write=lambda event, **fields: told.append({"event": event, **fields}))
+    history = SimpleNamespace(write=lambda event: told.append(line_told(event)))
     queue: Any = SimpleNamespace(name="q", scene=SimpleNamespace(cell=cell, history=history))
     broker: Any = SimpleNamespace(ask=ask)
     Trimmed(broker, queue).expire()

@@ -23,16 +23,18 @@ class Event(
     tag_field="event",
     tag=_kind,
     forbid_unknown_fields=True,
+    omit_defaults=True,
 ):
     """One line of a history. Its class is the kind of the event.
 
-    A field that a line need not have is ``None`` where it has none; a flag is false.
+    A field that a line need not have is ``None`` where it has none; a flag is false. The runner and
+    the wire leave such a field out. What every line has is said by its writer.
     """
 
     line: int = 1
     """The number of the line among those of its writer."""
-    t: int
-    """Monotonic ns."""
+    t: int = -1
+    """Monotonic ns. A line without it is damage: an event has none until it is written."""
     w: int = 0
     """Wall ns."""
     cell: str = ""

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from enum import StrEnum
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypedDict
 
 from harness.model.events.base import Event
 from harness.model.harms import Damage
@@ -87,7 +88,7 @@ class Cell(Event, frozen=True, kw_only=True):
     phase: CellPhase
     seal: str | None = None
     """Of ``begun``: the seal of the plan."""
-    files: dict[str, dict[str, object]] | None = None
+    files: Mapping[str, Mapping[str, object]] | None = None
     """Of ``ended``, which is the last line: the files of the history, see
     :mod:`harness.model.ending`.
     """
@@ -121,6 +122,22 @@ class Node(Event, frozen=True, kw_only=True):
     """Of ``started``: the name that an engine gives the process."""
     member: int | None = None
     """The number of the member that the process is of, where lostack starts several (``scale``)."""
+
+
+class NodeFields(TypedDict, total=False):
+    """What may be said of a process besides whose it is: fields of :class:`Node`."""
+
+    status: int | None
+    signal: int | None
+    asked: bool
+    of: int | None
+    members: tuple[Member, ...]
+    left: tuple[Member, ...]
+    command: str
+    stood_by: bool
+    supervised: bool
+    known_as: str
+    member: int | None
 
 
 class Owner(Event, frozen=True, kw_only=True):

@@ -30,7 +30,8 @@ from harness.wire.rules import Direction, Subject
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from harness.wire.protocol import Data, Fed, Line
+    from harness.model.events import Event
+    from harness.wire.protocol import Data, Fed
 
 _SERIALS: Final = 1 << 32
 """The range of delivery numbers, which then start again at 0 (RFC 1982)."""
@@ -319,7 +320,7 @@ class AmqpSession(QueueSession[AmqpFrame]):
             there = session.deliveries[frame.way]
             remember(there, first.body.field(1), frame)
 
-    def settled(self, frame: AmqpFrame, ledger: Ledger | None, *, reached: bool) -> Iterable[Line]:
+    def settled(self, frame: AmqpFrame, ledger: Ledger | None, *, reached: bool) -> Iterable[Event]:
         """Return what the frame carried, now that its fate is known."""
         if reached:
             self._passed_on(frame)
@@ -373,7 +374,7 @@ def _delivery(channel: int, number: int) -> str:
     return f"{channel}/{number}"
 
 
-def _lines(conn: int, frame: AmqpFrame, *, reached: bool) -> Iterator[Line]:
+def _lines(conn: int, frame: AmqpFrame, *, reached: bool) -> Iterator[Event]:
     """Yield what a frame says of each record: of a message when its last frame has gone."""
     if frame.body.step is Performative.TRANSFER and frame.last:
         act = (
@@ -416,7 +417,7 @@ def _each(
     reached: bool,
     answered: bool = False,
     error: str | int = 0,
-) -> Iterator[Line]:
+) -> Iterator[Event]:
     about = About(act, conn, of.number, of.address, of.transaction, of.attempt, of.redelivered)
     for record in sorted(records):
         yield line(about, record, reached=reached, answered=answered, error=error)

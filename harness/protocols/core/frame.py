@@ -15,8 +15,8 @@ from harness.wire.rules import Direction, Subject
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from harness.model.events import Event
     from harness.protocols.acts import Act
-    from harness.wire.protocol import Line
 
 UNNUMBERED: Final = -1
 """The number of a request that its answer does not repeat."""
@@ -84,7 +84,7 @@ def _text(text: str) -> bytes:
     return struct.pack(">i", size) + coded
 
 
-def lines_of(conn: int, frame: CoreFrame, *, reached: bool) -> Iterator[Line]:
+def lines_of(conn: int, frame: CoreFrame, *, reached: bool) -> Iterator[Event]:
     """Yield what a packet, or the answer to one, says of each record."""
     of = frame.asked or frame
     if of.act is None:

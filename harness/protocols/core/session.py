@@ -42,7 +42,8 @@ from harness.wire.rules import Direction
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from harness.wire.protocol import Data, Fed, Line
+    from harness.model.events import Event
+    from harness.wire.protocol import Data, Fed
 
 GREETING: Final = b"ARTEMIS"
 """The bytes that a client sends before its first packet; old clients do not send them."""
@@ -333,7 +334,7 @@ class CoreSession(QueueSession[CoreFrame]):
             remember(self._given[consumer_of(frame)], frame.message, frame)
             self._returned[consumer_of(frame)].pop(frame.message, None)
 
-    def settled(self, frame: CoreFrame, ledger: Ledger | None, *, reached: bool) -> Iterable[Line]:
+    def settled(self, frame: CoreFrame, ledger: Ledger | None, *, reached: bool) -> Iterable[Event]:
         """Return what the packet carried, now that its fate is known."""
         if reached and frame.way is Direction.REQUEST:
             self._passed_on(frame)

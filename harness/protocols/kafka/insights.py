@@ -5,7 +5,7 @@ frame arrived.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING
 
 from harness.protocols.kafka.codec import is_unresolved
 from harness.wire import protocol
@@ -14,17 +14,11 @@ from harness.wire.rules import Subject
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
 
+    from harness.model.events import Event
     from harness.protocols.kafka.reading import Content
 
 Place = tuple[str, int]
 """Topic and partition."""
-
-
-class Line(NamedTuple):
-    """One history line whose ``reached`` is not known yet."""
-
-    kind: str
-    fields: dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +27,8 @@ class Insight(protocol.Insight):
 
     content: Content | None = None
     request: str = ""
-    lines: tuple[Line, ...] = ()
+    lines: tuple[Event, ...] = ()
+    """Its lines in the history, whose ``reached`` is not known yet."""
     copies: tuple[tuple[Place, int, str], ...] = ()
     """Of a Produce request: where (by the frame's own topic name), which delta, which record."""
 

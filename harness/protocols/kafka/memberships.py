@@ -6,10 +6,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from harness.model import kinds
+from harness.model import events as kinds
 from harness.protocols.kafka import sharing
 from harness.protocols.kafka.grouping import InGroup, InGroupAnswer
-from harness.protocols.kafka.insights import Insight, Line
+from harness.protocols.kafka.insights import Insight
 from harness.protocols.kafka.steps import Api
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ def about(content: Content, asked: Insight, request: str) -> Insight:
 
 def lines(
     content: object, asked: Insight, api: str, conn: int, names: Mapping[str, str]
-) -> tuple[Line, ...]:
+) -> tuple[kinds.Event, ...]:
     """Return what an answer says of a member, as a history line. A heartbeat that changes nothing
     has none. ``names``: of topics that are known by their ids.
     """
@@ -45,22 +45,22 @@ def lines(
     assigned = () if leaves else content.assigned
     if assigned is None and not content.error and api != Api.JOIN_GROUP:
         return ()
-    fields = {
-        "conn": conn,
-        "request": asked.request,
-        "api": api,
-        "group": before.group,
-        "member": content.member or before.member,
-        "generation": generation,
-        "error": content.error,
-        "owned": _named(before.owned if isinstance(before, InGroup) else None, names),
-        "assigned": _named(None if content.error else assigned, names),
-        "instance": before.instance if isinstance(before, InGroup) else None,
-    }
-    return (Line(kinds.GROUP_MEMBER, fields),)
+    told = kinds.GroupMember(
+        conn=conn,
+        request=asked.request,
+        api=api,
+        group=before.group,
+        member=content.member or before.member,
+        generation=generation,
+        error=content.error,
+        owned=_named(before.owned if isinstance(before, InGroup) else None, names),
+        assigned=_named(None if content.error else assigned, names),
+        instance=before.instance if isinstance(before, InGroup) else None,
+    )
+    return (told,)
 
 
-def _named(partitions: Partitions | None, names: Mapping[str, str]) -> list[str] | None:
+def _named(partitions: Partitions | None, names: Mapping[str, str]) -> tuple[str, ...] | None:
     if partitions is None:
         return None
-    return [f"{names.get(topic, topic)}/{partition}" for topic, partition in partitions]
+    return tuple(f"{names.get(topic, topic)}/{partition}" for topic, partition in partitions)

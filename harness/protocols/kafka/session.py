@@ -40,8 +40,9 @@ from harness.wire.rules import Direction
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping
 
+    from harness.model.events import Event
     from harness.model.identity import Identity
-    from harness.wire.protocol import Address, Data, Fed, Line
+    from harness.wire.protocol import Address, Data, Fed
 
 NOBODY: Final[Mapping[str, str]] = MappingProxyType({})
 MAX_PENDING: Final = 10_000
@@ -332,7 +333,7 @@ class KafkaSession:
 
     def settled(
         self, frame: KafkaFrame, ledger: Tracker | None, *, reached: bool
-    ) -> Iterable[Line]:
+    ) -> Iterable[Event]:
         """Return what the frame carried, now that its fate is known."""
         if frame.asked is not None and self._asked.get(frame.corr) is frame.asked:
             del self._asked[frame.corr]
@@ -401,7 +402,7 @@ class KafkaSession:
         producers only.
         """
 
-    def ended(self, by: str, ledger: object) -> Iterable[Line]:  # noqa: ARG002 - whoever ended it
+    def ended(self, by: str, ledger: object) -> Iterable[Event]:  # noqa: ARG002 - whoever ended it
         """Return no line: a broker's state belongs to group members and producers, and not to
         connections.
         """

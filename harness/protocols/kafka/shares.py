@@ -6,9 +6,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from harness.model import kinds
+from msgspec import structs
+
+from harness.model import events as kinds
+from harness.model.events import Outcome
 from harness.protocols.kafka import sharing
-from harness.protocols.kafka.insights import Insight, Line, unresolved, worst
+from harness.protocols.kafka.insights import Insight, unresolved, worst
 from harness.protocols.kafka.kept import RecordCache
 from harness.wire.rules import Subject
 
@@ -22,7 +25,6 @@ _STATES: Final = {
     sharing.ACKNOWLEDGED: "acknowledged",
     sharing.ARCHIVED: "archived",
 }
-TAKEN, REFUSED = "taken", "refused"
 
 
 class Shares:
@@ -42,12 +44,7 @@ class Shares:
         if not isinstance(content, sharing.Acknowledging | sharing.ShareState):
             return Insight(content=content, request=request)
         state = isinstance(content, sharing.ShareState)
-        kind, field, words = (
-            (kinds.SHARE_STATE, "state", _STATES)
-            if state
-            else (kinds.ACKNOWLEDGED, "how", sharing.HOW)
-        )
-        more = {} if state else {"transactional_id": None}
+        words = _STATES if state else sharing.HOW
         told: dict[str, str] = {}
         topics = set()
         forgotten: str | None = None
@@ -61,7 +58,9 @@ class Shares:
                     told[record] = words.get(said, str(said))
                     topics.add(self._name(one.topic))
         lines = tuple(
-            Line(kind, {"record": record, "request": request, field: said, "outcome": None, **more})
+            kinds.ShareState(record=record, request=request, state=said)
+            if state
+            else kinds.Acknowledged(record=record, request=request, how=said)
             for record, said in told.items()
         )
         subject = Subject(frozenset(told), frozenset(topics))
@@ -96,7 +95,7 @@ class Shares:
         )
 
     def _given(self, answer: sharing.ShareFetchAnswer, asked: Insight, conn: int) -> Insight:
-        lines: list[Line] = []
+        lines: list[kinds.Fetched] = []
         topics: set[str] = set()
         for part in answer.partitions:
             name = self._name(part.topic)
@@ -105,27 +104,21 @@ class Shares:
                 self._kept.put((name, part.partition), item.offset, record)
                 if item.offset in count:
                     topics.add(name)
-                    where = {
-                        "topic": name,
-                        "partition": part.partition,
-                        "offset": item.offset,
-                        "epoch": batch.epoch,
-                    }
                     lines.append(
-                        Line(
-                            kinds.FETCHED,
-                            {
-                                "record": record,
-                                **where,
-                                "conn": conn,
-                                "deliveries": count[item.offset],
-                            },
+                        kinds.Fetched(
+                            record=record,
+                            topic=name,
+                            partition=part.partition,
+                            offset=item.offset,
+                            epoch=batch.epoch,
+                            conn=conn,
+                            deliveries=count[item.offset],
                         )
                     )
         refused = self._refused(answer.acknowledged, asked)
         every = answer.acknowledged.whole != 0
         outcomes = _outcomes(asked, lambda record: every or record in refused)
-        subject = Subject(frozenset(line.fields["record"] for line in lines), frozenset(topics))
+        subject = Subject(frozenset(line.record for line in lines), frozenset(topics))
         error = answer.error or worst(part.error for part in answer.partitions)
         return Insight(
             subject, error, unresolved(topics, lines), content=answer, lines=(*lines, *outcomes)
@@ -154,12 +147,10 @@ class Shares:
         return self._names.get(topic, topic)
 
 
-def _outcomes(asked: Insight, refused: Callable[[str], bool]) -> tuple[Line, ...]:
+def _outcomes(asked: Insight, refused: Callable[[str], bool]) -> tuple[kinds.Event, ...]:
     """Return what became of each record that a request was about."""
     return tuple(
-        Line(
-            line.kind,
-            line.fields | {"outcome": REFUSED if refused(line.fields["record"]) else TAKEN},
-        )
+        structs.replace(line, outcome=Outcome.REFUSED if refused(line.record) else Outcome.TAKEN)
         for line in asked.lines
+        if isinstance(line, kinds.Acknowledged | kinds.ShareState)
     )

@@ -9,11 +9,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from harness.model import kinds
+from msgspec import structs
+
+from harness.model import events as kinds
 from harness.model.record import decode_id
 from harness.protocols.kafka import codec
 from harness.protocols.kafka.fetching import visible
-from harness.protocols.kafka.insights import Insight, Line, Place, subject_of, unresolved, worst
+from harness.protocols.kafka.insights import Insight, Place, subject_of, unresolved, worst
 from harness.protocols.kafka.kept import RecordCache
 from harness.protocols.kafka.shares import Shares
 from harness.protocols.kafka.steps import DUPLICATE_SEQUENCE, Api
@@ -99,23 +101,13 @@ class Tracker:
         return self._names.get(topic, topic)
 
     def _produce(self, produce: codec.Produce, request: str) -> Insight:
-        lines: list[Line] = []
+        lines: list[kinds.Event] = []
         copies: list[tuple[Place, int, str]] = []
         topics = {self._name(topic) for topic, _, _ in produce.partitions}
         for topic, partition, batches in produce.partitions:
             place = topic, partition
             for batch in batches:
                 first, base = batch.base_offset, batch.base_sequence
-                shared = {
-                    "topic": self._name(topic),
-                    "partition": partition,
-                    "request": request,
-                    "producer_id": batch.producer_id,
-                    "producer_epoch": batch.producer_epoch,
-                    "base": base,
-                    "transactional": batch.transactional,
-                    "transactional_id": produce.transactional_id,
-                }
                 for item in batch.items:
                     record = self._record(item)
                     if record is None:
@@ -124,14 +116,18 @@ class Tracker:
                     copies.append((place, delta, record))
                     sequence = (base + delta) & 0x7FFFFFFF if base >= 0 else -1
                     lines.append(
-                        Line(
-                            kinds.SENT,
-                            {
-                                "record": record,
-                                **shared,
-                                "sequence": sequence,
-                                "attempt": item.attempt,
-                            },
+                        kinds.Sent(
+                            record=record,
+                            topic=self._name(topic),
+                            partition=partition,
+                            request=request,
+                            producer_id=batch.producer_id,
+                            producer_epoch=batch.producer_epoch,
+                            base=base,
+                            sequence=sequence,
+                            transactional=batch.transactional,
+                            transactional_id=produce.transactional_id,
+                            attempt=item.attempt,
                         )
                     )
         subject = subject_of({record for _, _, record in copies}, topics, produce.transactional_id)
@@ -150,27 +146,28 @@ class Tracker:
         told = {
             (topic, partition): (error, base) for topic, partition, error, base in answer.partitions
         }
-        lines = []
+        lines: list[kinds.Event] = []
         for place, delta, record in asked.copies:
             error, base = told.get(place, (None, -1))
             offset = base + delta if error == 0 and base >= 0 else -1
-            fields = {
-                "record": record,
-                "request": asked.request,
-                "error": error,
-                "base_offset": base,
-                "offset": offset,
-            }
-            if error == DUPLICATE_SEQUENCE:
-                fields["repeated"] = True
-            lines.append(Line(kinds.PRODUCE_ANSWER, fields))
+            lines.append(
+                kinds.ProduceAnswer(
+                    record=record,
+                    request=asked.request,
+                    error=error,
+                    base_offset=base,
+                    offset=offset,
+                    repeated=error == DUPLICATE_SEQUENCE,
+                )
+            )
         error = worst(error for error, _ in told.values())
         return Insight(
             asked.subject, error, content=answer, request=asked.request, lines=tuple(lines)
         )
 
     def _fetch_answer(self, answer: codec.FetchAnswer, session: FetchSession, conn: int) -> Insight:
-        lines: list[Line] = []
+        lines: list[kinds.Event] = []
+        records: set[str] = set()
         topics: set[str] = set()
         for part in answer.partitions:
             name = self._name(part.topic)
@@ -180,26 +177,39 @@ class Tracker:
                 if record is None or item.offset < start:
                     continue
                 topics.add(name)
-                fields = {
-                    "record": record,
-                    "topic": name,
-                    "partition": part.partition,
-                    "offset": item.offset,
-                }
-                fields |= {"epoch": batch.epoch, "conn": conn}
+                records.add(record)
                 if session.follower >= 0:
-                    lines.append(Line(kinds.REPLICATED, {**fields, "follower": session.follower}))
+                    lines.append(
+                        kinds.Replicated(
+                            record=record,
+                            topic=name,
+                            partition=part.partition,
+                            offset=item.offset,
+                            epoch=batch.epoch,
+                            conn=conn,
+                            follower=session.follower,
+                        )
+                    )
                     continue
                 self._logs.put((name, part.partition), item.offset, record)
-                lines.append(Line(kinds.FETCHED, fields))
+                lines.append(
+                    kinds.Fetched(
+                        record=record,
+                        topic=name,
+                        partition=part.partition,
+                        offset=item.offset,
+                        epoch=batch.epoch,
+                        conn=conn,
+                    )
+                )
         error = answer.error or worst(part.error for part in answer.partitions)
-        subject = subject_of({line.fields["record"] for line in lines}, topics, None)
+        subject = subject_of(records, topics, None)
         return Insight(
             subject, error, unresolved(topics, lines), content=answer, lines=tuple(lines)
         )
 
     def _commit(self, commit: codec.Commit, request: str) -> Insight:
-        lines = []
+        lines: list[kinds.Event] = []
         records: set[str] = set()
         forgotten: str | None = None
         topics = {self._name(topic) for topic, _, _ in commit.offsets}
@@ -214,16 +224,14 @@ class Tracker:
             low = self._saved.get((commit.group, place), -1)
             records.update(self._logs.between(place, low, offset))
             forgotten = forgotten or self._logs.why_not_all(place, low, offset)
-            fields = {
-                "topic": place[0],
-                "partition": partition,
-                "offset": offset,
-                "request": request,
-            }
             lines.append(
-                Line(
-                    kinds.COMMITTED,
-                    {**fields, "group": commit.group, "transactional_id": commit.transactional_id},
+                kinds.Committed(
+                    topic=place[0],
+                    partition=partition,
+                    offset=offset,
+                    request=request,
+                    group=commit.group,
+                    transactional_id=commit.transactional_id,
                 )
             )
         subject = subject_of(records, topics, commit.transactional_id)
@@ -242,16 +250,13 @@ class Tracker:
     ) -> Insight:
         offsets = {(topic, partition): offset for topic, partition, offset in commit.offsets}
         lines = [
-            Line(
-                kinds.COMMIT_ANSWER,
-                {
-                    "topic": self._name(topic),
-                    "partition": partition,
-                    "error": error,
-                    "offset": offsets.get((topic, partition), -1),
-                    "request": asked.request,
-                    "group": commit.group,
-                },
+            kinds.CommitAnswer(
+                topic=self._name(topic),
+                partition=partition,
+                error=error,
+                offset=offsets.get((topic, partition), -1),
+                request=asked.request,
+                group=commit.group,
             )
             for topic, partition, error in answer.errors
         ]
@@ -283,17 +288,17 @@ class Tracker:
 
     # -- settling ----------------------------------------------------------------------------------
 
-    def settle(self, insight: Insight, *, reached: bool) -> Iterator[tuple[str, dict[str, object]]]:
-        """Yield the history lines (kind and fields) of a frame, now that it is known whether it
-        arrived (``reached``).
+    def settle(self, insight: Insight, *, reached: bool) -> Iterator[kinds.Event]:
+        """Yield the history lines of a frame, now that it is known whether it arrived
+        (``reached``).
         """
         if reached:
             self._passed_on(insight)
         for line in insight.lines:
-            if line.kind == kinds.SENT:
-                yield (kinds.SENT if reached else kinds.UNSENT), line.fields
+            if not isinstance(line, kinds.Sent):
+                yield structs.replace(line, reached=reached)
             else:
-                yield line.kind, {**line.fields, "reached": reached}
+                yield line if reached else kinds.Unsent(**structs.asdict(line))
 
     def _passed_on(self, insight: Insight) -> None:
         match insight.content:

@@ -8,9 +8,10 @@ from collections import Counter, OrderedDict
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from harness.model import kinds
+from harness.model import events as kinds
+from harness.model.events import Outcome
 from harness.protocols.kafka import codec
-from harness.protocols.kafka.insights import Insight, Line, Place, subject_of
+from harness.protocols.kafka.insights import Insight, Place, subject_of
 from harness.protocols.kafka.kept import EACH, MOST_BYTES
 from harness.protocols.kafka.steps import Api
 from harness.wire.rules import Subject
@@ -88,18 +89,17 @@ class Transactions:
 
     def call(self, content: codec.Transactional, request: str) -> Insight:
         """Return what a request to the coordinator is about."""
-        lines: tuple[Line, ...] = ()
+        lines: tuple[kinds.Event, ...] = ()
         if isinstance(content, codec.Joining):
             calls = self.of(content.producer_id, content.producer_epoch).calls
             calls.update((content.api, what) for what in content.what)
         elif isinstance(content, codec.Init):
             name = next(iter(content.transactional_ids), None)
-            begins = {
-                "transactional_id": name,
-                "timeout_ms": content.timeout_ms,
-                "request": request,
-            }
-            lines = (Line(kinds.INIT_PRODUCER, begins),)
+            lines = (
+                kinds.InitProducer(
+                    transactional_id=name, timeout_ms=content.timeout_ms, request=request
+                ),
+            )
         return Insight(
             Subject(transactional_ids=frozenset(content.transactional_ids)),
             content=content,
@@ -114,13 +114,13 @@ class Transactions:
         that ends it unasked.
         """
         records: set[str] = set()
-        again: list[Line] = []
+        again: list[kinds.Event] = []
         for producer_id, epoch, what in markers.markers:
             transaction = self._ending(producer_id, epoch) or self._ending(producer_id, epoch - 1)
             if transaction is not None:
                 transaction.calls[Api.WRITE_TXN_MARKERS, what] += 1
                 records |= transaction.records
-                again += _again(kinds.MARKED_AGAIN, transaction, Api.WRITE_TXN_MARKERS, what)
+                again += _again(kinds.MarkedAgain, transaction, Api.WRITE_TXN_MARKERS, what)
         return Insight(Subject(frozenset(records)), content=markers, lines=tuple(again))
 
     def _ending(self, producer_id: int, epoch: int) -> Transaction | None:
@@ -134,30 +134,24 @@ class Transactions:
         # asked for again, it is the one that has just ended
         transaction = self._open.get(key) or self._ended.get(key) or Transaction()
         transaction.ending = True
-        fields = {
-            "transactional_id": end.transactional_id,
-            "producer_id": end.producer_id,
-            "producer_epoch": end.producer_epoch,
-            "commit": end.commit,
-            "request": request,
-        }
+        begun = kinds.EndTxn(
+            transactional_id=end.transactional_id,
+            producer_id=end.producer_id,
+            producer_epoch=end.producer_epoch,
+            commit=end.commit,
+            request=request,
+        )
         subject = subject_of(transaction.records, (), end.transactional_id)
-        asked = [
-            {"record": record, "request": request, "outcome": None}
-            for record in sorted(subject.records)
-        ]
+        asked = [kinds.Ending(record=record, request=request) for record in sorted(subject.records)]
         asks = [call for call in transaction.calls if call[0] is not Api.WRITE_TXN_MARKERS]
-        again = [line for call in asks for line in _again(kinds.ASKED_AGAIN, transaction, *call)]
-        lines = (Line(kinds.END_TXN, fields), *(Line(kinds.ENDING, each) for each in asked), *again)
-        return Insight(subject, content=end, request=request, lines=lines)
+        again = [line for call in asks for line in _again(kinds.AskedAgain, transaction, *call)]
+        return Insight(subject, content=end, request=request, lines=(begun, *asked, *again))
 
     def end_answer(self, answer: codec.EndTxnAnswer, end: codec.EndTxn, asked: Insight) -> Insight:
         """Return what the answer to it is about, and close the transaction that has ended."""
-        fields = {
-            "error": answer.error,
-            "request": asked.request,
-            "transactional_id": end.transactional_id,
-        }
+        answered = kinds.EndTxnAnswer(
+            error=answer.error, request=asked.request, transactional_id=end.transactional_id
+        )
         if answer.error == 0:
             key = (end.producer_id, end.producer_epoch)
             transaction = self._open.pop(key, None) or Transaction()
@@ -165,23 +159,27 @@ class Transactions:
                 self._ended.keep(key, transaction)
             if end.commit:
                 self._saved.update(transaction.positions)
-        outcome = "refused" if answer.error else "taken"
-        told = [
-            {"record": record, "request": asked.request, "outcome": outcome}
+        outcome = Outcome.REFUSED if answer.error else Outcome.TAKEN
+        told = (
+            kinds.Ending(record=record, request=asked.request, outcome=outcome)
             for record in sorted(asked.subject.records)
-        ]
-        lines = (Line(kinds.END_TXN_ANSWER, fields), *(Line(kinds.ENDING, each) for each in told))
+        )
+        lines = (answered, *told)
         return Insight(
             asked.subject, answer.error, content=answer, request=asked.request, lines=lines
         )
 
 
-def _again(kind: str, transaction: Transaction, call: Api, what: str) -> list[Line]:
+def _again(
+    kind: type[kinds.OfRepetition], transaction: Transaction, call: Api, what: str
+) -> list[kinds.OfRepetition]:
     """Say of each record of a transaction that something was asked for more than once, refusals not
     counted.
     """
     times = transaction.calls[call, what]
     if times < 2:  # noqa: PLR2004 - again is twice
         return []
-    fields = {"api": call.label, "what": what, "times": times}
-    return [Line(kind, {"record": record, **fields}) for record in sorted(transaction.records)]
+    return [
+        kind(record=record, api=call.label, what=what, times=times)
+        for record in sorted(transaction.records)
+    ]

@@ -36,8 +36,9 @@ from harness.wire.rules import Direction, Subject
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
+    from harness.model.events import Event
     from harness.protocols.openwire.reading import CommandFields
-    from harness.wire.protocol import Data, Fed, Line
+    from harness.wire.protocol import Data, Fed
 
 Name = TypeVar("Name", int, str)
 
@@ -255,7 +256,7 @@ class OpenWireSession(QueueSession[OpenWireFrame]):
 
     def settled(
         self, frame: OpenWireFrame, ledger: Ledger | None, *, reached: bool
-    ) -> Iterable[Line]:
+    ) -> Iterable[Event]:
         """Return what the command carried, now that its fate is known."""
         if reached:
             self._passed_on(frame)
@@ -349,7 +350,7 @@ _TOLD: Final[Mapping[str, Act]] = {
 }
 
 
-def _lines(conn: int, frame: OpenWireFrame, *, reached: bool) -> Iterator[Line]:
+def _lines(conn: int, frame: OpenWireFrame, *, reached: bool) -> Iterator[Event]:
     """Yield what a command, or the answer to one, says of each record."""
     of = frame.asked or frame
     if (act := _TOLD.get(of.step)) is None:

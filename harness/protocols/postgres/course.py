@@ -13,6 +13,8 @@ from collections import deque
 from dataclasses import dataclass, field
 from typing import Final, Generic, TypeVar
 
+from harness.model.events import CommitOutcome
+
 C = TypeVar("C")
 """What stands for a commit that was asked for."""
 
@@ -43,7 +45,7 @@ class AnswerMeaning(Generic[C]):
     """
 
     commits: list[C] = field(default_factory=list)
-    outcome: str = ""
+    outcome: CommitOutcome | None = None
     because: str | None = None
 
 
@@ -105,7 +107,9 @@ class OpenStatements(Generic[C]):
                 because="a message that was not predicted to commit was answered by COMMIT"
             )
         return (
-            AnswerMeaning([commit], ended or "committed") if commit is not None else AnswerMeaning()
+            AnswerMeaning([commit], CommitOutcome(ended or "committed"))
+            if commit is not None
+            else AnswerMeaning()
         )
 
     def refused(self) -> AnswerMeaning[C]:
@@ -119,7 +123,7 @@ class OpenStatements(Generic[C]):
         cycle.asked.clear()
         cycle.commit = None
         cycle.failed = True
-        return AnswerMeaning(commits, "refused")
+        return AnswerMeaning(commits, CommitOutcome.REFUSED)
 
     def ready(self, status: bytes) -> AnswerMeaning[C]:
         """Record ReadyForQuery with its status: idle, in a transaction block, or in a
@@ -146,4 +150,6 @@ class OpenStatements(Generic[C]):
                 later.sure = False
         if not self._cycles:
             self.in_block = in_block
-        return AnswerMeaning([] if cycle.commit is None else [cycle.commit], "committed", because)
+        return AnswerMeaning(
+            [] if cycle.commit is None else [cycle.commit], CommitOutcome.COMMITTED, because
+        )

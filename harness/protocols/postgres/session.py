@@ -12,7 +12,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
-from harness.model import kinds
+from harness.model import events as kinds
 from harness.protocols.postgres import messages, statements
 from harness.protocols.postgres.course import OpenStatements
 from harness.protocols.postgres.statements import Does
@@ -32,9 +32,10 @@ from harness.wire.rules import Direction, Subject
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
+    from harness.model.events import CommitOutcome, Event
     from harness.model.identity import Identity
     from harness.protocols.postgres.course import AnswerMeaning
-    from harness.wire.protocol import Data, Fed, Line, Move
+    from harness.wire.protocol import Data, Fed, Move
 
 VERSION: Final = 3
 """Of the protocol."""
@@ -62,7 +63,7 @@ class Commit(Frame):
 
     corr: int = 0
     records: frozenset[Key] = frozenset()
-    outcome: str | None = None
+    outcome: CommitOutcome | None = None
     request: str = ""
     """The COMMIT's name in the history."""
 
@@ -349,13 +350,14 @@ class PostgresSession:
     def sending(self, frame: Commit) -> None:
         """Do nothing: the frame was heard, and nothing is heard behind it before it goes."""
 
-    def settled(self, frame: Commit, ledger: Ledger | None, *, reached: bool) -> Iterable[Line]:
+    def settled(self, frame: Commit, ledger: Ledger | None, *, reached: bool) -> Iterable[Event]:
         """Return one line for each record."""
         if ledger is None or not isinstance(frame, Commit):
             return ()
-        told = {"request": frame.request, "outcome": frame.outcome, "reached": reached}
         return [
-            (kinds.DATABASE_COMMIT, {"record": record, **told})
+            kinds.DatabaseCommit(
+                record=record, request=frame.request, outcome=frame.outcome, reached=reached
+            )
             for record in sorted(_of(frame, ledger))
         ]
 
@@ -383,7 +385,7 @@ class PostgresSession:
     def silence_s(self, way: Direction) -> None:
         """Return ``None``: a connection may be silent."""
 
-    def ended(self, by: str, ledger: object) -> Iterable[Line]:  # noqa: ARG002 - nobody's end is told
+    def ended(self, by: str, ledger: object) -> Iterable[Event]:  # noqa: ARG002 - nobody's end is told
         """Return no line: the server rolls the open transaction back, as every transaction without
         a commit.
         """

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from msgspec import structs
+
 from harness.protocols.acts import Act
 from harness.protocols.pulsar.steps import Command
 from harness.protocols.telling import About, line
@@ -11,8 +13,8 @@ from harness.protocols.telling import About, line
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
+    from harness.model.events import Event
     from harness.protocols.pulsar.frame import PulsarFrame
-    from harness.wire.protocol import Line
 
 _TOLD: Mapping[str, Act] = {
     Command.SEND: Act.SEND,
@@ -25,7 +27,7 @@ _TOLD: Mapping[str, Act] = {
 
 def lines_of(
     conn: int, frame: PulsarFrame, error: int | str | None, *, reached: bool
-) -> Iterator[Line]:
+) -> Iterator[Event]:
     """Yield the history lines of a frame, or of an answer, one for each record in it.
 
     The answer to a SEND also has ``place``: where the message is stored; null if the broker reports
@@ -54,5 +56,5 @@ def lines_of(
                 bool(of.facts.get("redelivered")),
                 how,
             )
-            kind, fields = line(about, record, reached=reached, answered=answered, error=error or 0)
-            yield kind, {**fields, **place}
+            told = line(about, record, reached=reached, answered=answered, error=error or 0)
+            yield structs.replace(told, **place)

@@ -51,8 +51,9 @@ from harness.wire.rules import Direction, Subject
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
+    from harness.model.events import Event
     from harness.model.identity import Identity
-    from harness.wire.protocol import Data, Fed, Line
+    from harness.wire.protocol import Data, Fed
 
 SILENCE_S: Final = 30.0
 """How often each side asks whether the other is still there, and how long it then waits, as both
@@ -378,7 +379,7 @@ class PulsarSession(QueueSession[PulsarFrame]):
 
     def settled(
         self, frame: PulsarFrame, ledger: Ledger | None, *, reached: bool
-    ) -> Iterable[Line]:
+    ) -> Iterable[Event]:
         """Return what the frame carried, now that its fate is known."""
         if reached:
             self._passed_on(frame, ledger)

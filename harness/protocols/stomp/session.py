@@ -40,7 +40,8 @@ from harness.wire.rules import Direction, Subject
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
-    from harness.wire.protocol import Data, Fed, Line
+    from harness.model.events import Event
+    from harness.wire.protocol import Data, Fed
 
 CONNECTING: Final = "connecting"
 """What CONNECTED answers, which names no receipt."""
@@ -281,7 +282,9 @@ class StompSession(QueueSession[StompFrame]):
         else:
             remember(self._given[_subscription(frame.headers)], str(frame.id), frame)
 
-    def settled(self, frame: StompFrame, ledger: Ledger | None, *, reached: bool) -> Iterable[Line]:
+    def settled(
+        self, frame: StompFrame, ledger: Ledger | None, *, reached: bool
+    ) -> Iterable[Event]:
         """Return what the frame carried, now that its fate is known."""
         if reached:
             self._passed_on(frame)
@@ -374,7 +377,7 @@ def _error(frame: StompFrame) -> str | None:
     return (frame.headers.get("message") or "ERROR") if frame.step == Command.ERROR else None
 
 
-def _lines(conn: int, frame: StompFrame, *, reached: bool) -> Iterator[Line]:
+def _lines(conn: int, frame: StompFrame, *, reached: bool) -> Iterator[Event]:
     """Yield what a frame, or the answer to one, says of each record."""
     of = frame.asked or frame
     act = _ACTS.get(of.step)

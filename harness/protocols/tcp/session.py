@@ -19,8 +19,9 @@ from harness.wire.rules import Direction
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
+    from harness.model.events import Event
     from harness.model.identity import Identity
-    from harness.wire.protocol import Data, Fed, Line, Move
+    from harness.wire.protocol import Data, Fed, Move
 
 VERSION: Final = 0
 """Nobody knows of which version the bytes are."""
@@ -94,7 +95,7 @@ class TcpSession:
         if isinstance(frame.id, int):
             self._sent = frame.id
 
-    def settled(self, frame: Turn, ledger: object, *, reached: bool) -> Iterable[Line]:  # noqa: ARG002 - as above
+    def settled(self, frame: Turn, ledger: object, *, reached: bool) -> Iterable[Event]:  # noqa: ARG002 - as above
         """Return no line: a turn names no record."""
         return ()
 
@@ -119,6 +120,6 @@ class TcpSession:
     def silence_s(self, way: Direction) -> None:
         """Return ``None``: a connection may be silent."""
 
-    def ended(self, by: str, ledger: object) -> Iterable[Line]:  # noqa: ARG002 - nobody's end is told
+    def ended(self, by: str, ledger: object) -> Iterable[Event]:  # noqa: ARG002 - nobody's end is told
         """Return no line."""
         return ()

@@ -39,8 +39,9 @@ from harness.wire.rules import Direction, Subject
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
+    from harness.model.events import Event
     from harness.model.identity import Identity
-    from harness.wire.protocol import Data, Fed, Line, Move
+    from harness.wire.protocol import Data, Fed, Move
 
 MAX_REMEMBERED: Final = 10_000
 MOST_BYTES: Final = 1 << 30
@@ -267,7 +268,7 @@ class KeeperSession:
 
     def settled(
         self, frame: KeeperFrame, ledger: Ledger | None, *, reached: bool
-    ) -> Iterable[Line]:
+    ) -> Iterable[Event]:
         """Return what the frame carried, now that its fate is known."""
         of = frame.asked or frame
         if frame.asked is not None:
@@ -302,7 +303,7 @@ class KeeperSession:
             return None
         return self._timeout_s * (1 if way is Direction.REQUEST else READS_WITHIN)
 
-    def ended(self, by: str, ledger: object) -> Iterable[Line]:  # noqa: ARG002 - nobody's end is told
+    def ended(self, by: str, ledger: object) -> Iterable[Event]:  # noqa: ARG002 - nobody's end is told
         """Return no line: a session outlives its connection."""
         return ()
 

@@ -69,22 +69,6 @@ class ThreadHold:
     pid: int
     made: Mapping[str, int]
 
-    def told(self) -> dict[str, object]:
-        """Return the fields of its history event (kind ``durable``)."""
-        write = self.write
-        return {
-            "side": str(self.point.side),
-            "call": write.call,
-            "occurrence": write.occurrence,
-            "number": write.number,
-            "files": list(write.files),
-            "thread": write.tid,
-            "pid": self.pid,
-            "result": write.result,
-            "made": dict(self.made),
-            "at": write.at_ns,
-        }
-
 
 def held_in(log: Path, point: Point) -> ThreadHold | None:
     """Return the proof that a thread is held at a point; ``None`` if the point was not hit.

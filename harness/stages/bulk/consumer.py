@@ -22,7 +22,7 @@ from harness.stages.bulk.telling import BulkStage
 from harness.stages.stage import run_stage
 
 if TYPE_CHECKING:
-    from harness.model.writing import HistoryWriter
+    from harness.model.writing import LedgerWriter
 
 POLL_S = 0.1
 AGAIN_S = 0.02
@@ -46,7 +46,7 @@ covers only transactions.)
 class BulkConsumer:
     """One consumer, and its sink."""
 
-    def __init__(self, stage: BulkStage, ledger: HistoryWriter) -> None:
+    def __init__(self, stage: BulkStage, ledger: LedgerWriter) -> None:
         self._stage = stage
         self._ledger = ledger
         self._marks = Marks(Path(stage.marks))
@@ -190,7 +190,7 @@ def saved_position(
     )
 
 
-def consume(stage: BulkStage, ledger: HistoryWriter) -> None:
+def consume(stage: BulkStage, ledger: LedgerWriter) -> None:
     """Run the program until it is killed."""
     BulkConsumer(stage, ledger).run()
 

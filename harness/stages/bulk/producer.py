@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from confluent_kafka import KafkaError, Message
 
-    from harness.model.writing import HistoryWriter
+    from harness.model.writing import LedgerWriter
 
 BATCH_BYTES = 1_000_000
 """The largest batch that a broker accepts by default."""
@@ -41,7 +41,7 @@ class Failed(Exception):  # noqa: N818 - of a unit, and what follows depends on 
 class BulkProducer:
     """One producer, and its cursor."""
 
-    def __init__(self, stage: BulkStage, ledger: HistoryWriter) -> None:
+    def __init__(self, stage: BulkStage, ledger: LedgerWriter) -> None:
         self._stage = stage
         self._ledger = ledger
         self._marks = Marks(Path(stage.marks))
@@ -193,7 +193,7 @@ class BulkProducer:
         return producer
 
 
-def produce(stage: BulkStage, ledger: HistoryWriter) -> None:
+def produce(stage: BulkStage, ledger: LedgerWriter) -> None:
     """Run the program."""
     BulkProducer(stage, ledger).run()
 

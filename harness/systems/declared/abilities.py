@@ -139,15 +139,16 @@ class GroupPositions(SavedPositions):
             )
             observer.forget((), [group])
             scene.history.write(
-                kinds.FAULT,
-                phase=FaultPhase.FORGOT,
-                fault=scene.cell.scenario.fault.id,
-                group=group,
-                positions={
-                    f"{topic}/{partition}": offset
-                    for topic, positions in had.items()
-                    for partition, offset in positions.items()
-                },
+                kinds.Fault(
+                    phase=FaultPhase.FORGOT,
+                    fault=scene.cell.scenario.fault.id,
+                    group=group,
+                    positions={
+                        f"{topic}/{partition}": offset
+                        for topic, positions in had.items()
+                        for partition, offset in positions.items()
+                    },
+                )
             )
 
     def await_reading(self, node: Target, *, anew: bool = False) -> None:
@@ -168,7 +169,7 @@ class AddedPartitions(NewPartitions):
         scene.kafka.observer.grow(topic, before * GROWS)
         scene.added = before * (GROWS - 1)
         for partition in range(before, before * GROWS):
-            scene.history.write(kinds.ADDED, topic=topic, partition=partition, before=before)
+            scene.history.write(kinds.Added(topic=topic, partition=partition, before=before))
 
     def await_filled(self) -> None:
         """Let all records through, and wait until one is in an added partition.

@@ -79,12 +79,13 @@ class RemadeTopic(NewTopic):
         saved = self._saved()
         for copy in log.copies:
             scene.history.write(
-                kinds.REMOVED,
-                why=Removal.DELETED,
-                topic=former(topic),
-                record=self.matcher.id_of(copy),
-                visible=copy.visible,
-                **log_fields(copy.partition, copy.epoch, copy.offset),
+                kinds.Removed(
+                    why=Removal.DELETED,
+                    topic=former(topic),
+                    record=self.matcher.id_of(copy),
+                    visible=copy.visible,
+                    **log_fields(copy.partition, copy.epoch, copy.offset),
+                )
             )
         observer.forget([topic], ())
         gone = f"{topic} to be deleted"
@@ -98,11 +99,12 @@ class RemadeTopic(NewTopic):
             scene.pipeline.broker.copies(scene.pipeline.brokers),
         )
         scene.history.write(
-            kinds.REMADE,
-            topic=topic,
-            ends=_told(self._ends),
-            saved=_told(saved),
-            left=_told(left),
+            kinds.Remade(
+                topic=topic,
+                ends=_told(self._ends),
+                saved=_told(saved),
+                left=_told(left),
+            )
         )
         scene.records_seen.forget(topic)
         scene.topics_seen.forget(topic)
@@ -125,7 +127,7 @@ class RemadeTopic(NewTopic):
             return ends if met else None
 
         ends = self._await(filled, FILLED_S, f"records in {topic}, made anew")
-        self.scene.history.write(kinds.REFILLED, topic=topic, ends=_told(ends))
+        self.scene.history.write(kinds.Refilled(topic=topic, ends=_told(ends)))
 
     def _await(self, met: Callable[[], T | None], least_s: float, because: str) -> T:
         within_s = self.scene.learnt.silences.still(self.scene.cell, least_s)

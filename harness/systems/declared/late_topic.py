@@ -81,7 +81,7 @@ class CreatedLate:
             scene.pipeline.topic_settings,
             scene.pipeline.broker.copies(scene.pipeline.brokers),
         )
-        scene.history.write(kinds.APPEARED, topic=topic)
+        scene.history.write(kinds.Appeared(topic=topic))
 
         def filled() -> dict[int, int] | None:
             ends = {partition: each.end for partition, each in observer.ends(topic).items()}
@@ -90,7 +90,7 @@ class CreatedLate:
         within_s = scene.learnt.silences.still(scene.cell, FILLED_S)
         ends = self._await(filled, within_s, f"a record in {topic}")
         scene.history.write(
-            kinds.REFILLED, topic=topic, ends={str(p): end for p, end in ends.items()}
+            kinds.Refilled(topic=topic, ends={str(p): end for p, end in ends.items()})
         )
         if (held := self._held()) is not None:
             wire.resolve(held, How.RELEASE)

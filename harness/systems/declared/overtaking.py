@@ -92,7 +92,7 @@ class WorkOnItsWay(HeldWork):
                     f"the {role} did not rest for {work.quiet_s:.1f} s before it was given the "
                     "target, so nobody can say whose work is held"
                 )
-        self._say(WorkPhase.WATCHED)
+        self._say(kinds.Work(role=self._node.name, phase=WorkPhase.WATCHED))
 
     def await_overtaken(self, work: InHand) -> bool:
         """Return whether a commit covered the target, or a record that came with it, while none of
@@ -105,19 +105,21 @@ class WorkOnItsWay(HeldWork):
             return False
         covered = self._within(work.within_s, self._covered)
         if covered:
-            self._say(WorkPhase.COVERED, how=work.saves.api.label)
+            self._say(
+                kinds.Work(role=self._node.name, phase=WorkPhase.COVERED, how=work.saves.api.label)
+            )
         return covered
 
     def release(self) -> None:
         """Let the work be done."""
         waited_s = round(time.monotonic() - self._held_at, 2) if self._held_at else None
-        self._say(WorkPhase.RELEASED, waited_s=waited_s)
+        self._say(kinds.Work(role=self._node.name, phase=WorkPhase.RELEASED, waited_s=waited_s))
         self._let_go()
 
     def discard(self) -> None:
         """Discard what the wire holds. What the tracer held died with the stage."""
         self._resolve(How.DISCARD)
-        self._say(WorkPhase.DISCARDED)
+        self._say(kinds.Work(role=self._node.name, phase=WorkPhase.DISCARDED))
 
     # --- inside -----------------------------------------------------------------------------------
 
@@ -149,16 +151,27 @@ class WorkOnItsWay(HeldWork):
         for standing in self._threads():
             write = standing.write
             self._say(
-                WorkPhase.HELD,
-                how="write",
-                call=write.call,
-                files=write.files,
-                thread=write.tid,
-                pid=standing.pid,
+                kinds.Work(
+                    role=self._node.name,
+                    phase=WorkPhase.HELD,
+                    how="write",
+                    call=write.call,
+                    files=write.files,
+                    thread=write.tid,
+                    pid=standing.pid,
+                )
             )
             return True
         for hit in self._requests():
-            self._say(WorkPhase.HELD, how="frame", call=hit.api, held=hit.held)
+            self._say(
+                kinds.Work(
+                    role=self._node.name,
+                    phase=WorkPhase.HELD,
+                    how="frame",
+                    call=hit.api,
+                    held=hit.held,
+                )
+            )
             return True
         return False
 
@@ -215,10 +228,10 @@ class WorkOnItsWay(HeldWork):
             if held.cell == cell and held.rule in rules:
                 wire.resolve(held.held, how)
 
-    def _say(self, phase: WorkPhase, **fields: object) -> None:
-        if phase is WorkPhase.HELD:
+    def _say(self, told: kinds.Work) -> None:
+        if told.phase is WorkPhase.HELD:
             self._held_at = time.monotonic()
-        self._scene.history.write(kinds.WORK, role=self._node.name, phase=phase, **fields)
+        self._scene.history.write(told)
 
 
 class MarksInSource(SavedMarks):
@@ -253,7 +266,7 @@ class MarksInSource(SavedMarks):
             wait_until(self._hits, within_s=SENDS_S, because="the producer's first request")
         self._controls.undo(stage.tracer.end)
         stage.tracer.start(self._scene.writes)
-        self._say(WorkPhase.WATCHED)
+        self._scene.history.write(kinds.Work(role=self._node.name, phase=WorkPhase.WATCHED))
         for hit in self._hits():
             if hit.rule == FIRST:
                 self._controls.resolve(hit.held, How.RELEASE)
@@ -270,7 +283,9 @@ class MarksInSource(SavedMarks):
             StageError: the producer ended by itself.
         """
         stage = self._node
-        self._say(WorkPhase.HELD, how="frame", held=hold)
+        self._scene.history.write(
+            kinds.Work(role=self._node.name, phase=WorkPhase.HELD, how="frame", held=hold)
+        )
         with suppress(WaitTimeoutError):
             wait_until(
                 stage.stopped_itself, within_s=within_s, because="the producer to save a mark"
@@ -278,13 +293,17 @@ class MarksInSource(SavedMarks):
             raise stage.error("ended while its request was held")
         found = self._saved(stage)
         if found is not None:
-            self._say(WorkPhase.COVERED, how=found)
+            self._scene.history.write(
+                kinds.Work(role=self._node.name, phase=WorkPhase.COVERED, how=found)
+            )
         return found is not None
 
     def release(self) -> None:
         """Say that no mark was saved."""
         self._node.tracer.end()
-        self._say(WorkPhase.RELEASED, how=MARK)
+        self._scene.history.write(
+            kinds.Work(role=self._node.name, phase=WorkPhase.RELEASED, how=MARK)
+        )
 
     @property
     def _node(self) -> CommandNode:
@@ -330,9 +349,6 @@ class MarksInSource(SavedMarks):
             and not e.error
         )
         return next((f"{e.api} at {e.node}" for e in late), None)
-
-    def _say(self, phase: WorkPhase, **fields: object) -> None:
-        self._scene.history.write(kinds.WORK, role=self._node.name, phase=phase, **fields)
 
 
 __all__ = ["MarksInSource", "WorkOnItsWay"]

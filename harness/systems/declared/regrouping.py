@@ -96,7 +96,9 @@ class GroupChange(Regrouping):
         self._controls.undo(self._release_all)
         self._scene.brokers.wire.arm(self._scene.cell.id, self._rule)
         self._stage.processes.tell_member(self._newest, "start")
-        self._say(RegroupPhase.STARTED, number=self._newest)
+        self._scene.history.write(
+            kinds.Regroup(role=self._stage.name, phase=RegroupPhase.STARTED, number=self._newest)
+        )
         self._await(self._newest_asks, JOINS_S, "the new member to ask to join")
 
     def await_given(self) -> None:
@@ -197,12 +199,15 @@ class GroupChange(Regrouping):
         holder = self._holder
         if holder is None:
             raise RuntimeError("no group is changed")
-        self._say(
-            RegroupPhase.CHANGED,
-            change=self._change,
-            group=holder.group,
-            member=holder.member,
-            conn=holder.conn,
+        self._scene.history.write(
+            kinds.Regroup(
+                role=self._stage.name,
+                phase=RegroupPhase.CHANGED,
+                change=self._change,
+                group=holder.group,
+                member=holder.member,
+                conn=holder.conn,
+            )
         )
 
     def _held(self, *, newest: bool) -> list[str]:
@@ -270,7 +275,11 @@ class GroupChange(Regrouping):
         for pid in pids:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGTERM)
-            self._say(RegroupPhase.TOLD, number=number, pid=pid)
+            self._scene.history.write(
+                kinds.Regroup(
+                    role=self._stage.name, phase=RegroupPhase.TOLD, number=number, pid=pid
+                )
+            )
 
     def _await_end(self, number: int) -> None:
         """Wait until a member has ended; kill it after the grace period that orchestrators give. If
@@ -288,7 +297,11 @@ class GroupChange(Regrouping):
             for pid in filter(is_alive, pids):
                 os.kill(pid, signal.SIGKILL)
         for pid in pids:
-            self._say(RegroupPhase.ENDED, number=number, pid=pid)
+            self._scene.history.write(
+                kinds.Regroup(
+                    role=self._stage.name, phase=RegroupPhase.ENDED, number=number, pid=pid
+                )
+            )
             expel_one(self._scene, self._stage.role, pid)
 
     def _await(self, condition: Callable[[], object], within_s: float, because: str) -> bool:
@@ -306,9 +319,6 @@ class GroupChange(Regrouping):
         except WaitTimeoutError:
             return False
         return True
-
-    def _say(self, phase: RegroupPhase, **fields: object) -> None:
-        self._scene.history.write(kinds.REGROUP, role=self._stage.name, phase=phase, **fields)
 
 
 __all__ = ["GroupChange"]

@@ -76,13 +76,14 @@ class DeletedRecords(Retention):
         ]
         ends = observer.ends(topic)[partition]
         scene.history.write(
-            kinds.OVERRUN,
-            record=target,
-            topic=topic,
-            partition=partition,
-            saved=max(saved, default=None),
-            start=ends.start,
-            end=ends.end,
+            kinds.Overrun(
+                record=target,
+                topic=topic,
+                partition=partition,
+                saved=max(saved, default=None),
+                start=ends.start,
+                end=ends.end,
+            )
         )
 
     @property

@@ -15,7 +15,7 @@ from harness.proofs.takeover import COORDINATED, COPIES, EVERYBODY, FEW, request
 from harness.protocols.kafka.steps import Api
 from harness.run.nodes import ServerNode
 from harness.systems.declared.brokers.cluster import ENOUGH, LEAST
-from harness.systems.kafka.broker import INTER_BROKER, INTERNAL_TOPICS, name_of
+from harness.systems.kafka.broker import INTER_BROKER, INTERNAL_TOPICS, leadership, name_of
 from harness.systems.kafka.cluster import ORDERLY_S, SYNC_S, answered
 from harness.wire.rules import Action, Direction, Rule
 
@@ -216,17 +216,7 @@ class BrokerTakenOver(Takeover):
         """Write down who leads what; return that."""
         found = list(self._now())
         for (topic, partition), now in found:
-            self._scene.history.write(
-                kinds.LEADERSHIP,
-                topic=topic,
-                partition=partition,
-                leader=name_of(now.leader),
-                number=now.leader,
-                epoch=now.epoch,
-                controller="",
-                replicas=[name_of(n) for n in now.replicas],
-                isr=[name_of(n) for n in now.isr],
-            )
+            self._scene.history.write(leadership(topic, partition, now))
         return found
 
     def _ordered(self, topic: str, order: dict[int, tuple[int, ...]]) -> bool:

@@ -74,13 +74,14 @@ class Checkpoints:
             )
         told = self.seen(number)
         self._scene.history.write(
-            kinds.FAULT,
-            phase=FaultPhase.CHECKPOINT,
-            fault=self._scene.cell.scenario.fault.id,
-            number=number,
-            status=told["status"],
-            acknowledged=told["num_acknowledged_subtasks"],
-            of=told["num_subtasks"],
+            kinds.Fault(
+                phase=FaultPhase.CHECKPOINT,
+                fault=self._scene.cell.scenario.fault.id,
+                number=number,
+                status=told["status"],
+                acknowledged=told["num_acknowledged_subtasks"],
+                of=told["num_subtasks"],
+            )
         )
 
     def arm_store(self, failpoints: Path, name: str, *, refuses: bool) -> None:

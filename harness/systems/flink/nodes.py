@@ -7,9 +7,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from harness.model import events as kinds
+from harness.model.events import NodePhase
 from harness.systems.flink.roles import JOB_MANAGER, TASK_MANAGER
 
 if TYPE_CHECKING:
+    from typing import Unpack
+
+    from harness.model.events import NodeFields
     from harness.runtimes.interface import Exit
     from harness.systems.flink.cluster import Cluster
     from harness.systems.kafka.scene import Scene
@@ -41,8 +45,8 @@ class TaskManager:
         self._pid = self._cluster.task_manager(name).pid
         self._incarnation += 1
         self._told = False
-        self._say("started", known_as=name)
-        self._say("ready")
+        self._say(NodePhase.STARTED, known_as=name)
+        self._say(NodePhase.READY)
 
     def kill(self) -> None:
         """Kill the TaskManager with SIGKILL."""
@@ -54,7 +58,7 @@ class TaskManager:
         end = self._cluster.task_manager(self._now).exit
         if end is not None and not self._told:
             self._told = True
-            self._say("exited", status=end.status, signal=end.signal)
+            self._say(NodePhase.EXITED, status=end.status, signal=end.signal)
         return end
 
     def has_ended(self) -> bool:
@@ -69,12 +73,12 @@ class TaskManager:
     def pause(self) -> None:
         """Stop the TaskManager (SIGSTOP)."""
         self._cluster.task_manager(self._now).pause()
-        self._say("paused")
+        self._say(NodePhase.PAUSED)
 
     def resume(self) -> None:
         """Let the TaskManager go on."""
         self._cluster.task_manager(self._now).resume()
-        self._say("resumed")
+        self._say(NodePhase.RESUMED)
 
     def restart(self) -> None:
         """Raise NotImplementedError: the JobManager restarts the job
@@ -82,15 +86,16 @@ class TaskManager:
         """
         raise NotImplementedError("the JobManager restarts a job")
 
-    def _say(self, phase: str, **fields: object) -> None:
+    def _say(self, phase: NodePhase, **fields: Unpack[NodeFields]) -> None:
         self._scene.history.write(
-            kinds.NODE,
-            node=self.name,
-            role=self.role,
-            incarnation=self._incarnation,
-            phase=phase,
-            pid=self._pid,
-            **fields,
+            kinds.Node(
+                node=self.name,
+                role=self.role,
+                incarnation=self._incarnation,
+                phase=phase,
+                pid=self._pid,
+                **fields,
+            )
         )
 
 
@@ -108,36 +113,37 @@ class JobManager:
 
     def begin(self) -> None:
         """Write down its process id."""
-        self._say("started")
+        self._say(NodePhase.STARTED)
 
     def kill(self) -> None:
         """Kill the JobManager with SIGKILL."""
         end = self._cluster.kill_job_manager()
-        self._say("exited", status=end.status, signal=end.signal)
+        self._say(NodePhase.EXITED, status=end.status, signal=end.signal)
 
     def pause(self) -> None:
         """Stop the JobManager (SIGSTOP)."""
         self._cluster.job_manager.pause()
-        self._say("paused")
+        self._say(NodePhase.PAUSED)
 
     def resume(self) -> None:
         """Let the JobManager go on."""
         self._cluster.job_manager.resume()
-        self._say("resumed")
+        self._say(NodePhase.RESUMED)
 
     def restart(self) -> None:
         """Start a JobManager, and wait until it answers. It knows nothing of earlier jobs."""
         self._cluster.start_job_manager()
         self._cluster.await_up()
-        self._say("started")
+        self._say(NodePhase.STARTED)
 
-    def _say(self, phase: str, **fields: object) -> None:
+    def _say(self, phase: NodePhase, **fields: Unpack[NodeFields]) -> None:
         self._scene.history.write(
-            kinds.NODE,
-            node=self.name,
-            role=self.role,
-            incarnation=1,
-            phase=phase,
-            pid=self._cluster.job_manager.pid,
-            **fields,
+            kinds.Node(
+                node=self.name,
+                role=self.role,
+                incarnation=1,
+                phase=phase,
+                pid=self._cluster.job_manager.pid,
+                **fields,
+            )
         )

@@ -109,10 +109,11 @@ class SinkLog(Written):
 
     def _tell(self, unseen: int) -> None:
         self._scene.history.write(
-            kinds.FAULT,
-            phase=FaultPhase.READERS,
-            fault=self._scene.cell.scenario.fault.id,
-            unseen=unseen,
+            kinds.Fault(
+                phase=FaultPhase.READERS,
+                fault=self._scene.cell.scenario.fault.id,
+                unseen=unseen,
+            )
         )
 
     def _unseen(self) -> int:

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from kafka.partitioner.default import murmur2
+from msgspec import structs
 
 from harness.abilities import (
     BadNetwork,
@@ -126,23 +127,24 @@ class FlushedFiles(PowerLoss):
             for folder, offset in broker.flushed(topics[:1]).items():
                 points[folder] = min(points.get(folder, offset), offset)
         for folder, offset in points.items():
-            history.write(kinds.FLUSHED, partition=int(folder.rsplit("-", 1)[1]), offset=offset)
+            history.write(kinds.Flushed(partition=int(folder.rsplit("-", 1)[1]), offset=offset))
         for broker in dead:
             for folder, (before, after) in broker.forget_unflushed(names).items():
                 say_forgot(
                     self.scene,
-                    node=broker.name,
-                    file=folder,
-                    bytes_before=before,
-                    bytes_after=after,
+                    kinds.Fault(
+                        phase=FaultPhase.FORGOT,
+                        node=broker.name,
+                        file=folder,
+                        bytes_before=before,
+                        bytes_after=after,
+                    ),
                 )
 
 
-def say_forgot(scene: Scene, **fields: object) -> None:
+def say_forgot(scene: Scene, what: kinds.Fault) -> None:
     """Write to the history that something which was stored is gone."""
-    scene.history.write(
-        kinds.FAULT, phase=FaultPhase.FORGOT, fault=scene.cell.scenario.fault.id, **fields
-    )
+    scene.history.write(structs.replace(what, fault=scene.cell.scenario.fault.id))
 
 
 @dataclass
@@ -173,8 +175,11 @@ class GroupPositions(SavedPositions):
             )
         say_forgot(
             self.scene,
-            group=group,
-            positions={str(partition): offset for partition, offset in had.items()},
+            kinds.Fault(
+                phase=FaultPhase.FORGOT,
+                group=group,
+                positions={str(partition): offset for partition, offset in had.items()},
+            ),
         )
 
     def await_reading(self, node: Target, *, anew: bool = False) -> None:
@@ -431,7 +436,7 @@ class SourceTopic(Partitions):
         scene.observer.grow(scene.source, after)
         scene.added += after - before
         for partition in range(before, after):
-            scene.history.write(kinds.ADDED, topic=scene.source, partition=partition, before=before)
+            scene.history.write(kinds.Added(topic=scene.source, partition=partition, before=before))
 
     def await_known(self, node: Target) -> None:
         """Wait until the node's client has asked for metadata twice since the topic grew, and so

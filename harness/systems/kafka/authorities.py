@@ -20,7 +20,7 @@ def observe_source(scene: Scene) -> None:
     """Write the offered records and the position of the source's cursor."""
     scene.observe_offered()
     if scene.settings.producer.cursor is SaveCursor.IN_TRANSACTION:
-        scene.history.write(kinds.CURSOR, position=_cursor_in_topic(scene), where="topic")
+        scene.history.write(kinds.Cursor(position=_cursor_in_topic(scene), where="topic"))
     else:
         scene.observe_cursor()
 
@@ -41,10 +41,11 @@ def observe_reading(
     saved = saved_positions()
     for partition, offset in saved.items():
         scene.history.write(
-            kinds.POSITION,
-            partition=partition,
-            offset=offset,
-            where=scene.settings.consumer.position,
+            kinds.Position(
+                partition=partition,
+                offset=offset,
+                where=scene.settings.consumer.position,
+            )
         )
     observe_sink()
     observe_log(scene, Hop.TOPIC, scene.source, saved)
@@ -68,15 +69,16 @@ def observe_log(
         ours = payload is not None and payload.cell_key == scene.cell.key
         intact = bool(payload and ours and payload.intact)
         scene.history.write(
-            kinds.STORED,
-            hop=hop,
-            topic=topic,
-            **log.said_of(copy, saved),
-            record=payload.record if payload and ours else None,
-            key=text_of(copy.key),
-            intact=intact,
-            attempt=copy.attempt,
-            **({"foreign": True} if values and intact else {}),
+            kinds.Stored(
+                hop=hop,
+                topic=topic,
+                **log.said_of(copy, saved),
+                record=payload.record if payload and ours else None,
+                key=text_of(copy.key),
+                intact=intact,
+                attempt=copy.attempt,
+                foreign=values and intact,
+            )
         )
     _tell_ends(scene, hop, topic, log)
     return log.copies
@@ -85,14 +87,15 @@ def observe_log(
 def _tell_ends(scene: Scene, hop: Hop, topic: str, log: WholeLog) -> None:
     for partition, ends in log.ends.items():
         scene.history.write(
-            kinds.LOG,
-            hop=hop,
-            topic=topic,
-            partition=partition,
-            start=ends.start,
-            stable=ends.stable,
-            end=ends.end,
-            last_data=log.last_visible(partition),
+            kinds.Log(
+                hop=hop,
+                topic=topic,
+                partition=partition,
+                start=ends.start,
+                stable=ends.stable,
+                end=ends.end,
+                last_data=log.last_visible(partition),
+            )
         )
 
 

@@ -8,6 +8,7 @@ import socket
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from harness.model import events
 from harness.model.failures import EnvironmentFailure
 from harness.model.waiting import wait_until
 from harness.runtimes.power.tracer import PowerTrace, why_no_power_loss
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 
     from harness.runtimes.interface import Node, Runtime
     from harness.systems.kafka.launcher import Ground
+    from harness.systems.kafka.log_copies import Leadership
     from harness.systems.kafka.security import Secured
 
 INTER_BROKER = "broker"
@@ -414,3 +416,19 @@ def _bytes_below(data: bytes, offset: int) -> int:
             break
         at += size
     return at
+
+
+def leadership(
+    topic: str, partition: int, now: Leadership, controller: str = ""
+) -> events.Leadership:
+    """Return the history's line about who leads a partition."""
+    return events.Leadership(
+        topic=topic,
+        partition=partition,
+        leader=name_of(now.leader),
+        number=now.leader,
+        epoch=now.epoch,
+        controller=controller,
+        replicas=tuple(map(name_of, now.replicas)),
+        isr=tuple(map(name_of, now.isr)),
+    )

@@ -21,7 +21,7 @@ from harness.protocols.kafka.batches import read_batches
 from harness.protocols.kafka.steps import Api
 from harness.run.nodes import ServerNode
 from harness.run.parts import FeedAfter
-from harness.systems.kafka.broker import INTER_BROKER, INTERNAL_TOPICS, Broker, name_of
+from harness.systems.kafka.broker import INTER_BROKER, INTERNAL_TOPICS, Broker, leadership, name_of
 from harness.wire.rules import Action, Direction, Rule
 
 if TYPE_CHECKING:
@@ -150,13 +150,14 @@ class ClusterBrokers:
             for batch in read_batches(data):
                 for item in batch.items:
                     self._scene.history.write(
-                        kinds.REPLICA,
-                        node=broker.name,
-                        topic=topic,
-                        partition=partition,
-                        offset=item.offset,
-                        epoch=batch.epoch,
-                        record=decode_id(item.value),
+                        kinds.Replica(
+                            node=broker.name,
+                            topic=topic,
+                            partition=partition,
+                            offset=item.offset,
+                            epoch=batch.epoch,
+                            record=decode_id(item.value),
+                        )
                     )
 
     def _await_home(self) -> None:
@@ -310,14 +311,14 @@ class BrokerParts(LeadershipAbility, RestartInTurn):
         """Write down the records that only the leader has."""
         copied = {e.record for e in self.scene.so_far.of(kinds.Replicated) if e.reached}
         for record in sorted({e.record for e in self.scene.so_far.of(kinds.Sent)} - copied):
-            self.scene.history.write(kinds.ALONE, record=record)
+            self.scene.history.write(kinds.Alone(record=record))
 
     def _say_ungoverned(self, controller: Broker) -> None:
         """Write down the records that were acknowledged after the only controller died."""
         end = controller.process().exit
         for answer in self.scene.so_far.of(kinds.ProduceAnswer):
             if end is not None and answer.t > end.at_ns and answer.reached and not answer.error:
-                self.scene.history.write(kinds.UNGOVERNED, record=answer.record)
+                self.scene.history.write(kinds.Ungoverned(record=answer.record))
 
     def _node(self, number: int, role: Role) -> ServerNode:
         broker = self.scene.transport.servers[number - 1]
@@ -485,16 +486,6 @@ def say_leaderships(
     controller = name_of(answered(transport.observer.controller), transport.size)
     for topic in topics:
         for partition, now in leaderships(transport, topic).items():
-            history.write(
-                kinds.LEADERSHIP,
-                topic=topic,
-                partition=partition,
-                leader=name_of(now.leader),
-                number=now.leader,
-                epoch=now.epoch,
-                controller=controller,
-                replicas=[name_of(n) for n in now.replicas],
-                isr=[name_of(n) for n in now.isr],
-            )
+            history.write(leadership(topic, partition, now, controller))
             found[topic, partition] = now
     return found

@@ -88,8 +88,12 @@ class CellContainers(Containers):
                 self._replace(node)
                 self.scene.make_topics()
             case Harm.NETWORK:
-                self._say(
-                    EngineReport.CONNECTED, node.name, address=self._contained(node).connect()
+                self.scene.history.write(
+                    kinds.Engine(
+                        said=EngineReport.CONNECTED,
+                        node=node.name,
+                        address=self._contained(node).connect(),
+                    )
                 )
             case Harm.DISK:
                 self._empty(node)
@@ -103,24 +107,28 @@ class CellContainers(Containers):
         words = (
             line.strip() for line in ended.log_tail(LAST_WORDS).splitlines() if NO_SPACE in line
         )
-        self._say(
-            EngineReport.DISK_FULL,
-            node.name,
-            volume=self._volume.name,
-            size=full.size,
-            free=full.free,
-            status=ended.exit and ended.exit.status,
-            because=next(words, None),
+        self.scene.history.write(
+            kinds.Engine(
+                said=EngineReport.DISK_FULL,
+                node=node.name,
+                volume=self._volume.name,
+                size=full.size,
+                free=full.free,
+                status=ended.exit.status if ended.exit else None,
+                because=next(words, None),
+            )
         )
 
     def _empty(self, node: ServerNode | StageNode) -> None:
         room = self._contained(node).empty_disk()
-        self._say(
-            EngineReport.DISK_EMPTIED,
-            node.name,
-            volume=self._volume.name,
-            size=room.size,
-            free=room.free,
+        self.scene.history.write(
+            kinds.Engine(
+                said=EngineReport.DISK_EMPTIED,
+                node=node.name,
+                volume=self._volume.name,
+                size=room.size,
+                free=room.free,
+            )
         )
 
     def _replace(self, node: ServerNode | StageNode) -> None:
@@ -128,12 +136,14 @@ class CellContainers(Containers):
         before.discard()
         node.restart()
         after = self._contained(node)
-        self._say(
-            EngineReport.NEW_CONTAINER,
-            node.name,
-            before=before.container_id,
-            after=after.container_id,
-            volume=self._volume.name,
+        self.scene.history.write(
+            kinds.Engine(
+                said=EngineReport.NEW_CONTAINER,
+                node=node.name,
+                before=before.container_id,
+                after=after.container_id,
+                volume=self._volume.name,
+            )
         )
 
     def _starve(self, node: ServerNode | StageNode) -> None:
@@ -142,7 +152,9 @@ class CellContainers(Containers):
         # it is already dead: this writes down how it ended, and lets the wire refuse connections
         node.kill()
         if contained.oom_killed:
-            self._say(EngineReport.OOM_KILLED, node.name, limit=limit)
+            self.scene.history.write(
+                kinds.Engine(said=EngineReport.OOM_KILLED, node=node.name, limit=limit)
+            )
 
     def _lose_volume(self, node: ServerNode | StageNode) -> None:
         volume = self._volume
@@ -153,19 +165,30 @@ class CellContainers(Containers):
             else:
                 each.unlink()
         self.scene.history.write(
-            kinds.FAULT,
-            phase=FaultPhase.FORGOT,
-            fault="container",
-            node=node.name,
-            file=volume.name,
-            bytes_before=size,
-            bytes_after=0,
+            kinds.Fault(
+                phase=FaultPhase.FORGOT,
+                fault="container",
+                node=node.name,
+                file=volume.name,
+                bytes_before=size,
+                bytes_after=0,
+            )
         )
-        self._say(EngineReport.VOLUME_EMPTIED, node.name, volume=volume.name, bytes=size)
+        self.scene.history.write(
+            kinds.Engine(
+                said=EngineReport.VOLUME_EMPTIED, node=node.name, volume=volume.name, bytes=size
+            )
+        )
 
     def _cut_off(self, node: ServerNode | StageNode) -> None:
         self.connections = _established(node)
-        self._say(EngineReport.DISCONNECTED, node.name, address=self._contained(node).disconnect())
+        self.scene.history.write(
+            kinds.Engine(
+                said=EngineReport.DISCONNECTED,
+                node=node.name,
+                address=self._contained(node).disconnect(),
+            )
+        )
 
     def _await_given_up(self, node: ServerNode | StageNode) -> None:
         """Wait until the node has given up one of its connections: only the one that waits for an
@@ -187,9 +210,6 @@ class CellContainers(Containers):
         if not isinstance(found, Contained):
             raise TypeError(f"{node.name} is not a container: run this fault with --runtime docker")
         return found
-
-    def _say(self, said: EngineReport, node: str, **fields: object) -> None:
-        self.scene.history.write(kinds.ENGINE, said=said, node=node, **fields)
 
 
 def _node(node: ServerNode | StageNode) -> Node:

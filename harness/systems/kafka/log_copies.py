@@ -5,13 +5,20 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from harness.model.places import log_fields, waits_in_log
+from harness.model.places import InLog, Waiting, log_fields, waits_in_log
 from harness.model.record import ATTEMPT_HEADER, ORIGIN_HEADER
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from kafka.consumer.fetcher import ConsumerRecord
+
+
+class OfLogCopy(InLog):
+    """What the line of a copy says of it by its log."""
+
+    visible: bool
+    waiting: Waiting | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +73,7 @@ class WholeLog:
             default=-1,
         )
 
-    def said_of(self, copy: LogCopy, saved: Mapping[int, int] | None = None) -> dict[str, object]:
+    def said_of(self, copy: LogCopy, saved: Mapping[int, int] | None = None) -> OfLogCopy:
         """Return the fields of a copy's history line: its place, whether it is visible, and what it
         waits for.
 

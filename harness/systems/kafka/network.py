@@ -9,10 +9,12 @@ from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING
 
 from harness.model import events as kinds
+from harness.model.events import NetworkPhase
 from harness.services.toxiproxy.toxics import name_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
+    from typing import Any
 
     from harness.model.cell import Cell
     from harness.model.history import HistoryWriter
@@ -55,7 +57,7 @@ class CellNetwork:
         toxics = tuple(toxics)
         for name, route in self._of(role):
             self.toxiproxy.put_on(name, toxics)
-            self._say("on", route, toxics)
+            self._say(NetworkPhase.ON, route, toxics)
         self.wire.traffic(self.cell.id, role, restart=True)
         self._since[role] = time.monotonic()
 
@@ -65,7 +67,7 @@ class CellNetwork:
         seconds, seen = time.monotonic() - self._since[role], self.traffic(role)
         for name, route in self._of(role):
             self.toxiproxy.take_off(name, toxics)
-            self._say("off", route, toxics, seconds=round(seconds, 3), **asdict(seen))
+            self._say(NetworkPhase.OFF, route, toxics, seconds=round(seconds, 3), **asdict(seen))
 
     def traffic(self, role: str) -> Traffic:
         """Return the traffic since the toxics were added: bytes and waits, which the wire counts
@@ -85,8 +87,13 @@ class CellNetwork:
     def _name(self, route: Route) -> str:
         return f"{self.cell.key}.{route.node}.{route.role}"
 
-    def _say(self, phase: str, route: Route, toxics: tuple[Toxic, ...], **fields: object) -> None:
-        said = [{"name": name_of(toxic), **toxic.attributes} for toxic in toxics]
+    def _say(self, phase: NetworkPhase, route: Route, toxics: Iterable[Toxic], **seen: Any) -> None:
         self.history.write(
-            kinds.NETWORK, phase=phase, role=route.role, node=route.node, toxics=said, **fields
+            kinds.Network(
+                phase=phase,
+                role=route.role,
+                node=route.node,
+                toxics=tuple({"name": name_of(toxic), **toxic.attributes} for toxic in toxics),
+                **seen,
+            )
         )

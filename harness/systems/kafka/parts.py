@@ -32,7 +32,7 @@ from harness.run.controls import Watching, WireControls
 from harness.run.drain import Check, Checks, QuietSink, stillness
 from harness.run.giving_up import WatchedClient
 from harness.run.nodes import ServerNode
-from harness.run.parts import Opened, Parts, ReadersStart
+from harness.run.parts import DrainFields, Opened, Parts, ReadersStart
 from harness.run.power import Power
 from harness.run.sinks import Database
 from harness.run.stages import Producing, Reading, supervise
@@ -198,7 +198,7 @@ class CellOnKafka:
         feed: Feed | None = None,
         sink: SinkPart | None = None,
         still: Callable[[], Idle | None] = lambda: None,
-        more: Callable[[], Mapping[str, object]] = dict,
+        more: Callable[[], DrainFields] = DrainFields,
         when: ReadersStart = ReadersStart.BEFORE_LOAD,
         armed_before_load: bool = True,
     ) -> Parts:

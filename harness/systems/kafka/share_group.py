@@ -121,12 +121,13 @@ class ShareGroup:
         ready = waiting.count(Waiting.READY)
         # the broker counts offsets, including markers and aborted records
         self._scene.history.write(
-            kinds.COUNTED,
-            hop=Hop.TOPIC,
-            queue=source,
-            ready=sum(left.values()) - undone + ready,
-            in_flight=0,
-            scheduled=0,
+            kinds.Counted(
+                hop=Hop.TOPIC,
+                queue=source,
+                ready=sum(left.values()) - undone + ready,
+                in_flight=0,
+                scheduled=0,
+            )
         )
 
     def _tell(self, copy: LogCopy, log: WholeLog, fate: OffsetState | None) -> Waiting | None:
@@ -144,19 +145,20 @@ class ShareGroup:
         write: Callable[..., None] = self._scene.history.write
         intact = bool(payload and ours and payload.intact)
         write(
-            kinds.STORED,
-            hop=Hop.TOPIC,
-            queue=self._scene.source,
-            place=place,
-            waiting=waiting,
-            visible=copy.visible,
-            record=record,
-            key=text_of(copy.key),
-            intact=intact,
-            attempt=copy.attempt,
+            kinds.Stored(
+                hop=Hop.TOPIC,
+                queue=self._scene.source,
+                place=place,
+                waiting=waiting,
+                visible=copy.visible,
+                record=record,
+                key=text_of(copy.key),
+                intact=intact,
+                attempt=copy.attempt,
+            )
         )
         if why is not None:
-            write(kinds.REMOVED, place=place, record=record, why=why)
+            write(kinds.Removed(place=place, record=record, why=why))
         return waiting
 
     def _why(self, fate: OffsetState | None) -> Removal | None:

@@ -65,11 +65,12 @@ class FoldedSink(TopicSink):
                 continue
             for record, times in folded(copy.value or b""):
                 scene.history.write(
-                    kinds.FOLDED,
-                    key=text_of(copy.key),
-                    version=copy.offset,
-                    record=record,
-                    times=times,
+                    kinds.Folded(
+                        key=text_of(copy.key),
+                        version=copy.offset,
+                        record=record,
+                        times=times,
+                    )
                 )
 
 

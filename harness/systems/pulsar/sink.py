@@ -64,7 +64,6 @@ class TopicSink:
                 self.name,
                 message,
                 record=payload.record if payload and mine else None,
-                key=None,
                 waiting=waiting,
                 intact=bool(payload and mine and payload.intact),
             )

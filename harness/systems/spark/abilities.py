@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from harness.abilities import Checkpoint as CheckpointAbility
 from harness.abilities import Retention, Succession
 from harness.model import events as kinds
+from harness.model.events import FaultPhase
 from harness.model.places import Removal, log_fields
 from harness.model.record import decode_id
 from harness.model.waiting import wait_until
@@ -37,7 +38,12 @@ class QueryCheckpoint(CheckpointAbility):
         folder = self.query.checkpoint
         size = sum(file.stat().st_size for file in folder.rglob("*") if file.is_file())
         shutil.rmtree(folder)
-        say_forgot(self.scene, file=folder.name, bytes_before=size, bytes_after=0)
+        say_forgot(
+            self.scene,
+            kinds.Fault(
+                phase=FaultPhase.FORGOT, file=folder.name, bytes_before=size, bytes_after=0
+            ),
+        )
 
 
 @dataclass
@@ -57,15 +63,16 @@ class SourceRetention(Retention):
         ]
         for copy in gone:
             self.scene.history.write(
-                kinds.REMOVED,
-                why=Removal.RETENTION,
-                topic=topic,
-                record=decode_id(copy.value),
-                visible=copy.visible,
-                **log_fields(copy.partition, copy.epoch, copy.offset),
+                kinds.Removed(
+                    why=Removal.RETENTION,
+                    topic=topic,
+                    record=decode_id(copy.value),
+                    visible=copy.visible,
+                    **log_fields(copy.partition, copy.epoch, copy.offset),
+                )
             )
         self.scene.observer.delete(topic, before)
-        say_forgot(self.scene, file=topic, records=len(gone))
+        say_forgot(self.scene, kinds.Fault(phase=FaultPhase.FORGOT, file=topic, records=len(gone)))
 
 
 @dataclass

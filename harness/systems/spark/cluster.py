@@ -11,13 +11,16 @@ from typing import TYPE_CHECKING
 import psutil
 
 from harness.model import events as kinds
+from harness.model.events import NodePhase
 from harness.model.scenario import Role
 from harness.model.waiting import wait_until
 from harness.systems.spark.launcher import CORES, how, reported
 
 if TYPE_CHECKING:
     from pathlib import Path
+    from typing import Unpack
 
+    from harness.model.events import NodeFields
     from harness.model.history import HistoryWriter
     from harness.runtimes.interface import Node, Runtime
     from harness.systems.spark.launcher import Servers, SparkGround
@@ -82,14 +85,14 @@ class Cluster:
         )
         self._pid = backend.pid
         self._incarnation += 1
-        self._say("started")
+        self._say(NodePhase.STARTED)
 
     def kill(self) -> None:
         """Kill the executor with SIGKILL, and wait until its parent (the worker, or the container
         engine) reports its end.
         """
         if not self.ground.killed_alone:
-            self._say("exited", **how(self._node().kill()))
+            self._say(NodePhase.EXITED, **how(self._node().kill()))
             return
         ends = _ends(self.logs / "worker.log")
         psutil.Process(self._pid).kill()
@@ -99,7 +102,7 @@ class Cluster:
             poll_s=0.02,
             because="the worker to report the end of its executor",
         )
-        self._say("exited", **reported(seen[0]))
+        self._say(NodePhase.EXITED, **reported(seen[0]))
 
     def pause(self) -> None:
         """Stop the executor (SIGSTOP), or the container."""
@@ -107,7 +110,7 @@ class Cluster:
             psutil.Process(self._pid).suspend()
         else:
             self._node().pause()
-        self._say("paused")
+        self._say(NodePhase.PAUSED)
 
     def resume(self) -> None:
         """Let the executor, or the container, go on."""
@@ -115,7 +118,7 @@ class Cluster:
             psutil.Process(self._pid).resume()
         else:
             self._node().resume()
-        self._say("resumed")
+        self._say(NodePhase.RESUMED)
 
     def restart(self) -> None:
         """Wait for the next executor, which the master requests by itself; restart the worker first
@@ -161,15 +164,16 @@ class Cluster:
                 continue
         return None
 
-    def _say(self, phase: str, **fields: object) -> None:
+    def _say(self, phase: NodePhase, **fields: Unpack[NodeFields]) -> None:
         self.history.write(
-            kinds.NODE,
-            node=self.name,
-            role=self.role,
-            incarnation=self._incarnation,
-            phase=phase,
-            pid=self._pid,
-            **fields,
+            kinds.Node(
+                node=self.name,
+                role=self.role,
+                incarnation=self._incarnation,
+                phase=phase,
+                pid=self._pid,
+                **fields,
+            )
         )
 
 

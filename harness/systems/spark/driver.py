@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from harness import failpoint
 from harness.model import events as kinds
+from harness.model.events import NodePhase
 from harness.model.waiting import wait_until
 from harness.provision.failpoints import CHECKPOINT_CLASS
 from harness.run.nodes import StageNode
@@ -78,7 +79,7 @@ class DriverNode(StageNode):
         )
         self.node, self.front = launched.node, launched.front
         self._told = self._joined = False
-        self._say("started", pid=self.node.pid, stood_by=ahead is not None)
+        self._say(NodePhase.STARTED, pid=self.node.pid, stood_by=ahead is not None)
         self._join()
         self._turn(self.stage).touch()
 
@@ -113,7 +114,7 @@ class DriverNode(StageNode):
         )
         if self.is_ready():
             self._join()
-            self._say("ready", pid=self._alive().pid)
+            self._say(NodePhase.READY, pid=self._alive().pid)
 
     def ended(self) -> Exit | None:
         """Return how the JVM ended, or ``None``. If JVM and program are one process, a normal end
@@ -196,7 +197,7 @@ class DriverNode(StageNode):
         pid = self.ground.program(Launched(self.node, self.front))
         if pid is not None:
             self._joined = True
-            self._say("joined", pid=pid, of=self.node.pid)
+            self._say(NodePhase.JOINED, pid=pid, of=self.node.pid)
 
     def _last_words(self) -> str:
         """Return the reason that the program wrote for its end: the root cause of its error."""

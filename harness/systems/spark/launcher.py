@@ -20,6 +20,7 @@ from harness.stages.clients import PRELOADS
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from harness.model.events import NodeFields
     from harness.provision.spark_install import SparkInstall
     from harness.runtimes.interface import Exit, Node, Runtime
 
@@ -339,12 +340,12 @@ class DockerSparkGround:
         return {"spark": self.spark}
 
 
-def how(end: Exit) -> dict[str, int | None]:
+def how(end: Exit) -> NodeFields:
     """Return the status and signal of an end, as fields of a history line."""
     return {"status": end.status, "signal": end.signal}
 
 
-def reported(status: int) -> dict[str, int | None]:
+def reported(status: int) -> NodeFields:
     """Return the status and signal of an executor's end, from the status that its worker reports.
 
     >>> reported(137), reported(1)

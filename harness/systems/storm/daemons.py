@@ -7,13 +7,16 @@ import signal
 from typing import TYPE_CHECKING
 
 from harness.model import events as kinds
+from harness.model.events import NodePhase
 from harness.run.nodes import ServerNode
 from harness.systems.storm.settings import NIMBUS, SUPERVISOR
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
+    from typing import Unpack
 
     from harness.controls import Target
+    from harness.model.events import NodeFields
     from harness.model.scenario import Role
     from harness.systems.kafka.scene import Scene
     from harness.systems.storm.cluster import Cluster
@@ -32,37 +35,41 @@ class SupervisorNode:
     def kill(self) -> None:
         """Kill the supervisor alone with SIGKILL; its workers live on."""
         self._say(
-            "exited", self._cluster.kill_supervisor(), status=None, signal=int(signal.SIGKILL)
+            NodePhase.EXITED,
+            self._cluster.kill_supervisor(),
+            status=None,
+            signal=int(signal.SIGKILL),
         )
 
     def pause(self) -> None:
         """Stop the supervisor (SIGSTOP)."""
-        self._signal(signal.SIGSTOP, "paused")
+        self._signal(signal.SIGSTOP, NodePhase.PAUSED)
 
     def resume(self) -> None:
         """Let the supervisor go on."""
-        self._signal(signal.SIGCONT, "resumed")
+        self._signal(signal.SIGCONT, NodePhase.RESUMED)
 
     def restart(self) -> None:
         """Start the next supervisor, and wait until it is registered at Nimbus."""
         self._cluster.restart_supervisor()
-        for phase in ("started", "ready"):
+        for phase in (NodePhase.STARTED, NodePhase.READY):
             self._say(phase, self._cluster.supervisor_pid())
 
-    def _signal(self, what: signal.Signals, phase: str) -> None:
+    def _signal(self, what: signal.Signals, phase: NodePhase) -> None:
         pid = self._cluster.supervisor_pid()
         os.kill(pid, what)
         self._say(phase, pid)
 
-    def _say(self, phase: str, pid: int, **fields: object) -> None:
+    def _say(self, phase: NodePhase, pid: int, **fields: Unpack[NodeFields]) -> None:
         self._scene.history.write(
-            kinds.NODE,
-            node=self.name,
-            role=self.role,
-            incarnation=0,
-            phase=phase,
-            pid=pid,
-            **fields,
+            kinds.Node(
+                node=self.name,
+                role=self.role,
+                incarnation=0,
+                phase=phase,
+                pid=pid,
+                **fields,
+            )
         )
 
 

@@ -80,7 +80,7 @@ class StateTable:
                 continue
             for record, times in folded(bytes(value)):
                 scene.history.write(
-                    kinds.FOLDED, key=key, version=transaction, record=record, times=times
+                    kinds.Folded(key=key, version=transaction, record=record, times=times)
                 )
         self._database.observe_settled()
 

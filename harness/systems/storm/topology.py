@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final
 import psutil
 
 from harness.model import events as kinds
+from harness.model.events import NodePhase
 from harness.model.scenario import Role
 from harness.model.waiting import WaitTimeoutError, wait_until
 from harness.run.drain import StageEndedError
@@ -22,6 +23,9 @@ from harness.systems.storm.settings import ACKER, StormSettings
 from harness.systems.storm.words import Place, words_of
 
 if TYPE_CHECKING:
+    from typing import Unpack
+
+    from harness.model.events import NodeFields
     from harness.run.sinks import Database
     from harness.systems.kafka.scene import Scene
     from harness.systems.storm.cluster import Cluster
@@ -64,8 +68,8 @@ class Worker:
             raise RuntimeError(f"{writer} did not write its process id")
         self.incarnation += 1
         self._pid, self._id, self._told = said.pid, str(said.worker), False
-        self._say("started", known_as=self._id)
-        self._say("ready")
+        self._say(NodePhase.STARTED, known_as=self._id)
+        self._say(NodePhase.READY)
 
     def ended(self) -> int | None:
         """Return the worker's exit code, as the supervisor reports it, or ``None``; the history
@@ -76,7 +80,9 @@ class Worker:
             self._told = True
             killed = code > SHELL
             self._say(
-                "exited", status=None if killed else code, signal=code - SHELL if killed else None
+                NodePhase.EXITED,
+                status=None if killed else code,
+                signal=code - SHELL if killed else None,
             )
         return code
 
@@ -89,12 +95,12 @@ class Worker:
     def pause(self) -> None:
         """Stop the worker (SIGSTOP)."""
         os.kill(self._pid, signal.SIGSTOP)
-        self._say("paused")
+        self._say(NodePhase.PAUSED)
 
     def resume(self) -> None:
         """Let the worker go on."""
         os.kill(self._pid, signal.SIGCONT)
-        self._say("resumed")
+        self._say(NodePhase.RESUMED)
 
     def restart(self) -> None:
         """Wait until the next worker, which the supervisor starts, is ready."""
@@ -104,15 +110,16 @@ class Worker:
         """Say whether its process exists."""
         return Path(f"/proc/{self._pid}").exists()
 
-    def _say(self, phase: str, **fields: object) -> None:
+    def _say(self, phase: NodePhase, **fields: Unpack[NodeFields]) -> None:
         self._scene.history.write(
-            kinds.NODE,
-            node=self.name,
-            role=self.role,
-            incarnation=self.incarnation,
-            phase=phase,
-            pid=self._pid,
-            **fields,
+            kinds.Node(
+                node=self.name,
+                role=self.role,
+                incarnation=self.incarnation,
+                phase=phase,
+                pid=self._pid,
+                **fields,
+            )
         )
 
 

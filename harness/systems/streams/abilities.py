@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from harness.abilities import LocalState, Rebalance, Termination, Transactions
 from harness.model import events as kinds
-from harness.model.events import RulePhase
+from harness.model.events import FaultPhase, RulePhase
 from harness.model.waiting import wait_until
 from harness.protocols.kafka.steps import Api
 from harness.systems.kafka.abilities import GroupRebalance, say_forgot
@@ -51,10 +51,13 @@ class Disks(LocalState):
         """Delete the instance's state, and write down its size."""
         say_forgot(
             self.scene,
-            file="state",
-            instance=node.name,
-            bytes_before=instance(node).lose_state(),
-            bytes_after=0,
+            kinds.Fault(
+                phase=FaultPhase.FORGOT,
+                file="state",
+                instance=node.name,
+                bytes_before=instance(node).lose_state(),
+                bytes_after=0,
+            ),
         )
 
     def hold_restoring(self, node: Target) -> None:

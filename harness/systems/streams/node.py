@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from harness import failpoint
+from harness.model.events import NodePhase
 from harness.run.nodes import StageNode
 from harness.runtimes.interface import JAVA_IMAGE, ContainerSpec, NodeSpec
 from harness.stages.consumer_settings import GroupProtocol, Members
@@ -62,7 +63,10 @@ class InstanceNode(StageNode):
         self.node = ahead or self._launch(self.stage)
         self._told = self._asked = False
         self._say(
-            "started", pid=self.node.pid, supervised=self.by_supervisor, stood_by=ahead is not None
+            NodePhase.STARTED,
+            pid=self.node.pid,
+            supervised=self.by_supervisor,
+            stood_by=ahead is not None,
         )
         self._turn(self.stage).touch()
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from types import SimpleNamespace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -13,6 +13,10 @@ from harness.systems.flink import job as flink_job
 from harness.systems.flink.job import Job
 from harness.systems.flink.rest import RestError
 from harness.systems.flink.settings import FLINK_AT_LEAST_ONCE
+from tests.events import told
+
+if TYPE_CHECKING:
+    from harness.model.events import Event
 
 KILLED = Exit(pid=1, status=None, signal=9, at_ns=0)
 
@@ -62,8 +66,8 @@ def made(monkeypatch: pytest.MonkeyPatch) -> Any:
         cluster: Any = TaskManagers(*states)
         lines: list[dict[str, Any]] = []
 
-        def write(event: str, **fields: Any) -> None:
-            lines.append({"event": event, **fields})
+        def write(event: Event) -> None:
+            lines.append(told(event))
 
         scene: Any = SimpleNamespace(
             cell=SimpleNamespace(settings=FLINK_AT_LEAST_ONCE), history=SimpleNamespace(write=write)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, cast
 from harness.model import events as kinds
 from harness.systems.flink.sink_log import SinkLog
 from harness.systems.kafka.log_copies import LogEnds
+from tests.events import told as line_told
 
 if TYPE_CHECKING:
     from harness.systems.kafka.scene import Scene
@@ -32,7 +33,7 @@ def test_readers_are_waited_for_to_the_end_of_what_was_there_first() -> None:
         so_far=SimpleNamespace(of=lambda *_: [TARGET]),
         sink="out",
         load=SimpleNamespace(target=SimpleNamespace(id="k-1")),
-        history=SimpleNamespace(write=lambda _, **event: told.append(event)),
+        history=SimpleNamespace(write=lambda event: told.append(line_told(event))),
         cell=SimpleNamespace(scenario=SimpleNamespace(fault=SimpleNamespace(id="fault"))),
     )
     log = SinkLog(cast("Scene", scene), lambda: "job-2")

@@ -69,8 +69,8 @@ def counted(directory: Path, *values: tuple[bytes, bool], phantoms: int = 0) -> 
     log = WholeLog({0: LogEnds(0, len(copies), len(copies))}, copies)
     with HistoryWriter(directory / "runner.jsonl", cell="cell", by="runner") as history:
         for position in (1, 2, 3):
-            history.write(kinds.OFFERED, record=f"k-{position}", key="k", position=position)
-        history.write(kinds.CURSOR, position=4, where="outbox")
+            history.write(kinds.Offered(record=f"k-{position}", key="k", position=position))
+        history.write(kinds.Cursor(position=4, where="outbox"))
         observer = SimpleNamespace(log=lambda _: log)
         scene: Any = SimpleNamespace(
             history=history, observer=observer, sink="out", cell=SimpleNamespace(key=KEY)

@@ -15,8 +15,7 @@ from harness.systems.declared.outputs import OutputError
 from harness.systems.declared.programs.errors import StageError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
+    from harness.run.parts import DrainFields
     from harness.systems.declared.drain.conditions import DrainConditions
 
 UNREADABLE_S = 10.0
@@ -119,7 +118,7 @@ class Drain:
         """For how many seconds nothing has happened and nothing was known to be on its way."""
         return time.monotonic() - self._since
 
-    def told(self) -> Mapping[str, object]:
+    def told(self) -> DrainFields:
         """Return the fields of a history's line about the rest."""
         return {
             "rested": round(self.rested, 3),

@@ -176,10 +176,11 @@ class StdinFeeder:
             if not self._todo:
                 node.close_stdin()
                 self._history.write(
-                    kinds.INPUT_ENDED,
-                    role=self._node.name,
-                    incarnation=life,
-                    given=len(self._given),
+                    kinds.InputEnded(
+                        role=self._node.name,
+                        incarnation=life,
+                        given=len(self._given),
+                    )
                 )
                 self._done_life = life
                 continue
@@ -202,7 +203,7 @@ class StdinFeeder:
             self._now.append(record)
             self._last = time.monotonic()
             self.offered += 1
-            self._history.write(kinds.TAKEN, record=record)
+            self._history.write(kinds.Taken(record=record))
 
     def _is_behind(self) -> bool:
         """Whether the program holds enough unsent lines. More lines wait, so that there is load
@@ -356,7 +357,7 @@ class TopicFeeder(PacedFeeder):
                 if self._stop.is_set():
                     return
                 producer.send(self._topic, line.encode(), key=key.encode()).get(timeout=60)
-                self._history.write(kinds.TAKEN, record=record)
+                self._history.write(kinds.Taken(record=record))
                 self.offered += 1
             self._done.set()
         except Exception as error:  # noqa: BLE001 - whatever it is, the run proves nothing and says so

@@ -108,7 +108,7 @@ class HttpFeeder(PacedFeeder):
         except OSError:
             return None
         try:
-            self._history.write(kinds.TAKEN, record=record)
+            self._history.write(kinds.Taken(record=record))
             connection.request(
                 "POST", self._path, line.encode(), {"Content-Type": "application/json"}
             )

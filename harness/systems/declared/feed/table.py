@@ -219,7 +219,7 @@ class TableFeeder(PacedFeeder):
         self._takes_s = time.monotonic() - begun
 
     def _tell(self, one: _Open, passed: Sequence[str]) -> None:
-        self._history.write(kinds.TAKEN, record=one.record, passed=tuple(passed))
+        self._history.write(kinds.Taken(record=one.record, passed=tuple(passed)))
         self.offered += 1
 
     def _looked_up(self, doubtful: Sequence[_Open]) -> list[_Open]:

@@ -76,4 +76,4 @@ class UnseenServers:
             known = self._stages[role].command.ports
             others = Peers(peers.connected, own).others()
             if servers := sorted(each for each in others if port_of(each) not in known):
-                self._scene.history.write(kinds.ELSEWHERE, role=role, servers=servers)
+                self._scene.history.write(kinds.Elsewhere(role=role, servers=tuple(servers)))

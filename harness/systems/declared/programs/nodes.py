@@ -6,12 +6,13 @@ import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from harness.model.events import NodePhase
 from harness.model.waiting import WaitTimeoutError, wait_until
 from harness.run.nodes import GRACE_S, LIVES
 from harness.runtimes.process.members import tracer_of
 from harness.systems.declared.programs.errors import StageError
 from harness.systems.declared.programs.one_process import GONE_S, OneProcess
-from harness.systems.declared.programs.process import StageProcesses, as_fields
+from harness.systems.declared.programs.process import StageProcesses, told
 from harness.systems.declared.programs.readiness import Readiness
 from harness.systems.declared.programs.tracing import StageTracer
 
@@ -103,7 +104,7 @@ class CommandNode:
             stays = "; a stage must stay in the foreground" if end.status == 0 else ""
             raise self.error(f"ended with {end} before it was ready{stays}")
         self.ready_at = time.monotonic_ns()
-        self.processes.say("ready", pid=self.processes.alive().pid)
+        self.processes.say(NodePhase.READY, pid=self.processes.alive().pid)
 
     def check_read(self) -> None:
         """Raise StageError if the wire does not read what the stage speaks: that voids the cell."""
@@ -122,14 +123,14 @@ class CommandNode:
         end, life = node.exit, self._life
         if end is not None and life.ended_s is None:
             life.ended_s = time.monotonic()
-            asked = {"asked": True} if life.asked else {}
             self.processes.say(
-                "exited",
+                NodePhase.EXITED,
                 pid=end.pid,
                 status=end.status,
                 signal=end.signal,
-                **asked,
-                **as_fields(members=end.members, left=end.left),
+                asked=bool(life.asked),
+                members=told(end.members),
+                left=told(end.left),
             )
         return end
 
@@ -175,7 +176,7 @@ class CommandNode:
         """Send SIGTERM to all processes of the stage, without waiting."""
         self._life.asked = self.processes.alive().tell_to_end()
         if self._life.asked:
-            self.processes.say("told", pid=self.processes.alive().pid)
+            self.processes.say(NodePhase.TOLD, pid=self.processes.alive().pid)
 
     def await_end(self) -> None:
         """Wait until the stage has ended; kill it after the grace period that
@@ -192,12 +193,12 @@ class CommandNode:
         """Stop all processes of the stage (SIGSTOP)."""
         (node := self.processes.alive()).pause()
         others = [member for pid, member in self.processes.members().items() if pid != node.pid]
-        self.processes.say("paused", pid=node.pid, **as_fields(members=others))
+        self.processes.say(NodePhase.PAUSED, pid=node.pid, members=told(others))
 
     def resume(self) -> None:
         """Let all processes of the stage go on (SIGCONT)."""
         self.processes.alive().resume()
-        self.processes.say("resumed", pid=self.processes.alive().pid)
+        self.processes.say(NodePhase.RESUMED, pid=self.processes.alive().pid)
 
     def restart(self) -> None:
         """Start the stage again and wait until it is ready. If it does not become ready,

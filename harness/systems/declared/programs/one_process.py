@@ -5,8 +5,9 @@ from __future__ import annotations
 import os
 import select
 import signal
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from harness.model.events import NodePhase
 from harness.model.waiting import WaitTimeoutError, wait_until
 from harness.runtimes.process.processes import stopped
 from harness.systems.declared.programs.errors import StageError
@@ -75,7 +76,7 @@ class OneProcess:
             os.close(descriptor)
         if not ended:
             raise WaitTimeoutError(f"process {self._pid} of the {self.name} to be gone", GONE_S)
-        self._say("exited", status=None, signal=int(signal.SIGKILL))
+        self._say(NodePhase.EXITED, int(signal.SIGKILL))
 
     def pause(self) -> None:
         """Send SIGSTOP; return when the kernel shows every thread of the process stopped."""
@@ -85,18 +86,18 @@ class OneProcess:
             within_s=GONE_S,
             because=f"process {self._pid} to stand still",
         )
-        self._say("paused")
+        self._say(NodePhase.PAUSED)
 
     def resume(self) -> None:
         """Send SIGCONT."""
         os.kill(self._pid, signal.SIGCONT)
-        self._say("resumed")
+        self._say(NodePhase.RESUMED)
 
     def restart(self) -> None:
         """Put its dead member out of its group. Its parent, or the stage's restart, replaces it."""
         self._put_out()
 
-    def _say(self, phase: str, **fields: Any) -> None:
+    def _say(self, phase: NodePhase, signal: int | None = None) -> None:
         self._processes.say(
-            phase, pid=self._pid, of=self._leader, member=self._number or None, **fields
+            phase, pid=self._pid, of=self._leader, member=self._number or None, signal=signal
         )

@@ -7,7 +7,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from harness.model import events as kinds
-from harness.model.events import ConnPhase
+from harness.model.events import ConnPhase, NodePhase
 from harness.model.scenario import Role
 from harness.runtimes.process.processes import command_of, is_alive
 
@@ -56,7 +56,7 @@ class Owners:
                 self._find(event)
         for one in self._workers.gone():
             stage = self._stages[one.role]
-            stage.processes.say("gone", pid=one.pid, command=one.command)
+            stage.processes.say(NodePhase.GONE, pid=one.pid, command=one.command)
             self._scene.fetched.say(
                 f"{self._scene.cell.scenario.id}: a process of the {stage.name} has ended by "
                 f"itself: {one.pid} ({one.command})"
@@ -71,15 +71,21 @@ class Owners:
     def _find(self, opened: kinds.Conn) -> None:
         """Write down which process has opened a connection, if it is a stage's."""
         port = opened.peer
-        stage = None if opened.role is None else self._stages.get(Role(opened.role))
-        if port is None or stage is None:
+        if port is None or opened.role is None:
             return
-        of = {"conn": opened.conn, "role": opened.role}
+        if (stage := self._stages.get(Role(opened.role))) is None:
+            return
         if (pid := stage.processes.owner(port)) is not None:
             self._owners[opened.conn] = pid, stage.processes.incarnation
-            self._scene.history.write(kinds.OWNER, **of, pid=pid, command=command_of(pid))
+            self._scene.history.write(
+                kinds.Owner(conn=opened.conn, role=opened.role, pid=pid, command=command_of(pid))
+            )
         elif (stranger := stage.processes.stranger(port)) is not None:
-            self._scene.history.write(kinds.STRANGER, **of, pid=stranger[0], command=stranger[1])
+            self._scene.history.write(
+                kinds.Stranger(
+                    conn=opened.conn, role=opened.role, pid=stranger[0], command=stranger[1]
+                )
+            )
 
     def lives(self, conn: int) -> bool:
         """Say whether the process behind a connection lives; if that process is unknown, whether

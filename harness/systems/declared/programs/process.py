@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from harness.model import events as kinds
+from harness.model.events import NodePhase
 from harness.runtimes.process.members import environment_of
 from harness.runtimes.process.processes import command_of, owner_of, stranger_at
 from harness.systems.declared.programs import several
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from typing import Unpack
 
+    from harness.model.events import NodeFields
     from harness.model.history import HistoryWriter
     from harness.runtimes.interface import Member, Node, NodeSpec, Runtime
     from harness.systems.declared.programs.command import StageCommand
@@ -32,7 +35,7 @@ class StageProcesses:
         """Start the next incarnation. ``supervised``: the previous one ended by itself."""
         self.incarnation += 1
         self.node = runtime.start(spec)
-        self.say("started", pid=self.node.pid, supervised=supervised)
+        self.say(NodePhase.STARTED, pid=self.node.pid, supervised=supervised)
 
     def alive(self) -> Node:
         """Return the first process.
@@ -94,20 +97,18 @@ class StageProcesses:
     def claim(self, pid: int) -> None:
         """Note in the history that a process belongs to this stage, if the kernel says so."""
         if pid != self.alive().pid and pid in self.members():
-            self.say("joined", pid=pid, of=self.alive().pid)
+            self.say(NodePhase.JOINED, pid=pid, of=self.alive().pid)
 
-    def say(self, phase: str, **fields: Any) -> None:
+    def say(self, phase: NodePhase, pid: int | None, **fields: Unpack[NodeFields]) -> None:
         """Note in the history what happened to one of the processes."""
         name = self.command.name
         self.history.write(
-            kinds.NODE, node=name, role=name, incarnation=self.incarnation, phase=phase, **fields
+            kinds.Node(
+                node=name, role=name, incarnation=self.incarnation, phase=phase, pid=pid, **fields
+            )
         )
 
 
-def as_fields(**found: Sequence[Member]) -> dict[str, Any]:
-    """Return processes as fields of a history line; no field for an empty list."""
-    return {
-        name: [[one.pid, one.how, one.command] for one in members]
-        for name, members in found.items()
-        if members
-    }
+def told(members: Sequence[Member]) -> tuple[tuple[int, str, str], ...]:
+    """Return processes as a history line has them."""
+    return tuple((one.pid, one.how, one.command) for one in members)

@@ -9,6 +9,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from harness.model.events import NodePhase
 from harness.model.secrets import mask_file
 from harness.pipelines.programs import ONCE
 from harness.runtimes.ports import HOST, PortLease
@@ -214,8 +215,8 @@ class Services:
         """Let a service that is already up write its events to this cell's history."""
         node.processes.history = history
         first = node.processes.node
-        node.processes.say("started", pid=first.pid if first else None)
-        node.processes.say("ready", pid=first.pid if first else None)
+        node.processes.say(NodePhase.STARTED, pid=first.pid if first else None)
+        node.processes.say(NodePhase.READY, pid=first.pid if first else None)
 
     def _make(self, each: ServiceInstance) -> CommandNode:
         scene, service = self._scene, each.service

@@ -175,5 +175,5 @@ class FaultTargets:
             )
         self._victim.pid = pid
         self._scene.history.write(
-            kinds.OWNER, conn=conn, role=role, pid=pid, command=command_of(pid)
+            kinds.Owner(conn=conn, role=role, pid=pid, command=command_of(pid))
         )

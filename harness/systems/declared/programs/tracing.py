@@ -77,10 +77,20 @@ class StageTracer:
         if found is not None and not self._held:
             self._held = True
             self.processes.history.write(
-                kinds.DURABLE,
-                role=self.processes.command.name,
-                incarnation=self.processes.incarnation,
-                **found.told(),
+                kinds.Durable(
+                    role=self.processes.command.name,
+                    incarnation=self.processes.incarnation,
+                    side=found.point.side,
+                    call=found.write.call,
+                    occurrence=found.write.occurrence,
+                    number=found.write.number,
+                    files=tuple(found.write.files),
+                    thread=found.write.tid,
+                    pid=found.pid,
+                    result=found.write.result,
+                    made=dict(found.made),
+                    at=found.write.at_ns,
+                )
             )
         return found
 

@@ -51,12 +51,13 @@ class WriteTracer:
                 )
             made, files = node.tracer.written(given[came[0]]) if because is None else ({}, ())
             history.write(
-                kinds.WRITES,
-                role=node.name,
-                made=made,
-                records=len(came),
-                because=because,
-                files=[*files],
+                kinds.Writes(
+                    role=node.name,
+                    made=made,
+                    records=len(came),
+                    because=because,
+                    files=tuple(files),
+                )
             )
 
 

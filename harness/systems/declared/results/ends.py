@@ -41,26 +41,27 @@ class SourceAndOutput:
         scene, so_far = self._scene, self._scene.so_far
         for record in scene.load.records:
             scene.history.write(
-                kinds.OFFERED, record=record.id, key=record.key, position=record.position
+                kinds.Offered(record=record.id, key=record.key, position=record.position)
             )
         scene.history.write(
-            kinds.CURSOR, position=len(scene.load.records) + 1, where=str(scene.pipeline.input.kind)
+            kinds.Cursor(position=len(scene.load.records) + 1, where=str(scene.pipeline.input.kind))
         )
         sent = {(e.request, e.record): e for e in so_far.of(kinds.Sent)}
         for event in so_far.of(kinds.ProduceAnswer):
             of = sent.get((event.request, event.record))
             if of and event.error == 0 and event.reached:
                 scene.history.write(
-                    kinds.ACKED,
-                    t=event.t,
-                    w=event.w,
-                    record=event.record,
-                    attempt=None,
-                    hop=Hop.TOPIC
-                    if of.topic == scene.brokers.destination(scene.pipeline.topic)
-                    else Hop.SINK,
-                    partition=of.partition,
-                    offset=event.offset,
+                    kinds.Acked(
+                        t=event.t,
+                        w=event.w,
+                        record=event.record,
+                        attempt=None,
+                        hop=Hop.TOPIC
+                        if of.topic == scene.brokers.destination(scene.pipeline.topic)
+                        else Hop.SINK,
+                        partition=of.partition,
+                        offset=event.offset,
+                    )
                 )
 
     def observe_read(self, asked_at: int, rows: int) -> None:
@@ -70,10 +71,11 @@ class SourceAndOutput:
         output = self._scene.pipeline.output
         text = output.topic or output.query or " ".join(output.command) or output.file
         self._scene.history.write(
-            kinds.OUTPUT_READ,
-            t=asked_at,
-            asked=f"{output.kind} {masked(text)}".rstrip(),
-            rows=rows,
+            kinds.OutputRead(
+                t=asked_at,
+                asked=f"{output.kind} {masked(text)}".rstrip(),
+                rows=rows,
+            )
         )
 
     def observe_totals(self, totals: Totals, rows: Sequence[str], *, stored: bool) -> None:
@@ -103,11 +105,12 @@ class SourceAndOutput:
             rows = results_of(output, values, pipeline.directory, scene.logs).rows()
             found = rows[0] if len(rows) == 1 else f"{len(rows)} rows"
             scene.history.write(
-                kinds.INVARIANT,
-                asked=invariant.told,
-                equals=invariant.equals,
-                found=found[:MOST_SHOWN],
-                holds=len(rows) == 1 and invariant.holds(rows[0]),
+                kinds.Invariant(
+                    asked=invariant.told,
+                    equals=invariant.equals,
+                    found=found[:MOST_SHOWN],
+                    holds=len(rows) == 1 and invariant.holds(rows[0]),
+                )
             )
 
     def learn(self, found: Sequence[Result], *, stored: bool) -> None:
@@ -138,10 +141,10 @@ class SourceAndOutput:
         known, history = self._scene.known, self._scene.history
         seen: Counter[str] = Counter()
         if unnamed := [result for result in found if result.record is None]:
-            history.write(kinds.UNNAMED, count=len(unnamed), text=unnamed[0].shown)
+            history.write(kinds.Unnamed(count=len(unnamed), text=unnamed[0].shown))
         if left := unfilled(found):
-            columns = sorted({number for result in left for number in result.lacks})
-            history.write(kinds.UNFILLED, count=len(left), text=left[0].shown, columns=columns)
+            columns = tuple(sorted({number for result in left for number in result.lacks}))
+            history.write(kinds.Unfilled(count=len(left), text=left[0].shown, columns=columns))
         for result in found:
             record = result.record
             if record is None or result in left:
@@ -150,18 +153,17 @@ class SourceAndOutput:
             origin = of[min(seen[record], len(of) - 1)] if of else nowhere
             seen[record] += 1
             history.write(
-                kinds.RECORDED,
-                record=record,
-                key=known[record].key if record in known else None,
-                order=result.order,
-                intact=True,
-                attempt=None,
-                **self.shown(result),
-                **origin,
+                kinds.Recorded(
+                    record=record,
+                    key=known[record].key if record in known else None,
+                    order=result.order,
+                    intact=True,
+                    attempt=None,
+                    text=self.shown(result),
+                    **origin,
+                )
             )
 
-    def shown(self, result: Result) -> dict[str, str]:
-        """Return the text of a result whose record was never offered, as a field of its line;
-        nothing for other results.
-        """
-        return {} if result.record in self._scene.known else {"text": result.shown}
+    def shown(self, result: Result) -> str | None:
+        """Return the text of a result whose record was never offered; ``None`` for others."""
+        return None if result.record in self._scene.known else result.shown

@@ -62,25 +62,27 @@ class Totals:
         for key in values.keys() - self._weights.keys():
             strange = f"total of {key}"
             history.write(
-                kinds.FOLDED,
-                key=key,
-                version=0,
-                record=strange,
-                times=1,
-                text=f"{strange}: {values[key]}"[:120],
+                kinds.Folded(
+                    key=key,
+                    version=0,
+                    record=strange,
+                    times=1,
+                    text=f"{strange}: {values[key]}"[:120],
+                )
             )
         for key, total in self._totals(values).items():
             for record, times in total.times.items():
-                history.write(kinds.FOLDED, key=key, version=0, record=record, times=times)
+                history.write(kinds.Folded(key=key, version=0, record=record, times=times))
             if total.missing or total.extra:
                 history.write(
-                    kinds.TOTAL,
-                    key=key,
-                    expected=total.expected,
-                    found=total.found,
-                    missing=total.missing,
-                    extra=total.extra,
-                    alone=total.alone,
+                    kinds.Total(
+                        key=key,
+                        expected=total.expected,
+                        found=total.found,
+                        missing=total.missing,
+                        extra=total.extra,
+                        alone=total.alone,
+                    )
                 )
 
     def _values(self, rows: Iterable[str]) -> Mapping[str, int]:

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import time
 from collections import defaultdict
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from harness.model import events as kinds
 from harness.model.places import Removal, log_fields
@@ -17,6 +17,7 @@ from harness.systems.declared.results.ends import SourceAndOutput
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from harness.model.places import InLog
     from harness.systems.declared.results.matcher import RecordMatcher
     from harness.systems.declared.scene import Scene
     from harness.systems.declared.transport.positions import Positions
@@ -69,7 +70,7 @@ class Authorities:
             self.observe_log(Hop.ASIDE, topic, aside, taken)
         if scene.faultless:
             self._ends.learn(found, stored=bool(copies))
-        origins: dict[str | None, list[dict[str, Any]]] = defaultdict(list)
+        origins: dict[str | None, list[InLog]] = defaultdict(list)
         for copy in _sorted(copies):
             origins[self._matcher.id_of(copy)].append(
                 log_fields(copy.partition, copy.epoch, copy.offset)
@@ -101,29 +102,31 @@ class Authorities:
             # that record is missing
             foreign = result.record is None and (hop is not Hop.TOPIC or scene.pipeline.id is None)
             scene.history.write(
-                kinds.STORED,
-                hop=hop,
-                topic=topic,
-                **log.said_of(copy, saved),
-                record=result.record,
-                key=(copy.key or b"").decode("utf-8", "replace"),
-                intact=result.record is not None,
-                attempt=None,
-                foreign=foreign,
-                **self._ends.shown(result),
+                kinds.Stored(
+                    hop=hop,
+                    topic=topic,
+                    **log.said_of(copy, saved),
+                    record=result.record,
+                    key=(copy.key or b"").decode("utf-8", "replace"),
+                    intact=result.record is not None,
+                    attempt=None,
+                    foreign=foreign,
+                    text=self._ends.shown(result),
+                )
             )
         for partition, ends in log.ends.items():
             if ends.start and topic == scene.pipeline.topic:
                 self.observe_deleted(partition, ends.start)
             scene.history.write(
-                kinds.LOG,
-                hop=hop,
-                topic=topic,
-                partition=partition,
-                start=ends.start,
-                stable=ends.stable,
-                end=ends.end,
-                last_data=log.last_visible(partition),
+                kinds.Log(
+                    hop=hop,
+                    topic=topic,
+                    partition=partition,
+                    start=ends.start,
+                    stable=ends.stable,
+                    end=ends.end,
+                    last_data=log.last_visible(partition),
+                )
             )
         return copies
 
@@ -151,12 +154,13 @@ class Authorities:
         for offset, record in sorted(placed):
             if 0 <= offset < start:
                 self._scene.history.write(
-                    kinds.REMOVED,
-                    why=Removal.RETENTION,
-                    topic=topic,
-                    record=record,
-                    visible=True,
-                    **log_fields(partition, -1, offset),
+                    kinds.Removed(
+                        why=Removal.RETENTION,
+                        topic=topic,
+                        record=record,
+                        visible=True,
+                        **log_fields(partition, -1, offset),
+                    )
                 )
 
 

@@ -154,7 +154,7 @@ class Log:
             return
         if before is not None and (seconds := time.monotonic() - since) > HELD_BACK_S:
             self._scene.history.write(
-                kinds.HELD_BACK, log=before[0], seconds=round(seconds, 1), because=HELD_BACK_BY
+                kinds.HeldBack(log=before[0], seconds=round(seconds, 1), because=HELD_BACK_BY)
             )
         self._held_back = at, time.monotonic()
 
@@ -168,7 +168,7 @@ def expel(scene: Scene, role: Role) -> None:
     groups = scene.kafka.deletable_groups(mine)
     for group in groups if alone else sorted(mine & set(groups)):
         if count := scene.kafka.observer.expel(group):
-            scene.history.write(kinds.EXPELLED, group=group, members=count, role=role)
+            scene.history.write(kinds.Expelled(group=group, members=count, role=role))
 
 
 def expel_one(scene: Scene, role: Role, pid: int) -> None:
@@ -180,7 +180,7 @@ def expel_one(scene: Scene, role: Role, pid: int) -> None:
         return
     if scene.kafka.observer.expel(member.group, [member.member]):
         scene.history.write(
-            kinds.EXPELLED, group=member.group, members=1, role=role, member=member.member
+            kinds.Expelled(group=member.group, members=1, role=role, member=member.member)
         )
 
 

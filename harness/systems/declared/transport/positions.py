@@ -128,7 +128,7 @@ class Positions:
             saved, where = {partition: end.end for partition, end in ends.items()}, "elsewhere"
         for partition, offset in saved.items():
             self._scene.history.write(
-                kinds.POSITION, partition=partition, offset=offset, where=where
+                kinds.Position(partition=partition, offset=offset, where=where)
             )
         return saved
 

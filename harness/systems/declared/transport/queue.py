@@ -198,5 +198,5 @@ class Queue:
             waiting=waiting,
             intact=record is not None,
             foreign=record is None and self._scene.pipeline.id is None,
-            **self._ends.shown(result),
+            text=self._ends.shown(result),
         )

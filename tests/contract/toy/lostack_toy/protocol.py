@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from harness.model import events as kinds
+from harness.model.events import Outcome
 from harness.model.record import decode_id
 from harness.wire.protocol import Frame, Immovable, Insight, Need, Opaque, Step, UnableError
 from harness.wire.rules import Direction, StepName, Subject
@@ -16,8 +17,9 @@ from harness.wire.rules import Direction, StepName, Subject
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
+    from harness.model.events import Event
     from harness.model.identity import Identity
-    from harness.wire.protocol import Data, Fed, Line
+    from harness.wire.protocol import Data, Fed
 
 RECORD = frozenset({"record", "topic"})
 LONGEST = 1 << 20
@@ -149,7 +151,7 @@ class ToySession:
         if frame.way is Direction.REQUEST:
             self._asked.append(frame)
 
-    def settled(self, frame: Frame, ledger: Any, *, reached: bool) -> Iterable[Line]:
+    def settled(self, frame: Frame, ledger: Any, *, reached: bool) -> Iterable[Event]:
         """Say what became of it."""
         del ledger
         assert isinstance(frame, ToyFrame)
@@ -158,36 +160,28 @@ class ToySession:
             queue = next(iter(frame.subject.topics))
             match frame.step:
                 case Verb.PUT if answer:
-                    yield (
-                        kinds.PRODUCE_ANSWER,
-                        {"record": record, "request": request, "error": 0, "reached": reached},
+                    yield kinds.ProduceAnswer(
+                        record=record, request=request, error=0, reached=reached
                     )
                 case Verb.PUT:
-                    more = {
-                        "topic": queue,
-                        "attempt": frame.words[2],
-                        "transactional": False,
-                        "transactional_id": None,
-                    }
-                    yield (
-                        kinds.SENT if reached else kinds.UNSENT,
-                        {"record": record, "request": request, **more},
+                    yield (kinds.Sent if reached else kinds.Unsent)(
+                        record=record, request=request, topic=queue, attempt=frame.words[2]
                     )
                 case Verb.GET:
-                    more = {"conn": self._conn, "redelivered": frame.words[2] != "1"}
-                    yield (
-                        kinds.FETCHED,
-                        {"record": record, "topic": queue, **more, "reached": reached},
+                    yield kinds.Fetched(
+                        record=record,
+                        topic=queue,
+                        conn=self._conn,
+                        redelivered=frame.words[2] != "1",
+                        reached=reached,
                     )
                 case Verb.ACK:
-                    more = {
-                        "how": "ack",
-                        "outcome": "taken" if answer else None,
-                        "transactional_id": None,
-                    }
-                    yield (
-                        kinds.ACKNOWLEDGED,
-                        {"record": record, "request": request, **more, "reached": reached},
+                    yield kinds.Acknowledged(
+                        record=record,
+                        request=request,
+                        how="ack",
+                        outcome=Outcome.TAKEN if answer else None,
+                        reached=reached,
                     )
 
     def refuse(self, frame: Frame, data: bytes, error: str) -> bytes:
@@ -209,7 +203,7 @@ class ToySession:
         del way
         return None
 
-    def ended(self, by: str, ledger: Any) -> Iterable[Line]:
+    def ended(self, by: str, ledger: Any) -> Iterable[Event]:
         """The server says what it gives again."""
         del by, ledger
         return ()

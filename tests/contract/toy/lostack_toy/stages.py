@@ -20,7 +20,7 @@ from harness.stages.sinks.opening import open_sink
 from harness.stages.stage import conduct
 
 if TYPE_CHECKING:
-    from harness.model.history import HistoryWriter
+    from harness.model.writing import LedgerWriter
 
 VARIABLE = "LOSTACK_TOY_STAGE"
 ANSWER_S = 2.0
@@ -87,7 +87,7 @@ class Connection:
         return answer.split()[1:]
 
 
-def produce(stage: ToyStage, ledger: HistoryWriter) -> None:
+def produce(stage: ToyStage, ledger: LedgerWriter) -> None:
     """Put every record into the queue, the cursor behind it saved before (at most
     once) or after.
     """
@@ -115,7 +115,7 @@ def produce(stage: ToyStage, ledger: HistoryWriter) -> None:
         outbox.save_cursor(record.position + 1)
 
 
-def consume(stage: ToyStage, ledger: HistoryWriter) -> None:
+def consume(stage: ToyStage, ledger: LedgerWriter) -> None:
     """Record what is given, acknowledged before (at most once) or after; where asked, what was
     recorded is absorbed.
     """

@@ -198,29 +198,25 @@ def parts_of(cell: Cell, directory: Path, history: HistoryWriter, toy: ToyDeploy
         for what, number, *more in lines:
             if what == "put" and more[0] == queue:
                 payload, place = decode(bytes.fromhex(more[2])), f"toy:{number}"
-                told = (
-                    {"record": payload.record, "key": None, "intact": payload.intact}
-                    if payload
-                    else {"record": None}
-                )
+                record = payload.record if payload else None
                 waits = None if number in gone else Waiting.READY
                 history.write(
-                    kinds.STORED,
-                    hop=Hop.TOPIC,
-                    queue=queue,
-                    place=place,
-                    waiting=waits,
-                    visible=True,
-                    attempt=more[1],
-                    **told,
+                    kinds.Stored(
+                        hop=Hop.TOPIC,
+                        queue=queue,
+                        place=place,
+                        waiting=waits,
+                        visible=True,
+                        attempt=more[1],
+                        record=record,
+                        intact=bool(payload and payload.intact),
+                    )
                 )
                 if number in gone:
-                    history.write(
-                        kinds.REMOVED, place=place, record=told["record"], why=Removal.ACK
-                    )
+                    history.write(kinds.Removed(place=place, record=record, why=Removal.ACK))
         ready, held = toy.count(queue)
         history.write(
-            kinds.COUNTED, hop=Hop.TOPIC, queue=queue, ready=ready, in_flight=held, scheduled=0
+            kinds.Counted(hop=Hop.TOPIC, queue=queue, ready=ready, in_flight=held, scheduled=0)
         )
 
     opened: list[str] = []
