@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from harness.interfaces import Launcher
     from harness.matrix.listener import Progress
     from harness.model.cell import Cell
+    from harness.model.scenario import Scenario
 
 LEAST = 12
 LEAST_STREAMED = 4000
@@ -46,7 +47,8 @@ def soak(
     pipeline: Annotated[
         str,
         typer.Argument(
-            help="plain, another pipeline of lostack's own, or the file of a declaration."
+            help="plain, another pipeline of lostack's own or of a package's, or the file of a "
+            "declaration."
         ),
     ],
     *,
@@ -61,7 +63,12 @@ def soak(
         str | None,
         typer.Option(help="The semantic, by default exactly-once. A declaration has its own."),
     ] = None,
-    system: Annotated[str, typer.Option(help="The system under test.")] = KAFKA,
+    system: Annotated[
+        str | None,
+        typer.Option(
+            help="The system under test; by default kafka, or the only one with the pipeline."
+        ),
+    ] = None,
     client: Annotated[
         list[str] | None, typer.Option(help="Only this client. May be repeated.")
     ] = None,
@@ -90,14 +97,14 @@ def soak(
             pipeline,
             {
                 "--semantic": semantic,
-                "--system": system if system != KAFKA else None,
+                "--system": system,
                 "--client": client,
             },
         )
     semantic = semantic or str(Semantic.EXACTLY_ONCE)
     began = dt.datetime.now(dt.UTC).strftime("%Y%m%d-%H%M%S")
     folder = resume or reports / f"soak-{began}"
-    if (pipeline, system, client) == (PLAIN, KAFKA, None):
+    if pipeline == PLAIN and system in (None, KAFKA) and client is None:
         _stream(
             folder,
             int(records),
@@ -241,20 +248,21 @@ def _check_declared(pipeline: str, given: Mapping[str, object]) -> None:
 
 
 def _own(
-    pipeline: str, semantic: str, system: str, clients: Sequence[str], only: Sequence[str]
+    pipeline: str, semantic: str, system: str | None, clients: Sequence[str], only: Sequence[str]
 ) -> tuple[Cell, ...]:
-    """Return a cell for each fault of a pipeline of lostack's own, for brokers that run one cell at
-    a time.
+    """Return a cell for each fault of a pipeline of lostack's own, or of a package's, for brokers
+    that run one cell at a time. ``pipeline``: its name, or that of a group of scenarios.
     """
-    scenarios = registry.scenarios()
-    name = registry.known(pipeline, dict.fromkeys(one.group for one in scenarios), "pipeline")
+    every = registry.scenarios()
+    names = dict.fromkeys(name for one in every for name in (one.group, str(one.pipeline)))
+    name = registry.known(pipeline, names, "pipeline")
+    scenarios = [one for one in every if name in (one.group, str(one.pipeline))]
+    system = system or _only_system(name, scenarios)
     chosen = choose(
         [
             replace(one, deployment=Deployment.OWN)
             for one in scenarios
-            if one.group == name
-            and one.deployment in ONE_BROKER
-            and not isinstance(one.fault, NoFault)
+            if one.deployment in ONE_BROKER and not isinstance(one.fault, NoFault)
         ],
         semantics=(semantic,),
         system=system,
@@ -267,6 +275,18 @@ def _own(
     if not cells:
         raise SoakError(f"no fault of {pipeline} applies to {semantic} on {system}")
     return cells
+
+
+def _only_system(pipeline: str, scenarios: Sequence[Scenario]) -> str:
+    """Return the system of a pipeline: Kafka, or the only one that has it.
+
+    Raises:
+        SoakError: several have it.
+    """
+    systems = dict.fromkeys(one.pipeline.system for one in scenarios)
+    if KAFKA in systems or len(systems) == 1:
+        return KAFKA if KAFKA in systems else next(iter(systems))
+    raise SoakError(f"{pipeline} is a pipeline of {' and '.join(systems)}: name one with --system")
 
 
 def _is_control(cell: Cell) -> bool:

@@ -59,8 +59,11 @@ def swept(only: Sequence[str], asked: SweepSettings) -> list[SweepCell]:
     for pattern in only:
         if not any(_means(pattern, each) for each in found):
             names = dict.fromkeys((*(name.partition("/")[0] for name in found), *found))
+            theirs = [each for each in registry.real() if _is_of(each, pattern)]
             raise SelectionError(
-                f"no pipeline matches {pattern!r}; {registry.suggestion(pattern, names)}"
+                f"{pattern} is a pipeline of {' and '.join(theirs)}: add --system {theirs[0]}"
+                if theirs
+                else f"no pipeline matches {pattern!r}; {registry.suggestion(pattern, names)}"
             )
     meant = [each for name, each in found.items() if any(_means(pattern, name) for pattern in only)]
     clients = {
@@ -71,6 +74,11 @@ def swept(only: Sequence[str], asked: SweepSettings) -> list[SweepCell]:
         for name, pipeline, semantic in meant
         for client in clients[name]
     ]
+
+
+def _is_of(system: str, pattern: str) -> bool:
+    offered = _offered(system)
+    return any(_means(pattern, f"{pipeline}/{semantic}") for pipeline, semantic in offered)
 
 
 def _cell(

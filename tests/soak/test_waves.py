@@ -6,9 +6,11 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import signal
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -276,3 +278,44 @@ def test_how_many_records_a_wave_has(tmp_path: Path) -> None:
     assert wave_records([base, more, most], plan) == 24 + 8 * 200
     assert wave_records([base], asked(tmp_path, records=100, per_minute=6)) == 76
     assert json.dumps(plan.asked)
+
+
+@pytest.mark.parametrize(
+    ("words", "pipeline", "system"),
+    [
+        ("work-queue", "work-queue", "nats"),
+        ("one-redis", "one-redis", "redis"),
+        ("quorum --semantic at-least-once", "quorum", "rabbitmq"),
+        ("streams --system redis", "streams", "redis"),
+        ("plain --system redis", "streams", "redis"),
+    ],
+)
+def test_a_pipeline_of_a_package_is_soaked_by_its_name(
+    monkeypatch: pytest.MonkeyPatch, words: str, pipeline: str, system: str
+) -> None:
+    """On its own system; ``plain`` is a name that all of them have."""
+    asked: list[Any] = []
+
+    def soak(one: Any, _progress: object) -> Any:
+        asked.append(one)
+        return SimpleNamespace(kind=Kind.KEPT, interrupted=False)
+
+    monkeypatch.setattr("harness.cli.soak.run_soak", soak)
+    monkeypatch.setattr("harness.cli.soak.as_lines", lambda *_: [])
+    assert main(["soak", *shlex.split(words)]) == 0
+    [one] = asked
+    assert {(cell.pipeline, cell.system) for cell in one.cells} == {(pipeline, system)}
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        ("soak streams", "streams is a pipeline of streams and redis: name one with --system"),
+        ("sweep --only one-redis", "one-redis is a pipeline of redis: add --system redis"),
+    ],
+)
+def test_a_pipeline_of_another_system_needs_it(
+    capsys: pytest.CaptureFixture[str], words: str, says: str
+) -> None:
+    assert main(shlex.split(words)) == 2
+    assert says in capsys.readouterr().err
