@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from harness.pipelines.refusing import DeclarationError, nearest
 
 if TYPE_CHECKING:
     from collections.abc import Collection
 
-
-QUEUES: Final = {"activemq": "DLQ.", "artemis": "DLQ."}
-"""By system: what its brokers, as lostack starts them, put before the name of a queue to name the
-queue of its dead letters.
-"""
+    from harness.pipelines.dialects import Dialect
 
 
 def check_dead_letters(
-    name: str, *, system: str, topics: Collection[str], reads: str, output: str, totals: bool
+    name: str,
+    *,
+    system: str,
+    dialect: Dialect,
+    topics: Collection[str],
+    reads: str,
+    output: str,
+    totals: bool,
 ) -> None:
     """Raise :class:`DeclarationError` if no record can rest where ``dead_letters`` says, or if
     nobody could tell that one does.
@@ -27,19 +30,22 @@ def check_dead_letters(
     """
     if not name:
         return
-    if system in QUEUES:
-        if name != (dead := QUEUES[system] + reads):
+    before = dialect.dead_letters
+    if dialect.logs:
+        if name not in topics:
             raise DeclarationError(
-                f"dead_letters: on {system} the dead letters of {reads} are in {dead}, not in "
-                f"{name}: write that"
+                f"dead_letters: {name} is not among topics; {nearest(name, topics)}"
             )
-    elif system != "kafka":
+    elif before is None:
         raise DeclarationError(
             f"dead_letters: lostack does not know where the dead letters are on {system}: leave "
             "it out"
         )
-    elif name not in topics:
-        raise DeclarationError(f"dead_letters: {name} is not among topics; {nearest(name, topics)}")
+    elif before and name != before + reads:
+        raise DeclarationError(
+            f"dead_letters: on {system} the dead letters of {reads} are in {before}{reads}, not in "
+            f"{name}: write that"
+        )
     if name == output:
         raise DeclarationError(
             f"dead_letters: {name} is the output, too, whose records are results: name another "

@@ -176,6 +176,7 @@ class Pipeline:
         check_dead_letters(
             self.dead_letters,
             system=self.system,
+            dialect=self.dialect,
             topics=self.topics,
             reads=self.topic,
             output=self.output.topic,

@@ -85,6 +85,10 @@ class Dialect:
     others: Mapping[Moment, tuple[StepName, ...]] = field(default_factory=dict)
     acts: Mapping[Act, StepName] = field(default_factory=dict)
     """Of a queue: the step that each act means."""
+    dead_letters: str | None = None
+    """Of a queue: what stands before its name in that of the queue of its dead letters; empty: a
+    declaration names any; ``None``: none is known.
+    """
     own: tuple[str, ...] = ()
     """The settings of the broker that its system itself makes, and counts on, as patterns: for
     packages (lostack's own systems have theirs in :data:`harness.pipelines.broker.OWN`).
@@ -173,18 +177,30 @@ def of_queues(
     others: Mapping[Moment, tuple[StepName, ...]] | None = None,
     *,
     own: tuple[str, ...] = (),
+    dead_letters: str | None = None,
 ) -> Dialect:
     """Return the dialect of a protocol of queues. ``reads``: a consumer's first request."""
     steps = {moment: (acts[act], way) for moment, (act, way) in _ACTS.items() if act in acts}
-    return Dialect(speaks, steps, (reads, _OUT), others=others or {}, acts=acts, own=own)
+    return Dialect(
+        speaks,
+        steps,
+        (reads, _OUT),
+        others=others or {},
+        acts=acts,
+        own=own,
+        dead_letters=dead_letters,
+    )
 
 
-STOMP: Final = of_queues("STOMP", stomp.ACTS, stomp.Command.SUBSCRIBE)
+DEAD_LETTERS: Final = "DLQ."
+"""What the brokers of JMS, as lostack starts them, put before the name of a queue."""
+STOMP: Final = of_queues("STOMP", stomp.ACTS, stomp.Command.SUBSCRIBE, dead_letters=DEAD_LETTERS)
 OPENWIRE: Final = of_queues(
     "OpenWire",
     openwire.ACTS,
     openwire.Command.CONSUMER_INFO,
     dict.fromkeys((Moment.COMMIT, Moment.SESSION_COMMIT), (openwire.Command.COMMIT_TWO_PHASE,)),
+    dead_letters=DEAD_LETTERS,
 )
 CORE: Final = of_queues(
     "Core",
@@ -199,8 +215,9 @@ CORE: Final = of_queues(
             (Moment.COMMIT_ANSWER, Moment.SESSION_COMMIT_ANSWER), (core.Packet.XA_COMMITTED,)
         ),
     },
+    dead_letters=DEAD_LETTERS,
 )
-AMQP: Final = of_queues("AMQP 1.0", amqp.ACTS, amqp.Performative.FLOW)
+AMQP: Final = of_queues("AMQP 1.0", amqp.ACTS, amqp.Performative.FLOW, dead_letters=DEAD_LETTERS)
 PULSAR: Final = of_queues("Pulsar's protocol", pulsar.ACTS, pulsar.Command.SUBSCRIBE)
 GROUP: Final = "lostack.dialects"
 """The group of entry points in which packages register what programs speak to their systems: the

@@ -21,7 +21,8 @@ from harness.model.scenario import NotApplicable, Predicted, Role
 from harness.pipelines import DeclarationError, failure_points, read_pipeline
 from harness.pipelines.cells import aim, cells_of
 from harness.pipelines.clusters import OTHER_CLUSTERS
-from harness.pipelines.dead_letters import QUEUES
+from harness.pipelines.dialects import DEAD_LETTERS as BEFORE
+from harness.pipelines.dialects import dialect_of
 from harness.pipelines.rebalances import OTHER_REBALANCES
 from harness.pipelines.shares import Share
 from harness.pipelines.silences import is_long
@@ -30,6 +31,7 @@ from harness.run.queue_broker import Count, Message
 from harness.run.queue_server import DEAD_LETTERS
 from harness.sweep.cells import with_fault
 from harness.sweep.pipelines import declared_base
+from harness.systems.declared.results.dead_letters import dead_queue
 from harness.systems.declared.results.matcher import RecordMatcher
 from harness.systems.declared.system import DeclaredSystem
 from harness.systems.declared.transport.authorities import Authorities
@@ -72,6 +74,10 @@ POISON = frozenset({12, 24, 36, 48})
             ),
         ),
         ({"system": "pulsar"}, "dead_letters: lostack does not know where the dead letters are"),
+        (
+            {"dead_letters": "orders", "system": "rabbitmq"},
+            "dead_letters: orders is the topic that the pipeline reads: name another",
+        ),
         ({"dead_letters": ""}, "dead_letters is empty: write something, or leave it out"),
     ],
 )
@@ -220,7 +226,7 @@ def test_the_output_has_changed_when_a_record_was_set_aside(scenes: Scenes) -> N
 
 def test_dead_letters_of_a_queue_are_where_its_broker_puts_them(scenes: Scenes) -> None:
     """By the name that lostack gives its brokers; of those that were read there nobody waits."""
-    assert set(QUEUES.values()) == {DEAD_LETTERS}
+    assert BEFORE == DEAD_LETTERS
     for declared, counted in (("DLQ.parcels", True), ("", False)):
         asked: list[str] = []
         there: list[Message] = []
@@ -241,6 +247,15 @@ def test_dead_letters_of_a_queue_are_where_its_broker_puts_them(scenes: Scenes) 
         found.size()
         assert asked == (["/queue/DLQ.parcels"] if counted else [])
         assert found.set_aside() == ({scene.load.records[0].id} if counted else set())
+
+
+def test_who_chooses_the_queue_of_dead_letters_names_it(scenes: Scenes) -> None:
+    """Where the broker puts them if nothing is declared, is its own word."""
+    broker = SimpleNamespace(queue=lambda name: f"q:{name}", dead_letters=lambda _: "found")
+    assert dialect_of("rabbitmq").dead_letters == ""
+    for declared, named in (("DLQ.parcels", "q:DLQ.parcels"), ("", "found")):
+        scene = scenes("parcels", pipeline={"dead_letters": declared}, broker=broker)
+        assert dead_queue(scene) == named
 
 
 @pytest.mark.parametrize(

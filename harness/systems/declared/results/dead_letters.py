@@ -17,6 +17,16 @@ if TYPE_CHECKING:
     from harness.systems.kafka.log_copies import LogCopy, WholeLog
 
 
+def dead_queue(scene: Scene) -> str:
+    """Return the name of the queue of a cell's dead letters, as clients write it: the declared one,
+    else the one to which the broker moves them.
+    """
+    broker, pipeline = scene.queues, scene.pipeline
+    if pipeline.dead_letters:
+        return broker.queue(pipeline.dead_letters)
+    return broker.dead_letters(broker.queue(pipeline.topic))
+
+
 class DeadMessages:
     """Reads the dead letters of one cell on a broker of queues. ``ids_of``: returns the ids in a
     message.
@@ -26,15 +36,10 @@ class DeadMessages:
         self._scene = scene
         self._ids_of = ids_of
 
-    @property
-    def _queue(self) -> str:
-        broker = self._scene.queues
-        return broker.dead_letters(broker.queue(self._scene.pipeline.topic))
-
     def ends(self) -> object:
         """Return a value that changes when a message is set aside; ``None`` if none may be."""
         named = self._scene.pipeline.dead_letters
-        return self._scene.queues.count(self._queue) if named else None
+        return self._scene.queues.count(dead_queue(self._scene)) if named else None
 
     def ids(self) -> set[str | None]:
         """Return the ids of the records that rest in the declared queue."""
@@ -42,7 +47,7 @@ class DeadMessages:
             return set()
         return {
             next(iter(self._ids_of(message.value)), None)
-            for message in self._scene.leftovers.messages(self._queue)
+            for message in self._scene.leftovers.messages(dead_queue(self._scene))
             if message.waiting in MOVABLE
         }
 

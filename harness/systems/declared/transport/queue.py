@@ -21,6 +21,7 @@ from harness.run.queues import (
 )
 from harness.systems.declared.outputs import OutputError
 from harness.systems.declared.programs.errors import StageError
+from harness.systems.declared.results.dead_letters import dead_queue
 from harness.systems.declared.results.ends import SourceAndOutput
 
 if TYPE_CHECKING:
@@ -63,7 +64,7 @@ class Queue:
 
     def begin(self) -> None:
         """Note what earlier cells of this broker have left: it is not this cell's."""
-        self._scene.leftovers.note(self._name, self._broker.dead_letters(self._name))
+        self._scene.leftovers.note(self._name, dead_queue(self._scene))
 
     def checks(self) -> Sequence[Check]:
         """Return the check that the queue is empty."""
@@ -112,8 +113,8 @@ class Queue:
 
     def observe(self) -> None:
         """Ask every authority: first what waits, then the output, and the broker's journal last."""
-        scene, broker, name = self._scene, self._broker, self._name
-        aside = broker.dead_letters(name)
+        scene, name = self._scene, self._name
+        aside = dead_queue(scene)
         queues = {Hop.TOPIC: name, Hop.ASIDE: aside}
         ours = scene.leftovers
         counts = {hop: ours.count(queue) for hop, queue in queues.items()}
