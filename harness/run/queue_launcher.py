@@ -84,6 +84,14 @@ class QueueLauncher(ABC):
         """Return what faults can ask of a running broker about a queue: nothing."""
         return {}
 
+    def seen(self, broker: QueueServed, cell: Cell) -> QueueServed:  # noqa: ARG002 - for those that speak several
+        """Return a broker as the client of a cell sees it."""
+        return broker
+
+    def written(self, queue: str, cell: Cell) -> str:  # noqa: ARG002 - for those with two names
+        """Return a queue's name as lostack's own stages write it: the same."""
+        return queue
+
     def words_of(self, cell: Cell) -> Mapping[Act, StepName]:  # noqa: ARG002 - for those that differ
         """Return the step that each act means in a cell: that of :attr:`words`."""
         return self.words
@@ -196,10 +204,11 @@ class QueueDeployment:
             cell,
             directory,
             history,
-            broker=self.broker,
+            broker=self._launcher.seen(self.broker, cell),
             setup=self._clients.get(cell.client),
             to_queue=self._launcher.to_queue(cell, self.broker),
             words=self._launcher.words_of(cell),
+            written=lambda queue: self._launcher.written(queue, cell),
             abilities=abilities,
         )
         return CellRun(cell, history, parts)

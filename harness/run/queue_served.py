@@ -4,10 +4,11 @@ by a route of its own through the wire; or several such programs, a cluster.
 
 from __future__ import annotations
 
+import copy
 from abc import abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import TYPE_CHECKING, ClassVar, Final
+from typing import TYPE_CHECKING, ClassVar, Final, Self
 
 from harness.model.scenario import Role
 from harness.run.queue_broker import BROKER, Count
@@ -28,6 +29,7 @@ ROLES: Final = (Role.PRODUCER, Role.CONSUMER)
 class Server:
     """One program of a broker. ``port``: for its clients; ``by_role``: the wire's ports in front of
     that; ``further``: others that it needs; ``data``: the folder of its data, which outlives it.
+    ``beside``: ``port`` and ``by_role`` of each other protocol that it speaks.
     """
 
     name: str
@@ -35,6 +37,11 @@ class Server:
     by_role: Mapping[Role, int]
     further: tuple[int, ...]
     data: Path
+    beside: Mapping[str, tuple[int, Mapping[Role, int]]] = field(default_factory=dict)
+
+    def speaks(self, protocol: str) -> tuple[int, Mapping[Role, int]]:
+        """Return its port for clients of a protocol, and the wire's ports in front of that."""
+        return self.beside.get(protocol, (self.port, self.by_role))
 
 
 NO_DEAD_LETTERS: Final = "lostack-no-dead-letters."
@@ -49,14 +56,17 @@ class QueueServed(ServedBroker):
 
     roles: ClassVar[tuple[Role, ...]] = ROLES
     """Those that connect to it, each by a route of its own."""
-    protocol: ClassVar[str]
+    protocol: str
     """What its clients speak: a name in the registry of protocols."""
+    others: ClassVar[tuple[str, ...]] = ()
+    """What it speaks besides, each on ports of its own."""
 
     def __init__(self, directory: Path, ports: int = 0, size: int = 1) -> None:
         """``ports``: how many further ports each program needs: :attr:`Server.further`; ``size``:
         how many programs it is.
         """
-        each = 1 + len(self.roles) + ports
+        of_one = 1 + len(self.roles)
+        each = of_one * (1 + len(self.others)) + ports
         names = [f"{BROKER.removesuffix('1')}{number + 1}" for number in range(size)]
         super().__init__(directory, size * each, names=names)
         data = (directory / "data").absolute()
@@ -69,8 +79,16 @@ class QueueServed(ServedBroker):
                 name,
                 port,
                 dict(zip(self.roles, others, strict=False)),
-                tuple(others[len(self.roles) :]),
+                tuple(others[len(others) - ports :]),
                 data if size == 1 else data / name,
+                {
+                    protocol: (first, dict(zip(self.roles, rest, strict=True)))
+                    for protocol, (first, *rest) in zip(
+                        self.others,
+                        zip(*[iter(others[of_one - 1 :])] * of_one, strict=False),
+                        strict=False,
+                    )
+                },
             )
             for name, (port, *others) in zip(
                 names, zip(*[iter(self.ports)] * each, strict=True), strict=True
@@ -136,19 +154,27 @@ class QueueServed(ServedBroker):
         super().start()
 
     def routes(self) -> Sequence[Route]:
-        """Return a route through the broker's wire for each role and program."""
+        """Return a route through the broker's wire for each role, program and protocol."""
+        several = len(self.servers) > 1
         return [
             Route(
-                str(role) if len(self.servers) == 1 else f"{role}-{server.name}",
+                "-".join((role, *([server.name] * several), *([protocol] * (number > 0)))),
                 server.name,
                 role,
                 port,
-                server.port,
-                protocol=self.protocol,
+                server.speaks(protocol)[0],
+                protocol=protocol,
             )
             for server in self.servers
-            for role, port in server.by_role.items()
+            for number, protocol in enumerate((type(self).protocol, *self.others))
+            for role, port in server.speaks(protocol)[1].items()
         ]
+
+    def speaking(self, protocol: str) -> Self:
+        """Return the same broker, seen by clients of another protocol that it speaks."""
+        found = copy.copy(self)
+        found.protocol = protocol
+        return found
 
     def address(self, role: Role) -> str:
         """Return the address at which programs of a role connect: the wire's. Of a cluster, the
@@ -157,7 +183,7 @@ class QueueServed(ServedBroker):
         first = self.servers.index(self.home(role))
         here = self.runtime.address("wire")
         ordered = (*self.servers[first:], *self.servers[:first])
-        return ",".join(f"{here}:{server.by_role[role]}" for server in ordered)
+        return ",".join(f"{here}:{server.speaks(self.protocol)[1][role]}" for server in ordered)
 
     def home(self, role: Role) -> Server:
         """Return the program to which those of a role connect as long as it serves."""

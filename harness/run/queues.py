@@ -356,12 +356,14 @@ def parts_of(
     to_queue: Callable[[CellScene], Results] | None = None,
     words: Mapping[Act, StepName] | None = None,
     abilities: Callable[[Queue], Mapping[type, object]] = lambda _: {},
+    written: Callable[[str], str] = str,
 ) -> Parts:
     """Return the parts of one cell.
 
     ``to_queue``: makes the results' queue, if a processor sends its results to a queue; null: a
     consumer records them in a database. ``words``: the step of the client's protocol that each act
     means, if scenarios name acts. ``abilities``: what faults can ask of the cell's queue.
+    ``written``: returns its name as programs write it.
     """
     scene, settings = CellScene(cell, directory, history), Settings.of(cell.settings)
     queue = Queue(scene, broker)
@@ -377,7 +379,7 @@ def parts_of(
             name=name,
             incarnation=0,
             bootstrap=broker.address(role),
-            topic_in=queue.name,
+            topic_in=written(queue.name),
             topic_out=results.name,
             topic_cursor="",
             group="",

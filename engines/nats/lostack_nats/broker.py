@@ -42,7 +42,7 @@ SETTINGS: Final = {"sync_interval": "always"}
 class NatsServer(QueueServed):
     """A running server behind its wire."""
 
-    protocol: ClassVar[str] = "nats"
+    protocol = "nats"
     start_s: ClassVar[float] = 30.0
 
     def __init__(

@@ -8,8 +8,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 QUORUM: Final = "quorum"
-YOUNG: Final = "young-queue"
-"""The pipeline whose queue is not there before its first message: its producer declares it."""
 LATE: Final = "late-queue"
 """The pipeline whose queue is not there before its reader, which declares it."""
 LIMITED: Final = "delivery-limit"

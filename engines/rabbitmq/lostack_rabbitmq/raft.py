@@ -10,13 +10,13 @@ import zlib
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
-from harness.model.places import Removal
+from harness.model.places import Removal, Waiting
 from harness.model.record import ATTEMPT_HEADER
 from lostack_rabbitmq import frames
 from lostack_rabbitmq.terms import NotATermError, term
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
 WAL, SEGMENT = b"RAWA\x01", b"RASG"
 _REFERS: Final = 1 << 22
@@ -29,14 +29,16 @@ _BEGINS: Final = 8
 """How many bytes stand before a segment's index."""
 
 
-DIED: Final = "x-first-death-queue", "x-first-death-reason"
-"""Headers of a dead letter."""
-_WHY: Final = {
+DIED: Final = "x-first-death-queue"
+"""The header of a dead letter that names the queue which it was first in."""
+WHY: Final = {
     "rejected": Removal.REJECT,
     "delivery_limit": Removal.LIMIT,
     "maxlen": Removal.LIMIT,
     "expired": Removal.EXPIRY,
+    "purge": Removal.PURGE,
 }
+"""By the node's word for it, why a message was dropped or moved."""
 
 
 class StrangeFileError(OSError):
@@ -140,18 +142,56 @@ def _headers(said: Any) -> dict[str, Any]:
     }
 
 
-def dead_in(
-    logs: Mapping[str, Log], queue: str
-) -> dict[tuple[bytes, str | None], list[tuple[str, Removal | None]]]:
-    """Return where the dead letters of a queue are, in order, by their content and attempt."""
-    found: dict[tuple[bytes, str | None], list[tuple[str, Removal | None]]] = {}
+def packed(log: Log) -> bytes:
+    """Return the entries of a log for the node: index, term and size of each before it."""
+    return b"".join(
+        struct.pack(">QQI", index, of_term, len(data)) + data
+        for index, (of_term, data) in sorted(log.raw.items())
+    )
+
+
+def dead_in(logs: Mapping[str, Log], queue: str) -> dict[tuple[bytes, str | None], list[str]]:
+    """Return the places of the dead letters of a queue, in order, by their content and attempt."""
+    found: dict[tuple[bytes, str | None], list[str]] = {}
     for name, log in logs.items():
         for each in log.entries() if log.queue != queue else ():
-            died_in, reason = (str(each.headers.get(header, "")) for header in DIED)
-            if died_in == queue:
-                place = f"{name}:{each.index}", _WHY.get(reason)
-                found.setdefault((each.body, each.attempt), []).append(place)
+            if each.headers.get(DIED) == queue:
+                found.setdefault((each.body, each.attempt), []).append(f"{name}:{each.index}")
     return found
+
+
+def why_of(log: Log, dropped: Iterable[tuple[str, int]]) -> Mapping[int, Removal]:
+    """Return why messages of a log were dropped, by their first indexes. ``dropped``: the node's
+    word for it, and an index.
+    """
+    log.entries()
+    return {log.first(index): WHY[reason] for reason, index in dropped}
+
+
+def fates_in(
+    log: Log,
+    dead: Mapping[tuple[bytes, str | None], list[str]],
+    dropped: Mapping[int, Removal] | None,
+    holds: Iterable[int],
+) -> Iterator[tuple[Entry, Mapping[str, Any]]]:
+    """Yield the entries of a log with messages, and what became of each: ``waiting``, ``removed``,
+    or ``moved`` and ``why``. ``dead``: where the dead letters of its queue are; those that are told
+    are taken out. ``dropped``: why the queue has dropped messages; ``None``: the node has begun the
+    queue anew, and nothing is left. ``holds``: the indexes of those that it has.
+    """
+    entries = log.entries()
+    waits = set() if dropped is None else {log.first(index) for index in holds}
+    gone = Removal.PURGE if dropped is None else Removal.ACK
+    for each in entries:
+        why = (dropped or {}).get(each.index)
+        if each.again:
+            yield each, {"removed": Removal.DUPLICATE}
+        elif each.index in waits:
+            yield each, {"waiting": Waiting.READY}
+        elif why and (aside := dead.get((each.body, each.attempt))):
+            yield each, {"moved": aside.pop(0), "why": why}
+        else:
+            yield each, {"removed": why or gone}
 
 
 def queue_in(config: bytes) -> str:

@@ -18,7 +18,14 @@ from typing import TYPE_CHECKING, Any, Final
 from harness.controls import InProgram, OnWire
 from harness.faults import Drop, Hold, StartLate, WorkFails
 from harness.judge.queue_selections import IN_HAND, ON_THE_WAY, OUTLIVED
-from harness.judge.signs import ABSORBED, DELIVERED_AGAIN, NOT_RESENT, SENT_ANEW, TAKEN_AGAIN
+from harness.judge.signs import (
+    ABSORBED,
+    DELIVERED_AGAIN,
+    NOT_GIVEN_AGAIN,
+    NOT_RESENT,
+    SENT_ANEW,
+    TAKEN_AGAIN,
+)
 from harness.model.pipeline import Pipeline
 from harness.model.prediction import AtLeast, AtMost, Exactly, Select
 from harness.model.scenario import (
@@ -31,6 +38,7 @@ from harness.model.scenario import (
     Suite,
 )
 from harness.proofs.power import TOLD_TO_FLUSH
+from harness.protocols.acts import Act
 from harness.scenarios.common import ALL_ANSWERED, Frames
 from harness.scenarios.plain import ALO, AMO, DUPLICATES, EOS, LOSES, REQUEST, RESPONSE, holds
 from harness.stages.settings import (
@@ -45,20 +53,21 @@ from lostack_rabbitmq.knowledge import SET_ASIDE
 from lostack_rabbitmq.steps import Op
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from harness.model.semantics import Semantic
     from harness.stages.settings import Settings
 
-QUORUM, YOUNG, LATE, LIMITED, ASIDE = (
+QUORUM, LATE, LIMITED, ASIDE = (
     Pipeline(name, "rabbitmq", QUEUE_RECIPES)
-    for name in (queues.QUORUM, queues.YOUNG, queues.LATE, queues.LIMITED, queues.ASIDE)
+    for name in (queues.QUORUM, queues.LATE, queues.LIMITED, queues.ASIDE)
 )
-PUBLISH = OnWire(Role.PRODUCER, Op.PUBLISH, REQUEST)
-CONFIRM = OnWire(Role.PRODUCER, Op.ACK, RESPONSE)
-DELIVER = OnWire(Role.CONSUMER, Op.DELIVER, RESPONSE)
-ACK = OnWire(Role.CONSUMER, Op.ACK, REQUEST)
-FRAMES: Final = Frames(QUORUM, PUBLISH, CONFIRM, DELIVER, ACK)
+PUBLISH = OnWire(Role.PRODUCER, Act.SEND, REQUEST)
+CONFIRM = OnWire(Role.PRODUCER, Act.SENT, RESPONSE)
+DELIVER = OnWire(Role.CONSUMER, Act.GIVE, RESPONSE)
+ACK = OnWire(Role.CONSUMER, Act.ACK, REQUEST)
+ACKED = OnWire(Role.CONSUMER, Act.ACKED, RESPONSE)
+FRAMES: Final = Frames(QUORUM, PUBLISH, CONFIRM, DELIVER, ACK, ACKED)
 PACE_MS: Final = 40
 """Who waits for no answer has sent everything before a fault has come and gone: its source gives a
 record every so often.
@@ -75,6 +84,33 @@ UNANSWERED: Final = NotApplicable(
     "basic.ack has no answer, so that nobody can await it before the work: whether the work was "
     "done is a race with the kill (see commit-lost+cut)"
 )
+
+STOMP: Final = "stomp.py"
+EVERY: Final = (AMO, ALO, EOS)
+BY_STOMP: Final[Mapping[str, Mapping[Semantic, Predicted]]] = {
+    "none": {AMO: Predicted(settings=CONFIRMED)},
+    "producer-crash-before-send": {AMO: replace(LOSES, settings=CONFIRMED)},
+    "request-lost": {AMO: replace(LOSES, settings=CONFIRMED)},
+    "broker-crash-before-append": {AMO: replace(LOSES_MORE, settings=CONFIRMED)},
+    "delivery-lost": {AMO: replace(LOSES_MORE, settings=CONFIRMED)},
+    "consumer-crash-before-recording": {AMO: replace(LOSES_MORE, settings=CONFIRMED)},
+    "broker-crash-before-position": {
+        # what its producer awaits a receipt for as the node dies is not sent again
+        AMO: Predicted(lost=AtMost(ON_THE_WAY), sign=DELIVERED_AGAIN, settings=FIRST)
+    },
+    "commit-lost": {AMO: Predicted(sign=DELIVERED_AGAIN, settings=FIRST)},
+    "commit-lost+cut": {AMO: Predicted(sign=DELIVERED_AGAIN, settings=FIRST)},
+    "commit-ack-lost": {
+        AMO: replace(LOSES, settings=FIRST),
+        ALO: holds(NOT_GIVEN_AGAIN),
+        EOS: holds(NOT_GIVEN_AGAIN),
+    },
+}
+"""What theory says otherwise over STOMP. Its ACK has an answer: who waits for it before the work
+has not worked on what comes again. A SEND without a receipt may be lost without any fault:
+DISCONNECT closes the channel on what it has not come to. So at-most-once awaits a receipt, too.
+"""
+BY_AMQP: Final = NotApplicable("its client declares the queue, and consumes, over AMQP 0-9-1 alone")
 
 _ALL = (
     FRAMES.scenario(
@@ -192,6 +228,12 @@ _ALL = (
         fault=Drop(ACK),
     ),
     FRAMES.scenario(
+        "commit-ack-lost",
+        because="The broker has taken the acknowledgement, and the consumer dies before it learns "
+        "so. Who acknowledges before the work has not done it; else it was done before.",
+        expect=dict.fromkeys(EVERY, NotApplicable("basic.ack has no answer")),
+    ),
+    FRAMES.scenario(
         "consumer-crash-before-recording",
         because="The consumer has the message and has not recorded its result. With automatic "
         "acknowledgement the broker is done with it, and with what was pushed behind it; else it "
@@ -210,27 +252,19 @@ _ALL = (
     ),
 )
 POINTS: Final = tuple(
-    replace(each, suite=Suite.CORE) if each.id in {"none", "delivery-lost"} else each
+    replace(
+        each,
+        suite=Suite.CORE if each.id in {"none", "delivery-lost"} else each.suite,
+        by_client={STOMP: BY_STOMP[each.id]} if each.id in BY_STOMP else {},
+    )
     for each in _ALL
 )
 """Those that other systems have, too."""
 _OWN = (
     FRAMES.scenario(
-        "restarted+young-queue",
-        pipeline=YOUNG,
-        because="The producer declares the queue, and its messages are confirmed: written to "
-        "the queue's log, and flushed. Killed at once, the node has not written that the log is "
-        "this queue's, which it does half a second later: it begins the queue anew, and the "
-        "confirmed messages are gone. Nobody publishes them again. The first record is confirmed, "
-        "and the second one on its way: that takes some hundredths of a second.",
-        expect=dict.fromkeys((ALO, EOS), ALL_ANSWERED),
-        edge=Edge.FIRST,
-        suite=Suite.NIGHT,
-    ),
-    FRAMES.scenario(
         "restarted",
-        because="Twin of restarted+young-queue: the queue's name was written before the first "
-        "message. The same kill takes nothing.",
+        because="The node is killed, and what it has confirmed is in the queue's log: that takes "
+        "nothing. The queue's name was written before its first message.",
         expect={each: holds(OUTLIVED) for each in (ALO, EOS)},
         suite=Suite.NIGHT,
     ),
@@ -420,4 +454,8 @@ _POWER = (
         group="power",
     ),
 )
-SCENARIOS: Final = (*POINTS, *_OWN, *_REFUSED, *_UNROUTED, *_IN_HAND, *_POWER)
+_BY_AMQP = tuple(
+    replace(each, by_client={STOMP: dict.fromkeys(each.expect, BY_AMQP)})
+    for each in (*_OWN, *_REFUSED, *_UNROUTED, *_IN_HAND, *_POWER)
+)
+SCENARIOS: Final = (*POINTS, *_BY_AMQP)

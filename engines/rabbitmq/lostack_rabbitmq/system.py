@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, ClassVar
 
+from harness.model.cell import client_name
 from harness.model.failures import EnvironmentFailure
+from harness.protocols.stomp import steps as stomp
 from harness.run.queue_launcher import QueueLauncher
-from lostack_rabbitmq.broker import RabbitServer
+from harness.stages.clients import STOMP_PY
+from lostack_rabbitmq.broker import STOMP, RabbitServer
 from lostack_rabbitmq.install import Installed, look
 from lostack_rabbitmq.steps import ACTS
 
@@ -14,7 +17,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from pathlib import Path
 
+    from harness.model.cell import Cell
     from harness.protocols.acts import Act
+    from harness.run.queue_served import QueueServed
     from harness.wire.rules import StepName
 
 
@@ -51,7 +56,23 @@ class RabbitSystem(QueueLauncher):
             raise RuntimeError("prepare() comes first")
         return RabbitServer(self._found, directory, self.settings)
 
+    def seen(self, broker: QueueServed, cell: Cell) -> QueueServed:
+        """Return a node as the client of a cell sees it."""
+        return broker.speaking(STOMP) if _over_stomp(cell) else broker
+
+    def written(self, queue: str, cell: Cell) -> str:
+        """Return a queue's name as stages write it: over STOMP, that of one that is there."""
+        return f"/amq{queue}" if _over_stomp(cell) else queue
+
+    def words_of(self, cell: Cell) -> Mapping[Act, StepName]:
+        """Return the step that each act means in a cell."""
+        return stomp.ACTS if _over_stomp(cell) else ACTS
+
     def own_versions(self) -> Mapping[str, str]:
         """Return the versions of the server and of Erlang."""
         found = self._found
         return {} if found is None else {self.name: found.version, "erlang": found.release}
+
+
+def _over_stomp(cell: Cell) -> bool:
+    return client_name(cell.client) == STOMP_PY

@@ -9,14 +9,15 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from lostack_rabbitmq import install
-from lostack_rabbitmq.broker import RabbitServer
+from lostack_rabbitmq.broker import REPLAY, RabbitServer
 from lostack_rabbitmq.install import Installed, look, why_not
 from lostack_rabbitmq.raft import Log
 
 from harness.model.failures import EnvironmentFailure
 from harness.model.places import Removal, Waiting
+from harness.model.scenario import Role
 from harness.run.queue_broker import Count
-from tests.rabbitmq_logs import PROCESS, command, enqueue
+from tests.rabbitmq_logs import PROCESS, command, enqueue, message
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -90,7 +91,7 @@ def test_what_waits_is_the_queue_s_own_word(
     """The rest was removed, or was never a message of its own. What a queue had before the node
     began it anew is gone.
     """
-    monkeypatch.setattr(server, "ask", lambda _: ("queue", b"NEW", ([7], [3])))
+    monkeypatch.setattr(server, "ask", says(("queue", b"NEW", ([7], [3]))))
     assert server.count("q") == Count(1, 1)
     told = [(each.place, each.waiting, each.removed) for each in server.messages("q")]
     assert told == [
@@ -101,6 +102,15 @@ def test_what_waits_is_the_queue_s_own_word(
         ("NEW:7", Waiting.READY, None),
     ]
     assert not server.messages("other")
+
+
+def test_over_stomp_a_queue_has_two_names(server: RabbitServer) -> None:
+    """A queue that is there, and one that is made if it is not."""
+    assert (server.queue("q"), server.speaking("stomp").queue("q")) == ("q", "/queue/q")
+    assert server.speaking("stomp").address(Role.CONSUMER) != server.address(Role.CONSUMER)
+    assert len({route.upstream_port for route in server.routes()}) == 2
+    for name in ("/queue/q", "/amq/queue/q"):
+        assert server.dead_letters(name) == "q.dead-letters"
 
 
 def died(queue: bytes, reason: bytes) -> Any:
@@ -119,21 +129,38 @@ def died(queue: bytes, reason: bytes) -> Any:
 def test_a_dead_letter_is_where_its_queue_has_moved_it(
     server: RabbitServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """One for each: what was removed besides was acknowledged. Another queue's is none of its."""
+    """One for each that the node says it has dropped; without one it is gone, for its reason. What
+    was removed besides was acknowledged. Another queue's is none of its.
+    """
     logs = {name: Log(queue) for name, queue in (("Q", "q"), ("D", "q.dead-letters"))}
-    for index, number in ((2, 1), (3, 2), (4, 3)):
-        logs["Q"].add(index, 1, enqueue(number, b"one"))
+    for index in range(2, 7):
+        logs["Q"].add(index, 1, enqueue(index, b"one"))
+    logs["Q"].add(7, 1, command("requeue", (b"tag", PROCESS), 0, 3, 3, message(b"one")))
     logs["D"].add(2, 1, died(b"other", b"rejected"))
     logs["D"].add(3, 1, died(b"q", b"delivery_limit"))
     monkeypatch.setattr(server, "_logs", lambda: logs)
-    monkeypatch.setattr(server, "ask", lambda _: ("queue", b"Q", ([2], [])))
+    dropped = [("delivery_limit", 7), ("rejected", 5), ("purge", 6)]
+    monkeypatch.setattr(server, "ask", says(("queue", b"Q", ([2], [])), dropped))
     told = [(each.waiting, each.moved, each.why, each.removed) for each in server.messages("q")]
     assert told == [
         (Waiting.READY, None, None, None),
         (None, "D:3", Removal.LIMIT, None),
         (None, None, None, Removal.ACK),
+        (None, None, None, Removal.REJECT),
+        (None, None, None, Removal.PURGE),
     ]
     assert server.dead_letters("q") == "q.dead-letters"
+    logs["D"].queue = "another"
+    assert server.dead_letters("q") == "another"
+    assert server.dead_letters("none") == "none.dead-letters"
+    monkeypatch.setattr(server, "ask", says(("queue", b"Q", ([2], [])), ("failed", b"why")))
+    with pytest.raises(OSError, match="q: the node says"):
+        server.messages("q")
+
+
+def says(holds: Any, dropped: object = None) -> Any:
+    """Return what a node answers: what a queue holds, and what was dropped of it."""
+    return lambda queue, *_: (dropped or []) if queue.startswith(REPLAY) else holds
 
 
 def test_a_classic_queue_is_not_taken_for_an_empty_one(

@@ -40,9 +40,9 @@ def run(folder: Path, *only: str, first: str = "") -> tuple[int, dict[str, Any],
 
 
 def test_cells_find_what_is_lost_and_doubled(tmp_path: Path) -> None:
-    """A killed node keeps what it has confirmed, except in a queue that was just declared, and one
-    whose power goes what it has flushed. Dead letters are set aside; without a queue for them they
-    are lost, as what no queue takes is, unless it is mandatory.
+    """A killed node keeps what it has confirmed, and one whose power goes what it has flushed. Dead
+    letters are set aside; without a queue for them they are lost, as what no queue takes is, unless
+    it is mandatory.
     """
     wanted = {
         "quorum/none/at-least-once": (0, 0, 0),
@@ -50,7 +50,6 @@ def test_cells_find_what_is_lost_and_doubled(tmp_path: Path) -> None:
         "quorum/commit-lost+cut/at-most-once": (0, 1, 0),
         "quorum/broker-crash-before-ack/at-least-once": (0, 1, 0),
         "quorum/restarted/at-least-once": (0, 0, 0),
-        "young-queue/restarted+young-queue/at-least-once": (1, 0, 0),
         "quorum/power-loss+unflushed/at-least-once": (1, 0, 0),
         "dead-letters/work-fails+poisoned/at-least-once": (0, 0, 1),
         "delivery-limit/work-fails+poisoned/at-least-once": (1, 0, 0),

@@ -18,6 +18,7 @@ EXAMPLES = Path(__file__).parents[1] / "examples"
 WITHIN_S = 300.0
 LATE = "consumer-started-late"
 ON_ITS_WAY = "consumer-crash-at-last-delivery"
+LOST = "acknowledgement-lost"
 
 pytestmark = [
     pytest.mark.rabbitmq,
@@ -53,6 +54,27 @@ def test_who_acknowledges_after_the_work_keeps_everything(tmp_path: Path) -> Non
     assert {name: cell["outcome"] for name, cell in cells.items()} == dict.fromkeys(points, "kept")
     assert "is not tried" not in said
     assert status == 0, said
+
+
+def test_what_is_refused_for_good_is_a_dead_letter_or_dropped(tmp_path: Path) -> None:
+    """One that its queue has moved to another one is set aside; without that it is lost, and told
+    as refused, not as acknowledged.
+    """
+    status, cells, said = check("letters", tmp_path, ON_ITS_WAY)
+    assert (cells[ON_ITS_WAY]["outcome"], cells[ON_ITS_WAY]["set_aside"]) == ("kept", 4), said
+    assert status == 0, said
+    status, cells, said = check("dropped", tmp_path, "none")
+    assert {cell["outcome"] for cell in cells.values()} == {"broken"}
+    assert "4 lost" in said
+    assert "delivered, rejected" in said
+    assert status == 1, said
+
+
+def test_over_stomp_a_lost_acknowledgement_gives_the_work_again(tmp_path: Path) -> None:
+    """Which at-least-once permits. The protocol is a declaration's choice."""
+    _, cells, said = check("stomp", tmp_path, LOST)
+    assert {name: cell["outcome"] for name, cell in cells.items()} == {LOST: "kept"}, said
+    assert cells[LOST]["duplicated_ids"] == [cells[LOST]["target"]], said
 
 
 def test_automatic_acknowledgement_loses_what_is_on_its_way(tmp_path: Path) -> None:

@@ -45,6 +45,10 @@ if TYPE_CHECKING:
 
 CONNECTING: Final = "connecting"
 """What CONNECTED answers, which names no receipt."""
+_AMQ: Final = "/amq"
+"""What stands in RabbitMQ before the name of a queue that is there already: in its MESSAGE frames
+the same queue has no such name.
+"""
 _COMMANDS: Final = {
     way: frozenset(command for command in Command if (str(command), way) in STEPS)
     for way in Direction
@@ -258,7 +262,7 @@ class StompSession(QueueSession[StompFrame]):
             frame.subject = subject_of(
                 frame.headers.get("transaction"),
                 () if record is None else (record,),
-                (frame.headers.get("destination"),),
+                (_destination(frame.headers),),
             )
         elif frame.step in (Command.COMMIT, Command.ABORT):
             name = frame.headers.get("transaction")
@@ -362,6 +366,16 @@ class StompSession(QueueSession[StompFrame]):
         return self._beats.get(way)
 
 
+def _destination(headers: Mapping[str, str]) -> str | None:
+    """Return the one name of a frame's destination.
+
+    >>> _destination({"destination": "/amq/queue/orders"}), _destination({})
+    ('/queue/orders', None)
+    """
+    named = headers.get("destination")
+    return named and named.removeprefix(_AMQ)
+
+
 def _subscription(headers: Mapping[str, str]) -> str:
     """Return what a subscription is known by; of version 1.0 its destination may do."""
     return headers.get("subscription") or headers.get("id") or headers.get("destination", "")
@@ -389,7 +403,7 @@ def _lines(conn: int, frame: StompFrame, *, reached: bool) -> Iterator[Event]:
         act,
         conn,
         of.number,
-        headers.get("destination"),
+        _destination(headers),
         headers.get("transaction"),
         headers.get(ATTEMPT_HEADER),
         headers.get("redelivered") == "true",

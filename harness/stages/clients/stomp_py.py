@@ -54,6 +54,8 @@ _MODES: Final = {
 """The value of a subscription's header ``ack`` for each mode of acknowledgement. ``client`` is
 cumulative.
 """
+_RABBITMQ, _VHOST = "/amq/", "/"
+"""How a destination begins that only RabbitMQ has, and what ``host`` names there: not a host."""
 logging.getLogger("stomp.py").setLevel(logging.CRITICAL)  # whatever it complains of is raised, too
 
 
@@ -72,6 +74,7 @@ class Connection(stomp.ConnectionListener):  # type: ignore[misc]  # the library
             reconnect_sleep_initial=0,
             auto_decode=False,
             heartbeats=(0, 0),
+            vhost=_VHOST if stage.topic_in.startswith(_RABBITMQ) else None,
         )
         self._stomp.set_listener("", self)
         self._changed = threading.Condition()
