@@ -16,11 +16,13 @@ from harness.scenarios.streaming_topic import querying
 from harness.stages.queries import STREAM_TO_DELTA
 from harness.stages.settings import recipe
 from harness.systems.kafka.faults import Zombie
-from harness.systems.spark.signs import REPLAYED
+from harness.systems.spark.signs import REPLAYED, SKIPPED
 
 APPENDS, ONCE = recipe(STREAM_TO_DELTA, ALO), recipe(STREAM_TO_DELTA, EOS)
 NATIVE = querying(ONCE, native=True)
 """The table's own sink, which writes with the checkpoint's id and the batch's number."""
+RESUMES = querying(ONCE, resumes_at_table=True)
+"""A query that begins behind what its table has; its application id outlives its checkpoint."""
 
 
 def around(place: str, because: str, **expect: Predicted) -> Scenario:
@@ -51,7 +53,9 @@ BASELINE = Scenario(
 BEFORE_TABLE_COMMIT = around(
     "before-table-commit",
     "The data files of the batch are written, and no version of the table has them: they are "
-    "orphans, which no reader of the table sees, and the batch is written again.",
+    "orphans, which no reader of the table sees, and the batch is written again. If the "
+    "position was saved first, it is lost.",
+    amo=Predicted(lost=Exactly(Select.BATCH)),
     alo=Predicted(sign=DELIVERED_AGAIN),
     eos=Predicted(sign=DELIVERED_AGAIN),
 )
@@ -60,6 +64,7 @@ BEFORE_COMMIT_LOG = around(
     "The table has the batch, and the checkpoint does not say so: the batch runs again. An append "
     "adds it again. With an application id and the batch's number (txnAppId, txnVersion) the table "
     "finds the number in its log, and leaves the batch out.",
+    amo=Predicted(sign=RESUMED_PAST),
     alo=Predicted(duplicated=Exactly(Select.BATCH)),
     eos=Predicted(sign=REPLAYED),
 )
@@ -72,10 +77,14 @@ LOST_CHECKPOINT = Scenario(
     fault=Kill(
         InProgram(Role.DRIVER, "after-commit-log"), victims=(Role.DRIVER,), forget=Forget.CHECKPOINT
     ),
-    because="The query begins at the first record, and appends every batch again.",
+    because="The query begins at the first record, with batch 0. The numbers of its batches are "
+    "known to the table, so it leaves them out: rightly, as long as a batch has the same records "
+    "as the batch of its number had, which nothing ensures but equal settings and an unchanged "
+    "topic.",
     expect={
         AMO: NotApplicable("the position is not kept in the checkpoint"),
         ALO: Predicted(duplicated=Exactly(Select.THROUGH_BATCH)),
+        EOS: Predicted(sign=REPLAYED),
     },
 )
 TABLES = (
@@ -110,6 +119,37 @@ TABLES = (
         eos=Predicted(sign=RESUMED_PAST),
     ),
     LOST_CHECKPOINT,
+    replace(
+        LOST_CHECKPOINT,
+        id="checkpoint-lost+native",
+        because="The application id of the table's own sink is the id in the checkpoint: a new "
+        "checkpoint has a new one, and every batch is added again. Sold as exactly-once it must "
+        "be convicted.",
+        expect={
+            EOS: Predicted(duplicated=Exactly(Select.THROUGH_BATCH), control=True, settings=NATIVE)
+        },
+    ),
+    replace(
+        LOST_CHECKPOINT,
+        id="checkpoint-lost+resumed",
+        because="The query begins behind what its table has, with batch 0 and its old application "
+        "id. The table has seen a batch of each of these numbers, so it leaves out the new ones: "
+        "their records are in no version, no error is raised, and the checkpoint commits them. "
+        "Convicted. (An append without an application id loses nothing here.)",
+        expect={
+            ALO: Predicted(sign=RESUMED_PAST, settings=querying(APPENDS, resumes_at_table=True)),
+            EOS: Predicted(lost=Exactly(SKIPPED), control=True, settings=RESUMES),
+        },
+    ),
+    replace(
+        LOST_CHECKPOINT,
+        id="checkpoint-lost+new-application",
+        because="The same with a new application id for the new checkpoint: no number is known "
+        "under it, so every batch is added.",
+        expect={
+            EOS: Predicted(sign=RESUMED_PAST, settings=querying(RESUMES, new_application=True))
+        },
+    ),
     Scenario(
         id="zombie-driver",
         failure_point="zombie-driver",
@@ -117,11 +157,14 @@ TABLES = (
         group="streaming",
         suite=Suite.NIGHT,
         fault=Zombie(InProgram(Role.DRIVER, "before-commit-log")),
-        because="The driver is paused with a batch that its table has. Another driver begins at "
-        "the saved position, and writes all the rest. When the first one wakes up, it goes on to "
-        "the end, beside the other: nothing in the table or in the position stops it.",
+        because="The driver is paused with a batch that its table has and its checkpoint does not. "
+        "Another driver takes over the checkpoint, writes the batch again, and all the rest. When "
+        "the first one wakes up, it finds its entry of the commit log taken, and ends. If the "
+        "position is outside the checkpoint, it goes on to the end, beside the other.",
         expect={
             AMO: Predicted(duplicated=Some(), control=True),
+            ALO: Predicted(duplicated=Exactly(Select.BATCH)),
+            EOS: Predicted(sign=REPLAYED),
         },
     ),
 )

@@ -25,6 +25,9 @@ class QueryTable(Protocol):
     def by_own_sink(self, rows: DataFrame) -> DataStreamWriter:
         """Return the writer of a query by the table's own sink, not started."""
 
+    def rows(self) -> DataFrame | None:
+        """Return what the table has; ``None`` if there is no table yet."""
+
 
 class DeltaTable:
     """A Delta table. Implements :class:`QueryTable`."""
@@ -43,6 +46,12 @@ class DeltaTable:
     def by_own_sink(self, rows: DataFrame) -> DataStreamWriter:
         """Return the writer of a query."""
         return rows.writeStream.format("delta").option("path", str(self._folder))
+
+    def rows(self) -> DataFrame | None:
+        """Return what the table has."""
+        if not self._folder.exists():
+            return None
+        return self._spark.read.format("delta").load(str(self._folder))
 
 
 TABLES: Final[Mapping[str, Callable[[SparkSession, Path], QueryTable]]] = {

@@ -25,6 +25,12 @@ class QuerySettings:
     """Whether the query ends when it has read what there is, and is started again, as by a timer
     (``trigger(availableNow=True)``).
     """
+    resumes_at_table: bool = False
+    """Whether a query without a checkpoint begins behind the records that its table has, instead
+    of at the first record.
+    """
+    new_application: bool = False
+    """Whether each incarnation writes into its table with an application id of its own."""
     listed: bool = False
     """Whether result files are read by listing their folder, instead of through the log of the file
     sink.

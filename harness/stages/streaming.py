@@ -85,13 +85,18 @@ class Query:
         rows = self._source(begins)
         if self._outside:  # the position is elsewhere: a checkpoint of its own for each incarnation
             self._checkpoint = Checkpoint(self._checkpoint.directory / str(self._stage.incarnation))
-        self._tell_failpoints(_json(begins) if self._outside else "")
+        self._tell_failpoints(_json(begins) if self._from_position else "")
         writer = self._to_sink(rows).option("checkpointLocation", str(self._checkpoint.directory))
         if self._settings.query.available_now:
             writer = writer.trigger(availableNow=True)
         query = writer.start()
         self._ledger.write(kinds.READY, role="driver")
         return query
+
+    @property
+    def _from_position(self) -> bool:
+        """Whether a query without a checkpoint is told where to begin."""
+        return self._outside or self._settings.query.resumes_at_table
 
     def close(self) -> None:
         """Close the database, after the query has ended."""
@@ -123,12 +128,23 @@ class Query:
         kept = (
             self._sink.positions() if self._outside and self._sink else self._checkpoint.committed()
         )
+        if not kept and self._settings.query.resumes_at_table:
+            kept = self._ends_of_table()
         return {partition: kept.get(partition, 0) for partition in partitions}
+
+    def _ends_of_table(self) -> dict[int, int]:
+        """Return the position in each partition behind the last record that the table has."""
+        ends: dict[int, int] = {}
+        found = self._table.rows() if self._table is not None else None
+        for row in found.collect() if found is not None else ():
+            partition, _, offset = (int(word) for word in row.origin.split("."))
+            ends[partition] = max(ends.get(partition, 0), offset + 1)
+        return ends
 
     def _source(self, begins: dict[int, int]) -> DataFrame:
         start = (
             json.dumps({self._stage.topic_in: {str(p): o for p, o in begins.items()}})
-            if self._outside
+            if self._from_position
             else "earliest"
         )
         options: dict[str, str | int] = {
@@ -209,7 +225,10 @@ class Query:
         rows = sorted(frame.collect(), key=_place)
         self._take(rows)
         out = frame.selectExpr("key", "value", f"{ORIGIN} as origin").coalesce(1)
-        application = self._stage.group if self._settings.idempotent else None
+        application = None
+        if self._settings.idempotent:
+            own = f".{self._stage.incarnation}" if self._settings.query.new_application else ""
+            application = f"{self._stage.group}{own}"
         self._table_of().append(out, number, application)
 
     def _states(self, frame: DataFrame, number: int) -> None:

@@ -6,6 +6,7 @@ import pytest
 
 from harness.model.prediction import Select
 from harness.systems.spark.batches import batch_selections
+from harness.systems.spark.signs import SKIPPED
 from tests.events import a_history
 from tests.judge.histories import Story
 
@@ -66,6 +67,22 @@ def test_a_batch_is_what_the_offset_log_says(target: str, before: set[str], rest
     last = max(int(record[2:]) for record in before | rest)
     assert found[Select.THROUGH_BATCH] == {record for record in PLACES if int(record[2:]) <= last}
     assert found[Select.BATCH_FROM_TARGET] == rest
+
+
+def test_a_new_checkpoint_repeats_the_numbers_of_batches() -> None:
+    """What a later driver planned under a number up to that of the target's batch; of the earlier
+    driver's batches nothing, and nothing under a higher number.
+    """
+    told = Story()
+    for record, place in PLACES.items():
+        told.offered(record, record[0], int(record[2:]))
+        told.stored(record, *place)
+    batch(told, "driver-1-jvm", 0, {0: (0, 2), 1: (0, 2)})
+    batch(told, "driver-2-jvm", 0, {0: (2, 4), 1: (2, 4)})
+    batch(told, "driver-2-jvm", 1, {0: (4, 6), 1: (4, 6)})
+    assert selected(told, "a-1")[SKIPPED] == {"a-3", "b-4"}
+    assert selected(told, "a-3")[SKIPPED] == {"a-1", "b-2"}, "by the number, not by the time"
+    assert selected(story(), "a-1")[SKIPPED] == set()
 
 
 def test_no_batch_selects_nothing() -> None:

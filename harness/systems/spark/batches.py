@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from harness.model import events as kinds
 from harness.model.prediction import Select
 from harness.model.states import Hop
+from harness.systems.spark.signs import SKIPPED
 
 if TYPE_CHECKING:
     from harness.model.history import History
@@ -28,12 +29,23 @@ def batch_selections(history: History, target: str) -> dict[Select, frozenset[st
         if event.at is not None and event.visible and event.record and not _in_sink(event)
     }
     at = next((place for place, record in places.items() if record == target), None)
-    ranges = _ranges_with(history, at) if at else {}
-    if not ranges:
+    first = _first_with(history, at) if at else None
+    if first is None:
         return {}
+    batches = list(history.of(kinds.Batch))
+    same = [batch for batch in batches if (batch.by, batch.batch) == (first.by, first.batch)]
+    known = [batch for batch in batches if batch.by != first.by and batch.batch <= first.batch]
+    ranges = {batch.partition: range(batch.offset, batch.position) for batch in same}
     held = sorted(place for place in places if place[0] in ranges and place[1] in ranges[place[0]])
     through = [place for place in places if place[0] in ranges and place[1] < ranges[place[0]].stop]
+    again = {
+        place
+        for place in places
+        for batch in known
+        if place[0] == batch.partition and batch.offset <= place[1] < batch.position
+    }
     return {
+        SKIPPED: frozenset(places[place] for place in again),
         Select.THROUGH_BATCH: frozenset(places[place] for place in through),
         Select.BATCH: frozenset(places[place] for place in held),
         Select.BATCH_BEFORE_TARGET: frozenset(places[place] for place in held if at and place < at),
@@ -45,16 +57,13 @@ def _in_sink(copy: kinds.Stored | kinds.Removed) -> bool:
     return isinstance(copy, kinds.Stored) and copy.hop == Hop.SINK
 
 
-def _ranges_with(history: History, at: tuple[int, int]) -> dict[int, range]:
-    """Return the offsets, by partition, of the first batch that contains a place (partition,
-    offset).
-    """
-    events = list(history.of(kinds.Batch))
-    first = next(
-        (e for e in events if e.partition == at[0] and e.offset <= at[1] < e.position),
+def _first_with(history: History, at: tuple[int, int]) -> kinds.Batch | None:
+    """Return the first line of a batch that contains a place (partition, offset)."""
+    return next(
+        (
+            event
+            for event in history.of(kinds.Batch)
+            if event.partition == at[0] and event.offset <= at[1] < event.position
+        ),
         None,
     )
-    if first is None:
-        return {}
-    same = [e for e in events if (e.by, e.batch) == (first.by, first.batch)]
-    return {e.partition: range(e.offset, e.position) for e in same}

@@ -6,6 +6,7 @@ from collections import defaultdict
 from typing import TYPE_CHECKING, Final
 
 from harness.model import events as kinds
+from harness.model.prediction import Select
 from harness.model.sign import Sign
 from harness.model.states import Hop
 
@@ -15,6 +16,11 @@ if TYPE_CHECKING:
 REPLAYED: Final = Sign(
     "replayed", "a second incarnation of the driver planned or processed the batch with this record"
 )
+
+SKIPPED: Final = Select("batches-of-known-numbers")
+"""The records of every later driver's batches whose numbers are at most that of the target's batch:
+what a table leaves out that goes by the numbers of an earlier checkpoint.
+"""
 
 
 def spark_signs(history: History) -> dict[Sign, set[str]]:

@@ -105,4 +105,4 @@ def test_the_sale_of_what_cannot_be_kept_is_a_control() -> None:
         for expectation in scenario.expect.values()
         if isinstance(expectation, Predicted) and expectation.control
     }
-    assert sold == {"zombie-driver"}
+    assert sold == {"checkpoint-lost+native", "checkpoint-lost+resumed", "zombie-driver"}
