@@ -37,7 +37,7 @@ from harness.stages.queries import (
 from harness.stages.querying import QuerySettings
 from harness.stages.settings import Settings, TopicSettings, recipe
 from harness.systems.kafka.faults import Zombie
-from harness.systems.spark.signs import REPLAYED
+from harness.systems.spark.signs import BEYOND, REPLAYED
 from harness.wire.rules import Direction
 
 DATABASE, FILES, TOPIC = STREAM_TO_DATABASE, STREAM_TO_FILES, STREAM_TO_TOPIC
@@ -297,7 +297,7 @@ ZOMBIE = scenario(
     "checkpoint, nothing fences the first driver: it goes on to the end, beside the "
     "other.",
     expect={
-        AMO: Predicted(duplicated=Some(), control=True),
+        AMO: Predicted(duplicated=Exactly(BEYOND), control=True),
         ALO: Predicted(duplicated=Exactly(Select.BATCH)),
         EOS: Predicted(sign=ABSORBED),
     },

@@ -9,14 +9,14 @@ from dataclasses import replace
 from harness.controls import InProgram
 from harness.faults import Forget, Kill, NoFault
 from harness.judge.signs import DELIVERED_AGAIN, RESUMED_PAST
-from harness.model.prediction import Exactly, Select, Some
+from harness.model.prediction import Exactly, Select
 from harness.model.scenario import NotApplicable, Predicted, Role, Scenario, Suite
 from harness.scenarios.plain import ALO, AMO, EOS
 from harness.scenarios.streaming_topic import querying
 from harness.stages.queries import STREAM_TO_DELTA
 from harness.stages.settings import recipe
 from harness.systems.kafka.faults import Zombie
-from harness.systems.spark.signs import REPLAYED, SKIPPED
+from harness.systems.spark.signs import BEYOND, REPLAYED, SKIPPED
 
 APPENDS, ONCE = recipe(STREAM_TO_DELTA, ALO), recipe(STREAM_TO_DELTA, EOS)
 NATIVE = querying(ONCE, native=True)
@@ -162,7 +162,7 @@ TABLES = (
         "the first one wakes up, it finds its entry of the commit log taken, and ends. If the "
         "position is outside the checkpoint, it goes on to the end, beside the other.",
         expect={
-            AMO: Predicted(duplicated=Some(), control=True),
+            AMO: Predicted(duplicated=Exactly(BEYOND), control=True),
             ALO: Predicted(duplicated=Exactly(Select.BATCH)),
             EOS: Predicted(sign=REPLAYED),
         },

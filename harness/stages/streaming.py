@@ -83,8 +83,8 @@ class Query:
         for partition, position in begins.items():
             self._ledger.write(kinds.RESUMED, where="query", partition=partition, position=position)
         rows = self._source(begins)
-        if self._outside:  # the position is elsewhere: a checkpoint of its own for each incarnation
-            self._checkpoint = Checkpoint(self._checkpoint.directory / str(self._stage.incarnation))
+        if self._outside:  # the position is elsewhere: a checkpoint of its own for each driver
+            self._checkpoint = Checkpoint(self._checkpoint.directory / self._stage.writer)
         self._tell_failpoints(_json(begins) if self._from_position else "")
         writer = self._to_sink(rows).option("checkpointLocation", str(self._checkpoint.directory))
         if self._settings.query.available_now:

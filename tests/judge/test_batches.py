@@ -6,7 +6,7 @@ import pytest
 
 from harness.model.prediction import Select
 from harness.systems.spark.batches import batch_selections
-from harness.systems.spark.signs import SKIPPED
+from harness.systems.spark.signs import BEYOND, SKIPPED
 from tests.events import a_history
 from tests.judge.histories import Story
 
@@ -67,6 +67,7 @@ def test_a_batch_is_what_the_offset_log_says(target: str, before: set[str], rest
     last = max(int(record[2:]) for record in before | rest)
     assert found[Select.THROUGH_BATCH] == {record for record in PLACES if int(record[2:]) <= last}
     assert found[Select.BATCH_FROM_TARGET] == rest
+    assert found[BEYOND] == {record for record in PLACES if int(record[2:]) > last}
 
 
 def test_a_new_checkpoint_repeats_the_numbers_of_batches() -> None:

@@ -107,7 +107,7 @@ class NextDriver(Succession):
             within_s=ZOMBIE_S,
             because="the zombie to go on",
         )
-        alone = Checkpoint(self.query.checkpoint / str(node.stage.incarnation))
+        alone = Checkpoint(self.query.checkpoint / node.stage.writer)
         last = self.query.last
 
         def done() -> object:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from harness.model import events as kinds
 from harness.model.prediction import Select
 from harness.model.states import Hop
-from harness.systems.spark.signs import SKIPPED
+from harness.systems.spark.signs import BEYOND, SKIPPED
 
 if TYPE_CHECKING:
     from harness.model.history import History
@@ -44,7 +44,9 @@ def batch_selections(history: History, target: str) -> dict[Select, frozenset[st
         for batch in known
         if place[0] == batch.partition and batch.offset <= place[1] < batch.position
     }
+    beyond = set(places) - set(through)
     return {
+        BEYOND: frozenset(places[place] for place in beyond),
         SKIPPED: frozenset(places[place] for place in again),
         Select.THROUGH_BATCH: frozenset(places[place] for place in through),
         Select.BATCH: frozenset(places[place] for place in held),

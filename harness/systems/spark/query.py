@@ -155,9 +155,7 @@ class Query:
     def present(self) -> Checkpoint:
         """Return the checkpoint of the present or last driver."""
         return Checkpoint(
-            self.checkpoint / str(self.driver.stage.incarnation)
-            if self._outside
-            else self.checkpoint
+            self.checkpoint / self.driver.stage.writer if self._outside else self.checkpoint
         )
 
     def batch_trouble(self) -> str | None:

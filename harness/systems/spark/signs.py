@@ -17,6 +17,8 @@ REPLAYED: Final = Sign(
     "replayed", "a second incarnation of the driver planned or processed the batch with this record"
 )
 
+BEYOND: Final = Select("beyond-batch")
+"""The records behind the target's batch: what a driver writes that goes on after it."""
 SKIPPED: Final = Select("batches-of-known-numbers")
 """The records of every later driver's batches whose numbers are at most that of the target's batch:
 what a table leaves out that goes by the numbers of an earlier checkpoint.

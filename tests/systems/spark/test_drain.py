@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 @pytest.mark.parametrize(
     ("semantic", "folder"),
-    [(Semantic.AT_MOST_ONCE, "checkpoint/2"), (Semantic.AT_LEAST_ONCE, "checkpoint")],
+    [(Semantic.AT_MOST_ONCE, "checkpoint/driver-2"), (Semantic.AT_LEAST_ONCE, "checkpoint")],
 )
 def test_a_planned_batch_is_in_hand_until_it_is_committed(
     tmp_path: Path, semantic: Semantic, folder: str
@@ -30,7 +30,7 @@ def test_a_planned_batch_is_in_hand_until_it_is_committed(
     scene: Any = SimpleNamespace(directory=tmp_path, settings=recipe(STREAM_TO_DELTA, semantic))
     query = Query.__new__(Query)
     query._scene = scene
-    query.driver = SimpleNamespace(stage=SimpleNamespace(incarnation=2))  # type: ignore[assignment]
+    query.driver = SimpleNamespace(stage=SimpleNamespace(writer="driver-2"))  # type: ignore[assignment]
     assert query.batch_trouble() is None, "nothing is planned"
     log = tmp_path / folder
     for name in ("offsets", "commits"):
