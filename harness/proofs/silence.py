@@ -89,7 +89,7 @@ class FellSilent:
 @dataclass(frozen=True, slots=True)
 class HalfWay:
     """The silence began in the middle of a request: half of it was on, and the rest came when its
-    client had given it up.
+    client had given it up. It was that of the record: half of a request is told by text alone.
     """
 
     name: ClassVar[str] = "half-way"
@@ -100,9 +100,14 @@ class HalfWay:
         torn = next((e for e in rules if e.phase == RulePhase.HELD and e.passed), None)
         if torn is None:
             return "no request stopped half-way"
-        if not any(e.phase == RulePhase.RELEASED and e.t > torn.t for e in rules):
-            return f"the rest of the {torn.role}'s {torn.api} request never went on"
-        return None
+        request, records = f"{torn.conn}:{torn.corr}", torn.records or ()
+        for sent in course.history.of(kinds.Sent):
+            if sent.request == request and sent.record in records:
+                return None
+        return (
+            f"the rest of the {torn.role}'s {torn.api} request never went on, or the record is "
+            "named in another one's text"
+        )
 
 
 def _given_up(history: History, hit: kinds.Rule) -> bool:

@@ -176,15 +176,24 @@ def test_a_torn_request_stopped_half_way_and_went_on() -> None:
         course: Any = type("Course", (), {"history": a_history(lines)})()
         return proof.trouble(course)
 
-    torn = HIT | {"phase": "held", "api": "Produce", "dir": "request", "held": "h1"}
+    torn = HIT | {
+        "phase": "held",
+        "api": "Produce",
+        "dir": "request",
+        "held": "h1",
+        "records": ["a"],
+    }
     half = line("rule", 11, **torn, passed=40)
-    on = line("rule", 30, **torn | {"phase": "released"})
+    sent = {"record": "a", "topic": "orders", "partition": 0, "request": "7:3"}
+    on = line("sent", 30, **sent)
     assert trouble(half, on) is None
     assert trouble(line("rule", 11, **torn), on) == "no request stopped half-way"
     assert trouble() == "no request stopped half-way"
-    never = "the rest of the producer's Produce request never went on"
-    assert trouble(half) == never
-    assert trouble(half, line("rule", 30, **torn | {"phase": "discarded"})) == never
+    never = "the rest of the producer's Produce request never went on, or the record is named in"
+    for others in ((), (line("unsent", 30, **sent),)):
+        assert str(trouble(half, *others)).startswith(never)
+    for change in ({"record": "b"}, {"request": "9:1"}):
+        assert str(trouble(half, line("sent", 30, **sent | change))).startswith(never)
     assert knowledge().proofs["half-way"] is silence.HalfWay
 
 
