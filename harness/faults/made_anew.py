@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 from harness.abilities import NewTopic
-from harness.faults.triggers import await_fault, rule_at
+from harness.faults.triggers import HeldAt, await_fault
 from harness.model.scenario import Evidence
 from harness.proofs.made_anew import MadeAnew
-from harness.wire.rules import Action, FreezeScope, How
+from harness.wire.rules import FreezeScope, How
 
 if TYPE_CHECKING:
     from harness.controls import Controls, OnWire
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class TopicMadeAnew:
+class TopicMadeAnew(HeldAt):
     """At ``at``, where the sender sends the target, its request is held until the ``reader`` has
     recorded everything before it. Both are killed, the request is discarded, and the topic is
     deleted and made anew.
@@ -30,6 +30,7 @@ class TopicMadeAnew:
     """
 
     id: ClassVar[str] = "topic-made-anew"
+    freezes: ClassVar[FreezeScope | None] = FreezeScope.CLIENT
 
     at: OnWire
     reader: Role
@@ -49,11 +50,6 @@ class TopicMadeAnew:
     def needs(self) -> tuple[type, ...]:
         """Return the ability that it needs: to make a topic anew."""
         return (NewTopic,)
-
-    def arm(self, controls: Controls) -> None:
-        """Arm the rule."""
-        controls.arm(self.at, rule_at(self.at, Action.HOLD, freeze=FreezeScope.CLIENT))
-        controls.say("armed")
 
     def inject(self, controls: Controls) -> None:
         """Kill both, make the topic anew, start the sender again, and when the topic has records

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 from harness.abilities import HeldWork, SavedMarks
-from harness.faults.triggers import await_fault, rule_at
+from harness.faults.triggers import HeldAt, await_fault, rule_at
 from harness.model.rhythm import CLOCK_S
 from harness.model.scenario import Evidence
 from harness.proofs.overtaken import Overtaken
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class CommitOvertakesWork:
+class CommitOvertakesWork(HeldAt):
     """The target is alone in hand, and what its stage writes and sends is held.
 
     If the stage saves its position behind the target before the work is done, the stage is killed
@@ -49,11 +49,6 @@ class CommitOvertakesWork:
     def needs(self) -> tuple[type, ...]:
         """Return the ability that it needs: the system must be able to hold a stage's work."""
         return (HeldWork,)
-
-    def arm(self, controls: Controls) -> None:
-        """Arm the rule that holds the target on its way to the stage."""
-        controls.arm(self.at, rule_at(self.at, Action.HOLD))
-        controls.say("armed")
 
     def inject(self, controls: Controls) -> None:
         """Hold the work, let the target go on, wait for a commit. Kill the stage if one comes, else

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 from harness.abilities import NewPartitions
-from harness.faults.triggers import await_fault, rule_at
+from harness.faults.triggers import HeldAt, await_fault
 from harness.model.scenario import Evidence
 from harness.proofs.growth import Filled
-from harness.wire.rules import Action, FreezeScope, How
+from harness.wire.rules import FreezeScope, How
 
 if TYPE_CHECKING:
     from harness.controls import Controls, OnWire
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class PartitionFilled:
+class PartitionFilled(HeldAt):
     """At ``at`` the sender and the ``reader`` are killed, and the topic gets more partitions.
 
     The sender starts again, and so knows the new partitions. The reader starts again when they have
@@ -27,6 +27,7 @@ class PartitionFilled:
     """
 
     id: ClassVar[str] = "partition-filled"
+    freezes: ClassVar[FreezeScope | None] = FreezeScope.CLIENT
 
     at: OnWire
     reader: Role
@@ -45,11 +46,6 @@ class PartitionFilled:
     def needs(self) -> tuple[type, ...]:
         """Return the abilities that it needs: to add partitions, and to see records in them."""
         return (NewPartitions,)
-
-    def arm(self, controls: Controls) -> None:
-        """Arm the rule."""
-        controls.arm(self.at, rule_at(self.at, Action.HOLD, freeze=FreezeScope.CLIENT))
-        controls.say("armed")
 
     def inject(self, controls: Controls) -> None:
         """Kill both, add partitions, restart the sender, and when they have records the reader."""

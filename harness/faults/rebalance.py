@@ -7,19 +7,19 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
-from harness.faults.triggers import await_fault, rule_at
+from harness.faults.triggers import HeldAt, await_fault
 from harness.model.rebalances import Change, Regrouping
 from harness.model.scenario import Evidence
 from harness.proofs.moved import Moved
 from harness.proofs.told import ToldWhileSaving
-from harness.wire.rules import Action, Direction, How
+from harness.wire.rules import Direction, How
 
 if TYPE_CHECKING:
     from harness.controls import Controls, OnWire
 
 
 @dataclass(frozen=True, slots=True)
-class Rebalanced:
+class Rebalanced(HeldAt):
     """At ``at`` the group of a stage is changed, and the target's partition is given up by the
     member that has the target. No process is killed before that, or stopped.
 
@@ -53,11 +53,6 @@ class Rebalanced:
         """Whether a member joins that is not there before."""
         return self.change in {Change.JOINS, Change.COMES_AND_GOES}
 
-    def arm(self, controls: Controls) -> None:
-        """Arm the rule. The process is not frozen: its other threads go on talking to the group."""
-        controls.arm(self.at, rule_at(self.at, Action.HOLD))
-        controls.say("armed")
-
     def inject(self, controls: Controls) -> None:
         """Change the group, let the held frame go on, and wait until the partition is assigned."""
         fired = await_fault(controls, self.at)
@@ -81,7 +76,7 @@ class Rebalanced:
 
 
 @dataclass(frozen=True, slots=True)
-class PutOutWhileJoining:
+class PutOutWhileJoining(HeldAt):
     """At ``at`` another member joins. The member that the target is on its way to is told so, and
     asks to join again; the request is held until the group has put the member out and
     the others have done all the work that there is. Then it arrives; the target never does, over
@@ -108,11 +103,6 @@ class PutOutWhileJoining:
         """Return the ability that it needs: a stage whose members come and go."""
         return (Regrouping,)
 
-    def arm(self, controls: Controls) -> None:
-        """Arm the rule. The process is not frozen: it must ask to join."""
-        controls.arm(self.at, rule_at(self.at, Action.HOLD))
-        controls.say("armed")
-
     def inject(self, controls: Controls) -> None:
         """Let another member join, hold the first one's request to join again, put the first one
         out, and let the others work.
@@ -130,7 +120,7 @@ class PutOutWhileJoining:
 
 
 @dataclass(frozen=True, slots=True)
-class ToldLate:
+class ToldLate(HeldAt):
     """At ``at`` another member joins. The answer by which the member with the target learns of it
     is held until that asks to save a position; then it has the answer, and its request stays on its
     way, or (``answered``) the answer to that. All go on a little later.
@@ -157,11 +147,6 @@ class ToldLate:
     def needs(self) -> tuple[type, ...]:
         """Return the ability that it needs: a stage whose members come and go."""
         return (Regrouping,)
-
-    def arm(self, controls: Controls) -> None:
-        """Arm the rule. The process is not frozen: it must work, and talk to its group."""
-        controls.arm(self.at, rule_at(self.at, Action.HOLD))
-        controls.say("armed")
 
     def inject(self, controls: Controls) -> None:
         """Let another member join, and the first one learn of it while its position is underway."""

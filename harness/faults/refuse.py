@@ -6,17 +6,17 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 from harness.abilities import Refusal
-from harness.faults.triggers import await_fault, rule_at
+from harness.faults.triggers import HeldAt, await_fault
 from harness.model.scenario import Evidence
 from harness.proofs.refusal import Refused
-from harness.wire.rules import Action, Direction, How
+from harness.wire.rules import Direction, How
 
 if TYPE_CHECKING:
     from harness.controls import Controls, OnWire
 
 
 @dataclass(frozen=True, slots=True)
-class Refuse:
+class Refuse(HeldAt):
     """The wire holds the message ``at``, tells the broker to refuse the next message, and then
     sends the held one on.
     """
@@ -40,11 +40,6 @@ class Refuse:
         demand.
         """
         return (Refusal,)
-
-    def arm(self, controls: Controls) -> None:
-        """Arm the rule."""
-        controls.arm(self.at, rule_at(self.at, Action.HOLD))
-        controls.say("armed")
 
     def inject(self, controls: Controls) -> None:
         """Hold the message, tell the broker, release it."""

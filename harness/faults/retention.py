@@ -8,17 +8,17 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 from harness.abilities import Retention
-from harness.faults.triggers import await_fault, rule_at
+from harness.faults.triggers import HeldAt, await_fault
 from harness.model.scenario import Evidence
 from harness.proofs.retention import Passed
-from harness.wire.rules import Action, FreezeScope, How
+from harness.wire.rules import FreezeScope, How
 
 if TYPE_CHECKING:
     from harness.controls import Controls, OnWire
 
 
 @dataclass(frozen=True, slots=True)
-class RetentionPasses:
+class RetentionPasses(HeldAt):
     """At ``at``, where the reader asks to save its position behind the target, it is killed, and
     the position is not saved. The records up to the target are deleted from its partition.
 
@@ -27,6 +27,7 @@ class RetentionPasses:
     """
 
     id: ClassVar[str] = "retention-passes"
+    freezes: ClassVar[FreezeScope | None] = FreezeScope.CLIENT
 
     at: OnWire
 
@@ -42,11 +43,6 @@ class RetentionPasses:
     def needs(self) -> tuple[type, ...]:
         """Return the ability that it needs: to delete what the reader's position is behind."""
         return (Retention,)
-
-    def arm(self, controls: Controls) -> None:
-        """Arm the rule."""
-        controls.arm(self.at, rule_at(self.at, Action.HOLD, freeze=FreezeScope.CLIENT))
-        controls.say("armed")
 
     def inject(self, controls: Controls) -> None:
         """Kill the reader, delete records, wait for newer ones, start the reader again."""

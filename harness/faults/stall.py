@@ -8,10 +8,10 @@ import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
-from harness.faults.triggers import await_fault, rule_at
+from harness.faults.triggers import HeldAt, await_fault
 from harness.model.scenario import Evidence
 from harness.model.waiting import wait_until
-from harness.wire.rules import Action, How
+from harness.wire.rules import How
 
 if TYPE_CHECKING:
     from harness.controls import Controls, OnWire
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Stall:
+class Stall(HeldAt):
     """At ``at`` the ``victim`` is stopped for ``seconds``; the frame that the wire holds is
     released at once.
     """
@@ -48,13 +48,6 @@ class Stall:
     def needs(self) -> tuple[type, ...]:
         """Return no ability: it needs none."""
         return ()
-
-    def arm(self, controls: Controls) -> None:
-        """Arm the rule. It holds only the frame at the target: the program must go on, and call the
-        stopped server.
-        """
-        controls.arm(self.at, rule_at(self.at, Action.HOLD))
-        controls.say("armed")
 
     def inject(self, controls: Controls) -> None:
         """Stop the victim, let the program go on, wake the victim when its time is over."""

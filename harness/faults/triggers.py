@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from harness.controls import OnWire, Stop
 from harness.wire.rules import Action, Direction, FreezeScope, Rule
@@ -32,6 +32,20 @@ def rule_at(
         granted=granted,
         **more,
     )
+
+
+class HeldAt:
+    """A fault that begins with its frame held by the wire. ``at`` is a field of each such fault."""
+
+    __slots__ = ()
+    at: OnWire
+    freezes: ClassVar[FreezeScope | None] = None
+    """What else of the process the wire holds; ``None``: nothing, its other threads go on."""
+
+    def arm(self, controls: Controls) -> None:
+        """Arm the rule that holds the frame."""
+        controls.arm(self.at, rule_at(self.at, Action.HOLD, freeze=self.freezes))
+        controls.say("armed")
 
 
 def await_fault(controls: Controls, at: Trigger | AtWrite) -> Fired:

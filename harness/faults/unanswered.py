@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 from harness.controls import OnWire
-from harness.faults.triggers import await_fault, rule_at
+from harness.faults.triggers import HeldAt, await_fault, rule_at
 from harness.model.scenario import Evidence
 from harness.proofs.answer import Answered
 from harness.wire.rules import Action, Direction, FreezeScope, How, StepName
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Unanswered:
+class Unanswered(HeldAt):
     """At ``at`` the process is killed. It starts again, and the first answer to ``asks`` is lost
     and the connection cut.
 
@@ -29,6 +29,7 @@ class Unanswered:
     """
 
     id: ClassVar[str] = "unanswered"
+    freezes: ClassVar[FreezeScope | None] = FreezeScope.CLIENT
 
     at: OnWire
     asks: StepName
@@ -61,11 +62,6 @@ class Unanswered:
             approached=True,
             proofs=proofs,
         )
-
-    def arm(self, controls: Controls) -> None:
-        """Arm the rule at which the process is killed."""
-        controls.arm(self.at, rule_at(self.at, Action.HOLD, freeze=FreezeScope.CLIENT))
-        controls.say("armed")
 
     def inject(self, controls: Controls) -> None:
         """Kill the process, arm the loss of the answer, restart the process, wait until the answer

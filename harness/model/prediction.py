@@ -58,16 +58,23 @@ Select.ADDED = Select("added")
 Select.UNREPLICATED = Select("unreplicated")
 
 
-class Zero(msgspec.Struct, frozen=True, tag_field="kind", tag=True):
+class Expected(msgspec.Struct, frozen=True, tag_field="kind", tag=True):
+    """What theory says of a set of records."""
+
+    shows: ClassVar[bool] = False
+    """Whether some record must be seen."""
+
+    def must_show(self) -> bool:
+        """Say whether a count of zero means that the fault had no effect."""
+        return self.shows
+
+
+class Zero(Expected, frozen=True):
     """Theory predicts no record."""
 
     def text(self) -> str:
         """Return the prediction as it is shown."""
         return "0"
-
-    def must_show(self) -> bool:
-        """Say whether a count of zero means that the fault had no effect."""
-        return False
 
     def contradiction(
         self,
@@ -78,18 +85,15 @@ class Zero(msgspec.Struct, frozen=True, tag_field="kind", tag=True):
         return f"predicted 0, saw {len(seen)} ({examples(seen)})" if seen else None
 
 
-class Exactly(msgspec.Struct, frozen=True, tag_field="kind", tag=True):
+class Exactly(Expected, frozen=True):
     """Theory predicts exactly these records."""
 
+    shows: ClassVar[bool] = True
     select: Select = Select.TARGET
 
     def text(self) -> str:
         """Return the prediction as it is shown."""
         return f"exactly {self.select}"
-
-    def must_show(self) -> bool:
-        """Say whether a count of zero means that the fault had no effect."""
-        return True
 
     def contradiction(
         self, seen: AbstractSet[str], resolve: dict[Select, frozenset[str]]
@@ -101,21 +105,18 @@ class Exactly(msgspec.Struct, frozen=True, tag_field="kind", tag=True):
         return f"predicted exactly {examples(want)}, saw {examples(seen)}"
 
 
-class AtLeast(msgspec.Struct, frozen=True, tag_field="kind", tag=True):
+class AtLeast(Expected, frozen=True):
     """Theory predicts these records, and permits more: only those of ``most``, or any if ``most``
     is null.
     """
 
+    shows: ClassVar[bool] = True
     select: Select = Select.TARGET
     most: Select | None = None
 
     def text(self) -> str:
         """Return the prediction as it is shown."""
         return f"at least {self.select}{_bound(self.most)}"
-
-    def must_show(self) -> bool:
-        """Say whether a count of zero means that the fault had no effect."""
-        return True
 
     def contradiction(
         self, seen: AbstractSet[str], resolve: dict[Select, frozenset[str]]
@@ -127,21 +128,18 @@ class AtLeast(msgspec.Struct, frozen=True, tag_field="kind", tag=True):
         return _beyond(seen - want, self.most, resolve)
 
 
-class Some(msgspec.Struct, frozen=True, tag_field="kind", tag=True):
+class Some(Expected, frozen=True):
     """Theory predicts at least ``count`` records, but not which: only those of ``most``, or any if
     ``most`` is null.
     """
 
+    shows: ClassVar[bool] = True
     count: int = 1
     most: Select | None = None
 
     def text(self) -> str:
         """Return the prediction as it is shown."""
         return f"at least {self.count}{_bound(self.most)}"
-
-    def must_show(self) -> bool:
-        """Say whether a count of zero means that the fault had no effect."""
-        return True
 
     def contradiction(
         self, seen: AbstractSet[str], resolve: dict[Select, frozenset[str]]
@@ -152,7 +150,7 @@ class Some(msgspec.Struct, frozen=True, tag_field="kind", tag=True):
         return _beyond(seen, self.most, resolve)
 
 
-class AtMost(msgspec.Struct, frozen=True, tag_field="kind", tag=True):
+class AtMost(Expected, frozen=True):
     """Theory permits all, some or none of these records, and no other record."""
 
     select: Select
@@ -160,10 +158,6 @@ class AtMost(msgspec.Struct, frozen=True, tag_field="kind", tag=True):
     def text(self) -> str:
         """Return the prediction as it is shown."""
         return f"at most {self.select}"
-
-    def must_show(self) -> bool:
-        """Say whether a count of zero means that the fault had no effect."""
-        return False
 
     def contradiction(
         self, seen: AbstractSet[str], resolve: dict[Select, frozenset[str]]
@@ -180,16 +174,12 @@ class AtMost(msgspec.Struct, frozen=True, tag_field="kind", tag=True):
         )
 
 
-class Permitted(msgspec.Struct, frozen=True, tag_field="kind", tag=True):
+class Permitted(Expected, frozen=True):
     """Theory permits any number of records, also none."""
 
     def text(self) -> str:
         """Return the prediction as it is shown."""
         return "permitted"
-
-    def must_show(self) -> bool:
-        """Say whether a count of zero means that the fault had no effect."""
-        return False
 
     def contradiction(
         self,

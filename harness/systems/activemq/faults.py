@@ -6,18 +6,18 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 from harness.controls import Role
-from harness.faults.triggers import await_fault, rule_at
+from harness.faults.triggers import HeldAt, await_fault
 from harness.model.scenario import Evidence
 from harness.systems.activemq.abilities import Compaction
 from harness.systems.activemq.proofs import CARRIED_ON, UNINDEXED, CarriedOn
-from harness.wire.rules import Action, Direction, How
+from harness.wire.rules import Direction, How
 
 if TYPE_CHECKING:
     from harness.controls import Controls, OnWire
 
 
 @dataclass(frozen=True, slots=True)
-class IndexRebuilt:
+class IndexRebuilt(HeldAt):
     """Compact the journal, kill the broker, and let it rebuild its index from the journal.
 
     The request ``at`` waits until the journal goes on in a second file, so the message is in the
@@ -47,11 +47,6 @@ class IndexRebuilt:
     def needs(self) -> tuple[type, ...]:
         """Return the abilities that it needs: to compact the journal and delete the index."""
         return (Compaction,)
-
-    def arm(self, controls: Controls) -> None:
-        """Arm the rule."""
-        controls.arm(self.at, rule_at(self.at, Action.HOLD))
-        controls.say("armed")
 
     def inject(self, controls: Controls) -> None:
         """Begin a new file, release the request, wait until all is read; then compact, kill, delete

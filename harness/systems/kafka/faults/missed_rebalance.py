@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, ClassVar
 
 from harness.abilities import Membership, Rebalance, SavedPositions
-from harness.faults.triggers import await_fault, rule_at
+from harness.faults.triggers import HeldAt, await_fault, rule_at
 from harness.model.scenario import Evidence
 from harness.protocols.kafka.steps import Api
 from harness.wire.rules import Action, Direction, FreezeScope, How
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class MissedRebalance:
+class MissedRebalance(HeldAt):
     """Hold an answer to a member at ``at``, and let a new member start a rebalance that the first
     member misses.
 
@@ -50,11 +50,6 @@ class MissedRebalance:
         positions.
         """
         return (Membership, Rebalance, SavedPositions)
-
-    def arm(self, controls: Controls) -> None:
-        """Arm the rule for the answer."""
-        controls.arm(self.at, rule_at(self.at, Action.HOLD))
-        controls.say("armed")
 
     def inject(self, controls: Controls) -> None:
         """Hold the answer and the request to join, let the others finish, then release
