@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from harness.controls import Target
+from harness.model.bursts import Backlog, Overlap
 from harness.model.rebalances import Regrouping
 from harness.model.takeovers import Takeover
 
@@ -476,5 +477,7 @@ ABILITIES: dict[type, str] = {
     NewPartitions: "adds partitions to a topic while its readers are away",
     NewTopic: "makes a topic anew, or late",
     Beginning: "can start a stage later than the others",
+    Backlog: "lets records gather before their reader starts",
+    Overlap: "shows when two requests of a client are under way",
 }
 """Every ability, and what a system that has it does, for messages about a missing ability."""

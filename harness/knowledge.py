@@ -14,6 +14,7 @@ from harness.model.failures import EnvironmentFailure
 from harness.plugins import load_brought
 from harness.proofs.answer import Answered, answer_signs
 from harness.proofs.appeared import Appeared, appeared_signs
+from harness.proofs.burst import FromBacklog, TwoUnderWay
 from harness.proofs.cut_short import CutShort
 from harness.proofs.damage import FileDamaged, damage_selections
 from harness.proofs.engine import EngineSaid
@@ -59,6 +60,7 @@ PROOFS: Final = (
     FileDamaged,
     Filled,
     Forgot,
+    FromBacklog,
     Grown,
     InputEnded,
     InSuccessor,
@@ -79,6 +81,7 @@ PROOFS: Final = (
     Refused,
     Rolled,
     StartedLate,
+    TwoUnderWay,
 )
 COMMON: Final = Knowledge(
     proofs={proof.name: proof for proof in PROOFS},

@@ -56,7 +56,10 @@ def check(
     ] = None,
     long: Annotated[
         bool,
-        typer.Option("--all", help="Also the points that wait long for a time-out of a client's."),
+        typer.Option(
+            "--all",
+            help="Also points that take longer: time-outs, bursts, brokers that come back.",
+        ),
     ] = False,
     explain: Annotated[
         bool, typer.Option("--explain", help="Make the dry run, show what would be done, and stop.")
@@ -138,7 +141,8 @@ def check(
                 raise typer.Exit(ExitCode.INTERRUPTED) from None
             dry, asked = rehearsed.dry, replace(asked, jobs=rehearsed.jobs)
             alone = _tell_dry_run(dry, known)
-            seen = seen_in(dry)
+            seen, late = asked.overlapping(seen_in(dry), only or (), progress)
+            alone = alone or _tell_late(late)
             cells, rest = asked.plan(seen, only or ())
             for line in chain(
                 explanation(pipeline, seen, [cell.scenario for cell in (*cells, *rest)]),
@@ -263,6 +267,14 @@ def _tell_all(
         )
     warn(append_run(saved, breaks), point_latest(saved), append_step_summary(saved, os.environ))
     return code
+
+
+def _tell_late(results: Sequence[CellResult]) -> ExitCode:
+    """Say what is wrong in the runs in which only an answer was late, and return the exit code."""
+    bad = [each for each in results if each.verdict.kind in {Kind.BROKEN, Kind.STUCK}]
+    for each in bad:
+        warn(f"{each.verdict.kind} when one answer is late: {each.verdict.reason}")
+    return ExitCode.BROKEN if bad else ExitCode.KEPT
 
 
 def _tell_dry_run(dry: CellResult, known: Sequence[KnownBreak] = ()) -> ExitCode:

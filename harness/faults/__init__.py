@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from harness.faults.answer import Answer
 from harness.faults.appears import TopicAppears
+from harness.faults.burst import InBacklog, InBurst
 from harness.faults.container import ContainerFault
 from harness.faults.crash_at_write import CrashAtWrite
 from harness.faults.damaged import Damaged
@@ -64,6 +65,8 @@ _ALL = (
     Rebalanced,
     PutOutWhileJoining,
     ToldLate,
+    InBurst,
+    InBacklog,
     Damaged,
     TakenOver,
     Torn,
@@ -83,6 +86,8 @@ __all__ = [
     "Forget",
     "Frozen",
     "Hold",
+    "InBacklog",
+    "InBurst",
     "Kill",
     "Late",
     "MarkOvertakesAcknowledgement",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from harness.faults import NoFault
+from harness.faults import InBurst, NoFault
 from harness.judge.verdict import Kind
 from harness.matrix.runner import RunPlan, run
 from harness.matrix.seen import enough
@@ -13,7 +13,12 @@ from harness.matrix.selection import not_run
 from harness.model.keep import Keep
 from harness.model.scenario import NotApplicable
 from harness.pipelines.cells import aim, cells_of
-from harness.pipelines.failure_points import NO_FAULT, failure_points, left_over
+from harness.pipelines.failure_points import (
+    NO_FAULT,
+    burst_rehearsal,
+    failure_points,
+    left_over,
+)
 from harness.pipelines.pairs import Paired, Pairs
 from harness.pipelines.refusing import DeclarationError, nearest
 from harness.pipelines.silences import is_long, left_out
@@ -31,6 +36,8 @@ if TYPE_CHECKING:
     from harness.systems.declared.system import DeclaredSystem
 
 DRY_RUNS = "dry-runs"
+NOT_TRIED = "not tried: "
+"""What the proofs of a fault begin with that met nothing."""
 REHEARSAL = "rehearsal"
 """The name of the runs without a fault beside the dry run; a number follows it."""
 
@@ -118,6 +125,48 @@ class Check:
             raise KeyboardInterrupt
         by_name = {result.plan.scenario: result for result in saved.results}
         return tuple((by_name[cell.scenario.id], cell) for cell in cells)
+
+    def overlapping(
+        self, seen: Mapping[str, StageTraffic], only: Sequence[str], progress: Progress
+    ) -> tuple[dict[str, StageTraffic], tuple[CellResult, ...]]:
+        """Return what was seen, and besides of which stages requests overlap: if points are asked
+        for that need that, an answer to each sending stage is a little late in a run of its own.
+        Return these runs, too.
+
+        Raises:
+            KeyboardInterrupt: Ctrl-C was pressed.
+        """
+        cells, _ = self.plan(seen, only)
+        bursts = [cell.scenario.fault for cell in cells if isinstance(cell.scenario.fault, InBurst)]
+        roles = dict.fromkeys(fault.at.role for fault in bursts)
+        if not roles:
+            return dict(seen), ()
+        progress.say("dry run: an answer is late (void: no requests overlap)")
+        asked = [burst_rehearsal(self.pipeline, role) for role in roles]
+        made = cells_of(
+            self.pipeline, asked, seed=self.seed, records=enough(self.pipeline, seen)[0]
+        )
+        shares = {role: one.share for role, one in seen.items()}
+        saved = self._run(
+            [aim(cell, shares) for cell in made],
+            (),
+            self.reports / DRY_RUNS,
+            progress,
+            jobs=self.jobs,
+        )
+        if saved.info.interrupted:
+            raise KeyboardInterrupt
+        reasons = {
+            result.plan.scenario: "in a run with a late answer, "
+            + result.verdict.reason.removeprefix(NOT_TRIED)
+            for result in saved.results
+            if result.verdict.kind is Kind.VOID
+        }
+        learnt = {
+            role: replace(one, alone=reasons.get(f"{role}-sends-on", ""))
+            for role, one in seen.items()
+        }
+        return learnt, saved.results
 
     def plan(
         self, seen: Mapping[str, StageTraffic], only: Sequence[str] = ()

@@ -8,6 +8,8 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from harness.faults import (
+    InBacklog,
+    InBurst,
     PartitionFilled,
     StartLate,
     TopicAppears,
@@ -26,10 +28,10 @@ from harness.pipelines.failure_points import NO_FAULT, SYSTEM
 from harness.pipelines.inputs import InputKind
 from harness.pipelines.outputs import OutputKind
 from harness.pipelines.refusing import DeclarationError
-from harness.pipelines.shares import aimed, half_of, middle_third, share_of
+from harness.pipelines.shares import aimed, followed, half_of, middle_third, share_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Mapping, Sequence
 
     from harness.model.record import Record
     from harness.pipelines.declaration import Pipeline
@@ -166,6 +168,10 @@ class DeclaredCell(Cell):
         salt = f"{scenario}/{self.semantic}"
         return make_load(seed=self.seed, salt=salt, count=self.records, unit=1)
 
+    def offered(self) -> Sequence[Record]:
+        """Return the records that are offered if the target is drawn from some of them."""
+        return self._made(NO_FAULT).records
+
     def in_hand(self, record: Record) -> str:
         """Return the id by which the user's programs know a record: the whole token, of which
         lostack looks for a part.
@@ -231,6 +237,8 @@ def aim(cell: DeclaredCell, shares: Mapping[str, Share]) -> DeclaredCell:
     among = share_of(fault, pipeline.dialect, shares)
     if isinstance(fault, TopicMadeAnew) and fault.longer is not None:
         among = half_of(among or frozenset(range(1, cell.records + 1)), cell.records, fault.longer)
+    if isinstance(fault, InBacklog | InBurst):
+        among = followed(cell.offered(), among)
     if among is None:
         return cell
     if cell.scenario.edge is not None or middle_third(among, cell.records):

@@ -46,7 +46,7 @@ def needs_all(fault: Fault) -> bool:
     if isinstance(fault, TakenOver):
         return fault.turn.stops
     need = fault.evidence()
-    return Role.BROKER in (*need.killed, *need.paused)
+    return Role.BROKER in (*need.killed, *need.may_kill, *need.paused)
 
 
 def _turn(turn: Turn) -> Callable[[OnWire, Dialect], Fault]:

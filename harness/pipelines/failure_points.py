@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from harness.controls import InProgram, OnWire
 from harness.faults import (
+    InBurst,
     Kill,
     NoFault,
     PartitionFilled,
@@ -27,6 +28,7 @@ from harness.pipelines.applicability import (
     why_unseen,
 )
 from harness.pipelines.at_services import is_spare, service_points
+from harness.pipelines.bursts import BURSTS, rehearsing
 from harness.pipelines.clusters import CLUSTERS, OTHER_CLUSTERS, needs_all, on_cluster
 from harness.pipelines.dialects import Moment
 from harness.pipelines.firsts import FIRSTS, of_readers
@@ -98,7 +100,7 @@ def failure_points(
     pairs of faults are among them.
     """
     dialect, reading = pipeline.dialect, [each.known for each in pipeline.stages if each.reads]
-    points = (*POINTS, *FIRSTS, *REBALANCES, *CLUSTERS, *SILENCES, *paired.points(dialect))
+    points = (*POINTS, *FIRSTS, *REBALANCES, *CLUSTERS, *SILENCES, *BURSTS, *paired.points(dialect))
     found = [_without_fault(pipeline)]
     for point in (each for each in points if _has(dialect, each)):
         present = [
@@ -120,6 +122,7 @@ def failure_points(
                 or why_inapplicable(point, role, pipeline, seen)
                 or why_one_process(fault, role, pipeline, seen)
                 or paired.reason(point, role, pipeline)
+                or (_alone(role, seen) if isinstance(fault, InBurst) else None)
             )
             name = _name(point, role, alone=len(present) <= 1 and role not in beside)
             scenario = _scenario(pipeline, name, fault, point.because.format(role=role), reason)
@@ -144,6 +147,19 @@ def failure_points(
         *(scenario for role in reading for scenario in _at_writes(pipeline, role, seen)),
         *(_overtaking(pipeline, point) for point in overtaking_points(pipeline, seen)),
     )
+
+
+def burst_rehearsal(pipeline: Pipeline, role: Role) -> Scenario:
+    """Return the scenario that shows whether requests of a sending stage overlap."""
+    because = f"An answer to the {role} is a little late: does it send on meanwhile?"
+    fault = rehearsing(role, pipeline.dialect)
+    return _scenario(pipeline, f"{role}-sends-on", fault, because, None)
+
+
+def _alone(role: Role, seen: DryRun) -> str | None:
+    """Say why requests of a stage never overlap, if that was seen."""
+    traffic = traffic_of(role, seen)
+    return traffic.alone or None if traffic else None
 
 
 def _has(dialect: Dialect, point: Point) -> bool:

@@ -18,9 +18,10 @@ from harness.model.cell import middle_of
 from harness.pipelines.dialects import Moment
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
+    from collections.abc import Collection, Mapping, Sequence
 
     from harness.model.cell import Load
+    from harness.model.record import Record
     from harness.model.scenario import Fault
     from harness.pipelines.dialects import Dialect
 
@@ -28,6 +29,8 @@ SENDING = frozenset(
     {Moment.SEND, Moment.SEND_ANSWER, Moment.PRODUCER_ID, Moment.COMMIT, Moment.COMMIT_ANSWER}
 )
 """Moments at which a sending stage has its results in hand."""
+SOON = 2
+"""How many records later another one with the same key comes soon."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +79,22 @@ def half_of(among: Collection[int], count: int, first: bool) -> frozenset[int]: 
     [12, 24]
     """
     return frozenset(each for each in among if (each <= count // 2) is first)
+
+
+def followed(records: Sequence[Record], among: frozenset[int] | None) -> frozenset[int] | None:
+    """Return those of the positions (``None``: any) in the middle third that are soon followed by
+    another record with the same key there: a client sends it while this one has no answer, if it
+    has few requests under way.
+    """
+    third, end = middle_of(len(records))
+    behind: dict[int, int] = {}
+    coming: dict[str, int] = {}
+    for record in reversed(records[third:end]):
+        if record.key in coming and (among is None or record.position in among):
+            behind[record.position] = coming[record.key] - record.position
+        coming[record.key] = record.position
+    soon = max(SOON, min(behind.values(), default=SOON))
+    return frozenset(at for at, distance in behind.items() if distance <= soon) or among
 
 
 def aimed(load: Load, among: Collection[int], salt: str) -> Load:

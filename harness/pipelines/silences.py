@@ -13,6 +13,8 @@ from harness.controls import OnWire
 from harness.faults import (
     Answer,
     Frozen,
+    InBacklog,
+    InBurst,
     Kill,
     Silent,
     TakenOver,
@@ -21,6 +23,7 @@ from harness.faults import (
     Torn,
     Twice,
 )
+from harness.pipelines.bursts import LONGER_S
 from harness.pipelines.dialects import Moment
 from harness.pipelines.pairs import MOVED
 from harness.pipelines.points import WRITING, Point
@@ -162,8 +165,10 @@ SILENCES: Final = (
 
 
 def is_long(point: Scenario) -> bool:
-    """Say whether a failure point takes long, because a client's time-out or a broker does."""
-    return point.waits_s > LONG_S
+    """Say whether a failure point is left to ``--all``: it takes long, because a client's time-out
+    or a broker does, or it needs a rehearsal of its own.
+    """
+    return point.waits_s > LONG_S or isinstance(point.fault, InBacklog | InBurst)
 
 
 def priced(point: Scenario) -> str:
@@ -173,6 +178,8 @@ def priced(point: Scenario) -> str:
     >>> priced(SimpleNamespace(waits_s=35.0, fault=None))
     'about 35 s, at most 75 s'
     """
+    if isinstance(point.fault, InBacklog | InBurst):
+        return f"about {LONGER_S:g} s longer"
     if isinstance(point.fault, TakenOver | TopicAppears | TopicMadeAnew):
         return f"about {point.waits_s:g} s longer"
     return f"about {point.waits_s:g} s, at most {SILENCE_S:g} s"
@@ -182,7 +189,9 @@ def left_out(points: Sequence[Scenario]) -> Iterator[str]:
     """Yield a line for points that are not run because they are long, with their price."""
     stopped = [point for point in points if isinstance(point.fault, TakenOver)]
     anew = [point for point in points if isinstance(point.fault, TopicAppears | TopicMadeAnew)]
-    silent = [point for point in points if point not in stopped and point not in anew]
+    many = [point for point in points if isinstance(point.fault, InBacklog | InBurst)]
+    others = [*stopped, *anew, *many]
+    silent = [point for point in points if point not in others]
     if silent:
         yield (
             f"not run without --all: {_names(silent)}; each waits for its client's request "
@@ -192,6 +201,11 @@ def left_out(points: Sequence[Scenario]) -> Iterator[str]:
         yield (
             f"not run without --all: {_names(anew)}; in each, the topic is made anew, or late "
             f"({priced(anew[0])})"
+        )
+    if many:
+        yield (
+            f"not run without --all: {_names(many)}; in each, requests overlap or records gather "
+            f"({priced(many[0])})"
         )
     if stopped:
         seconds = sum(point.waits_s for point in stopped)

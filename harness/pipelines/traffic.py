@@ -92,6 +92,8 @@ class StageTraffic:
     """What it said to each service."""
     elsewhere: tuple[str, ...] = ()
     """The servers that it spoke to past the wire."""
+    alone: str = ""
+    """Why its requests never overlap; empty: they do, or nobody has tried."""
 
     @property
     def steps(self) -> frozenset[str]:

@@ -156,6 +156,8 @@ class Connection:
         """By the direction of the request."""
         self.turn = asyncio.Lock()
         """Its holder writes one whole frame to the client."""
+        self.late: list[asyncio.Task[None]] = []
+        """Say refusals later; the answers to what is asked meanwhile come behind them."""
         self.withheld = 0
         """How many answers the wire holds from the client."""
         self._told = asyncio.Event()

@@ -31,11 +31,12 @@ from harness.wire.protocol import (
     Unframed,
     insight_of,
 )
+from harness.wire.refusals import refusal_of
 from harness.wire.rules import Action, After, Direction, How, Subject
 from harness.wire.streams import TlsError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Awaitable, Callable, Sequence
 
     from harness.wire.cell import FrameInFlight, WireCell
     from harness.wire.connection import Connection, Hold, Hub
@@ -244,14 +245,8 @@ class Lane:
         """Refuse a request in the broker's name. The request is not forwarded, or its real answer
         is kept from the client.
         """
-        try:
-            refusal = carried.session.refuse(carried.frame, carried.payload or b"", str(rule.error))
-        except UnableError as error:
-            whole = carried.payload is not None
-            cell.blind(
-                carried,
-                str(error) if whole else f"it is above the limit of {self._hub.decode_limit} bytes",
-            )
+        refusal = refusal_of(carried, cell, rule, self._hub.decode_limit)
+        if refusal is None:
             return await self._forward(carried)
         if rule.forward:
             return await self._forward(carried, swallow=Swallow(rule, refusal))
@@ -261,6 +256,12 @@ class Lane:
         if not await self._conn.until_told():
             cell.phase(rule, RulePhase.UNANSWERED, carried, because="the broker has left")
             return False
+        if rule.delay_s:
+            await self._conn.turn.acquire()  # what is asked meanwhile is answered behind this
+            say = partial(self.back.say, refusal, carried, cell, rule)
+            late = _say_late(self._conn, say, rule.delay_s)
+            self._conn.late.append(asyncio.create_task(late))
+            return going_on
         async with self._conn.turn:
             await self.back.say(refusal, carried, cell, rule)
         return going_on
@@ -421,6 +422,19 @@ async def _stops(
     return False
 
 
+async def _say_late(conn: Connection, say: Callable[[], Awaitable[None]], delay_s: float) -> None:
+    """Say a refusal when its time has come, and end the turn to say something."""
+    try:
+        await asyncio.sleep(delay_s)
+        await say()
+    except CutError:
+        conn.cut()
+    except OSError:  # the client has left
+        pass
+    finally:
+        conn.turn.release()
+
+
 def _meter(pending: Pending, now: float) -> None:
     """Record how long a request waited for its response."""
     asked = pending.carried
@@ -461,9 +475,9 @@ async def carry(hub: Hub, conn: Connection, client: Stream, upstream: Stream) ->
         because, cell = error.strerror or str(error), _whose(hub, conn, error)
     finally:
         conn.alive = False
-        for each in (*tasks, ended):
+        for each in (*tasks, ended, *conn.late):
             each.cancel()
-        await asyncio.gather(*tasks, ended, return_exceptions=True)
+        await asyncio.gather(*tasks, ended, *conn.late, return_exceptions=True)
         for lane in lanes:
             lane.close()
         for stream in (client, upstream):

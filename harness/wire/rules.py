@@ -139,8 +139,8 @@ class Rule:
     from 1 among the matches since arming; frames of fewer than ``least`` bytes are none. ``limit``
     is how often the rule fires (``None``: every time). ``granted`` passes over answers that refuse
     what was asked (their error code is not 0): the client asks again, and the answer to that may be
-    the one. ``delay_s`` is in seconds, for ``delay`` only; ``error`` and ``forward`` are for
-    ``answer``.
+    the one. ``delay_s`` is in seconds, for ``delay``, and for an ``answer`` that is not forwarded:
+    the connection's next requests go on meanwhile. ``error`` and ``forward`` are for ``answer``.
 
     ``half`` is for a held request: the first half of its bytes goes on at once, and nothing more of
     its connection is read until it is resolved.
@@ -182,7 +182,8 @@ class Rule:
             raise RuleError(f"rule {self.id}: occurrence counts from 1, not {self.occurrence}")
         if self.limit is not None and self.limit < 1:
             raise RuleError(f"rule {self.id}: a limit of {self.limit} would never fire")
-        if (self.action is Action.DELAY) != (self.delay_s > 0):
+        late = self.action is Action.ANSWER and not self.forward and self.delay_s >= 0
+        if not late and (self.action is Action.DELAY) != (self.delay_s > 0):
             raise RuleError(
                 f"rule {self.id}: delay_s belongs to the action delay, and there it is above 0"
             )

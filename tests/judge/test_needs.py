@@ -25,6 +25,8 @@ from harness.faults import (
     Forget,
     Frozen,
     Hold,
+    InBacklog,
+    InBurst,
     Kill,
     Late,
     MarkOvertakesAcknowledgement,
@@ -52,6 +54,7 @@ from harness.faults import (
     WorkFails,
 )
 from harness.faults.triggers import stop_at
+from harness.model.bursts import Strike
 from harness.model.harms import Damage, Harm
 from harness.model.rebalances import Change
 from harness.model.takeovers import Turn
@@ -181,6 +184,13 @@ VARIANTS: list[Any] = [
     Rebalanced(ANSWER, Change.JOINS, dies=True),
     PutOutWhileJoining(ANSWER),
     *(ToldLate(ANSWER, answered) for answered in (False, True)),
+    *(InBurst(SENDS, strike) for strike in (Strike.REQUESTS_LOST, Strike.FIRST_REFUSED)),
+    InBurst(SENDS, Strike.LOST_THEN_REFUSED),
+    *(
+        InBurst(replace(SENDS, direction=Direction.RESPONSE), strike)
+        for strike in (Strike.NOTHING, Strike.SENDER_DIES, Strike.ANSWERS_LOST, Strike.BROKER_DIES)
+    ),
+    InBacklog(ASKS),
     *(TakenOver(SENDS, turn) for turn in Turn),
     Zombie(SENDS),
     Zombie(STANDS),

@@ -1149,7 +1149,7 @@ def test_a_killed_broker_of_several_is_the_one_that_the_frame_is_for(tmp_path: P
     text = (ROOT / "examples" / "orders" / "pipeline.toml").read_text(encoding="utf-8")
     for brokers, kind in (("", Kill), ("brokers = 3\n", TakenOver)):
         points = failure_points(read_pipeline(declared(tmp_path, brokers + text)))
-        found = [each.fault for each in points if each.id.startswith("broker-crash")]
+        found = [each.fault for each in points if each.id.startswith("broker-crash-before")]
         assert found
         assert {type(fault) for fault in found} == {kind}
 

@@ -189,6 +189,29 @@ def test_as_often_as_it_is_to_be(bench: Bench) -> None:
     bench.broker.wait_corrs(1, 4)
 
 
+def test_what_is_asked_before_a_late_refusal_is_answered_behind_it(bench: Bench) -> None:
+    """The broker has the second request by then; the client reads its answers in order."""
+    bench.arm(refuses(delay_s=1.0))
+    client = bench.client()
+    client.send(produce(bench, 1), produce(bench, 2))
+    bench.broker.wait_corrs(2)
+    assert (client.read()[4:8], client.read()) == ((1).to_bytes(4), response(2, b"answer"))
+    refused = bench.wait_event(kinds.Rule, phase="answered")
+    assert refused.reached
+    [second] = [e for e in bench.events(kinds.Frame) if e.corr == 2 and e.dir == "request"]
+    assert second.t < refused.t
+
+
+def test_a_client_that_has_left_is_not_refused_late(bench: Bench) -> None:
+    bench.arm(refuses(delay_s=WITHIN_S))
+    client = bench.client()
+    client.send(produce(bench, 1))
+    bench.hit()
+    client.close()
+    bench.wait_event(kinds.Conn, phase="close")
+    assert "answered" not in bench.phases("r")
+
+
 def test_what_asks_for_no_answer_is_not_refused_and_voids(bench: Bench) -> None:
     """Nobody waits to be told: it goes on, and the cell says that the rule could not do what it was
     to.

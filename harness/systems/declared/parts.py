@@ -24,6 +24,7 @@ from harness.abilities import (
     Termination,
 )
 from harness.faults import TakenOver, TopicAppears
+from harness.model.bursts import Backlog, Overlap
 from harness.model.rebalances import Regrouping
 from harness.model.scenario import Deployment
 from harness.model.secrets import mask_files
@@ -42,6 +43,7 @@ from harness.systems.declared.abilities import (
 )
 from harness.systems.declared.anew import RemadeTopic
 from harness.systems.declared.brokers.cluster import OwnCluster
+from harness.systems.declared.bursts import GatheredRecords, OverlappingRequests
 from harness.systems.declared.drain.conditions import DrainConditions
 from harness.systems.declared.drain.drain import PatientDrain
 from harness.systems.declared.drain.progress import Progress
@@ -169,6 +171,8 @@ def parts_of(
         NewPartitions: AddedPartitions(scene, feed),
         Retention: DeletedRecords(scene, feed),
         Beginning: reading,
+        Overlap: OverlappingRequests(scene, nodes),
+        Backlog: GatheredRecords(scene, feed, owners.attribute),
     }
     through: dict[type, Callable[[WireControls], object]] = {
         DurableWrites: lambda controls: TracedWrites(scene, controls, nodes),

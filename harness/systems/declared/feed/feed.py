@@ -8,7 +8,7 @@ import time
 from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
-from harness.faults import CommitOvertakesWork
+from harness.faults import CommitOvertakesWork, InBacklog
 from harness.model.scenario import Edge, Role
 from harness.pipelines.braces import fill
 from harness.pipelines.dialects import Moment
@@ -57,7 +57,7 @@ class DeclaredFeed:
         work = declared.work if isinstance(declared, CommitOvertakesWork) else None
         self._waves = Waves(
             len(scene.load.records),
-            seen=scene.has_stepped,
+            seen=lambda: isinstance(declared, InBacklog) or scene.has_stepped(),
             moves=self._moves,
             fired=lambda: fault.has_fired,
             still_s=still_s,

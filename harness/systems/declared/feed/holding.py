@@ -35,7 +35,7 @@ import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from harness.faults import NoFault
+from harness.faults import InBacklog, NoFault
 from harness.model import events as kinds
 from harness.model.cell import middle_of
 from harness.model.events import RulePhase
@@ -71,7 +71,7 @@ def is_held_back(kind: InputKind, fault: Any) -> bool:
     """Say whether the producer has all records at the start, and the fault strikes neither the
     producer nor its requests.
     """
-    if kind not in {InputKind.FILE, InputKind.OWN} or isinstance(fault, NoFault):
+    if kind not in {InputKind.FILE, InputKind.OWN} or isinstance(fault, NoFault | InBacklog):
         return False
     evidence = fault.evidence()
     return Role.PRODUCER not in {

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from harness.abilities import Beginning
 from harness.faults import (
+    InBacklog,
     NoFault,
     PutOutWhileJoining,
     Rebalanced,
@@ -85,7 +86,7 @@ class DeclaredStages(Beginning):
         dry run asks for that.
         """
         fault = self._scene.cell.scenario.fault
-        late = fault.reader if isinstance(fault, StartLate | TopicAppears) else None
+        late = fault.reader if isinstance(fault, StartLate | TopicAppears | InBacklog) else None
         reading = [node for node in self._stages.values() if node.command.stage.reads]
         self._begin([node for node in reading if node.role != late])
         if isinstance(fault, NoFault) and fault.watched:
