@@ -4,6 +4,7 @@ and what the files of each server hold.
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Final
@@ -46,6 +47,8 @@ class QueueCluster:
     """Its name, as clients write it."""
     broker: Replicates
     last_hit: LastHit
+    _named: set[str] = field(default_factory=set)
+    """The followers that the fault was given: who asks for another one gets another one."""
 
     # --- the cell's ground, its feed, its drain and its authorities -------------------------------
 
@@ -98,7 +101,11 @@ class QueueCluster:
 
     def _of_role(self, role: Role) -> ServerNode:
         leader = self.own(self.say()).leader
-        return self.followers(leader)[0] if role is Role.FOLLOWER else self.node(leader, role)
+        if role is not Role.FOLLOWER:
+            return self.node(leader, role)
+        follower = next(each for each in self.followers(leader) if each.name not in self._named)
+        self._named.add(follower.name)
+        return follower
 
     def followers(self, leader: str) -> list[ServerNode]:
         """Return the servers that follow; the one to which the readers' programs connect, last."""
@@ -121,10 +128,15 @@ class QueueCluster:
         )
 
     def _restart(self, node: ServedNode) -> None:
-        """Start a server again. If it is the last one that was dead, wait until all are in sync."""
+        """Start a server again. If it is the last one that was dead, wait until each log has a
+        leader. Whether all copies are in sync again is left to the drain: if not, it says so.
+        """
         node.restart()
-        if all(each.process().exit is None for each in self.broker.nodes):
-            self.await_in_sync()
+        if any(each.process().exit is not None for each in self.broker.nodes):
+            return
+        with suppress(WaitTimeoutError):
+            self._await(lambda: all(led.leader for led in self._led()), "each log to be led")
+        self.say()
 
     def own(self, known: Sequence[Led]) -> Led:
         """Return, of the queue's logs, that of its records."""

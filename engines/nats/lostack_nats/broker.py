@@ -29,7 +29,7 @@ WORK_QUEUE: Final = "work-queue"
 """The pipeline whose stream forgets what is acknowledged."""
 NOBODY: Final = "lostack-nobody"
 """A subject that nobody has."""
-SOON_S: Final = 1.0
+SOON_S: Final = 2.0
 """Within how many seconds a cluster answers, if somebody leads: else nobody does."""
 MADE_S: Final = 30.0
 """Within how many seconds a cluster has elected who can make a stream."""
@@ -86,8 +86,6 @@ class NatsServer(QueueServed):
 
     def serves(self, name: str) -> bool:
         """Say whether a server takes connections: it says that nobody has this subject."""
-        if len(self.servers) == 1:
-            return self.answers()
         try:
             ask(self.server(name).port, NOBODY)
         except NobodyError:
@@ -101,15 +99,16 @@ class NatsServer(QueueServed):
             RefusedError: the server refuses.
             OSError: no server answers.
         """
-        lives = (node.process().exit is None for node in self.nodes)
-        first = next((each for each, up in zip(self.servers, lives, strict=True) if up), None)
+        up = (node.name for node in self.nodes if node.process().exit is None)
+        server = self.server(next(up, self.servers[0].name))
         within_s = SOON_S if len(self.servers) > 1 else WITHIN_S
-        return ask((first or self.servers[0]).port, subject, asked, within_s)
+        return ask(server.port, subject, asked, within_s)
 
     def led(self, queue: str) -> Sequence[Led]:
-        """Return who leads a stream, and its consumer."""
+        """Return who leads a stream, and its consumer. A stream that is gone is made again."""
         names = [each.name for each in self.servers]
-        stream = led_in(queue, self.ask(f"$JS.API.STREAM.INFO.{queue}"), names)
+        info = self._info(queue) or self.ask(f"$JS.API.STREAM.CREATE.{queue}", self._made[queue])
+        stream = led_in(queue, info, names)
         try:
             told = self.ask(f"$JS.API.CONSUMER.INFO.{queue}.{DURABLE}")
         except OSError as error:  # only its leader answers
@@ -122,8 +121,11 @@ class NatsServer(QueueServed):
         """Tell the leader to step down. Servers before 2.11 choose the next one themselves."""
         queue = led.log.removesuffix(READERS)
         kind, name = ("STREAM", queue) if queue == led.log else ("CONSUMER", f"{queue}.{DURABLE}")
-        preferred = {"placement": {"preferred": to}} if to else None
-        self.ask(f"$JS.API.{kind}.LEADER.STEPDOWN.{name}", preferred)
+        subject = f"$JS.API.{kind}.LEADER.STEPDOWN.{name}"
+        try:
+            self.ask(subject, {"placement": {"preferred": to}} if to else None)
+        except RefusedError:  # it takes no wish
+            self.ask(subject)
 
     def queue(self, name: str) -> str:
         """Return the name of a stream, which is also its subject: without dots."""
@@ -202,19 +204,20 @@ class NatsServer(QueueServed):
     def _folder(self, queue: str, server: Server) -> Path:
         return server.data / "store" / "jetstream" / "$G" / "streams" / queue
 
-    def _state(self, queue: str) -> dict[str, Any] | None:
+    def _info(self, queue: str) -> dict[str, Any] | None:
         try:
-            found: dict[str, Any] = self.ask(f"$JS.API.STREAM.INFO.{queue}")["state"]
+            return self.ask(f"$JS.API.STREAM.INFO.{queue}")
         except RefusedError as refused:
             if refused.code == NOT_FOUND:
                 return None
             raise
-        return found
+
+    def _state(self, queue: str) -> dict[str, Any] | None:
+        return (self._info(queue) or {}).get("state")
 
     def _kept(self, queue: str) -> int:
-        asked = {"subjects_filter": f"{queue}.{KEPT}"}
-        state = self.ask(f"$JS.API.STREAM.INFO.{queue}", asked)["state"]
-        return len(state.get("subjects") or ())
+        told = self.ask(f"$JS.API.STREAM.INFO.{queue}", {"subjects_filter": f"{queue}.{KEPT}"})
+        return len(told["state"].get("subjects") or ())
 
     def _consumers(self, queue: str) -> list[dict[str, Any]]:
         found = self.ask(f"$JS.API.CONSUMER.LIST.{queue}", {"offset": 0})["consumers"]

@@ -16,6 +16,8 @@ FORGETS: Final = "work-queue/broker-crash-before-ack+acknowledged/exactly-once"
 REMEMBERS: Final = "stream/broker-crash-before-ack+acknowledged/exactly-once"
 UNFLUSHED: Final = "stream/power-loss+default/at-least-once"
 FLUSHED: Final = "stream/power-loss/at-least-once"
+THREE_UNFLUSHED: Final = "replicated/power-loss-on-all+default/at-least-once"
+THREE_FLUSHED: Final = "replicated/power-loss-on-all/at-least-once"
 FLIPPED: Final = "stream/bit-flipped/at-least-once"
 WHOLE: Final = "stream/restarted/at-least-once"
 OLD, NEWER, NEW = (f"nats=={version}" for version in ("2.10.25", "2.11.11", "2.15.1"))
@@ -39,8 +41,14 @@ CORPUS: Final = (
         "nats-server #7564",
         "by default what is answered is written to disk up to two minutes later",
         f"{ISSUES}7564",
-        convicts=tuple(Trial(UNFLUSHED, CLIENT, Kind.BROKEN, system=each) for each in (OLD, NEW)),
-        acquits=tuple(Trial(FLUSHED, CLIENT, Kind.KEPT, system=each) for each in (OLD, NEW)),
+        convicts=(
+            *(Trial(UNFLUSHED, CLIENT, Kind.BROKEN, system=each) for each in (OLD, NEW)),
+            Trial(THREE_UNFLUSHED, CLIENT, Kind.BROKEN, system=NEW),
+        ),
+        acquits=(
+            *(Trial(FLUSHED, CLIENT, Kind.KEPT, system=each) for each in (OLD, NEW)),
+            Trial(THREE_FLUSHED, CLIENT, Kind.KEPT, system=NEW),
+        ),
     ),
     PublishedBug(
         "nats-server #7549",

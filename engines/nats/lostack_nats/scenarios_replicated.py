@@ -7,16 +7,19 @@ to its own; who loses its connection takes the next server. The servers elect by
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
-from harness.faults import Kill, NoFault, TakenOver
-from harness.judge.queue_selections import SERVED_ON, UNTAKEN
+from harness.faults import Forget, Kill, NoFault, TakenOver
+from harness.judge.queue_selections import OUTLIVED, SERVED_ON, UNTAKEN
 from harness.judge.signs import ABSORBED, DELIVERED_AGAIN, NOT_GIVEN_AGAIN, NOT_RESENT, SENT_ANEW
 from harness.model.pipeline import Pipeline
 from harness.model.prediction import AtLeast, AtMost, Exactly
 from harness.model.scenario import Deployment, Predicted, Role, Scenario, Suite
 from harness.model.semantics import Semantic
 from harness.model.takeovers import Turn
+from harness.proofs.power import TOLD_TO_FLUSH
+from harness.scenarios.common import ALL_ANSWERED
 from harness.scenarios.plain import ALO, AMO, DUPLICATES, EOS, holds
 from harness.stages.settings import QUEUE_AT_LEAST_ONCE
 from harness.wire.rules import How
@@ -158,5 +161,42 @@ SCENARIOS: Final = (
         holds(DELIVERED_AGAIN),
     ),
 )
-EVERY: Final = (*ON_ONE_SERVER, *SCENARIOS)
+NEXT: Final = replace(PUBLISH, offset=1)
+ALL: Final = (Role.LEADER, Role.FOLLOWER, Role.FOLLOWER)
+TRACED: Final = {
+    "deployment": Deployment.TRACED_CLUSTER,
+    "consumer_starts_after_fault": True,
+    "group": "power",
+}
+DEFAULTS: Final = {**TRACED, "broker_settings": {"sync_interval": "2m"}}
+POWER: Final = (
+    _scenario(
+        "power-loss-on-leader+default",
+        Kill(NEXT, ALL[:1], forget=Forget.UNFLUSHED),
+        "By default a server flushes every two minutes. The leader comes back without anything; "
+        "the other two have all that was answered, and one of them leads.",
+        holds(OUTLIVED),
+        holds(OUTLIVED),
+        **DEFAULTS,
+    ),
+    _scenario(
+        "power-loss-on-all+default",
+        Kill(NEXT, ALL, forget=Forget.UNFLUSHED),
+        "Control: all three servers lose their power at once, as in one rack. Three copies in "
+        "three page caches are none on a disk: all that was answered is gone, and the stream.",
+        ALL_ANSWERED,
+        ALL_ANSWERED,
+        **DEFAULTS,
+    ),
+    _scenario(
+        "power-loss-on-all",
+        Kill(NEXT, ALL, forget=Forget.UNFLUSHED),
+        "With sync_interval: always each server flushes a message before it counts as stored: "
+        "what was answered is on most disks.",
+        holds(TOLD_TO_FLUSH),
+        holds(TOLD_TO_FLUSH),
+        **TRACED,
+    ),
+)
+EVERY: Final = (*ON_ONE_SERVER, *SCENARIOS, *POWER)
 """All scenarios of the package."""
