@@ -16,11 +16,12 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 from harness.judge import queuechecks
-from harness.judge.producers import PRODUCE, passed_open, unsettled
+from harness.judge.producers import passed_open, unsettled
 from harness.judge.statements import Statements, offset_in
 from harness.model import events as kinds
 from harness.model.events import CellPhase, Direction, RulePhase
 from harness.model.places import Waiting, in_log, of_log, waits_in_log
+from harness.model.requests import Request
 from harness.model.scenario import Role
 from harness.model.states import Hop
 
@@ -232,8 +233,8 @@ def _speechless(told: Statements) -> str | None:
     count = Counter(str(e.api) for e in asked)
     if not count:
         return None
-    apis = "Produce" if count[PRODUCE] else ", ".join(sorted(count)[:4])
-    number = count[PRODUCE] or count.total()
+    apis = Request.PRODUCE if count[Request.PRODUCE] else ", ".join(sorted(count)[:4])
+    number = count[Request.PRODUCE] or count.total()
     return (
         f"the wire saw {number} {apis} requests of the producer, but reports of none which "
         "records it carried"

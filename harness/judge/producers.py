@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 from harness.model import events as kinds
 from harness.model.events import Direction
+from harness.model.requests import MAY_END_TRANSACTION
 from harness.model.states import Hop
 
 if TYPE_CHECKING:
@@ -20,8 +21,6 @@ if TYPE_CHECKING:
     from harness.model.history import History
     from harness.model.plan import Plan
 
-INIT_PRODUCER_ID, END_TXN, PRODUCE = "InitProducerId", "EndTxn", "Produce"
-"""Names of the requests that may end a transaction, and of those that carry records."""
 MS: Final = 1_000_000
 
 
@@ -124,6 +123,6 @@ def unsettled(history: History) -> set[str]:
     asked = {
         f"{e.conn}:{e.corr}"
         for e in history.of(kinds.Frame)
-        if e.api in (INIT_PRODUCER_ID, END_TXN) and e.dir == Direction.REQUEST
+        if e.api in MAY_END_TRANSACTION and e.dir == Direction.REQUEST
     }
     return asked - {e.request for e in history.of(kinds.InitProducer, kinds.EndTxn)}

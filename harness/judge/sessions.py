@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 
 from harness.model import events as kinds
 from harness.model.events import ConnPhase, Direction, NodePhase
+from harness.model.requests import Request
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -20,8 +21,6 @@ if TYPE_CHECKING:
     from harness.model.events import Event
     from harness.model.history import History
 
-FETCH, OFFSET_FETCH = "Fetch", "OffsetFetch"
-"""Names of the requests for records, and for a saved position."""
 Connection: TypeAlias = tuple[str, int | None]
 """The wire that wrote a line, and its number of the connection."""
 Log: TypeAlias = tuple[str, int]
@@ -178,12 +177,12 @@ class Sessions:
     def _take_frame(self, event: kinds.Frame) -> None:
         conn = (event.by, event.conn)
         role = self._roles.setdefault(conn, str(event.role or NOBODY))
-        if event.api == OFFSET_FETCH and event.dir == Direction.REQUEST:
+        if event.api == Request.OFFSET_FETCH and event.dir == Direction.REQUEST:
             self.placed.add(role)
             self._number[role] += 1
-        elif event.api == FETCH and event.dir == Direction.REQUEST:
+        elif event.api == Request.FETCH and event.dir == Direction.REQUEST:
             self._requests[conn, event.corr] = self._number[role], event.t
-        elif event.api == FETCH and (asked := self._requests.pop((conn, event.corr), None)):
+        elif event.api == Request.FETCH and (asked := self._requests.pop((conn, event.corr), None)):
             self._answering[conn] = asked
 
     def _take_given(self, event: kinds.Fetched) -> None:

@@ -7,15 +7,13 @@ from typing import TYPE_CHECKING, ClassVar, Final
 
 from harness.model import events as kinds
 from harness.model.events import Direction
+from harness.model.requests import Request
 from harness.model.sign import Sign
 
 if TYPE_CHECKING:
     from harness.judge.proof import ProofContext
     from harness.model.history import History
 
-METADATA: Final = "Metadata"
-"""The request by which a client asks for a topic."""
-FETCH: Final = "Fetch"
 FOUND_IT: Final = Sign(
     "found-its-topic",
     "its topic was created after its reader had asked for it; the reader found it, and began at "
@@ -41,13 +39,14 @@ class Appeared:
             return "not tried: the topic was not created late"
         frames = [e for e in history.of(kinds.Frame) if e.role == self.reader]
         if not any(
-            e.t < made.t and (e.api, e.dir) == (METADATA, Direction.RESPONSE) for e in frames
+            e.t < made.t and (e.api, e.dir) == (Request.METADATA, Direction.RESPONSE)
+            for e in frames
         ):
             return f"the {self.reader} was not told that {made.topic} is not there"
         filled = next(iter(history.of(kinds.Refilled)), None)
         if filled is None or not any(filled.ends.values()):
             return f"{made.topic} had no record when the {self.reader} heard of it"
-        if any(e.api == FETCH and e.t < filled.t for e in frames):
+        if any(e.api == Request.FETCH and e.t < filled.t for e in frames):
             return f"the {self.reader} heard of {made.topic} before it had a record"
         return None
 

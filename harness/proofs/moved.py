@@ -11,6 +11,7 @@ from harness.model import events as kinds
 from harness.model.events import RegroupPhase, RulePhase
 from harness.model.kinds import Direction
 from harness.model.rebalances import Change
+from harness.model.requests import SAVES_POSITION
 from harness.model.sign import Sign
 
 if TYPE_CHECKING:
@@ -36,8 +37,6 @@ CAME_BACK: Final = Sign(
     "the member that had this record in hand is static: its next life came back under its name and "
     "has the partition again, which nobody else had meanwhile",
 )
-COMMITS: Final = ("OffsetCommit", "TxnOffsetCommit")
-"""The requests that save positions."""
 DOES: Final = {
     Change.JOINS: "another member joined",
     Change.COMES_AND_GOES: "another member joined and left",
@@ -117,7 +116,7 @@ def seen_of(history: History | SoFar, target: str) -> PartitionSinceChange:
         if e.rule == "fault" and e.phase == RulePhase.HIT and e.dir == Direction.RESPONSE
     )
     # an answer that is held is told when it goes on; the broker has saved the position long before
-    saved = any(e.api in COMMITS and (until is None or e.t < until) for e in answers) or any(
+    saved = any(e.api in SAVES_POSITION and (until is None or e.t < until) for e in answers) or any(
         not e.error
         and (e.topic, e.partition) == (place.topic, at[0])
         and (e.offset or 0) > at[1]

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, ClassVar, Final
 
 from harness.model import events as kinds
 from harness.model.events import FaultPhase, NodePhase, RulePhase
+from harness.model.requests import OF_GROUP, OF_TRANSACTION
 from harness.model.scenario import Role
 from harness.model.takeovers import Turn
 
@@ -22,20 +23,8 @@ if TYPE_CHECKING:
 GROUPS: Final = "__consumer_offsets"
 TRANSACTIONS: Final = "__transaction_state"
 COORDINATED: Final[Mapping[str, str]] = {
-    **dict.fromkeys(
-        (
-            "OffsetCommit",
-            "OffsetFetch",
-            "TxnOffsetCommit",
-            "JoinGroup",
-            "SyncGroup",
-            "Heartbeat",
-            "LeaveGroup",
-            "ConsumerGroupHeartbeat",
-        ),
-        GROUPS,
-    ),
-    **dict.fromkeys(("EndTxn", "AddPartitionsToTxn", "AddOffsetsToTxn"), TRANSACTIONS),
+    **dict.fromkeys(OF_GROUP, GROUPS),
+    **dict.fromkeys(OF_TRANSACTION, TRANSACTIONS),
 }
 """The log whose leader such a request is for; all others are for leaders of the pipeline's topics.
 """

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, ClassVar, Final
 from harness.model import events as kinds
 from harness.model.events import RegroupPhase, RulePhase
 from harness.model.kinds import Direction
+from harness.model.requests import Request
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -22,8 +23,6 @@ SAVING: Final = "saving"
 """The rule that holds requests to save a position."""
 SAVED: Final = "saved"
 """The rule that holds the answers to them."""
-NEWER: Final = "ConsumerGroupHeartbeat"
-"""The heartbeat of the newer group protocol: its answer has the partitions, if they change."""
 
 
 def tells(hit: kinds.Rule, history: History | SoFar) -> bool:
@@ -31,12 +30,14 @@ def tells(hit: kinds.Rule, history: History | SoFar) -> bool:
     says that the group shares out anew: it is an error, or in the newer protocol longer than one
     that changes nothing.
     """
-    if hit.api != NEWER:
+    if hit.api != Request.CONSUMER_GROUP_HEARTBEAT:
         return hit.error not in (None, 0)
     sizes = [
         e.size
         for e in history.of(kinds.Frame)
-        if (e.conn, e.api, e.dir) == (hit.conn, NEWER, Direction.RESPONSE) and e.size is not None
+        if (e.conn, e.api, e.dir)
+        == (hit.conn, Request.CONSUMER_GROUP_HEARTBEAT, Direction.RESPONSE)
+        and e.size is not None
     ]
     return hit.size is not None and bool(sizes) and hit.size > min(sizes)
 

@@ -274,11 +274,11 @@ def test_what_an_earlier_cell_left_is_taken_off_the_count_it_stands_in() -> None
         for number, waiting in enumerate((*Waiting, None))
     ]
     journal: Any = Journal({"parcels": list(left)})
-    older = Leftovers(lambda: journal)
-    older.note("parcels")
+    older = Leftovers()
+    older.note(journal, "parcels")
     journal.held["parcels"].append(Message("2:1", "2:1", b"", waiting=Waiting.READY))
     journal.count = lambda _: Count(ready=2, in_flight=1, scheduled=1)
-    count = older.count("parcels")
+    count = older.count(journal, "parcels")
     assert (count.ready + count.in_flight, count.scheduled) == (1, 0)
 
 

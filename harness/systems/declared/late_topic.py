@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Final, TypeVar
 from harness.controls import NotFiredError
 from harness.model import events as kinds
 from harness.model.events import RulePhase
+from harness.model.requests import Request
 from harness.model.waiting import WaitTimeoutError, wait_until
-from harness.proofs.appeared import METADATA
 from harness.protocols.kafka.steps import Api
 from harness.wire.rules import Action, Direction, FreezeScope, How, Rule
 
@@ -104,7 +104,7 @@ class CreatedLate:
     def _told(self, role: Role) -> bool:
         """Whether the reader was told once which topics there are."""
         return any(
-            (e.role, e.api, e.dir) == (str(role), METADATA, Direction.RESPONSE)
+            (e.role, e.api, e.dir) == (str(role), Request.METADATA, Direction.RESPONSE)
             for e in self.scene.so_far.of(kinds.Frame)
         )
 

@@ -96,7 +96,7 @@ class Scene(CellScene):
         self.lease = PortLease(1)
         self.of_services: dict[str, object] = {}
         """The values of the services' names in braces: ``NAME.port`` and ``NAME.dir``."""
-        self.leftovers = Leftovers(lambda: self.queues)
+        self.leftovers = Leftovers()
         self.service_routes = ServiceRoutes(self.pipeline)
         """The stages' own ports of the services, which are the wire's."""
 

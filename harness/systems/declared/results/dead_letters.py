@@ -47,7 +47,9 @@ class DeadMessages:
             return set()
         return {
             next(iter(self._ids_of(message.value)), None)
-            for message in self._scene.leftovers.messages(dead_queue(self._scene))
+            for message in self._scene.leftovers.messages(
+                self._scene.queues, dead_queue(self._scene)
+            )
             if message.waiting in MOVABLE
         }
 

@@ -64,7 +64,7 @@ class Queue:
 
     def begin(self) -> None:
         """Note what earlier cells of this broker have left: it is not this cell's."""
-        self._scene.leftovers.note(self._name, dead_queue(self._scene))
+        self._scene.leftovers.note(self._broker, self._name, dead_queue(self._scene))
 
     def checks(self) -> Sequence[Check]:
         """Return the check that the queue is empty."""
@@ -113,17 +113,17 @@ class Queue:
 
     def observe(self) -> None:
         """Ask every authority: first what waits, then the output, and the broker's journal last."""
-        scene, name = self._scene, self._name
+        scene, broker, name = self._scene, self._broker, self._name
         aside = dead_queue(scene)
         queues = {Hop.TOPIC: name, Hop.ASIDE: aside}
         ours = scene.leftovers
-        counts = {hop: ours.count(queue) for hop, queue in queues.items()}
+        counts = {hop: ours.count(broker, queue) for hop, queue in queues.items()}
         asked_at = time.monotonic_ns()
         rows = self._matcher.rows()
         self._ends.observe_read(asked_at, self._matcher.seen)
         found = self._matcher.results_in(rows) if self._matcher.totals is None else []
         self._matcher.check_ids("row of the output", found)
-        held = {hop: ours.messages(queue) for hop, queue in queues.items()}
+        held = {hop: ours.messages(broker, queue) for hop, queue in queues.items()}
         self._ends.observe_source()
         origins = self._observe_queue(Hop.TOPIC, name, held[Hop.TOPIC], counts[Hop.TOPIC])
         self._observe_queue(Hop.ASIDE, aside, held[Hop.ASIDE], counts[Hop.ASIDE])
