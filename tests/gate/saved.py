@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 HERE: Final = Path(__file__).parent
 SUFFIX: Final = ".tar.xz"
 EXPECTED: Final = "expected.json"
-LEFT_OUT: Final = frozenset({kinds.FRAME, kinds.CONN})
+LEFT_OUT: Final = frozenset({kinds.FRAME, "conn"})
 """Kinds of lines that are not kept: most of what a wire writes, and no verdict comes from them."""
 
 

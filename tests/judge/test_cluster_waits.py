@@ -134,9 +134,7 @@ def test_an_elected_leader_is_asked_itself(tmp_path: Path, stalled: bool) -> Non
         close=lambda: asked.append("close"),
         ends=lambda _: asked.append("ends"),
     )
-    tell(
-        scene.history_folder, {"event": kinds.SENT, "record": scene.load.target.id, "partition": 0}
-    )
+    tell(scene.history_folder, {"event": "sent", "record": scene.load.target.id, "partition": 0})
     controls: Any = SimpleNamespace(put_beside=armed.append)
     parts = BrokerParts(scene, LastHit())
     if stalled:

@@ -36,7 +36,7 @@ def led(
     replicas = ["broker-1", "broker-2", "broker-3"]
     return event(
         t,
-        kinds.LEADERSHIP,
+        "leadership",
         leader=leader,
         number=number,
         epoch=epoch,
@@ -57,11 +57,11 @@ def test_unreplicated_is_what_was_sent_and_reached_no_follower() -> None:
     """A copy that was held and thrown away on its way to a follower is none."""
     history = a_history(
         (
-            event(1, kinds.SENT, record="a"),
+            event(1, "sent", record="a"),
             copied(2, "a"),
-            event(3, kinds.SENT, record="b"),
+            event(3, "sent", record="b"),
             copied(4, "b", reached=False),
-            event(5, kinds.SENT, record="c"),
+            event(5, "sent", record="c"),
             copied(6, "c"),
         )
     )
@@ -85,20 +85,20 @@ def test_what_the_next_leader_did_not_fetch_is_unreplicated_whoever_else_did(
     history = a_history(
         (
             led(1, "broker-1", number=1),
-            event(2, kinds.SENT, record="a"),
+            event(2, "sent", record="a"),
             copied(3, "a", 2),
             copied(3, "a", 3),
-            event(4, kinds.SENT, record="b"),
+            event(4, "sent", record="b"),
             copied(5, "b", 3),
-            event(6, kinds.SENT, record="c"),
+            event(6, "sent", record="c"),
             copied(7, "c", reached=False),
             led(8, "broker-1", number=1),
             led(9, "nobody", number=-1),
             led(10, f"broker-{successor}", number=successor, epoch=1),
-            event(11, kinds.SENT, record="d"),
+            event(11, "sent", record="d"),
             copied(12, "d", 5 - successor, epoch=1),
             led(13, "broker-1", number=1, epoch=2),
-            event(14, kinds.SENT, record="e"),
+            event(14, "sent", record="e"),
             copied(15, "e", 5 - successor, epoch=2),
         )
     )
@@ -139,7 +139,7 @@ def test_the_broker_that_died_must_have_had_its_part(
     other = {**led(3, "broker-3"), "partition": 1}
     history = a_history(
         (
-            event(1, kinds.SENT, record="r"),
+            event(1, "sent", record="r"),
             led(2, "broker-2"),
             other,
             led(9, "broker-3", "broker-3"),
@@ -158,7 +158,7 @@ def test_a_leader_that_coordinates_too_is_two_faults_in_one() -> None:
         "partition": TRANSACTION_LOG[1],
     }
     killed = [died(role=Role.LEADER, node="broker-2")]
-    history = a_history((event(1, kinds.SENT, record="r"), led(2, "broker-2"), coordinates))
+    history = a_history((event(1, "sent", record="r"), led(2, "broker-2"), coordinates))
     assert (
         wrong_part(history, "r", killed)
         == "broker-2 was killed as the leader but was the coordinator of transactions as well"
@@ -168,7 +168,7 @@ def test_a_leader_that_coordinates_too_is_two_faults_in_one() -> None:
 
 
 def test_a_part_that_nobody_asked_for_is_no_proof() -> None:
-    history = a_history((event(1, kinds.SENT, record="r"), led(9, "broker-2")))
+    history = a_history((event(1, "sent", record="r"), led(9, "broker-2")))
     end = died(role=Role.LEADER, node="broker-2")
     assert (
         wrong_part(history, "r", [end])
@@ -183,7 +183,7 @@ def test_a_leader_that_was_to_move_and_stayed_is_told() -> None:
     elsewhere = [
         {**led(t, leader), "partition": 1} for t, leader in ((3, "broker-1"), (4, "broker-3"))
     ]
-    sent = event(1, kinds.SENT, record="r")
+    sent = event(1, "sent", record="r")
     stayed = a_history((sent, led(2, "broker-2"), *elsewhere, led(9, "broker-2")))
     assert unmoved(stayed, "r") == "the leader did not move: broker-2"
     assert unmoved(a_history((sent, *elsewhere)), "r") == "the leader did not move: unknown"
@@ -193,7 +193,7 @@ def test_a_leader_that_was_to_move_and_stayed_is_told() -> None:
 @pytest.mark.parametrize(("leads", "wrong"), [("broker-1", False), ("broker-3", True)])
 def test_a_coordinator_is_who_leads_the_log_of_transactions(leads: str, wrong: bool) -> None:
     log = {**led(2, leads), "topic": "__transaction_state"}
-    history = a_history((event(1, kinds.SENT, record="r"), log, led(3, "broker-2")))
+    history = a_history((event(1, "sent", record="r"), log, led(3, "broker-2")))
     assert bool(wrong_part(history, "r", [died(role=Role.COORDINATOR, node="broker-1")])) is wrong
 
 
@@ -204,7 +204,7 @@ def ordered(t: int, leader: str, *replicas: str) -> Row:
     return led(t, leader) | {"replicas": list(replicas)}
 
 
-SENT = event(1, kinds.SENT, record="r")
+SENT = event(1, "sent", record="r")
 UNPROVED = (
     "the history does not show that a broker other than the preferred replica was the leader before"
 )

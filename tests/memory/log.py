@@ -142,7 +142,7 @@ class LogRun(MemoryCellRun):
                 saved=saved[partition],
             )
             self.observed(
-                kinds.STORED,
+                "stored",
                 hop=Hop.TOPIC,
                 topic=TOPIC,
                 record=copy.record,
@@ -156,7 +156,7 @@ class LogRun(MemoryCellRun):
             )
         for partition in self._partitions:
             self.observed(
-                kinds.LOG,
+                "log",
                 hop=Hop.TOPIC,
                 topic=TOPIC,
                 partition=partition,
@@ -165,9 +165,7 @@ class LogRun(MemoryCellRun):
                 end=self._ends[partition],
                 last_data=last[partition] - 1,
             )
-            self.observed(
-                kinds.POSITION, partition=partition, offset=saved[partition], where="group"
-            )
+            self.observed("position", partition=partition, offset=saved[partition], where="group")
 
     def observe(self) -> None:
         """Write what the authorities say, and the ends of the sink's and the cursor's logs."""
@@ -176,7 +174,7 @@ class LogRun(MemoryCellRun):
             for partition in range(partitions) if hop != Hop.TOPIC else ():
                 end = self.results if hop == Hop.SINK and partition == 0 else 0
                 self.observed(
-                    kinds.LOG,
+                    "log",
                     hop=hop,
                     topic=hop,
                     partition=partition,
@@ -193,7 +191,7 @@ class LogRun(MemoryCellRun):
         super().recorded(order, record, where, intact=intact)
         if Hop.SINK in self.plan.logs:
             self.observed(
-                kinds.STORED,
+                "stored",
                 hop=Hop.SINK,
                 topic=Hop.SINK,
                 record=record,

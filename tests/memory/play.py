@@ -206,8 +206,8 @@ class MemoryCellRun(ABC):
     def observe(self) -> None:
         """Write what the authorities say at the end."""
         for record in self._records:
-            self.observed(kinds.OFFERED, record=record.id, key=record.key, position=record.position)
-        self.observed(kinds.CURSOR, position=self._cursor, where=OUTBOX)
+            self.observed("offered", record=record.id, key=record.key, position=record.position)
+        self.observed("cursor", position=self._cursor, where=OUTBOX)
         self.observe_broker()
         self._observe_sink()
 
@@ -419,7 +419,7 @@ class MemoryCellRun(ABC):
         self._numbers["request"] += 1
         self._scribe.tell(
             "wire",
-            kinds.SENT,
+            "sent",
             record=record.id,
             topic=self.between,
             attempt=attempt,
@@ -476,7 +476,7 @@ class MemoryCellRun(ABC):
     ) -> None:
         """Write one row of the sink."""
         self.observed(
-            kinds.RECORDED,
+            "recorded",
             record=record,
             key=None,
             intact=intact,

@@ -165,7 +165,7 @@ class QueueRun(MemoryCellRun):
         waiting = Counter((copy.queue, copy.waiting) for copy in self.copies)
         for copy in self.copies:
             self.observed(
-                kinds.STORED,
+                "stored",
                 hop=_HOPS[str(copy.queue)],
                 queue=copy.queue,
                 record=copy.record,
@@ -179,7 +179,7 @@ class QueueRun(MemoryCellRun):
         for queue, hop in _HOPS.items():
             ready = waiting[queue, Waiting.READY] + (self.plant.miscount if queue == QUEUE else 0)
             self.observed(
-                kinds.COUNTED,
+                "counted",
                 hop=hop,
                 queue=queue,
                 ready=ready,

@@ -234,7 +234,7 @@ def silent_about(*silent: str) -> None:
 )
 def says_nothing_of_what_is_sent() -> None:
     """No request is seen to carry any record."""
-    silent_about(kinds.SENT)
+    silent_about("sent")
 
 
 @mutation(

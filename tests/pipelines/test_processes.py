@@ -149,7 +149,7 @@ def test_of_an_earlier_incarnation_nothing_ends_by_itself(
     told: list[str] = []
     with listener.accept()[0] as end:
         opened = {
-            "event": kinds.CONN,
+            "event": "conn",
             "phase": "open",
             "conn": 0,
             "role": "consumer",
@@ -185,7 +185,7 @@ def test_nobody_is_looked_for_behind_a_connection_that_has_ended(scenes: Scenes)
 
     stage: Any = SimpleNamespace(processes=SimpleNamespace(owner=owner, incarnation=1))
     lines = [
-        {"event": kinds.CONN, "phase": phase, "conn": conn, "role": "consumer", "peer": 7000 + conn}
+        {"event": "conn", "phase": phase, "conn": conn, "role": "consumer", "peer": 7000 + conn}
         for conn in range(3)
         for phase in (("open",) if conn == 1 else ("open", "close"))
     ]
@@ -211,7 +211,7 @@ def test_a_worker_that_ends_by_itself_is_told_at_once(
         struck = Victim()
         workers = Workers({Role.CONSUMER: stage}, struck)
         opened = [
-            {"event": kinds.CONN, "phase": "open", "conn": n, "role": "consumer", "peer": p}
+            {"event": "conn", "phase": "open", "conn": n, "role": "consumer", "peer": p}
             for n, p in enumerate(peers)
         ]
         asked = [
@@ -437,7 +437,7 @@ def test_a_stranger_on_the_route_is_named_and_not_touched(
         assert isinstance(brief, socket.socket)
         brief.close()
         opened = [
-            {"event": kinds.CONN, "phase": "open", "conn": number, "role": "consumer", "peer": peer}
+            {"event": "conn", "phase": "open", "conn": number, "role": "consumer", "peer": peer}
             for number, peer in enumerate((own, foreign, ours, harness, left))
         ]
         nodes = {Role.CONSUMER: stage}

@@ -17,7 +17,6 @@ from harness.judge.verdict import Kind
 from harness.matrix.checking import Check
 from harness.matrix.progress import make_progress
 from harness.matrix.seen import seen_in
-from harness.model import events as kinds
 from harness.model.places import Waiting
 from harness.model.scenario import Deployment, NotApplicable, Role
 from harness.pipelines import DeclarationError, failure_points, read_pipeline
@@ -264,8 +263,8 @@ def test_what_earlier_cells_have_left_is_not_of_this_one(scenes: Scenes) -> None
     journal.held["DLQ.parcels"].append(copy("1:6", two, Waiting.READY))
     assert found.set_aside() == {scene.load.records[1].id}
     queue.observe()
-    assert kept.of(kinds.STORED, "place") == [("1:5",), ("1:6",)]
-    assert kept.of(kinds.COUNTED, "ready") == [(0,), (1,)]
+    assert kept.of("stored", "place") == [("1:5",), ("1:6",)]
+    assert kept.of("counted", "ready") == [(0,), (1,)]
 
 
 def test_what_an_earlier_cell_left_is_taken_off_the_count_it_stands_in() -> None:

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any, cast
 import psycopg
 import pytest
 
-from harness.model import events as kinds
 from harness.model.failures import EnvironmentFailure
 from harness.model.record import Record
 from harness.run.sinks import Database
@@ -76,17 +75,17 @@ def value(number: int, folded: str) -> bytes:
 
 def test_what_is_folded_into_a_value_is_told_with_its_transaction(told: TableServer) -> None:
     """Of each key its value, and nothing of the one before."""
-    assert told.seen(kinds.FOLDED) == []
+    assert told.seen("folded") == []
     told.write("k", value(1, "k-1=1 "), 3)
     told.write("k", value(2, "k-1=1 k-2=2 "), 4)
     told.write("j", value(3, "k-3=1 "), 5)
-    assert told.seen(kinds.FOLDED) == [
+    assert told.seen("folded") == [
         {"key": "j", "version": 5, "record": "k-3", "times": 1},
         {"key": "k", "version": 4, "record": "k-1", "times": 1},
         {"key": "k", "version": 4, "record": "k-2", "times": 2},
     ]
-    assert told.seen(kinds.RECORDED) == []
-    assert told.seen(kinds.SETTLED) == [{"open": 0}, {"open": 0}]
+    assert told.seen("recorded") == []
+    assert told.seen("settled") == [{"open": 0}, {"open": 0}]
 
 
 @pytest.mark.parametrize(
@@ -95,9 +94,9 @@ def test_what_is_folded_into_a_value_is_told_with_its_transaction(told: TableSer
 )
 def test_a_value_that_is_none_of_ours_is_told_as_such(told: TableServer, damaged: bytes) -> None:
     told.write("k", damaged, 3)
-    [row] = told.seen(kinds.RECORDED)
+    [row] = told.seen("recorded")
     assert (row["key"], row["intact"]) == ("k", False)
-    assert told.seen(kinds.FOLDED) == []
+    assert told.seen("folded") == []
 
 
 def test_its_size_changes_with_each_version(told: TableServer) -> None:

@@ -18,7 +18,6 @@ from kafka.protocol.consumer.metadata import (
     ConsumerProtocolSubscription,
 )
 
-from harness.model import events as kinds
 from harness.model.identity import Identity
 from harness.protocols.kafka.session import Kafka
 from harness.wire.rules import Direction
@@ -107,7 +106,7 @@ def test_who_joins_and_what_it_has_not_given_up(
     """
     [line] = talk((joining(owned, instance=instance), joined()))
     assert line == {
-        "event": kinds.GROUP_MEMBER,
+        "event": "group_member",
         "conn": 7,
         "request": "7:1",
         "api": "JoinGroup",

@@ -12,7 +12,6 @@ import pytest
 
 from harness import registry
 from harness.controls import NotFiredError
-from harness.model import events as kinds
 from harness.model.cell import Cell, expand
 from harness.model.scenario import NotApplicable, RefusedByClient
 from harness.model.semantics import Semantic
@@ -282,12 +281,10 @@ def test_authorities_are_asked_for_the_position_first_and_for_the_source_last(
     [source] = {
         number
         for number, line in enumerate(history.lines)
-        if line["event"] == kinds.LOG and line["hop"] == Hop.TOPIC
+        if line["event"] == "log" and line["hop"] == Hop.TOPIC
     }
     assert source == len(history.lines) - 1
-    positions = [
-        number for number, line in enumerate(history.lines) if line["event"] == kinds.POSITION
-    ]
+    positions = [number for number, line in enumerate(history.lines) if line["event"] == "position"]
     assert len(positions) == narrow(cell.settings, Settings).topic.partitions
 
 

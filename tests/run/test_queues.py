@@ -154,9 +154,7 @@ def test_every_copy_and_its_end_are_written(stand: Stand) -> None:
     }
     stand.broker.counts = {IN: Count(1), ASIDE: Count(1)}
     stand.queue.observe()
-    assert stand.kept.of(
-        kinds.STORED, "hop", "place", "record", "waiting", "intact", "attempt"
-    ) == [
+    assert stand.kept.of("stored", "hop", "place", "record", "waiting", "intact", "attempt") == [
         ("topic", "1:1", ONE.id, None, True, "producer-1.0.1"),
         ("topic", "1:2", TWO.id, None, True, None),
         ("topic", "1:3", None, Waiting.READY, False, None),
@@ -164,7 +162,7 @@ def test_every_copy_and_its_end_are_written(stand: Stand) -> None:
     ]
     assert stand.kept.of(kinds.REMOVED, "place", "record", "why") == [("1:1", ONE.id, Removal.ACK)]
     assert stand.kept.of(kinds.MOVED, "place", "to") == [("1:2", "1:9")]
-    assert stand.kept.of(kinds.COUNTED, "hop", "queue", "ready") == [
+    assert stand.kept.of("counted", "hop", "queue", "ready") == [
         ("topic", IN, 1),
         ("aside", ASIDE, 1),
     ]
@@ -180,7 +178,7 @@ def test_what_a_broker_counts_otherwise_is_written(stand: Stand) -> None:
         message("1:4", TWO, waiting=Waiting.READY, whole=False),
     )
     stand.queue.observe()
-    stored = [e for e in stand.kept.lines if e["event"] == kinds.STORED]
+    stored = [e for e in stand.kept.lines if e["event"] == "stored"]
     assert [(e["record"], e["waiting"], e.get("counts"), e.get("foreign")) for e in stored] == [
         (ONE.id, Waiting.READY, 3, None),
         (TWO.id, Waiting.READY, None, None),
@@ -198,9 +196,9 @@ def test_who_has_a_message_the_wire_knows(stand: Stand) -> None:
     )
     stand.fetched(ONE.id, 1)
     stand.fetched(TWO.id, 2, reached=False)
-    stand.wire.write(kinds.CONN, phase="close", conn=1)
+    stand.wire.write("conn", phase="close", conn=1)
     stand.queue.observe()
-    assert stand.kept.of(kinds.STORED, "record", "waiting") == [
+    assert stand.kept.of("stored", "record", "waiting") == [
         (ONE.id, Waiting.READY),
         (TWO.id, Waiting.IN_FLIGHT),
     ]
@@ -225,9 +223,9 @@ def test_what_a_consumer_has_refused_it_has_no_more(stand: Stand) -> None:
         ("2:7", {}),
     ):
         stand.wire.write(kinds.ACKNOWLEDGED, record=TWO.id, request=request, **(refusal | more))
-    stand.wire.write(kinds.CONN, phase="close", conn=2)
+    stand.wire.write("conn", phase="close", conn=2)
     stand.queue.observe()
-    assert stand.kept.of(kinds.STORED, "record", "waiting") == [
+    assert stand.kept.of("stored", "record", "waiting") == [
         (ONE.id, Waiting.READY),
         (TWO.id, Waiting.IN_FLIGHT),
     ]
@@ -278,7 +276,7 @@ def test_what_has_arrived_is_awaited_at_a_reader_that_lives(stand: Stand) -> Non
     assert readers.trouble() is None
     stand.fetched(TWO.id, 2)
     assert readers.trouble() is not None
-    stand.wire.write(kinds.CONN, phase="close", conn=2)
+    stand.wire.write("conn", phase="close", conn=2)
     assert readers.trouble() is None
     stand.fetched(TWO.id, 3)
     stand.fetched(TWO.id, 3)

@@ -121,7 +121,7 @@ def test_a_producer_begins(version: int, name: str | None, *, reached: bool) -> 
     assert insight.subject.transactional_ids == ({name} if name else set())
     assert talk.lines == [
         (
-            kinds.INIT_PRODUCER,
+            "init_producer",
             {"transactional_id": name, "timeout_ms": 4500, "request": "1:1", "reached": reached},
         ),
     ]

@@ -161,7 +161,7 @@ def test_the_saved_offset_is_the_last_that_was_committed() -> None:
     ):
         scene = scene_of(*saved)
         observe_source(scene)
-        assert scene.lines == [{"event": kinds.CURSOR, "position": last, "where": "topic"}]
+        assert scene.lines == [{"event": "cursor", "position": last, "where": "topic"}]
 
 
 class Worker(BaseHTTPRequestHandler):

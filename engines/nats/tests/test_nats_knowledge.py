@@ -10,7 +10,7 @@ from harness.model import kinds
 from tests.events import a_history
 
 S = 1_000_000_000
-SENT = {"event": kinds.SENT, "record": "k0-1", "request": "1:1", "topic": "q"}
+SENT = {"event": "sent", "record": "k0-1", "request": "1:1", "topic": "q"}
 ANSWER = {"event": kinds.PRODUCE_ANSWER, "record": "k0-1", "request": "1:1", "error": 0}
 GIVEN = {"event": kinds.FETCHED, "record": "k0-1", "topic": "q", "conn": 2, "reached": True}
 TAKEN = {

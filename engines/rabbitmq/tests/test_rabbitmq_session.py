@@ -87,7 +87,7 @@ def records(lines: Sequence[tuple[str, dict[str, Any]]], kind: str) -> list[str]
 def test_a_message_in_several_frames_is_one() -> None:
     """It is told when its last frame has gone, with its attempt and its queue."""
     frame, [(kind, fields)] = Talk().publish(1)
-    assert (frame.step, frame.id, kind) == ("basic.publish", "1/1", kinds.SENT)
+    assert (frame.step, frame.id, kind) == ("basic.publish", "1/1", "sent")
     assert (fields["record"], fields["topic"], fields["attempt"]) == ("k0-1", "q", "p-1.0.2")
 
 

@@ -9,17 +9,17 @@ from lostack_redis.knowledge import ONCE, redis_signs
 from harness.model import kinds
 from tests.events import a_history
 
-SENT = {"event": kinds.SENT, "record": "k0-1", "request": "1:1", "topic": "q"}
+SENT = {"event": "sent", "record": "k0-1", "request": "1:1", "topic": "q"}
 AGAIN = {**SENT, "request": "1:2"}
 STORED = {
-    "event": kinds.STORED,
+    "event": "stored",
     "record": "k0-1",
     "hop": "topic",
     "place": "1-0",
     "queue": "q",
     "visible": True,
 }
-COUNTED = {"event": kinds.COUNTED, "hop": "topic", "queue": "q"}
+COUNTED = {"event": "counted", "hop": "topic", "queue": "q"}
 REFUSED = {"event": kinds.PRODUCE_ANSWER, "record": "k0-1", "request": "1:2", "error": "NOPERM"}
 
 

@@ -12,7 +12,6 @@ import pytest
 
 from harness.judge.verdict import Kind
 from harness.matrix.runner import RunPlan, run
-from harness.model import events as kinds
 from harness.model.cell import expand
 from harness.model.history import HISTORY, SUFFIX
 from harness.model.places import Removal, Waiting
@@ -159,9 +158,9 @@ def test_what_a_client_of_jms_sent_is_in_the_journal_as_it_was_sent(
     """
     found = by(system, "none", Semantic.EXACTLY_ONCE, client, tmp_path)
     assert found.verdict.kind is Kind.KEPT, found.verdict.reason
-    recorded = {e["place"] for e in told(found, kinds.RECORDED)}
+    recorded = {e["place"] for e in told(found, "recorded")}
     assert len(recorded) == 24
-    assert recorded == {e["place"] for e in told(found, kinds.STORED)}
+    assert recorded == {e["place"] for e in told(found, "stored")}
 
 
 def test_what_is_prepared_and_never_decided_waits_in_the_journal(
@@ -171,7 +170,7 @@ def test_what_is_prepared_and_never_decided_waits_in_the_journal(
     record.
     """
     found = by(system, "xa-blocked", Semantic.EXACTLY_ONCE, "openwire", tmp_path)
-    waits = [e for e in told(found, kinds.STORED) if e["waiting"] == Waiting.PREPARED]
+    waits = [e for e in told(found, "stored") if e["waiting"] == Waiting.PREPARED]
     assert [e["record"] for e in waits] == [found.plan.target]
     assert (found.verdict.kind, found.verdict.green) == (Kind.STUCK, True)
 

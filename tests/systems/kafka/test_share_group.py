@@ -120,7 +120,7 @@ def test_each_copy_is_ready_or_gone_and_says_why(tmp_path: Path) -> None:
         left=1,
         scenario=LIMIT_REACHED,
     )
-    assert kept.of(kinds.STORED, "place", "record", "waiting") == [
+    assert kept.of("stored", "place", "record", "waiting") == [
         ("0:0:0", "k0-1", None),
         ("0:0:1", "k0-2", None),
         ("0:0:2", "k0-3", None),
@@ -131,7 +131,7 @@ def test_each_copy_is_ready_or_gone_and_says_why(tmp_path: Path) -> None:
         ("0:0:1", "k0-2", "reject"),
         ("0:0:2", "k0-3", "limit"),
     ]
-    assert kept.of(kinds.COUNTED, "queue", "ready") == [(kept.lines[0]["queue"], 1)]
+    assert kept.of("counted", "queue", "ready") == [(kept.lines[0]["queue"], 1)]
 
 
 @pytest.mark.parametrize(("left", "ready"), [(2, 2), (1, 1), (3, 3), (0, 0)])
@@ -140,25 +140,25 @@ def test_the_broker_s_own_count_is_told_whatever_the_log_says(
 ) -> None:
     """Two are ready by its log: where it counts others the judge sees both."""
     kept = told(tmp_path, (0, 1, ACKNOWLEDGED, 1), left=left)
-    assert kept.of(kinds.COUNTED, "ready") == [(ready,)]
-    assert [waiting for (waiting,) in kept.of(kinds.STORED, "waiting")].count("ready") == 2
+    assert kept.of("counted", "ready") == [(ready,)]
+    assert [waiting for (waiting,) in kept.of("stored", "waiting")].count("ready") == 2
 
 
 def test_markers_and_what_was_aborted_are_no_messages(tmp_path: Path) -> None:
     """The broker counts offsets; nobody is given those, and they wait for nothing."""
     kept = told(tmp_path, (0, 1, ACKNOWLEDGED, 1), left=4, log="v-a-vv")
-    assert kept.of(kinds.STORED, "record", "visible", "waiting") == [
+    assert kept.of("stored", "record", "visible", "waiting") == [
         ("k0-1", True, None),
         ("k0-3", False, None),
         ("k0-5", True, "ready"),
         ("k0-6", True, "ready"),
     ]
-    assert kept.of(kinds.COUNTED, "ready") == [(2,)]
+    assert kept.of("counted", "ready") == [(2,)]
 
 
 def test_a_copy_in_a_transaction_that_is_open_waits_for_its_end(tmp_path: Path) -> None:
     kept = told(tmp_path, (0, 0, ACKNOWLEDGED, 1), left=1, log="va", stable=1)
-    assert kept.of(kinds.STORED, "record", "waiting") == [("k0-1", None), ("k0-2", "open")]
+    assert kept.of("stored", "record", "waiting") == [("k0-1", None), ("k0-2", "open")]
 
 
 @pytest.mark.parametrize(

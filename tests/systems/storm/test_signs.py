@@ -46,7 +46,7 @@ def without_a_daemon(*, answered_at: int, workers: int = 1) -> set[str]:
         {
             "t": 5,
             "by": "wire",
-            "event": kinds.SENT,
+            "event": "sent",
             "record": "k0-1",
             "attempt": "worker-1.0.1",
             "request": "1:1",

@@ -84,7 +84,7 @@ class Stage:
         """Let the bolt be given a record, and its client ask for the result to be written."""
         self.so_far.tell(kinds.DELIVERED, by=by, record=record)
         asked = {"record": record, "request": f"1:{record}"}
-        self.so_far.tell(kinds.SENT, topic="k.out", attempt=f"{by}.0.1", **asked)
+        self.so_far.tell("sent", topic="k.out", attempt=f"{by}.0.1", **asked)
         if answered:
             self.so_far.tell(kinds.PRODUCE_ANSWER, error=0, **asked)
 

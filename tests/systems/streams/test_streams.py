@@ -384,7 +384,7 @@ def test_an_application_that_was_given_nothing_has_sent(
         ),
         *({"event": kinds.DELIVERED, "by": by, "record": "k-1"} for by in ("processor-1", *given)),
         *(
-            {"event": kinds.SENT, "record": "k-1", "attempt": attempt, "t": SENT_AT}
+            {"event": "sent", "record": "k-1", "attempt": attempt, "t": SENT_AT}
             for attempt in attempts
         ),
     ]
@@ -415,7 +415,7 @@ def test_only_a_committed_result_of_a_life_that_was_given_nothing_is_a_sign(
         for life in (1, 2)
     )
     stored: dict[str, Any] = {
-        "event": kinds.STORED,
+        "event": "stored",
         "hop": "sink",
         "record": "k-1",
         "visible": True,
@@ -434,10 +434,10 @@ def test_only_a_committed_result_of_a_life_that_was_given_nothing_is_a_sign(
 def test_a_key_is_new_where_nothing_of_it_comes_before(target: str, first: bool) -> None:
     """By the source's order; where no values were counted nobody asks."""
     offered = [
-        {"event": kinds.OFFERED, "record": f"{k}-{n}", "key": k, "position": n}
+        {"event": "offered", "record": f"{k}-{n}", "key": k, "position": n}
         for n, k in enumerate("aba", 1)
     ]
-    values = {"event": kinds.FOLDED, "key": "a", "version": 0, "record": "a-1", "times": 1}
+    values = {"event": "folded", "key": "a", "version": 0, "record": "a-1", "times": 1}
     assert key_selections(a_history((*offered[::-1], values)), target) == {
         NEW_KEY: {target} if first else set()
     }
