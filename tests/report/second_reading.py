@@ -372,7 +372,7 @@ def _saved_at(reading: SecondReading, line: Line) -> int | None:
         and each["error"] == 0
         and all(each.get(name) == line[name] for name in key)
     ]
-    if not answer or line["transactional_id"] is None:
+    if not answer or line.get("transactional_id") is None:
         return answer[0] if answer else None
     ends = {e["request"]: e for e in reading.lines if e["event"] == "end_txn_answer"}
     for each in reading.lines:
@@ -492,7 +492,7 @@ def _stored(*, visible: bool) -> Callable[[Clause], str]:
         places = [
             f"partition {line['partition']} offset {line['offset']}"
             if line.get("offset") is not None
-            else line["place"]
+            else line.get("place")
             for line in clause.reading.of(clause.record, "stored")
             if line["hop"] == "topic" and line["visible"] == visible
         ]

@@ -170,7 +170,7 @@ def test_what_is_prepared_and_never_decided_waits_in_the_journal(
     record.
     """
     found = by(system, "xa-blocked", Semantic.EXACTLY_ONCE, "openwire", tmp_path)
-    waits = [e for e in told(found, "stored") if e["waiting"] == Waiting.PREPARED]
+    waits = [e for e in told(found, "stored") if e.get("waiting") == Waiting.PREPARED]
     assert [e["record"] for e in waits] == [found.plan.target]
     assert (found.verdict.kind, found.verdict.green) == (Kind.STUCK, True)
 
