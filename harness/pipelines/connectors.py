@@ -6,6 +6,7 @@ import importlib.util
 import sys
 from typing import TYPE_CHECKING, Final
 
+from harness.model.secrets import masked_value
 from harness.pipelines.refusing import DeclarationError
 
 if TYPE_CHECKING:
@@ -27,7 +28,7 @@ def connector_command(
 
     Raises:
         DeclarationError: the package that starts workers is not installed, or a property is one
-            that lostack sets.
+            that lostack sets, or a secret.
     """
     package = LAUNCHER.partition(".")[0]
     if importlib.util.find_spec(package) is None:
@@ -36,6 +37,12 @@ def connector_command(
         )
     if wrong := next((name for name in OURS if name in worker), None):
         raise DeclarationError(f"worker: {wrong} is set by lostack: take it out")
+    for name, value in worker.items():
+        if "${" not in value and masked_value(name, value) != value:
+            raise DeclarationError(
+                f"worker: {name}: every user of this machine can see it: put it into the "
+                "environment, and write ${env:NAME} here"
+            )
     return (
         *(sys.executable, "-P", "-m", LAUNCHER, connector),
         *(f"{name}={value}" for name, value in worker.items()),

@@ -23,10 +23,10 @@ if TYPE_CHECKING:
 
 
 STEPS: Final[Mapping[str, StepName]] = {
-    step.label: step for step in (Database.COMMIT, Database.CONFIRMATION, Exchange.TURN)
+    step.label: step for step in (Database.CONFIRMATION, Database.COMMIT, Exchange.TURN)
 }
-"""What a stage may say to a service. If a service has commits, only these are tried; else what the
-reader of a replication slot confirms.
+"""What a stage may say to a service. Of the reader of a replication slot only what it confirms is
+tried; else only commits, if there are some.
 """
 
 
@@ -42,7 +42,7 @@ class ServiceTraffic:
 
     @property
     def step(self) -> StepName | None:
-        """What is tried: commits, or else turns; ``None`` if there is neither."""
+        """What is tried: the first of these that there is; ``None`` if there is none."""
         return next((step for label, step in STEPS.items() if self.counts.get(label)), None)
 
     @property

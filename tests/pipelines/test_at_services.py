@@ -255,7 +255,7 @@ def test_a_reader_of_changes_is_killed_before_it_confirms_what_it_has_read(
     pipeline: Pipeline,
 ) -> None:
     """Nobody answers a confirmation: there is no point behind it, and no answer to lose."""
-    found = points_of(pipeline, ServiceTraffic({CONFIRMATIONS: 6, TURNS: 9}, 6))
+    found = points_of(pipeline, ServiceTraffic({CONFIRMATIONS: 6, COMMITS: 1, TURNS: 9}, 6))
     assert [*found] == NAMES[:2]
     assert {at_of(found[name]).api for name in NAMES[:2]} == {Database.CONFIRMATION}
     assert {at_of(found[name]).direction for name in NAMES[:2]} == {Direction.REQUEST}

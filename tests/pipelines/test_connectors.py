@@ -61,6 +61,14 @@ def test_a_connector_is_run_by_a_worker_that_lostack_starts(tmp_path: Path) -> N
         ({"role": Role.PROCESSOR}, "a producer .source. or a consumer .sink."),
         ({"scale": 2}, "one worker"),
         ({"worker": {"listeners": "http://:8083"}}, "worker: listeners is set by lostack"),
+        (
+            {"worker": {"ssl.keystore.password": "hunter2"}},
+            "worker: ssl.keystore.password: every user",
+        ),
+        (
+            {"worker": {"sasl.jaas.config": 'X password="hunter2";'}},
+            "worker: sasl.jaas.config: every",
+        ),
         ({"connector": "", "worker": {"a": "b"}}, "worker: has no meaning without connector"),
         ({"connector": "", "plugins": ("a",)}, "plugins: has no meaning without connector"),
     ],
@@ -68,6 +76,12 @@ def test_a_connector_is_run_by_a_worker_that_lostack_starts(tmp_path: Path) -> N
 def test_what_fits_no_connector_is_refused(fields: Any, said: str) -> None:
     with pytest.raises(DeclarationError, match=said):
         Stage(**({"role": Role.CONSUMER, "connector": "sink.json"} | fields))
+
+
+def test_a_secret_is_a_property_by_its_variable() -> None:
+    worker = {"ssl.keystore.password": "${env:SECRET}", "key.converter": "A", "group.id": "key"}
+    stage = Stage(role=Role.CONSUMER, connector="sink.json", worker=worker)
+    assert "ssl.keystore.password=${env:SECRET}" in stage.command
 
 
 def test_without_the_package_that_starts_workers_it_says_so(
