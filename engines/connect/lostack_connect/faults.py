@@ -1,5 +1,5 @@
-"""A fault of a connector: its task fails, and somebody restarts the task by the worker's REST
-interface.
+"""Faults of a connector: its task fails, and somebody restarts the task by the worker's REST
+interface; or its settings are changed there while a task has a record in hand.
 """
 
 from __future__ import annotations
@@ -22,6 +22,16 @@ class TaskRestart(Protocol):
 
     def restart_task(self) -> None:
         """Wait until the task has failed, restart it, and wait until it works."""
+
+
+class Reconfiguration(Protocol):
+    """A connector whose settings can be changed."""
+
+    def reconfigure(self) -> None:
+        """Change a setting of the connector, and wait until a new task works."""
+
+    def let_go(self) -> None:
+        """Release the failpoint that holds the old task."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,4 +82,44 @@ class TaskFails:
         """Wait until the task has failed, and restart it."""
         await_fault(controls, self.at)
         controls.ability(TaskRestart).restart_task()
+        controls.say("healed")
+
+
+@dataclass(frozen=True, slots=True)
+class Reconfigured:
+    """At ``at`` the task is held with the target in hand, and the settings of its connector are
+    changed. The worker gives up waiting for the task, and a new one does all the work; then the old
+    one goes on.
+    """
+
+    id: ClassVar[str] = "reconfigured"
+
+    at: InProgram
+
+    def evidence(self) -> Evidence:
+        """Return what the history must show: the failpoint was hit at the target, nobody died, and
+        a new task was started in the same worker.
+        """
+        return Evidence("failpoint", proofs=(StartedAgain(),))
+
+    def needs(self) -> tuple[type, ...]:
+        """Return the abilities that it needs: a connector whose settings can be changed."""
+        return (Reconfiguration,)
+
+    def arm(self, controls: Controls) -> None:
+        """Arm the failpoint."""
+        controls.arm(self.at, Stop.PAUSE)
+        controls.say("armed")
+
+    def inject(self, controls: Controls) -> None:
+        """Change the settings when the task is held, wait until the new task has done all, and let
+        the old one go on.
+        """
+        await_fault(controls, self.at)
+        connector = controls.ability(Reconfiguration)
+        connector.reconfigure()
+        controls.say("applied")
+        controls.await_exhausted()
+        controls.settle()
+        connector.let_go()
         controls.say("healed")

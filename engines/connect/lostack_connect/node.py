@@ -99,9 +99,13 @@ class WorkerNode(StageNode):
 
     def resume(self) -> None:
         """Let the worker go on, and release the failpoint that holds its task."""
+        self.release()
+        super().resume()
+
+    def release(self) -> None:
+        """Release the failpoint that holds its task."""
         for fired in self.failpoints.glob("*.fired"):
             failpoint.release(self.failpoints, fired.stem)
-        super().resume()
 
     def dismiss(self) -> None:
         """Remove its temporary files."""

@@ -15,7 +15,7 @@ from harness.run.stages import Producing, Reading, supervise
 from harness.systems.kafka.one_broker import OneBroker
 from lostack_connect.abilities import TakenOverByWorker
 from lostack_connect.authorities import observe_source
-from lostack_connect.faults import TaskRestart
+from lostack_connect.faults import Reconfiguration, TaskRestart
 from lostack_connect.settings import SOURCE
 from lostack_connect.workers import Sourcing, WorkerNodes, Workers
 
@@ -52,7 +52,11 @@ def parts_of(on_kafka: CellOnKafka, *, install: ConnectInstall) -> Parts:
             Check("position", position_trouble, costly=True),
         ),
         positions=on_kafka.saved_positions,
-        abilities={Membership: TakenOverByWorker(scene, workers), TaskRestart: workers},
+        abilities={
+            Membership: TakenOverByWorker(scene, workers),
+            TaskRestart: workers,
+            Reconfiguration: workers,
+        },
     )
     if role is Role.PRODUCER:
         return replace(parts, authorities=(partial(observe_source, scene), parts.authorities[1]))

@@ -23,7 +23,7 @@ from harness.protocols.kafka.steps import Api
 from harness.scenarios.plain import ALO, AMO, DUPLICATES, EOS, FRAMES, REQUEST, RESPONSE, holds
 from harness.stages.consumer_settings import Members
 from harness.systems.streams.faults import TakenOver
-from lostack_connect.faults import TaskFails
+from lostack_connect.faults import Reconfigured, TaskFails
 from lostack_connect.knowledge import OFFSET_SENT_AGAIN, TASK_TOOK_AGAIN
 from lostack_connect.settings import SINK, SOURCE, ConnectSettings, Writes, told
 
@@ -209,6 +209,16 @@ SOURCES: Final = (
     ),
     Scenario(
         pipeline=SOURCE,
+        id="connect-source-reconfigured",
+        fault=Reconfigured(InProgram(Role.PRODUCER, "before-send")),
+        suite=Suite.NIGHT,
+        because="The connector's settings are changed while its task has read the record. The "
+        "worker waits five seconds for the task, then closes its producer and starts a new one, "
+        "which is given the saved offset. What the old task returns later cannot be sent.",
+        expect={AMO: NOT_OFFERED, ALO: holds(TASK_TOOK_AGAIN), EOS: holds(TASK_TOOK_AGAIN)},
+    ),
+    Scenario(
+        pipeline=SOURCE,
         id="control-connect-offset-too-far",
         failure_point="connect-crash-after-offset-flush",
         fault=Kill(FLUSHED, (Role.PRODUCER,)),
@@ -304,6 +314,16 @@ SINKS: Final = (
         because="The sink task fails behind the row, and somebody restarts it by REST. The worker "
         "lives on. A failed batch's position is not saved: the record is delivered again.",
         expect={AMO: NOT_OFFERED, ALO: DUPLICATES, EOS: holds(ABSORBED)},
+    ),
+    Scenario(
+        pipeline=SINK,
+        id="connect-sink-reconfigured",
+        fault=Reconfigured(InProgram(Role.CONSUMER, "before-recording")),
+        suite=Suite.NIGHT,
+        because="The connector's settings are changed while its task has the record in hand. The "
+        "worker waits five seconds for the task, then starts a new one, which does all the work. "
+        "Then the old one writes its row: nothing stops it.",
+        expect={AMO: NOT_OFFERED, ALO: Predicted(duplicated=AtLeast()), EOS: holds(ABSORBED)},
     ),
     Scenario(
         pipeline=SINK,

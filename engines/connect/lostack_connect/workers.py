@@ -17,7 +17,7 @@ from harness.run.stages import Producing, kill_all
 from harness.run.who import CellNodes
 from harness.runtimes.ports import PortLease
 from lostack_connect.authorities import saved_positions
-from lostack_connect.faults import TaskRestart
+from lostack_connect.faults import Reconfiguration, TaskRestart
 from lostack_connect.node import READY_S, WorkerNode
 from lostack_connect.rest import RestError
 from lostack_connect.settings import ConnectSettings
@@ -37,7 +37,7 @@ CONNECTOR: Final = "connector"
 """The name of a cell's one connector."""
 
 
-class Workers(TaskRestart):
+class Workers(TaskRestart, Reconfiguration):
     """The workers of one cell. Implements :class:`harness.run.parts.Stages`; opened and closed with
     the cell.
     """
@@ -102,6 +102,20 @@ class Workers(TaskRestart):
         )
         since = time.monotonic_ns()
         rest.restart_task(CONNECTOR)
+        self._await_task(since)
+
+    def reconfigure(self) -> None:
+        """Change a setting of the connector, and wait until a new task works."""
+        since = time.monotonic_ns()
+        self.nodes[0].rest.put(CONNECTOR, {**self._connector(), "changed": "once"})
+        self._await_task(since)
+
+    def let_go(self) -> None:
+        """Release the failpoint that holds the old task."""
+        for node in self.nodes:
+            node.release()
+
+    def _await_task(self, since: int) -> None:
         wait_until(
             lambda: self.at_work(since),
             within_s=UP_S,

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from lostack_connect.about import SYSTEM
 from lostack_connect.authorities import observe_source, saved_positions
-from lostack_connect.faults import StartedAgain, TaskFails
+from lostack_connect.faults import Reconfigured, StartedAgain, TaskFails
 from lostack_connect.install import VERSION, versions
 from lostack_connect.knowledge import OFFSET_SENT_AGAIN, TASK_TOOK_AGAIN, connect_signs
 from lostack_connect.node import WorkerNode
@@ -298,3 +298,10 @@ def test_a_task_that_does_not_fail_is_not_restarted() -> None:
     fault = TaskFails(InProgram(Role.PRODUCER, "before-send"))
     assert "healed" not in str(vars(played(fault, ())))
     assert Api.PRODUCE in Api
+
+
+def test_a_task_that_is_not_held_is_not_replaced() -> None:
+    """Its settings are changed behind the hit alone, and nothing heals what did not happen."""
+    fault = Reconfigured(InProgram(Role.CONSUMER, "before-recording"))
+    assert "healed" not in str(vars(played(fault, ())))
+    assert fault.evidence().proofs == (StartedAgain(),)
