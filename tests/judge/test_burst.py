@@ -12,8 +12,9 @@ import pytest
 from harness.controls import OnWire
 from harness.faults import InBacklog, InBurst
 from harness.model.bursts import Strike
-from harness.model.history import HistoryWriter, read_history
+from harness.model.history import read_history
 from harness.model.scenario import Role
+from harness.model.writing import LedgerWriter
 from harness.proofs.burst import FromBacklog, TwoUnderWay
 from harness.protocols.kafka.steps import Api
 from harness.wire.rules import Direction
@@ -124,7 +125,7 @@ def burst(**change: dict[str, Any] | None) -> list[dict[str, Any]]:
 
 def history(tmp_path: Path, told: list[dict[str, Any]]) -> History:
     """Write a history, with these times."""
-    with HistoryWriter(tmp_path / "wire.jsonl", cell="c", by="wire") as out:
+    with LedgerWriter(tmp_path / "wire.jsonl", cell="c", by="wire") as out:
         for line in told:
             out.write(line["event"], **{k: v for k, v in line.items() if k != "event"})
     return read_history(tmp_path)
