@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import dataclasses
 import inspect
+import json
 import re
 from collections import abc
 from enum import Enum
@@ -43,7 +44,9 @@ _WORDS: Final[Mapping[Any, list[str]]] = {
 """What the values of a plain type are, as JSON has them."""
 _OF_VALUES: Final = (
     "In brackets stands what the value of a field is. A *required* field stands in every line of "
-    "its kind. A line without it, or with another value in any field, is damage: it voids its cell."
+    "its kind. A line without it, or with another value in any field, is damage: it voids its "
+    "cell. Any other field may be missing: it has the value that stands behind *else*, or else it "
+    "is null, false, 0 or empty."
 )
 _TAKES: Final = {"int": "N", "float": "N", "Path": "PATH"}
 
@@ -107,12 +110,22 @@ def _fields_of(kind: type[events.Event], *but: type[events.Event]) -> list[str]:
     return [
         *(
             f"- `{fields[name].encode_name}` ({said_of(fields[name].type)}"
-            f"{', required' if fields[name].required else ''})"
+            f"{', required' if fields[name].required else _else(fields[name])})"
             f"{': ' if doc else ''}{' '.join(plain(_with_values(doc)).split())}"
             for name, doc in told.items()
         ),
         *([""] if told else []),
     ]
+
+
+def _else(field: msgspec.structs.FieldInfo) -> str:
+    """Say which value a field has that a line lacks, unless that is null, false, 0 or empty. What
+    must stand in a line, and is not known before it is written, begins as -1.
+    """
+    value = field.default
+    if value == -1:
+        return ", required"
+    return f", else {json.dumps(value)}" if value and value is not msgspec.UNSET else ""
 
 
 def _with_values(doc: str) -> str:
