@@ -35,23 +35,18 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_type_hints
 
-from harness.controls import AtWrite, InProgram, OnWire
 from harness.faults import Twice
 from harness.model import safe_files
 from harness.model.failures import UsageError
 from harness.model.plain import check_fields, made
-from harness.model.scenario import Role
-from harness.model.writes import CALLS, WRITES
-from harness.model.writes import Point as Write
 from harness.sweep.acts import Happening
 from harness.sweep.cells import with_fault
-from harness.sweep.names import protocol_of, shared, step_named
-from harness.wire.rules import Direction, RuleError
+from harness.sweep.triggers import frame_read, inline, trigger_read
+from harness.wire.rules import RuleError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from harness.controls import Trigger
     from harness.model.cell import Cell
 
 SCHEMA = 1
@@ -130,9 +125,9 @@ class FoundScenario:
                     "",
                     f"[{table}]",
                     f"act = {json.dumps(happens.act)}",
-                    f"at = {_inline(happens.at)}",
+                    f"at = {inline(happens.at)}",
                 ]
-                lines += [] if happens.into is None else [f"into = {_inline(happens.into)}"]
+                lines += [] if happens.into is None else [f"into = {inline(happens.into)}"]
         return "\n".join(lines) + "\n"
 
     @property
@@ -196,74 +191,9 @@ _TABLES = {"fault", "then"}
 def _happening(plain: Mapping[str, Any]) -> Happening:
     return Happening(
         plain["act"],
-        _trigger(plain["at"]),
-        None if "into" not in plain else _on_wire(plain["into"]),
+        trigger_read(plain["at"]),
+        None if "into" not in plain else frame_read(plain["into"]),
     )
-
-
-def _trigger(plain: Mapping[str, Any]) -> Trigger | AtWrite:
-    if "failpoint" in plain:
-        return InProgram(Role(plain["role"]), str(plain["failpoint"]))
-    if "call" not in plain:
-        return _on_wire(plain)
-    names = {"call", "occurrence", "side", "files"} & plain.keys()
-    write = made(Write, {name: plain[name] for name in names}, "the durable write")
-    if write.call not in CALLS + WRITES:
-        raise ValueError(f"no durable write is called {write.call}")
-    since = _on_wire(plain["since"])
-    if since != OnWire(Role(plain["role"]), since.api, since.direction):
-        raise ValueError(
-            "since must be a frame that brings the record to the stage whose durable writes are "
-            "counted"
-        )
-    return AtWrite(Role(plain["role"]), write, since)
-
-
-def _on_wire(plain: Mapping[str, Any]) -> OnWire:
-    name = step_named(plain.get("protocol", ""), plain["api"])
-    if name is None and "protocol" not in plain and shared(plain["api"]):
-        raise ValueError(
-            f"several protocols have a step called {plain['api']}; say which as its protocol"
-        )
-    if name is None:
-        raise ValueError(f"no step is called {plain['api']}")
-    since = None if "since" not in plain else _on_wire(plain["since"])
-    rest = {
-        key: value
-        for key, value in plain.items()
-        if key not in {"api", "protocol", "since", "role", "direction"}
-    }
-    numbers: dict[str, Any] = {key: made(int, value, key) for key, value in rest.items()}
-    return OnWire(Role(plain["role"]), name, Direction(plain["direction"]), since=since, **numbers)
-
-
-def _inline(at: Trigger | AtWrite) -> str:
-    """Return a trigger as an inline table."""
-    if isinstance(at, AtWrite):
-        said = {
-            "role": str(at.role),
-            "call": at.point.call,
-            "occurrence": at.point.occurrence,
-            "side": str(at.point.side),
-        }
-        said |= {"files": list(at.point.files)} if at.point.files else {}
-        words = [
-            f"{name} = {json.dumps(value, ensure_ascii=False)}" for name, value in said.items()
-        ]
-        return "{" + ", ".join([*words, f"since = {_inline(at.since)}"]) + "}"
-    if isinstance(at, InProgram):
-        return f"{{role = {json.dumps(str(at.role))}, failpoint = {json.dumps(at.name)}}}"
-    words = [
-        f"role = {json.dumps(str(at.role))}",
-        f"api = {json.dumps(at.api.label)}",
-        f'direction = "{at.direction}"',
-    ]
-    words += [f"protocol = {json.dumps(protocol_of(at.api))}"] if shared(at.api.label) else []
-    words += [f"offset = {at.offset}"] if at.offset else []
-    words += [f"occurrence = {at.occurrence}"] if at.occurrence != 1 else []
-    if at.since is not None:
-        words.append(f"since = {_inline(at.since)}")
-    return "{" + ", ".join(words) + "}"
 
 
 def slug(text: str) -> str:
