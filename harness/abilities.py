@@ -47,9 +47,12 @@ def abilities_for(scenario: Scenario) -> tuple[type, ...]:
 class GivingUp(Protocol):
     """Watch a client whose peer is silent."""
 
-    def await_given_up(self) -> bool:
+    def await_given_up(self, *, supervised: bool = True) -> bool:
         """Wait until the client no longer waits for its silent peer: it has closed the connection,
         or has an answer from another one. Return whether the silent connection lives.
+
+        ``supervised``: programs that end meanwhile are started again. Where all of them wait for
+        the peer that would only use up how often each may be started.
 
         Raises:
             NotFiredError: the client still waits.

@@ -142,7 +142,7 @@ def check(
             dry, asked = rehearsed.dry, replace(asked, jobs=rehearsed.jobs)
             alone = _tell_dry_run(dry, known)
             seen, late = asked.overlapping(seen_in(dry), only or (), progress)
-            alone = alone or _tell_late(late)
+            alone = alone or _tell_late(late, known)
             cells, rest = asked.plan(seen, only or ())
             for line in chain(
                 explanation(pipeline, seen, [cell.scenario for cell in (*cells, *rest)]),
@@ -269,12 +269,23 @@ def _tell_all(
     return code
 
 
-def _tell_late(results: Sequence[CellResult]) -> ExitCode:
-    """Say what is wrong in the runs in which only an answer was late, and return the exit code."""
-    bad = [each for each in results if each.verdict.kind in {Kind.BROKEN, Kind.STUCK}]
+def _tell_late(results: Sequence[CellResult], known: Sequence[KnownBreak]) -> ExitCode:
+    """Say what is wrong in the runs in which only an answer was late, and return the exit code;
+    known breaks do not count.
+    """
+    from harness.matrix.checking import not_tried  # noqa: PLC0415 - as above
+
+    bad = [one for one in results if one.verdict.kind is not Kind.KEPT and not not_tried(one)]
     for each in bad:
         warn(f"{each.verdict.kind} when one answer is late: {each.verdict.reason}")
-    return ExitCode.BROKEN if bad else ExitCode.KEPT
+    if any(one.verdict.kind is Kind.BROKEN and not _is_known(one, known) for one in bad):
+        return ExitCode.BROKEN
+    unproved = any(one.verdict.kind is not Kind.BROKEN for one in bad)
+    return ExitCode.VOID if unproved else ExitCode.KEPT
+
+
+def _is_known(result: CellResult, known: Sequence[KnownBreak]) -> bool:
+    return any(one.means(result) and one.explains(result) for one in known)
 
 
 def _tell_dry_run(dry: CellResult, known: Sequence[KnownBreak] = ()) -> ExitCode:
@@ -314,8 +325,4 @@ def _tell_dry_run(dry: CellResult, known: Sequence[KnownBreak] = ()) -> ExitCode
         *(f"  {line}" for line in advice(dry)),
         saved,
     )
-    return (
-        ExitCode.KEPT
-        if any(one.means(dry) and one.explains(dry) for one in known)
-        else ExitCode.BROKEN
-    )
+    return ExitCode.KEPT if _is_known(dry, known) else ExitCode.BROKEN

@@ -11,7 +11,7 @@ from harness.faults.triggers import await_fault, rule_at
 from harness.model.bursts import Backlog, Overlap, Strike
 from harness.model.scenario import Evidence, Role
 from harness.proofs.answer import Answered
-from harness.proofs.burst import FromBacklog, TwoUnderWay
+from harness.proofs.burst import AGAIN, FromBacklog, TwoUnderWay
 from harness.wire.rules import Action, After, Direction, How
 
 if TYPE_CHECKING:
@@ -21,8 +21,6 @@ FEWEST: Final = 5
 """How many records of the target's partition make a batch."""
 REFUSAL: Final = "NOT_ENOUGH_REPLICAS"
 """How the first of two requests is refused: clients send it again as it is."""
-AGAIN: Final = "again"
-"""The rule at the request that is sent again."""
 REFUSED_S: Final = 1.0
 """How late (seconds) it is refused: the second request comes meanwhile."""
 

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 class Frozen:
     """At ``at`` the broker is stopped (SIGSTOP), and the request goes on to it. When the client has
     given up, the broker is woken (SIGCONT): it does what it was asked, and nobody waits for that.
+    Programs that end meanwhile are started again behind it.
     """
 
     id: ClassVar[str] = "frozen"
@@ -46,11 +47,11 @@ class Frozen:
         """Stop the broker, let the request go, wake the broker when the client has given up."""
         fired = await_fault(controls, self.at)
         broker = controls.target(Role.BROKER)
-        broker.pause()
-        controls.say("applied", node=broker.name)
         try:
+            broker.pause()
+            controls.say("applied", node=broker.name)
             controls.resolve(fired.hold, How.RELEASE)
-            controls.ability(GivingUp).await_given_up()
+            controls.ability(GivingUp).await_given_up(supervised=False)
         finally:
             broker.resume()
         controls.say("healed")

@@ -37,9 +37,16 @@ if TYPE_CHECKING:
 
 DRY_RUNS = "dry-runs"
 NOT_TRIED = "not tried: "
+
 """What the proofs of a fault begin with that met nothing."""
 REHEARSAL = "rehearsal"
 """The name of the runs without a fault beside the dry run; a number follows it."""
+
+
+def not_tried(result: CellResult) -> bool:
+    """Whether a run is void because the pipeline never came to what was to be tried."""
+    verdict = result.verdict
+    return verdict.kind is Kind.VOID and verdict.reason.startswith(NOT_TRIED)
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,7 +167,7 @@ class Check:
             result.plan.scenario: "in a run with a late answer, "
             + result.verdict.reason.removeprefix(NOT_TRIED)
             for result in saved.results
-            if result.verdict.kind is Kind.VOID
+            if not_tried(result)
         }
         learnt = {
             role: replace(one, alone=reasons.get(f"{role}-sends-on", ""))

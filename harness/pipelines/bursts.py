@@ -41,7 +41,8 @@ def _one_broker(pipeline: Pipeline, role: Role) -> str | None:
     return None
 
 
-def _sends_again(pipeline: Pipeline, role: Role) -> str | None:
+def sends_again(pipeline: Pipeline, role: Role) -> str | None:
+    """Say why a stage may not send again what was refused."""
     if forbids(pipeline.claims, Anomaly.LOST):
         return None
     return f"under {pipeline.claims} the {role} need not send the record again"
@@ -63,7 +64,7 @@ BURSTS: Final = (
         WRITING,
         Moment.SEND_ANSWER,
         _struck(Strike.SENDER_DIES),
-        "The {role} has two requests under way to one partition, and the broker has stored both; "
+        "The {role} has two requests under way to one partition, and the broker was sent both; "
         "the {role} is killed before it reads an answer.",
         logs=True,
     ),
@@ -72,7 +73,7 @@ BURSTS: Final = (
         WRITING,
         Moment.SEND_ANSWER,
         _struck(Strike.ANSWERS_LOST),
-        "The {role} has two requests under way to one partition, and the broker has stored both; "
+        "The {role} has two requests under way to one partition, and the broker was sent both; "
         "no answer reaches the {role}, and the connection is cut.",
         logs=True,
     ),
@@ -103,7 +104,7 @@ BURSTS: Final = (
         "the connection is cut. The {role} sends both again; the first is refused by "
         f"{REFUSAL}, in the broker's name.",
         logs=True,
-        why_not=_sends_again,
+        why_not=sends_again,
     ),
     Point(
         "broker-crash-in-a-burst",

@@ -23,7 +23,7 @@ from harness.faults import (
     Torn,
     Twice,
 )
-from harness.pipelines.bursts import LONGER_S
+from harness.pipelines.bursts import LONGER_S, sends_again
 from harness.pipelines.dialects import Moment
 from harness.pipelines.pairs import MOVED
 from harness.pipelines.points import WRITING, Point
@@ -109,14 +109,17 @@ SILENCES: Final = (
         "When the {role} has given the request up, the broker reads on.",
         _torn,
     ),
-    _long(
-        "send-again-torn",
-        WRITING,
-        Moment.SEND,
-        f"The {{role}}'s request is refused ({MOVED}), and it sends it again; the broker takes "
-        "half of that and reads nothing more of its connection. When the {role} has given the "
-        "request up, the broker reads on.",
-        _torn_again,
+    replace(
+        _long(
+            "send-again-torn",
+            WRITING,
+            Moment.SEND,
+            f"The {{role}}'s request is refused ({MOVED}), and it sends it again; the broker takes "
+            "half of that and reads nothing more of its connection. When the {role} has given the "
+            "request up, the broker reads on.",
+            _torn_again,
+        ),
+        why_not=sends_again,
     ),
     _long(
         "ack-silent",

@@ -42,8 +42,16 @@ class ServiceTraffic:
 
     @property
     def step(self) -> StepName | None:
-        """What is tried: the first of these that there is; ``None`` if there is none."""
-        return next((step for label, step in STEPS.items() if self.counts.get(label)), None)
+        """What is tried: the first of these that there is twice, else the first that there is at
+        all; ``None`` if there is none.
+        """
+        said = (
+            step
+            for least in (2, 1)
+            for label, step in STEPS.items()
+            if self.counts.get(label, 0) >= least
+        )
+        return next(said, None)
 
     @property
     def tried(self) -> int:

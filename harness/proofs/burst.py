@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from harness.model.tail import SoFar
 
 RULE: Final = "fault"
+AGAIN: Final = "again"
+"""The rule at the request that is sent again."""
 
 
 def others_under_way(history: History | SoFar, hit: kinds.Rule) -> list[kinds.Sent | kinds.Unsent]:
@@ -85,9 +87,22 @@ class TwoUnderWay:
                 return None
             return f"the {dies} was not killed with two requests under way"
         ends = course.history.of(kinds.Conn)
-        if any(e.conn == hit.conn and e.phase == ConnPhase.CLOSE and e.t >= struck for e in ends):
+        if not any(
+            e.conn == hit.conn and e.phase == ConnPhase.CLOSE and e.t >= struck for e in ends
+        ):
+            return "the connection with the two requests was not cut"
+        return self._alone_again(course) if self.strike == Strike.LOST_THEN_REFUSED else None
+
+    def _alone_again(self, course: ProofContext) -> str | None:
+        """Say that nothing else was under way when the request that was sent again was refused."""
+        hits = (e for e in course.history.of(kinds.Rule) if e.rule == AGAIN)
+        again = next((e for e in hits if e.phase == RulePhase.HIT), None)
+        if again is not None and others_under_way(course.history, again):
             return None
-        return "the connection with the two requests was not cut"
+        return (
+            f"not tried: the {self.role} sent nothing else to the partition of this record while "
+            "the request that it sent again had no answer"
+        )
 
 
 @dataclass(frozen=True, slots=True)

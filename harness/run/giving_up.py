@@ -29,9 +29,10 @@ class WatchedClient(GivingUp):
     so_far: SoFar
     supervise: Callable[[], object]
 
-    def await_given_up(self) -> bool:
+    def await_given_up(self, *, supervised: bool = True) -> bool:
         """Wait until the client has closed the silent connection, or has its answer from another
-        one. Return whether the silent connection lives.
+        one. Return whether the silent connection lives. ``supervised``: start programs again
+        meanwhile.
 
         Raises:
             NotFiredError: the client still waits.
@@ -41,7 +42,7 @@ class WatchedClient(GivingUp):
             raise NotFiredError("no connection is silent")
         try:
             wait_until(
-                lambda: self._over(hit),
+                lambda: self._over(hit, supervised=supervised),
                 within_s=SILENCE_S,
                 poll_s=LOOK_S,
                 because=f"the {hit.role} to give up a silent connection",
@@ -50,8 +51,9 @@ class WatchedClient(GivingUp):
             raise NotFiredError(str(error)) from error
         return not left(self.so_far.of(kinds.Conn), hit)
 
-    def _over(self, hit: kinds.Rule) -> bool:
-        self.supervise()
+    def _over(self, hit: kinds.Rule, *, supervised: bool) -> bool:
+        if supervised:
+            self.supervise()
         if left(self.so_far.of(kinds.Conn), hit):
             return True
         again = first_repeated_request(

@@ -132,6 +132,15 @@ def history(tmp_path: Path, told: list[dict[str, Any]]) -> History:
 
 
 NOT_TRIED = "not tried: the producer sent nothing else"
+AGAIN = {
+    "again": sent(6, "k-1", 7, conn=2),
+    "at-again": {"event": "rule", "rule": "again", "conn": 2, "corr": 7, "t": 7, "phase": "hit"}
+    | {"record": "k-1"},
+    "beside": sent(8, "k-2", 8, conn=2),
+    "refused": {"event": "rule", "rule": "again", "conn": 2, "corr": 7, "t": 9}
+    | {"phase": "answered"},
+}
+"""What follows a loss: both are sent again, and the first is refused with the second under way."""
 TOLD = {"event": "produce_answer", "record": "k-1", "request": "1:5", "error": 0}
 
 
@@ -152,6 +161,15 @@ TOLD = {"event": "produce_answer", "record": "k-1", "request": "1:5", "error": 0
         ({"told": {**TOLD, "t": 3, "reached": True}}, Strike.ANSWERS_LOST, "was answered before"),
         ({"told": {**TOLD, "t": 3, "reached": False}}, Strike.ANSWERS_LOST, None),
         ({"told": {**TOLD, "t": 6, "reached": True}}, Strike.ANSWERS_LOST, None),
+        (AGAIN, Strike.LOST_THEN_REFUSED, None),
+        ({**AGAIN, "closed": None}, Strike.LOST_THEN_REFUSED, "was not cut"),
+        ({**AGAIN, "beside": None}, Strike.LOST_THEN_REFUSED, "the request that it sent again"),
+        (
+            {**AGAIN, "beside": sent(10, "k-2", 8, conn=2)},
+            Strike.LOST_THEN_REFUSED,
+            "the request that it sent again",
+        ),
+        ({}, Strike.LOST_THEN_REFUSED, "the request that it sent again"),
         ({}, Strike.SENDER_DIES, "the producer was not killed"),
         ({}, Strike.BROKER_DIES, "the broker was not killed"),
         (

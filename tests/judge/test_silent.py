@@ -4,6 +4,7 @@ what its proof asks for.
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -206,3 +207,15 @@ def test_its_proof_and_its_sign_are_known() -> None:
     ]
     assert silence.silence_signs(a_history(lines)) == {silence.OUTWAITED: {"a"}}
     assert silence.silence_signs(a_history(lines[:1])) == {}
+
+
+def test_nobody_is_started_while_all_wait_for_the_same_peer() -> None:
+    """Each start would fail, and a program may be started only so often."""
+    hit = line("rule", 10, **HIT, api="Produce", dir="response", records=["a"])
+    seen: Any = SimpleNamespace(of=lambda *kinds: [hit] if isinstance(hit, kinds) else [])
+    starts: list[str] = []
+    watched = WatchedClient(seen, lambda: starts.append("started"))
+    for supervised in (False, True):
+        with pytest.raises(NotFiredError):
+            watched.await_given_up(supervised=supervised)
+        assert bool(starts) is supervised

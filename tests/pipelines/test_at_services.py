@@ -259,6 +259,12 @@ def test_a_reader_of_changes_is_killed_before_it_confirms_what_it_has_read(
     assert [*found] == NAMES[:2]
     assert {at_of(found[name]).api for name in NAMES[:2]} == {Database.CONFIRMATION}
     assert {at_of(found[name]).direction for name in NAMES[:2]} == {Direction.REQUEST}
+    for counts, tried in (
+        ({CONFIRMATIONS: 1, COMMITS: 48}, Database.COMMIT),  # one by the clock displaces nothing
+        ({CONFIRMATIONS: 1, TURNS: 9}, Exchange.TURN),
+        ({CONFIRMATIONS: 1}, Database.CONFIRMATION),
+    ):
+        assert ServiceTraffic(counts, 48).step is tried
     history = history_of(
         *offered("a"),
         frame("consumer", 1, "Fetch", node="broker"),

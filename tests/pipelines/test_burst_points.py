@@ -8,8 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from harness.cli.check import _tell_late
 from harness.faults import InBacklog, InBurst
-from harness.matrix.checking import Check
+from harness.judge.verdict import Kind
+from harness.matrix.checking import Check, not_tried
+from harness.model.exits import ExitCode
 from harness.model.scenario import NotApplicable
 from harness.model.semantics import Semantic
 from harness.pipelines import failure_points, read_pipeline
@@ -112,3 +115,26 @@ def test_requests_are_made_to_overlap_only_where_that_is_asked_for(tmp_path: Pat
         check.overlapping(SEEN, ("ack-lost-in-a-burst",), progress)
     with pytest.raises(AttributeError):
         replace(check, long=True).overlapping(SEEN, (), progress)
+
+
+@pytest.mark.parametrize(
+    ("kind", "reason", "code"),
+    [
+        (Kind.KEPT, "", ExitCode.KEPT),
+        (Kind.VOID, "not tried: the producer sent nothing else", ExitCode.KEPT),
+        (Kind.VOID, "the run failed: a broker did not start", ExitCode.VOID),
+        (Kind.STUCK, "no progress", ExitCode.VOID),
+        (Kind.BROKEN, "1 lost", ExitCode.BROKEN),
+    ],
+)
+def test_a_late_answer_proves_something_only_if_it_was_tried(
+    kind: Kind, reason: str, code: ExitCode
+) -> None:
+    """What failed for another reason is no property of the pipeline; a known break does not count
+    again.
+    """
+    found: Any = SimpleNamespace(verdict=SimpleNamespace(kind=kind, reason=reason))
+    known: Any = SimpleNamespace(means=lambda _: True, explains=lambda _: True)
+    assert _tell_late([found], ()) == code
+    assert _tell_late([found], (known,)) == (ExitCode.KEPT if kind is Kind.BROKEN else code)
+    assert not_tried(found) is (code is ExitCode.KEPT and kind is Kind.VOID)

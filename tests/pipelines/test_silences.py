@@ -15,6 +15,7 @@ from harness.matrix.checking import Check
 from harness.matrix.progress import make_progress
 from harness.matrix.seen import seen_in
 from harness.model.scenario import Deployment, NotApplicable, Role
+from harness.model.semantics import Semantic
 from harness.pipelines import bursts as burst_points
 from harness.pipelines import failure_points, read_pipeline
 from harness.pipelines.silences import is_long
@@ -111,6 +112,16 @@ def test_what_is_sent_again_is_torn() -> None:
     assert found["send-again-torn"] == Twice(
         Answer(at, "NOT_LEADER_OR_FOLLOWER"), Torn(replace(at, occurrence=2))
     )
+
+
+def test_who_need_not_send_again_is_not_torn_then() -> None:
+    """At most once a client does not send again what was refused: the point would be void."""
+    pipeline = read_pipeline(ORDERS)
+    for claims, applies in ((pipeline.claims, True), (Semantic.AT_MOST_ONCE, False)):
+        found = {each.id: each for each in failure_points(replace(pipeline, claims=claims))}
+        expected = found["send-again-torn"].expect[claims]
+        assert isinstance(expected, NotApplicable) is not applies
+        assert not isinstance(found["send-torn"].expect[claims], NotApplicable)
 
 
 def test_one_of_several_brokers_is_not_frozen(tmp_path: Path) -> None:

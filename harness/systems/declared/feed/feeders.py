@@ -16,6 +16,7 @@ from kafka import KafkaProducer
 from harness.model import events as kinds
 from harness.model.waiting import wait_until
 from harness.pipelines.inputs import Resend
+from harness.proofs.silence import SILENCE_S
 from harness.runtimes.interface import NodeStateError
 
 if TYPE_CHECKING:
@@ -30,6 +31,8 @@ if TYPE_CHECKING:
     from harness.systems.declared.wire.records import RecordsOnWire
 
 
+PATIENCE_S = SILENCE_S + 60
+"""How long (seconds) a record may take into the input topic: a broker may stand still meanwhile."""
 WINDOW = 2
 """How many lines a program may hold unsent before the next one waits; doubled each time it shows
 that it collects more.
@@ -348,7 +351,11 @@ class TopicFeeder(PacedFeeder):
     def _run(self) -> None:
         let_in = self._brokers.own_access.for_kafka_python() if self._brokers.own_access else {}
         producer = KafkaProducer(
-            bootstrap_servers=self._brokers.direct, acks="all", metrics_enabled=False, **let_in
+            bootstrap_servers=self._brokers.direct,
+            acks="all",
+            metrics_enabled=False,
+            delivery_timeout_ms=int(PATIENCE_S * 1000),
+            **let_in,
         )
         try:
             for position, (record, (key, line)) in enumerate(self._lines.items(), start=1):
@@ -356,7 +363,7 @@ class TopicFeeder(PacedFeeder):
                     continue
                 if self._stop.is_set():
                     return
-                producer.send(self._topic, line.encode(), key=key.encode()).get(timeout=60)
+                producer.send(self._topic, line.encode(), key=key.encode()).get(timeout=PATIENCE_S)
                 self._history.write(kinds.Taken(record=record))
                 self.offered += 1
             self._done.set()
