@@ -72,7 +72,7 @@ def test_a_dialect_names_steps_that_its_wire_reads(dialect: str, package: Packag
     """In the direction in which they go."""
     system, _, protocol = dialect.partition(".")
     said = dialect_of(system, protocol)
-    known = {each for name in package.protocols for each in load(name).steps}
+    known = {each for name in {*package.protocols, protocol} for each in load(name).steps}
     steps = [*said.steps.values(), said.reads, *filter(None, (said.ends,))]
     steps += [(other, said.steps[at][1]) for at, more in said.others.items() for other in more]
     strange = sorted({f"{step} ({way})" for step, way in steps if (step, way) not in known})

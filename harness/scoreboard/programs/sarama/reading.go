@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"sync"
 
 	"github.com/IBM/sarama"
 )
@@ -11,6 +12,7 @@ import (
 type reader struct {
 	mode     string
 	producer sarama.AsyncProducer
+	one      *sync.Mutex
 }
 
 func (reader) Setup(sarama.ConsumerGroupSession) error   { return nil }
@@ -19,10 +21,7 @@ func (reader) Cleanup(sarama.ConsumerGroupSession) error { return nil }
 func (r reader) ConsumeClaim(session sarama.ConsumerGroupSession, claim sarama.ConsumerGroupClaim) error {
 	for message := range claim.Messages() {
 		if r.producer != nil {
-			check(r.producer.BeginTxn())
-			r.producer.Input() <- &sarama.ProducerMessage{Topic: "priced", Value: sarama.ByteEncoder(message.Value)}
-			check(r.producer.AddMessageToTxn(message, "pricing", nil))
-			check(r.producer.CommitTxn())
+			r.handOn(message)
 			continue
 		}
 		if r.mode == "at-most-once" {
@@ -47,7 +46,8 @@ func consume(role, mode string, config *sarama.Config) {
 		transactional(config, "pricing")
 		producer, err := sarama.NewAsyncProducer(servers, config)
 		check(err)
-		handler.producer = producer
+		go told(producer)
+		handler.producer, handler.one = producer, &sync.Mutex{}
 	}
 	group, err := sarama.NewConsumerGroup(servers, name, config)
 	check(err)
