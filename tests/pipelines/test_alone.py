@@ -59,6 +59,11 @@ SERVICE = '[[service]]\nname = "store"\ncommand = "{python} store.py {store.dir}
             "neither {store.port} nor {store.dir}",
         ),
         (
+            "[output]",
+            f"{SERVICE}[output]".replace("{store.dir} {store.port}", "{work}"),
+            None,
+        ),
+        (
             "producer.py",
             "producer.py --listen localhost:8080",
             "the producer is given a fixed port (localhost:8080)",

@@ -276,9 +276,10 @@ def test_nothing_printed_may_stand_in_a_buffer(scenes: Scenes) -> None:
         assert (buffer in found.nothing_arrived()) is bool(changes)
 
 
-def copy_of(offset: int, value: str, *, partition: int = 0) -> LogCopy:
+def copy_of(offset: int, value: str | None, *, partition: int = 0) -> LogCopy:
     """Return a copy in a log."""
-    return LogCopy(partition, 0, offset, None, value.encode(), None, None, visible=True)
+    said = None if value is None else value.encode()
+    return LogCopy(partition, 0, offset, None, said, None, None, visible=True)
 
 
 def test_what_was_never_offered_is_written_down_as_it_stands(scenes: Scenes) -> None:
@@ -327,20 +328,25 @@ def test_what_declared_programs_write_beside_their_records_is_foreign(
     scenes: Scenes, example: str
 ) -> None:
     """It is written down, and nobody's fault; where the user has said what an id is, a record
-    without one is a phantom.
+    without one is a phantom, unless it is a tombstone.
     """
     scene = scenes(example, fault=KILLS)
     first = scene.load.records[0]
-    copies = (copy_of(0, scene.cell.line(first)), copy_of(1, "heartbeat"))
-    log = WholeLog({0: LogEnds(0, 2, 2), 1: LogEnds(0, 0, 0)}, copies)
+    copies = (copy_of(0, scene.cell.line(first)), copy_of(1, "heartbeat"), copy_of(2, None))
+    log = WholeLog({0: LogEnds(0, 3, 3), 1: LogEnds(0, 0, 0)}, copies)
     assert authorities_of(scene).observe_log(Hop.TOPIC, scene.pipeline.topic, log) == copies
     stored = told(scene).of("stored", "offset", "record", "intact", "foreign")
-    assert stored == [(0, first.id, True, None), (1, None, False, example == "orders" or None)]
+    assert stored == [
+        (0, first.id, True, None),
+        (1, None, False, example == "orders" or None),
+        (2, None, False, True),
+    ]
     assert [line.get("text") for line in told(scene).lines if line["event"] == "stored"] == [
         None,
         "heartbeat",
+        "",
     ]
-    assert told(scene).of("log", "partition", "end", "last_data") == [(0, 2, 1), (1, 0, -1)]
+    assert told(scene).of("log", "partition", "end", "last_data") == [(0, 3, 2), (1, 0, -1)]
 
 
 def test_a_declared_cell_is_asked_for_its_log_last(scenes: Scenes) -> None:

@@ -103,7 +103,7 @@ class Bench:
 
     def put_beside(self, rule: Any) -> None:
         """Arm a rule that is no trigger."""
-        self.note(f"arm {rule.id}")
+        self.note(f"arm {rule.id}{f' into {rule.topic}' if rule.topic else ''}")
 
     def parts(self, kind: type) -> Any:
         """Return the part under test."""
@@ -122,13 +122,13 @@ class Bench:
             resolve=lambda held, how: self.note(f"{how} {held}"),
         )
         scene: Any = SimpleNamespace(
-            brokers=SimpleNamespace(wire=wire),
+            brokers=SimpleNamespace(wire=wire, destination=lambda topic: topic),
             cell=SimpleNamespace(id="cell"),
             writes="log",
             so_far=self,
             history=self,
             load=SimpleNamespace(target=SimpleNamespace(id="k-1")),
-            pipeline=SimpleNamespace(dialect=KAFKA),
+            pipeline=SimpleNamespace(dialect=KAFKA, topic="orders"),
             learnt=SimpleNamespace(silences=self),
         )
         controls: Any = SimpleNamespace(
@@ -265,7 +265,8 @@ def test_a_mark_is_what_a_producer_saves_while_its_request_is_held(
     bench: Bench, written: list[Write], *, taken_over: bool, marked: bool
 ) -> None:
     """Or before it: its client may send later than it saves. Or its answer to the POST; not what it
-    says in its log.
+    says in its log. The first request is one into the topic: a worker of Kafka Connect is not
+    ready before it has sent others.
     """
     marks = bench.parts(MarksInSource)
     marks.arm(SENDS)
@@ -275,7 +276,7 @@ def test_a_mark_is_what_a_producer_saves_while_its_request_is_held(
     bench.hit("fault", "k-1", held="h1")
     bench.written, bench.taken_over = written, taken_over
     assert marks.await_saved("h1", 0.05) is marked
-    wanted = ["arm first", "trace", "watched", "release h0", "held"]
+    wanted = ["arm first into orders", "trace", "watched", "release h0", "held"]
     assert bench.done == [*wanted, *(["covered"] if marked else [])]
 
 

@@ -1,5 +1,5 @@
 """Proves with real workers what ``lostack check`` says of declared connectors: what a sink cannot
-convert is lost without dead letters.
+convert is lost without dead letters, and what a killed worker does again is counted.
 """
 
 from __future__ import annotations
@@ -8,20 +8,23 @@ import json
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-EXAMPLES = Path(__file__).parents[1] / "examples"
+OWN = Path(__file__).parents[1] / "examples"
+EXAMPLES = Path(__file__).parents[3] / "examples"
 WITHIN_S = 600.0
 pytestmark = [pytest.mark.kafka, pytest.mark.rest(together=True), pytest.mark.timeout(900)]
 
 
-def check(folder: Path, example: str, *words: str) -> tuple[str, list[dict[str, str]]]:
-    """Check an example; return what was said, and what the report says of each cell."""
+def check(folder: Path, file: Path, *only: str) -> tuple[str, list[dict[str, Any]]]:
+    """Check an example at some points; return what was said, and what the report says of each."""
+    folder.mkdir(exist_ok=True)
     done = subprocess.run(
         [
-            *(sys.executable, "-m", "harness.cli", "check", str(EXAMPLES / example)),
-            *("--jobs", "1", *words),
+            *(sys.executable, "-m", "harness.cli", "check", str(file), "--jobs", "1"),
+            *(word for each in only for word in ("--only", each)),
         ],
         cwd=folder,
         capture_output=True,
@@ -36,5 +39,30 @@ def check(folder: Path, example: str, *words: str) -> tuple[str, list[dict[str, 
 
 def test_what_cannot_be_converted_is_lost_without_dead_letters(tmp_path: Path) -> None:
     """The dry run alone says so; all states are RUNNING."""
-    said, _ = check(tmp_path, "letters/mistake.toml")
+    said, _ = check(tmp_path, OWN / "letters" / "mistake.toml")
     assert "broken without a fault: at-least-once forbids loss: 21 lost" in said
+
+
+def test_a_killed_sink_has_a_verdict(tmp_path: Path) -> None:
+    """It is killed when it sets a record aside, and writes again what it had not committed."""
+    said, [cell] = check(tmp_path, OWN / "letters" / "pipeline.toml", "consumer-crash-before-send")
+    assert (cell["outcome"], cell["lost_ids"]) == ("kept", []), said
+
+
+def test_a_killed_transaction_is_not_awaited_for_a_minute(tmp_path: Path) -> None:
+    """Its successor would not be ready in time: nothing could be said of it."""
+    said, [cell] = check(tmp_path, OWN / "files" / "pipeline.toml", "producer-crash-before-ack")
+    assert (cell["outcome"], cell["lost_ids"], cell["duplicated_ids"]) == ("kept", [], []), said
+
+
+@pytest.mark.postgres
+def test_what_debezium_has_not_confirmed_is_sent_again(tmp_path: Path) -> None:
+    """Of made, changed, renumbered and deleted rows alike, also where its first requests go to
+    topics of the worker's own.
+    """
+    points = ("producer-crash-at-db-1", "mark-overtakes-acknowledgement")
+    said, cells = check(tmp_path, EXAMPLES / "debezium" / "pipeline.toml", *points)
+    assert {cell["scenario"] for cell in cells} == {*points}
+    assert all((cell["outcome"], cell["lost_ids"]) == ("kept", []) for cell in cells), said
+    crashed = next(cell for cell in cells if cell["scenario"] == points[0])
+    assert crashed["duplicated_ids"], said

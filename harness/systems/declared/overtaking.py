@@ -249,9 +249,15 @@ class MarksInSource(SavedMarks):
         self._stage: CommandNode | None = None
 
     def arm(self, sends: OnWire) -> None:
-        """Arm the rule that holds the producer's first request."""
+        """Arm the rule that holds the producer's first request: the first into the topic, if that
+        can be told. A worker of Kafka Connect sends others before it is ready.
+        """
         self._stage = self._nodes.stage(sends.role)
-        rule = rule_at(sends, Action.HOLD, FIRST, role=str(sends.role))
+        topic = self._scene.brokers.destination(self._scene.pipeline.topic)
+        told = "topic" in sends.api.selects(sends.direction)
+        rule = rule_at(
+            sends, Action.HOLD, FIRST, role=str(sends.role), topic=topic if told else None
+        )
         self._controls.put_beside(rule)
 
     def watch(self) -> None:

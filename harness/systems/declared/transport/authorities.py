@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from harness.model.places import InLog
-    from harness.systems.declared.results.matcher import RecordMatcher
+    from harness.systems.declared.results.matcher import RecordMatcher, Result
     from harness.systems.declared.scene import Scene
     from harness.systems.declared.transport.positions import Positions
     from harness.systems.kafka.log_copies import LogCopy, WholeLog
@@ -58,7 +58,8 @@ class Authorities:
         copies = self.observe_log(Hop.TOPIC, pipeline.topic, log, saved)
         if results is not None:
             self.observe_log(Hop.SINK, pipeline.output.topic, results)
-            found = [self._matcher.in_copy(copy) for copy in _sorted(results.copies)]
+            named = [(copy, self._matcher.in_copy(copy)) for copy in _sorted(results.copies)]
+            found = [result for copy, result in named if not _is_tombstone(copy, result)]
         elif self._matcher.totals is None:
             found = self._matcher.results_in(rows)
             self._matcher.check_ids("row of the output", found)
@@ -100,7 +101,9 @@ class Authorities:
         for result, copy in zip(results, copies, strict=True):
             # a copy without an id is something else that the programs write; if it was a record,
             # that record is missing
-            foreign = result.record is None and (hop is not Hop.TOPIC or scene.pipeline.id is None)
+            foreign = _is_tombstone(copy, result) or (
+                result.record is None and (hop is not Hop.TOPIC or scene.pipeline.id is None)
+            )
             scene.history.write(
                 kinds.Stored(
                     hop=hop,
@@ -162,6 +165,11 @@ class Authorities:
                         **log_fields(partition, -1, offset),
                     )
                 )
+
+
+def _is_tombstone(copy: LogCopy, result: Result) -> bool:
+    """Say whether a copy has no value from which its id could be read."""
+    return copy.value is None and result.record is None
 
 
 def _sorted(copies: Sequence[LogCopy]) -> list[LogCopy]:

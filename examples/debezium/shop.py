@@ -1,0 +1,60 @@
+"""A shop that makes, changes, renumbers and deletes orders: shop.py DATABASE EVENTS.
+
+Each wave treats four orders in one transaction. A row has the number of its last event, and the one
+that its end will have, so that each change event tells its own: a new key is the end of one row and
+the beginning of another. Only the first wave is there before somebody reads the changes.
+"""
+
+import sys
+import time
+
+import psycopg
+
+TABLES = """
+CREATE TABLE IF NOT EXISTS orders (id int PRIMARY KEY, event int NOT NULL, ends int NOT NULL);
+ALTER TABLE orders REPLICA IDENTITY FULL;
+CREATE TABLE IF NOT EXISTS done (wave int PRIMARY KEY);
+"""
+ORDERS = 4
+WAVES = (
+    "INSERT INTO orders VALUES (%(id)s, %(first)s, %(first)s + 8 + %(nth)s)",
+    "UPDATE orders SET event = event + 4 WHERE id = %(id)s",
+    "UPDATE orders SET id = -id, event = ends + 1, ends = %(first)s + 16 WHERE id = %(id)s",
+    "DELETE FROM orders WHERE id = -%(id)s",
+)
+EVENTS = 5 * ORDERS
+EACH_S = 0.3
+
+
+def is_read(database: psycopg.Connection) -> bool:
+    """Say whether somebody reads the changes."""
+    slots = "SELECT FROM pg_replication_slots WHERE confirmed_flush_lsn IS NOT NULL"
+    return database.execute(slots).fetchone() is not None
+
+
+def do(database: psycopg.Connection, wave: int) -> None:
+    """Make, change, renumber or delete four orders, once."""
+    group, act = divmod(wave, len(WAVES))
+    with database.transaction():
+        noted = "INSERT INTO done VALUES (%s) ON CONFLICT DO NOTHING"
+        new = database.execute(noted, (wave,)).rowcount
+        for nth in range(ORDERS if new else 0):
+            order = {"id": group * ORDERS + nth + 1, "first": group * EVENTS + nth + 1, "nth": nth}
+            database.execute(WAVES[act], order)
+    print(f"wave {wave} is done", flush=True)
+
+
+wave = 0
+while True:
+    try:
+        with psycopg.connect(sys.argv[1], autocommit=True) as database:
+            database.execute(TABLES)
+            while wave < int(sys.argv[2]) // EVENTS * len(WAVES):
+                if wave == 0 or is_read(database):
+                    do(database, wave)
+                    wave += 1
+                time.sleep(EACH_S)
+            time.sleep(3600)
+    except psycopg.OperationalError as error:
+        print(str(error).strip(), flush=True)
+        time.sleep(EACH_S)
