@@ -37,7 +37,10 @@ run: $(READY)  ## the main job against a real Kafka and Spark, with its report (
 test-fast: $(READY)  ## what needs no broker, no Spark, no server and no container: 5 to 10 minutes
 	@$(BIN)/python -m pytest tests engines --tier fast -n auto --dist worksteal $(ARGS)
 
-test: test-fast test-real  ## that, and what must hold of every commit on a real Kafka and Spark: 15 minutes
+# in one session: while brokers and browsers of one file start and wait, the next workers have pure tests
+test: $(READY)  ## that, and what must hold of every commit on a real Kafka and Spark: 10 minutes
+	@$(BIN)/python -m pytest scenarios tests engines --tier fast --tier core --lostack-suite core -n auto --dist loadfile \
+	  --no-loadscope-reorder $(ARGS)
 
 test-real: $(READY)
 	@$(BIN)/python -m pytest --tier core --lostack-suite core -n 2 --dist loadfile $(ARGS)

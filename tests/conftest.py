@@ -6,6 +6,7 @@ something is missing.
 
 from __future__ import annotations
 
+import gc
 import os
 from typing import TYPE_CHECKING
 
@@ -56,6 +57,17 @@ processes to start and to end, and for limits of time to pass.
 def pytest_xdist_auto_num_workers() -> int:
     """Return how many workers there are with ``-n auto``."""
     return round(WORKERS_A_CORE * len(os.sched_getaffinity(0)))
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_collection() -> Iterator[None]:
+    """Collect no garbage while tests are found, and none of them later: they stay."""
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.enable()
+        gc.freeze()
 
 
 _NOT_RUN = pytest.StashKey[dict[str, tuple[int, str]]]()

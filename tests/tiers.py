@@ -1,8 +1,8 @@
 """Which tests are run when: three tiers, and a slice of the last one with each commit.
 
 - ``fast`` needs no broker, no Spark, no server, no browser and no container: ``make test-fast``.
-- ``core`` is what must hold of every commit on real systems: ``make test`` runs it behind the fast
-  ones.
+- ``core`` is what must hold of every commit on real systems: ``make test`` runs it beside the fast
+  ones, and begins with it.
 - ``rest`` is everything else (cells of day and night, containers, the other mistakes, long tests):
   ``make test-all`` runs all.
 
@@ -78,7 +78,9 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     ]
     meant = set(kept)
     config.hook.pytest_deselected(items=[item for item in items if item not in meant])
-    items[:] = kept
+    real = {item.path for item in kept if tier_of(item) is not Tier.FAST}
+    # real systems wait more than they work, and take the longest: what is fast fills the gaps
+    items[:] = sorted(kept, key=lambda item: item.path not in real)
 
 
 def tier_of(item: pytest.Item) -> Tier:

@@ -41,9 +41,13 @@ class SavedRuns:
         known = {str(where): result for where, result in self._judged.items()}
         there = [name for name in names if safe_files.exists(self.directory, f"{name}/{RUN_FILE}")]
         runs = [load_run(self.directory / name, judged=known) for name in there]
-        results = [result for saved in runs for result in saved.results]
-        self._judged |= {result.directory: result for result in results if result.ended}
-        return results
+        for saved in runs:
+            self.note(saved)
+        return [result for saved in runs for result in saved.results]
+
+    def note(self, run: SavedRun) -> None:
+        """Remember the judged cells of a run: they are judged already when they are read."""
+        self._judged |= {result.directory: result for result in run.results if result.ended}
 
     def dry_runs(self) -> list[CellResult]:
         """Return the runs without a fault that have ended, and that steps are found in."""
@@ -73,3 +77,13 @@ class SavedRuns:
         self._judged.pop(result.directory, None)
         (run.directory / ASIDE).mkdir(exist_ok=True)
         result.directory.rename(run.directory / ASIDE / result.directory.name)
+
+    def put_aside_run(self, directory: Path) -> None:
+        """Move a whole run away, which then counts as not run."""
+        self._judged = {
+            where: result
+            for where, result in self._judged.items()
+            if not where.is_relative_to(directory)
+        }
+        (self.directory / ASIDE).mkdir(exist_ok=True)
+        directory.rename(self.directory / ASIDE / directory.name)

@@ -34,7 +34,6 @@ from harness.model import safe_files
 from harness.model.failures import UsageError
 from harness.model.keep import Keep
 from harness.pipelines.cells import DeclaredCell
-from harness.saved import ASIDE
 from harness.sweep.cells import DeclaredSweepCell, SweepCell, at_point, shares_death, sharing
 from harness.sweep.classes import RunReason
 from harness.sweep.lessons import Lessons
@@ -122,7 +121,7 @@ class Sweep:
             cells = tuple(self._without_fault(name) for name in names if name not in done)
             if isinstance(self.base, DeclaredSweepCell) and WATCHED not in done:
                 cells += (self._without_fault(WATCHED, NoFault(watched=True)),)
-            saved = run(self._run_plan(cells, DRY), progress)
+            saved = self._run(cells, DRY, progress)
             if saved.info.interrupted:
                 raise KeyboardInterrupt
             failed = [result for result in saved.results if result.verdict.kind is not Kind.KEPT]
@@ -144,8 +143,7 @@ class Sweep:
         progress.say(
             f"{self.alone} ({failed.verdict.reason}); the dry runs are repeated one at a time"
         )
-        (self.directory / ASIDE).mkdir(exist_ok=True)
-        directory.rename(self.directory / ASIDE / directory.name)
+        self.saved.put_aside_run(directory)
         self.settings = dataclasses.replace(self.settings, jobs=1)
         self.settings.save(self.directory)
         self.dry_run(progress)
@@ -214,7 +212,7 @@ class Sweep:
                 at_point(self.base, point) if ran[point.id] else sharing(at_point(self.base, point))
                 for point, _ in left
             )
-            saved = run(self._run_plan(cells, POINTS, enough), Listening(progress, ended))
+            saved = self._run(cells, POINTS, Listening(progress, ended), enough)
             self.interrupted = saved.info.interrupted
             if self.found_first and not self.interrupted:
                 self._make_sure(planned, saved, cells, progress, until)
@@ -246,7 +244,7 @@ class Sweep:
             self._outcomes.pop(result.directory, None)
             self.saved.put_aside(saved, result)
         again = tuple(cell for cell in cells if cell.id in {result.plan.id for result in doubtful})
-        self.interrupted = run(self._run_plan(again, POINTS), progress).info.interrupted
+        self.interrupted = self._run(again, POINTS, progress).info.interrupted
         mine = {cell.scenario.id for cell in cells}
         self._broken = any(
             one.signature.verdict == Kind.BROKEN
@@ -273,7 +271,7 @@ class Sweep:
         Raises:
             KeyboardInterrupt: Ctrl-C was pressed.
         """
-        saved = run(self._run_plan(tuple(cells), folder), progress)
+        saved = self._run(tuple(cells), folder, progress)
         if saved.info.interrupted:
             raise KeyboardInterrupt
         return saved.results
@@ -341,10 +339,14 @@ class Sweep:
             else cell
         )
 
-    def _run_plan(
-        self, cells: tuple[Cell, ...], folder: str, enough: Callable[[], bool] = lambda: False
-    ) -> RunPlan:
-        return RunPlan(
+    def _run(
+        self,
+        cells: tuple[Cell, ...],
+        folder: str,
+        progress: Progress,
+        enough: Callable[[], bool] = lambda: False,
+    ) -> SavedRun:
+        plan = RunPlan(
             systems=(self.system,),
             cells=cells,
             not_applicable=(),
@@ -357,6 +359,9 @@ class Sweep:
             enough=enough,
             keep=self.keep,
         )
+        saved = run(plan, progress)
+        self.saved.note(saved)
+        return saved
 
 
 def is_over(until: float | None) -> bool:

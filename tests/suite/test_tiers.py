@@ -121,6 +121,16 @@ def test_each_test_has_one_tier_and_the_rest_is_slices(project: Path) -> None:
     )
 
 
+def test_files_that_need_a_real_system_come_first(project: Path) -> None:
+    """They take the longest: with one worker for each file none of them is the last."""
+    (project / "test_alone.py").write_text("def test_alone(): pass\n", encoding="utf-8")
+    assert selected(project, "--tier", "core", "--tier", "fast") == [
+        "test_pure",
+        "test_broker",
+        "test_alone",
+    ]
+
+
 def test_a_slice_stays_where_it_is() -> None:
     """That others come does not move a unit: it is its name alone."""
     assert [slice_of(unit) for unit in ("plain/none", "plain/ack-lost", "tests/x.py::test_y")] == [

@@ -42,7 +42,9 @@ class Played:
         folder.mkdir(parents=True)
         self.results = [
             SimpleNamespace(
-                verdict=SimpleNamespace(kind=kind if number == 1 else Kind.KEPT, reason="why")
+                verdict=SimpleNamespace(kind=kind if number == 1 else Kind.KEPT, reason="why"),
+                directory=folder / f"cell-{number}",
+                ended=True,
             )
             for number, _ in enumerate(plan.cells)
         ]

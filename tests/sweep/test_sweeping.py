@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from harness import saved
 from harness.faults import Drop, Kill, NoFault, Twice
 from harness.judge.verdict import Kind
 from harness.matrix.selection import SelectionError
@@ -21,7 +22,7 @@ from harness.model.failures import UsageError
 from harness.model.history import History, read_history
 from harness.model.states import State
 from harness.registry import UnknownNameError
-from harness.saved import ASIDE, SWEEP_FILE
+from harness.saved import ASIDE, SWEEP_FILE, judge_cell
 from harness.stages.settings import Settings
 from harness.sweep import sweeping
 from harness.sweep.cells import SweepCell
@@ -29,6 +30,7 @@ from harness.sweep.classes import RunReason, class_of
 from harness.sweep.found import slug
 from harness.sweep.outcomes import Outcome, Outcomes, line_of, outcome_of, source_ended
 from harness.sweep.pipelines import swept
+from harness.sweep.saved_runs import DRY_RUNS
 from harness.sweep.settings import POINTS, SweepSettings
 from harness.sweep.signature import Signature
 from harness.sweep.sweeping import DryRunError
@@ -42,6 +44,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from harness.model.cell import Cell
+    from harness.saved import CellResult
     from harness.sweep.planning import Planned
     from harness.sweep.sweeping import Sweep
 
@@ -593,6 +596,30 @@ def test_a_sweep_goes_on_where_it_was_cut(tmp_path: Path) -> None:
     again.run(anew, later)
     assert set(later.ran).isdisjoint(point.id for point in half)
     assert len(again.outcomes(anew).all) == len(planned.chosen)
+
+
+def test_what_a_run_has_judged_is_not_judged_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """But a run in the place of one that was put aside is another run."""
+    read: list[Path] = []
+
+    def judging(directory: Path) -> CellResult:
+        read.append(directory)
+        return judge_cell(directory)
+
+    monkeypatch.setattr(saved, "judge_cell", judging)  # the runner has its own name for it
+    one = sweep(tmp_path / "one")
+    one.dry_run(Quiet())
+    dry = [each.directory for each in one.saved.dry_runs()]
+    assert len(dry) == DRY_RUNS
+    assert not read
+    run = dry[0].parents[1]
+    one.saved.put_aside_run(run)
+    assert one.saved.dry_runs() == []
+    (one.directory / ASIDE / run.name).rename(run)
+    assert len(one.saved.dry_runs()) == DRY_RUNS
+    assert read == dry
 
 
 @pytest.mark.parametrize(("shard", "refused"), [((1, 2), True), ((1, 1), False)])
