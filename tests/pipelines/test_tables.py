@@ -1,0 +1,131 @@
+"""Jobs of Spark that write into a Delta table, on a real broker: each wrong one is convicted of
+exactly the records that its checkpoints say were in its batches; the right one is kept.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import TYPE_CHECKING
+
+import pytest
+
+from harness.judge.verdict import Kind
+from harness.matrix.seen import seen_in
+from harness.model import events as kinds
+from harness.model.history import HISTORY, read_history
+from harness.systems.declared.system import DeclaredSystem
+from tests.pipelines.test_check import EXAMPLES, check
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+    from pathlib import Path
+
+    from harness.pipelines.traffic import StageTraffic
+    from harness.saved import CellResult
+
+pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.timeout(600)]
+MISTAKES = EXAMPLES / "mistakes"
+BEHIND_THE_COMMIT = "consumer-crash-at-write-2"
+"""Killed right after the first rename since the record was delivered: its batch is in the table's
+log, and not in the checkpoint's.
+"""
+VERSION = re.compile(r"_delta_log/(\d{20})\.json")
+
+
+@pytest.fixture(scope="module")
+def system() -> Iterator[DeclaredSystem]:
+    """One broker for all of them."""
+    found = DeclaredSystem(keep=True)
+    yield found
+    found.close()
+
+
+@pytest.fixture(scope="module")
+def seen(
+    system: DeclaredSystem, tmp_path_factory: pytest.TempPathFactory
+) -> dict[str, StageTraffic]:
+    """What the right job shows in a dry run; the wrong ones ask and write the same."""
+    dry = check(system, tmp_path_factory.mktemp("dry"), EXAMPLES / "delta" / "pipeline.toml")
+    assert dry["none"].verdict.kind is Kind.KEPT, dry["none"].verdict.reason
+    return seen_in(dry["none"])
+
+
+class Batches:
+    """Which records were in the batches of a query, as its checkpoint and the topic say."""
+
+    def __init__(self, cell: CellResult, checkpoint: Path) -> None:
+        self._records = {
+            (each.partition, each.offset): each.record
+            for each in read_history(cell.directory / HISTORY).of(kinds.Stored)
+        }
+        planned = sorted((checkpoint / "offsets").glob("[0-9]*"), key=lambda file: int(file.name))
+        self._ends: list[Mapping[str, int]] = [
+            json.loads(file.read_text().splitlines()[-1])["orders"] for file in planned
+        ]
+
+    def records(self, first: int, last: int) -> set[str | None]:
+        """Return the records of these batches, as far as there are so many."""
+        begin = self._ends[first - 1] if first else {}
+        return {
+            self._records[int(partition), offset]
+            for partition, end in self._ends[: last + 1][-1].items()
+            for offset in range(begin.get(partition, 0), end)
+        }
+
+
+def killed_behind(cell: CellResult) -> int:
+    """Return the version of the table behind which a job was killed: it is the number of its
+    batch.
+    """
+    [write] = read_history(cell.directory / HISTORY).of(kinds.Durable)
+    found = VERSION.search(write.files[-1])
+    assert found, f"killed behind another write: {write.files}"
+    return int(found[1])
+
+
+@pytest.mark.rest
+def test_a_batch_that_its_table_has_is_left_out(
+    system: DeclaredSystem, tmp_path: Path, seen: dict[str, StageTraffic]
+) -> None:
+    """The table finds the batch's number under the application's id."""
+    file = MISTAKES / "delta-append" / "right.toml"
+    right = check(system, tmp_path, file, BEHIND_THE_COMMIT, seen=seen)[BEHIND_THE_COMMIT]
+    assert right.verdict.kind is Kind.KEPT, right.verdict.reason
+    assert right.verdict.fired == 1
+    assert not right.judgement.account.lost | right.judgement.account.duplicated
+
+
+@pytest.mark.rest
+def test_a_batch_without_its_number_is_appended_again(
+    system: DeclaredSystem, tmp_path: Path, seen: dict[str, StageTraffic]
+) -> None:
+    """All records of the batch are there twice, and no others."""
+    file = MISTAKES / "delta-append" / "pipeline.toml"
+    cell = check(system, tmp_path, file, BEHIND_THE_COMMIT, seen=seen)[BEHIND_THE_COMMIT]
+    assert cell.verdict.kind is Kind.BROKEN, cell.verdict.reason
+    number = killed_behind(cell)
+    again = Batches(cell, cell.directory / "work" / "checkpoint").records(number, number)
+    assert cell.judgement.account.duplicated == again
+    assert not cell.judgement.account.lost
+
+
+@pytest.mark.rest
+def test_new_batches_with_old_numbers_are_left_out(
+    system: DeclaredSystem, tmp_path: Path, seen: dict[str, StageTraffic]
+) -> None:
+    """Of the new checkpoint's batches those are lost whose numbers the table knows, but for the
+    records that it has.
+    """
+    file = MISTAKES / "delta-new-checkpoint" / "pipeline.toml"
+    cell = check(system, tmp_path, file, BEHIND_THE_COMMIT, seen=seen)[BEHIND_THE_COMMIT]
+    assert cell.verdict.kind is Kind.BROKEN, cell.verdict.reason
+    number = killed_behind(cell)
+    before, since = sorted(
+        (cell.directory / "work").glob("tmp*"),
+        key=lambda checkpoint: (checkpoint / "metadata").stat().st_mtime_ns,
+    )
+    there = Batches(cell, before).records(0, number)
+    left_out = Batches(cell, since).records(0, number)
+    assert cell.judgement.account.lost == left_out - there
+    assert not cell.judgement.account.duplicated
