@@ -13,7 +13,7 @@ has already decided what a copy waits for, so the rules need to know neither log
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -101,6 +101,8 @@ class Account:
     """
     aside_in: tuple[str, ...] = ()
     """The topics in which the records that were set aside are. Queues are not named."""
+    topics: Mapping[str, str] = field(default_factory=dict)
+    """In which topic each record was offered, if there are several."""
 
     @cached_property
     def records(self) -> pd.DataFrame:
@@ -165,7 +167,8 @@ def account_of(rows: Rows) -> Account:
     records = _records(rows)
     totals, reordered = tuple(_totals(rows)), _reordered(rows)
     counts = _counts(rows, records, totals, reordered)
-    return Account(counts, records, reordered, totals, tuple(_aside_in(rows, records)))
+    topics = {record: row.topic for record, row in rows.offered.items() if row.topic}
+    return Account(counts, records, reordered, totals, tuple(_aside_in(rows, records)), topics)
 
 
 def _aside_in(rows: Rows, records: Iterable[Mapping[str, Any]]) -> list[str]:

@@ -96,7 +96,7 @@ def _misplaced(told: Statements) -> str | None:
     for event in told.history.of(kinds.Stored, kinds.Recorded, kinds.Absorbed, kinds.Removed):
         offset = event.offset
         if offset is not None and event.place != (
-            at := in_log(event.partition, event.epoch, offset)
+            at := in_log(event.partition, event.epoch, offset, told.log(event)[0])
         ):
             return (
                 f"an event about {event.record} ({event.event}) names two places: "
@@ -107,10 +107,11 @@ def _misplaced(told: Statements) -> str | None:
 
 def _waits_otherwise(told: Statements) -> str | None:
     """A copy in a log whose ``waiting`` contradicts the log and the saved position."""
-    saved = {e.partition: e.offset for e in told.history.of(kinds.Position)}
+    saved = told.saved()
     for (hop, topic, partition), copies in told.stored.items():
         log = told.logs.get((hop, topic, partition))
-        read = {Hop.TOPIC: saved.get(partition, -1), Hop.ASIDE: -1}.get(Hop(hop))
+        position = saved.get(told.log(copies[0]), -1)
+        read = {Hop.TOPIC: position, Hop.ASIDE: -1}.get(Hop(hop))
         for copy in copies:
             waits = waits_in_log(
                 visible=copy.visible,
@@ -142,16 +143,17 @@ def _homeless(told: Statements) -> str | None:
         partition, offset = event.partition, event.offset
         if partition is None or offset is None or min(partition, offset) < 0:
             continue  # it names no place
-        if told.plan.forgets and (partition, offset, event.record) in told.read:
+        log = told.log(event)
+        if told.plan.forgets and (log, offset, event.record) in told.read:
             continue
-        copy = told.held.get((partition, offset))
+        copy = told.held.get((log, offset))
         what = (
             f"{event.record or 'a result'} is {event.event} from partition {partition} "
             f"offset {offset}"
         )
         if copy is None:
             return f"{what}, where the log has no copy"
-        if (partition, offset, event.record) in told.given:
+        if (log, offset, event.record) in told.given:
             continue
         if _differ(event, copy, told.offered):
             return f"{what}, where the log has {copy.record}"
@@ -261,11 +263,11 @@ def _not_given(told: Statements) -> str | None:
 def _saved_unasked(told: Statements) -> str | None:
     """A saved position that was committed only by requests that the wire kept from the broker."""
     asked = [e for e in told.history.of(kinds.Committed) if e.topic in told.mine]
-    kept = {(e.partition, e.offset) for e in asked if e.reached is False}
-    kept -= {(e.partition, e.offset) for e in asked if e.reached is not False}
+    kept = {(told.log(e), e.offset) for e in asked if e.reached is False}
+    kept -= {(told.log(e), e.offset) for e in asked if e.reached is not False}
     for saved in told.history.of(kinds.Position):
-        if saved.where == "group" and (saved.partition, saved.offset) in kept:
-            at = f"{saved.offset} of partition {saved.partition}"
+        if saved.where == "group" and (told.log(saved), saved.offset) in kept:
+            at = f"{saved.offset} of {_named(saved)}"
             return (
                 f"the position {at} is saved, but the wire reports that no request to save it "
                 "reached the broker"
@@ -296,15 +298,18 @@ def _ahead(told: Statements) -> str | None:
     """A saved position past the end of its log; if the log was cut short, also past everything that
     was ever read of it.
     """
-    ends = {partition: log.end for (_, partition), log in told.of(Hop.TOPIC).items()}
-    for partition, offset, _ in told.read if told.plan.forgets else ():
-        ends[partition] = max(offset + 1, ends.get(partition, 0))
+    ends = {
+        (topic if told.plan.topics else "", partition): log.end
+        for (topic, partition), log in told.of(Hop.TOPIC).items()
+    }
+    for place, offset, _ in told.read if told.plan.forgets else ():
+        ends[place] = max(offset + 1, ends.get(place, 0))
     for saved in told.history.of(kinds.Position):
-        end = ends.get(saved.partition)
+        end = ends.get(told.log(saved))
         if end is not None and saved.offset > end:
             ends_at = "was never read past" if told.plan.forgets else "ends at"
             return (
-                f"the saved position of partition {saved.partition} is {saved.offset}, but "
+                f"the saved position of {_named(saved)} is {saved.offset}, but "
                 f"its log {ends_at} {end}"
             )
     return None
@@ -314,29 +319,47 @@ def _unread(told: Statements) -> str | None:
     """A log or partition whose end, or saved position, was never asked for."""
     for hop in told.plan.logs:
         topics = {topic for at, topic, _ in told.logs if at == hop}
-        if len(topics) != 1:
+        several = told.plan.topics if hop == Hop.TOPIC else ()
+        if missing := sorted({*several} - topics):
+            return f"{missing[0]} was not read"
+        if len(topics) != (len(several) or 1):
             return (
                 f"the {hop} was not read"
                 if not topics
-                else f"two topics were read as the {hop}: {', '.join(sorted(topics))}"
+                else f"{'other' if several else 'two'} topics were read as the {hop}: "
+                f"{', '.join(sorted(topics))}"
             )
-        [topic] = topics
-        size = told.partitions(hop, topic)
-        read = {partition for at, _, partition in told.logs if at == hop}
-        if wrong := sorted(read ^ set(range(size))):
-            return (
-                f"{topic} has {size} partitions, but {topic}/{wrong[0]} was "
-                f"{'' if wrong[0] in read else 'not '}read"
-            )
-        if hop == Hop.TOPIC:
-            saved = {e.partition for e in told.history.of(kinds.Position)}
-            if wrong := sorted(saved ^ set(range(size))):
-                which = "a" if wrong[0] in saved else "no"
-                return (
-                    f"{topic} has {size} partitions, but the history has {which} saved position "
-                    f"of {topic}/{wrong[0]}"
-                )
+        for topic in sorted(topics):
+            if why := _unread_of(told, hop, topic):
+                return why
     return None
+
+
+def _unread_of(told: Statements, hop: str, topic: str) -> str | None:
+    """A partition of a topic whose end, or saved position, was never asked for."""
+    size = told.partitions(hop, topic)
+    read = {partition for at, of, partition in told.logs if (at, of) == (hop, topic)}
+    if wrong := sorted(read ^ set(range(size))):
+        return (
+            f"{topic} has {size} partitions, but {topic}/{wrong[0]} was "
+            f"{'' if wrong[0] in read else 'not '}read"
+        )
+    if hop != Hop.TOPIC:
+        return None
+    of = topic if told.plan.topics else ""
+    saved = {partition for at, partition in told.saved() if at == of}
+    if wrong := sorted(saved ^ set(range(size))):
+        which = "a" if wrong[0] in saved else "no"
+        return (
+            f"{topic} has {size} partitions, but the history has {which} saved position "
+            f"of {topic}/{wrong[0]}"
+        )
+    return None
+
+
+def _named(saved: kinds.Position) -> str:
+    """Name the log of a position."""
+    return f"{saved.topic}/{saved.partition}" if saved.topic else f"partition {saved.partition}"
 
 
 def _outside(told: Statements) -> str | None:

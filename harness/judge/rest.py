@@ -69,7 +69,7 @@ class StateAtRest:
         """
         said = "the drain completed, but"
         logs = {_log_of(e): e for e in self.history.of(kinds.Log)}
-        saved = {e.partition: e.offset for e in self.history.of(kinds.Position)}
+        saved = {(e.topic, e.partition): e.offset for e in self.history.of(kinds.Position)}
         tail = self._tail()
         for name, log in logs.items():
             if log.stable < log.end:
@@ -88,11 +88,11 @@ class StateAtRest:
                 )
             if (name, offset) in tail:
                 continue
-            if copy.hop == Hop.TOPIC and copy.visible and offset >= saved.get(copy.partition, -1):
-                position = saved.get(copy.partition, "none")
+            of = (copy.topic if self.plan.topics else None, copy.partition)
+            if copy.hop == Hop.TOPIC and copy.visible and offset >= saved.get(of, -1):
                 return (
                     f"{said} {name} has an unread record at {offset}: the saved position is "
-                    f"{position}"
+                    f"{saved.get(of, 'none')}"
                 )
         return self._replica_goes_on(
             {(log.topic, log.partition): int(log.end) for log in logs.values()}

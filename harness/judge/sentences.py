@@ -13,7 +13,7 @@ from harness.model.prediction import Permitted, examples
 from harness.model.states import State
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from harness.judge.accounting import Account
     from harness.model.history import History
@@ -68,7 +68,10 @@ def rest_lines(drain: kinds.Drain | None) -> Iterator[str]:
 def losses(found: Account) -> str:
     """Say which records were lost, by where they were last seen, and which were set aside."""
     lost = found.records[found.records["state"] == State.LOST]
-    hops = [f"{examples(set(part['record']))} {hop}" for hop, part in lost.groupby("last_hop")]
+    hops = [
+        f"{examples(set(part['record']))}{of_topics(found, part['record'])} {hop}"
+        for hop, part in lost.groupby("last_hop")
+    ]
     doubts = [row["record"] for row in found.rows if row["state"] == State.LOST and row["in_doubt"]]
     hops += [f"{examples(doubts)} {reasons.DOUBT}"] if doubts else []
     said = [f"{len(lost)} lost ({'; '.join(hops)})"] if hops else []
@@ -83,6 +86,12 @@ def losses(found: Account) -> str:
     return "; ".join(said)
 
 
+def of_topics(found: Account, records: Iterable[str]) -> str:
+    """Say of which topics records are, if several are offered records."""
+    topics = sorted({found.topics[record] for record in records if record in found.topics})
+    return f" of {' and '.join(topics)}" if topics else ""
+
+
 def duplicates(found: Account) -> str:
     """Say which records were recorded twice, and in which ways."""
     counts = found.counts
@@ -92,11 +101,8 @@ def duplicates(found: Account) -> str:
         if counts[name]
     ]
     named = len(found.duplicated)
-    said = (
-        [f"{counts['duplicated']} duplicated ({examples(found.duplicated)}: {', '.join(ways)})"]
-        if named
-        else []
-    )
+    records = f"{examples(found.duplicated)}{of_topics(found, found.duplicated)}"
+    said = [f"{counts['duplicated']} duplicated ({records}: {', '.join(ways)})"] if named else []
     return "; ".join((*said, *wrong_totals(found, high=True)))
 
 

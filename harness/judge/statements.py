@@ -29,9 +29,9 @@ class Statements:
             (e.hop, e.topic, e.partition): e for e in history.of(kinds.Log)
         }
         self.stored: dict[Place, list[kinds.Stored]] = defaultdict(list)
-        self.held: dict[tuple[int, int], kinds.Stored | kinds.Removed] = {}
-        """By partition and offset: copies in the topic between producer and consumer, and those
-        that retention has removed.
+        self.held: dict[tuple[Log, int], kinds.Stored | kinds.Removed] = {}
+        """By log and offset: copies in the topics between producer and consumer, and those that
+        retention has removed.
         """
         self.known: set[str | None] = set()
         """The records of which that topic or queue has, or had, a copy."""
@@ -49,31 +49,42 @@ class Statements:
             if isinstance(copy, kinds.Stored):
                 self.stored[copy.hop, copy.topic or "", copy.partition].append(copy)
             if between:
-                self.held[copy.partition, offset_in(copy)] = copy
+                self.held[self.log(copy), offset_in(copy)] = copy
         queues = {e.queue for e in history.of(kinds.Counted) if e.hop == Hop.TOPIC}
         self.mine = queues | {topic for hop, topic, _ in self.logs if hop == Hop.TOPIC}
         """The topic, or the queues, between producer and consumer."""
         self.given = {
-            (e.partition, offset_in(e), e.record)
+            (self.log(e), offset_in(e), e.record)
             for e in history.of(kinds.Fetched)
             if e.reached and e.topic in self.mine
         }
-        """Partition, offset and record of what reached readers by the wire."""
+        """Log, offset and record of what reached readers by the wire."""
         given = history.of(kinds.Delivered, kinds.Fetched) if plan.forgets else ()
         self.read = {
-            (e.partition, offset_in(e), e.record)
+            (self.log(e), offset_in(e), e.record)
             for e in given
             if e.partition is not None
             # a program's own word names no topic
             and (isinstance(e, kinds.Delivered) or e.topic is None or e.topic in self.mine)
         }
-        """Partition, offset and record of what readers were given, if the log may have lost its
-        copy since.
+        """Log, offset and record of what readers were given, if the log may have lost its copy
+        since.
         """
         self.offered = {e.record: e.position for e in history.of(kinds.Offered)}
         self.added = Counter(
             topic for topic, _ in {(e.topic, e.partition) for e in history.of(kinds.Added)}
         )
+
+    def log(self, event: kinds.OfCopy | kinds.Position | kinds.Committed) -> Log:
+        """Return the log of a line about a topic between producer and consumer: without the name of
+        the topic, if there is only one, for not every line has it.
+        """
+        topic = getattr(event, "topic", None) if self.plan.topics else None
+        return topic or "", NOWHERE if event.partition is None else event.partition
+
+    def saved(self) -> dict[Log, int]:
+        """Return the saved position of each log."""
+        return {self.log(e): e.offset for e in self.history.of(kinds.Position)}
 
     def of(self, hop: Hop) -> dict[Log, kinds.Log]:
         """Return the logs of a hop, by topic and partition."""

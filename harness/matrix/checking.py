@@ -18,6 +18,7 @@ from harness.pipelines.failure_points import (
     burst_rehearsal,
     failure_points,
     left_over,
+    named_by,
 )
 from harness.pipelines.pairs import Paired, Pairs
 from harness.pipelines.refusing import DeclarationError, nearest
@@ -186,12 +187,12 @@ class Check:
         points = self._points(seen, only)
         names = [point.id for point in points]
         for name in only:
-            if name not in names:
+            if not any(named_by(point, (name,)) for point in points):
                 raise DeclarationError(f"there is no failure point {name}; {nearest(name, names)}")
         asked = [
             point
             for point in points
-            if point.id in only
+            if named_by(point, only)
             or (
                 not only
                 and not left_over(self.pipeline, point)

@@ -84,6 +84,11 @@ class Cell:
         return dict(self.settings.logs(self.scenario.pipeline))
 
     @property
+    def topics(self) -> tuple[str, ...]:
+        """The topics that are offered records, if there are several."""
+        return ()
+
+    @property
     def key(self) -> str:
         """Eight hex digits that identify the cell on a shared broker: its client ids, topics and
         groups begin with them.

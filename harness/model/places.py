@@ -58,16 +58,20 @@ class Removal(StrEnum):
     """Its topic was deleted."""
 
 
-def in_log(partition: int | None, epoch: int | None, offset: int | None) -> str | None:
-    """Return the place of a copy in a log; ``None`` without a partition or an offset.
+def in_log(
+    partition: int | None, epoch: int | None, offset: int | None, topic: str | None = None
+) -> str | None:
+    """Return the place of a copy in a log; ``None`` without a partition or an offset. ``topic``: of
+    several with such places.
 
-    >>> in_log(2, 0, 17)
-    '2:0:17'
+    >>> in_log(2, 0, 17), in_log(2, 0, 17, "orders")
+    ('2:0:17', 'orders/2:0:17')
     >>> in_log(-1, 0, -1)
     """
     if partition is None or offset is None or min(partition, offset) < 0:
         return None
-    return f"{partition}:{NOWHERE if epoch is None else epoch}:{offset}"
+    at = f"{topic}/{partition}" if topic else f"{partition}"
+    return f"{at}:{NOWHERE if epoch is None else epoch}:{offset}"
 
 
 class InLog(TypedDict):
@@ -79,14 +83,15 @@ class InLog(TypedDict):
     offset: int
 
 
-def log_fields(partition: int, epoch: int, offset: int) -> InLog:
+def log_fields(partition: int, epoch: int, offset: int, topic: str | None = None) -> InLog:
     """Return the fields that give a copy's position in a log, for a history line about it.
+    ``topic``: of several with such positions.
 
     >>> log_fields(2, 0, 17)
     {'place': '2:0:17', 'partition': 2, 'epoch': 0, 'offset': 17}
     """
     return {
-        "place": in_log(partition, epoch, offset),
+        "place": in_log(partition, epoch, offset, topic),
         "partition": partition,
         "epoch": epoch,
         "offset": offset,

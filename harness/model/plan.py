@@ -103,6 +103,8 @@ class Plan:
     """How many partitions each log has that the observer reads at the end, by its
     :class:`~harness.model.states.Hop`.
     """
+    topics: tuple[str, ...] = ()
+    """The topics that are offered records, if there are several. Each is a log of its own."""
     dead_letters: bool = False
     """Whether dead letters are a part of the pipeline. If so, records that were set aside are not
     lost.
@@ -305,6 +307,7 @@ def plan_of(cell: Cell) -> Plan:
         left=predicted.left,
         pace_ms=cell.scenario.pace_ms,
         logs=cell.logs(),
+        topics=cell.topics,
         dead_letters=cell.scenario.dead_letters,
         ordered=cell.ordered,
         guarantees=cell.guarantees,

@@ -308,6 +308,8 @@ class Scenario:
     """
     edge: Edge | None = None
     """Whether the first or the last record is the target; null: one of the middle third."""
+    topic: str = ""
+    """The topic of the target, if several are offered records."""
     waits_s: float = 0.0
     """How long, in seconds, its fault usually waits for a client's time-out, or for brokers that
     come back; 0: for none.

@@ -82,6 +82,24 @@ class DeclaredCell(Cell):
         }
         return {str(hop): self.declared.partitions for hop, there in hops.items() if there}
 
+    @property
+    def topics(self) -> tuple[str, ...]:
+        """The topics that are offered records, if there are several."""
+        return self.declared.input.topics
+
+    def topic_of(self) -> dict[str, str]:
+        """Return the topic that each record is offered in, by its id."""
+        at = self._topic_at()
+        return {record.id: at[record.position] for record in self.load().records}
+
+    def _topic_at(self) -> dict[int, str]:
+        """Return the topic of each record by its position. All records of a key are in one: the
+        keys take turns.
+        """
+        topics, records = self.declared.between, self.offered()
+        keys = {each: at for at, each in enumerate(dict.fromkeys(r.key for r in records))}
+        return {r.position: topics[keys[r.key] % len(topics)] for r in records}
+
     def line(self, record: Record) -> str:
         """Return the line that offers a record. The record's id is afterwards found in
         this line.
@@ -152,17 +170,32 @@ class DeclaredCell(Cell):
             )
         return replace(drawn, records=records, target=records[drawn.target.position - 1])
 
+    @property
+    def of_topic(self) -> frozenset[int] | None:
+        """The positions of the records that are offered in the scenario's topic; ``None``: it names
+        none.
+        """
+        topic = self.scenario.topic
+        at = self._topic_at() if topic else {}
+        return frozenset(each for each, of in at.items() if of == topic) if topic else None
+
     def _drawn(self) -> Load:
-        drawn = self._made(self.scenario.id if self.among is None else NO_FAULT)
+        among = self.of_topic if self.among is None else self.among
+        drawn = self._made(NO_FAULT if self.fixed else self.scenario.id)
         if self.scenario.edge is not None:
-            drawn = at_edge(drawn, self.scenario.edge, self.among)
-        elif self.among is not None:
-            drawn = aimed(drawn, self.among, f"{self.seed}/{self.scenario.id}")
+            drawn = at_edge(drawn, self.scenario.edge, among)
+        elif among is not None:
+            drawn = aimed(drawn, among, f"{self.seed}/{self.scenario.id}")
         if not self.sums:
             return drawn
         keys = spread(drawn.records)
         records = tuple(replace(record, key=keys[record.id]) for record in drawn.records)
         return replace(drawn, records=records, target=records[drawn.target.position - 1])
+
+    @property
+    def fixed(self) -> bool:
+        """Whether it offers the records of the dry run."""
+        return self.among is not None or len(self.topics) > 1
 
     def _made(self, scenario: str) -> Load:
         salt = f"{scenario}/{self.semantic}"
@@ -235,6 +268,10 @@ def aim(cell: DeclaredCell, shares: Mapping[str, Share]) -> DeclaredCell:
                 "the dry run: nothing shows when one is there for it",
             )
     among = share_of(fault, pipeline.dialect, shares)
+    if (of_topic := cell.of_topic) is not None:
+        among = of_topic if among is None else among & of_topic
+        if not among:
+            return _never(cell, f"no record of {cell.scenario.topic} came there in the dry run")
     if isinstance(fault, TopicMadeAnew) and fault.longer is not None:
         among = half_of(among or frozenset(range(1, cell.records + 1)), cell.records, fault.longer)
     if isinstance(fault, InBacklog | InBurst):

@@ -80,7 +80,7 @@ def check_input(given: Input, stages: Sequence[Stage], identity: Identity | None
             raise DeclarationError(
                 "input: kind topic replaces the producer: take away one of the two"
             )
-        if not given.topic:
+        if not given.into:
             raise DeclarationError("input: kind topic needs topic, the topic's name")
         return
     if producer is None:
@@ -98,8 +98,6 @@ def check_input(given: Input, stages: Sequence[Stage], identity: Identity | None
             "input: kind stdin: lostack cannot write to a container's standard input; use kind "
             "file or http"
         )
-    if given.topic:
-        raise DeclarationError(f"input: topic has no meaning for kind {given.kind}: leave it out")
 
 
 def check_offering(given: Input, named: Collection[str]) -> None:

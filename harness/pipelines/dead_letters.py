@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from harness.pipelines.refusing import DeclarationError, nearest
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Collection, Sequence
 
     from harness.pipelines.dialects import Dialect
 
@@ -18,15 +18,15 @@ def check_dead_letters(
     system: str,
     dialect: Dialect,
     topics: Collection[str],
-    reads: str,
+    reads: Sequence[str],
     output: str,
     totals: bool,
 ) -> None:
     """Raise :class:`DeclarationError` if no record can rest where ``dead_letters`` says, or if
     nobody could tell that one does.
 
-    ``reads``: the topic or queue between producer and consumer; ``output``: the topic that is the
-    output; ``totals``: whether the output's rows are totals.
+    ``reads``: the topics, or the queue, between producer and consumer; ``output``: the topic that
+    is the output; ``totals``: whether the output's rows are totals.
     """
     if not name:
         return
@@ -41,17 +41,17 @@ def check_dead_letters(
             f"dead_letters: lostack does not know where the dead letters are on {system}: leave "
             "it out"
         )
-    elif before and name != before + reads:
+    elif before and name != before + reads[0]:
         raise DeclarationError(
-            f"dead_letters: on {system} the dead letters of {reads} are in {before}{reads}, not in "
-            f"{name}: write that"
+            f"dead_letters: on {system} the dead letters of {reads[0]} are in {before}{reads[0]}, "
+            f"not in {name}: write that"
         )
     if name == output:
         raise DeclarationError(
             f"dead_letters: {name} is the output, too, whose records are results: name another "
             "topic"
         )
-    if name == reads:
+    if name in reads:
         raise DeclarationError(
             f"dead_letters: {name} is the topic that the pipeline reads: name another topic"
         )

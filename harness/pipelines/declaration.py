@@ -168,17 +168,23 @@ class Pipeline:
                     f"expects: {name} is forbidden by the claim {self.claims}: take it out"
                 )
         self._check_parts()
-        for where, topic in (("input", self.input.topic), ("output", self.output.topic)):
+        named = [("input", topic) for topic in self.input.into]
+        for where, topic in (*named, ("output", self.output.topic)):
             if topic and topic not in self.topics:
                 raise DeclarationError(
                     f"{where}: topic {topic} is not among topics; {nearest(topic, self.topics)}"
                 )
+        if self.output.topic in self.input.into:
+            raise DeclarationError(
+                f"output: lostack itself produces into the topic {self.output.topic}: name the one "
+                "in which the results are"
+            )
         check_dead_letters(
             self.dead_letters,
             system=self.system,
             dialect=self.dialect,
             topics=self.topics,
-            reads=self.topic,
+            reads=self.between,
             output=self.output.topic,
             totals=self.aggregate is not None,
         )
@@ -226,9 +232,14 @@ class Pipeline:
         return self.input.rate or max(DEFAULT_RATE, self.records / OFFERED_S)
 
     @property
+    def between(self) -> tuple[str, ...]:
+        """The topics between producer and consumer: of several input topics, all."""
+        return self.input.into or self.topics[:1]
+
+    @property
     def topic(self) -> str:
-        """The topic between producer and consumer."""
-        return self.input.topic or self.topics[0]
+        """The first of the topics between producer and consumer."""
+        return self.between[0]
 
     @property
     def resend(self) -> Resend:

@@ -78,6 +78,8 @@ class DeclaredSettings:
 
 
 NO_FAULT = "none"
+IN = "-in-"
+"""What stands between the name of a point and the topic of its target."""
 NO_PAIRS = Paired()
 REFUSED = "refused"
 """The failure point of every request that a stage's ``refusals`` name."""
@@ -97,7 +99,8 @@ def failure_points(
     Without a dry run, only the pipeline's roles decide what applies. ``sending``: the stages that
     sent records; a consumer among them, which sets records aside, has the points of a processor,
     too. ``attached``: lostack did not start the broker, and so must not kill it. ``paired``: which
-    pairs of faults are among them.
+    pairs of faults are among them. If several topics are offered records, each point is tried with
+    a record of each.
     """
     dialect, reading = pipeline.dialect, [each.known for each in pipeline.stages if each.reads]
     points = (*POINTS, *FIRSTS, *REBALANCES, *CLUSTERS, *SILENCES, *BURSTS, *paired.points(dialect))
@@ -129,8 +132,7 @@ def failure_points(
             found.append(
                 replace(scenario, failure_point=point.id, edge=point.edge, waits_s=point.waits_s)
             )
-    return (
-        *found,
+    found += [
         *(_of_reader(pipeline, each, seen, attached=attached) for each in of_readers(pipeline)),
         *(
             _inside(pipeline, stage.known, name)
@@ -146,6 +148,24 @@ def failure_points(
         *(_at_service(pipeline, point) for point in service_points(pipeline, seen)),
         *(scenario for role in reading for scenario in _at_writes(pipeline, role, seen)),
         *(_overtaking(pipeline, point) for point in overtaking_points(pipeline, seen)),
+    ]
+    return tuple(each for point in found for each in _in_topics(pipeline, point))
+
+
+def _in_topics(pipeline: Pipeline, point: Scenario) -> Iterator[Scenario]:
+    """Yield a point once for each topic that is offered records, if there are several."""
+    if not pipeline.input.topics or point.id == NO_FAULT:
+        yield point
+        return
+    for topic in pipeline.input.topics:
+        because = f"{point.because} The record is one of the topic {topic}."
+        yield replace(point, id=f"{point.id}{IN}{topic}", topic=topic, because=because)
+
+
+def named_by(point: Scenario, names: Collection[str]) -> bool:
+    """Return whether a point is one of those named: a name without a topic means it of each."""
+    return point.id in names or (
+        bool(point.topic) and point.id.removesuffix(f"{IN}{point.topic}") in names
     )
 
 

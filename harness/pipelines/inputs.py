@@ -18,6 +18,8 @@ URL = re.compile(r"http://(127\.0\.0\.1|localhost|\[::1\]):(\{port\}|[0-9]{1,5})
 """The form of an input's url: on this machine, with a port."""
 TABLE: Final = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)?")
 """The form of a table's name."""
+MOST_TOPICS: Final = 4
+"""As many keys as a load has at least: each topic gets the records of some."""
 MOST_WRITERS: Final = 16
 TABLES_WRITERS: Final = 4
 """How many transactions are open at once by default."""
@@ -81,6 +83,10 @@ class Input:
     """
     topic: str = ""
     """For kind topic: the topic into which lostack produces the records."""
+    topics: tuple[str, ...] = ()
+    """For kind topic, instead of ``topic``: several topics, 2 to 4, that share the records by their
+    keys. Each failure point is then tried with a record of each.
+    """
     writers: int | None = None
     """For kinds http and table: how many records are under way at once, each in a POST or a
     transaction of its own: 1 to 16. By default 1 for http, and 4 for table.
@@ -118,6 +124,7 @@ class Input:
             )
         if bool(self.url) != (self.kind is InputKind.HTTP):
             raise DeclarationError("input: kind http needs url, and other kinds must not have it")
+        self._check_topics()
         self._check_table()
         self._check_writers()
         if self.url and not URL.fullmatch(self.url):
@@ -137,6 +144,11 @@ class Input:
             )
 
     @property
+    def into(self) -> tuple[str, ...]:
+        """For kind topic: the topics into which lostack produces the records."""
+        return self.topics or ((self.topic,) if self.topic else ())
+
+    @property
     def at_once(self) -> int:
         """How many records are under way at once, at most."""
         return self.writers or (TABLES_WRITERS if self.kind is InputKind.TABLE else 1)
@@ -146,6 +158,23 @@ class Input:
         """For kind table: the columns that lostack fills."""
         found: Any = json.loads(fill(self.line, dict.fromkeys(LINES, 1)))
         return tuple(found) if isinstance(found, dict) else ()
+
+    def _check_topics(self) -> None:
+        if self.kind is not InputKind.TOPIC:
+            if name := next((n for n in ("topic", "topics") if getattr(self, n)), None):
+                raise DeclarationError(
+                    f"input: {name} has no meaning for kind {self.kind}: leave it out"
+                )
+            return
+        if self.topic and self.topics:
+            raise DeclarationError("input: topic and topics: write one of the two")
+        if self.topics and not 1 < len(self.topics) <= MOST_TOPICS:
+            raise DeclarationError(
+                f"input: topics names {len(self.topics)}: write 2 to {MOST_TOPICS}, or topic for "
+                "one alone"
+            )
+        if twice := next((each for each in self.topics if self.topics.count(each) > 1), None):
+            raise DeclarationError(f"input: topics: {twice} is named twice: name each topic once")
 
     def _check_table(self) -> None:
         if self.kind is not InputKind.TABLE:

@@ -128,6 +128,7 @@ INPUT: Final = Table(
         "rate": NUMBER.means("lines a second (50, or more if there are many records)"),
         "resend": among(Resend, Resend).means("which records a restarted producer is given again"),
         "topic": TEXT.means("kind topic: the topic that lostack produces into"),
+        "topics": TEXTS.means("kind topic: several topics that lostack produces into, 2 to 4"),
         "header": TEXT.means("a first line that is not a record, as in a CSV file"),
         "writers": WHOLE.means(
             "kinds http and table: how many records are under way at once (1; table: 4)"

@@ -170,6 +170,21 @@ def left_open_elsewhere(story: Story) -> None:
 
 # --- right histories ------------------------------------------------------------------------------
 
+
+def two_topics(story: Story) -> None:
+    """Each partition is a topic of its own: at each offset two records are, one in each."""
+    without(story, of("delivered"))
+    for row in story.events:
+        if row["event"] in {"fetched", "stored", "log", "position", "recorded"}:
+            row.update(topic=TOPICS[row["partition"]], partition=0)
+        if row["event"] == "sent":
+            row.update(topic=TOPICS[place(row["record"])[0]])
+        if row["event"] in {"stored", "recorded"}:
+            row["place"] = f"{row['topic']}/0:0:{row['offset']}"
+
+
+TOPICS = ("t", "u")
+OF_TOPICS: Changes = {"topics": TOPICS, "logs": {"topic": 1}}
 RIGHT: dict[str, tuple[Callable[[Story], object], Changes]] = {
     "a crash": (nothing, {}),
     "no fault": (no_fault, FAULTLESS),
@@ -177,6 +192,7 @@ RIGHT: dict[str, tuple[Callable[[Story], object], Changes]] = {
     "absorbed": (absorbed, {"semantic": EOS, "sign": ABSORBED}),
     "aborted": (aborted, {"semantic": EOS, "sign": ABORTED}),
     "topic to topic": (topic_to_topic, TO_TOPIC),
+    "two topics": (two_topics, OF_TOPICS),
     "a power loss": (powerless, BY_POWER),
     "foreign records": (foreign, {}),
     "a transaction": (in_a_transaction, {}),
@@ -239,6 +255,13 @@ def forgotten_result(story: Story) -> None:
     story.stored(TARGET, 0, log["end"], hop="sink", topic=RESULTS, attempt="processor-1.2.1")
     log.update(end=log["end"] + 1, stable=log["end"] + 1)
     look_again(story)
+
+
+def unread_in_u(story: Story) -> None:
+    """The copies of one topic wait."""
+    for row in story.events:
+        if of("stored", topic="u")(row):
+            row["waiting"] = "ready"
 
 
 AT = place(TARGET)
@@ -403,6 +426,42 @@ WRONG: dict[str, tuple[str, str, Callable[[Story], object], str]] = {
         "a crash",
         lambda s: s.log(0, 9, topic="u"),
         "two topics were read as the topic: t, u",
+    ),
+    "one of two topics not read": (
+        "_unread",
+        "two topics",
+        drop("log", topic="u"),
+        "u was not read",
+    ),
+    "a third topic": (
+        "_unread",
+        "two topics",
+        lambda s: s.log(0, 9, topic="v"),
+        "other topics were read as the topic: t, u, v",
+    ),
+    "a position of one topic not asked for": (
+        "_unread",
+        "two topics",
+        both(drop("position", topic="u"), unread_in_u),
+        "u has 1 partitions, but the history has no saved position of u/0",
+    ),
+    "a position past the end of one topic": (
+        "_ahead",
+        "two topics",
+        change("position", {"offset": 1003}, topic="u"),
+        "the saved position of u/0 is 1003, but its log ends at 3",
+    ),
+    "a result from the other topic": (
+        "_homeless",
+        "two topics",
+        change("recorded", {"topic": "u", "place": "u/0:0:0"}, record=RECORDS[1]),
+        "is recorded from partition 0 offset 0, where the log has",
+    ),
+    "a copy that waits in one topic": (
+        "_waits_otherwise",
+        "two topics",
+        change("position", {"offset": 0}, topic="u"),
+        "in u/0 at 0 waits for nothing, but by its log it waits for ready",
     ),
     "the sink not read": (
         "_unread",

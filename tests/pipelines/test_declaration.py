@@ -226,6 +226,10 @@ def test_ten_lines_are_enough(tmp_path: Path) -> None:
                 ),
             )
         ),
+        (
+            ("[output]", '[input]\ntopics = ["orders"]\n[output]'),
+            "topics has no meaning for kind stdin",
+        ),
         (("[output]", '[input]\nkind = "own"\n[output]'), "kind own needs line"),
         (("[output]", '[input]\nkind = "own"\nline = "r-{position}"\n[output]'), "and [id]"),
         (("[output]", '[id]\npattern = "("\n[output]'), "no regular expression"),
@@ -1241,3 +1245,53 @@ def test_rows_that_are_inserted_at_once_have_no_order(tmp_path: Path) -> None:
         read_pipeline(declared(tmp_path, ordered))
     one = read_pipeline(declared(tmp_path, ordered.replace(told, f"{told}\nwriters = 1")))
     assert one.input.at_once == 1
+
+
+READER = """
+claims = "at-least-once"
+topics = ["a", "b", "out"]
+[[stage]]
+role = "consumer"
+command = "cat"
+[input]
+kind = "topic"
+%s
+[output]
+kind = "topic"
+topic = "out"
+"""
+
+
+def test_several_topics_are_offered_records(tmp_path: Path) -> None:
+    """By their keys; each point is tried with a record of each."""
+    pipeline = read_pipeline(declared(tmp_path, READER % 'topics = ["a", "b"]'))
+    points = failure_points(pipeline)
+    names = [point.id for point in points]
+    assert "commit-lost-in-a" in names
+    assert "commit-lost-in-b" in names
+    assert "commit-lost" not in names
+    for cell in cells_of(pipeline, points):
+        of = cell.topic_of()
+        assert {*of.values()} == {"a", "b"}
+        keys = {(record.key, of[record.id]) for record in cell.load().records}
+        assert len(keys) == len({key for key, _ in keys}), "a key has one topic"
+        assert cell.scenario.topic in ("", of[cell.load().target.id])
+    assert pipeline.between == ("a", "b")
+
+
+@pytest.mark.parametrize(
+    ("lines", "said"),
+    [
+        ("", "kind topic needs topic, the topic's name"),
+        ('topic = "a"\ntopics = ["a", "b"]', "topic and topics: write one of the two"),
+        ('topics = ["a"]', "topics names 1: write 2 to 4, or topic for one alone"),
+        ('topics = ["a", "a"]', "a is named twice"),
+        ('topics = ["a", "c"]', "topic c is not among topics"),
+        ('topics = ["a", "out"]', "output: lostack itself produces into the topic out"),
+        ('topics = "a"', "topics: 'a' is no list"),
+    ],
+)
+def test_topics_that_cannot_be_are_named(tmp_path: Path, lines: str, said: str) -> None:
+    with pytest.raises(DeclarationError) as told:
+        read_pipeline(declared(tmp_path, READER % lines))
+    assert said in str(told.value)

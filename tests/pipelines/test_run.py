@@ -140,7 +140,7 @@ def test_what_was_deleted_from_a_topic_was_seen_there(scenes: Scenes) -> None:
         {"event": "fetched", "topic": "priced", "partition": 1, "offset": 0, "record": "p-0"},
     ]
     scene = scenes("orders", *sent, *answers, *fetched)
-    authorities_of(scene).observe_deleted(1, 3)
+    authorities_of(scene).observe_deleted("orders", 1, 3)
     assert told(scene).of("removed", "record", "offset") == [("k-0", 0), ("k-1", 1), ("k-2", 2)]
 
 

@@ -13,6 +13,8 @@ class Offered(Event, frozen=True, kw_only=True):
     record: str
     key: str | None = None
     position: int
+    topic: str | None = None
+    """In which topic, if several are offered records."""
 
 
 class Removed(OfCopy, frozen=True, kw_only=True):
@@ -140,6 +142,8 @@ class Position(Event, frozen=True, kw_only=True):
     partition: int
     offset: int
     where: str
+    topic: str | None = None
+    """Of which topic, if several are offered records."""
 
 
 class Recorded(OfCopy, frozen=True, kw_only=True):
@@ -155,6 +159,8 @@ class Recorded(OfCopy, frozen=True, kw_only=True):
     order: int
     place: str | None = None
     """That of the copy from which the row was made."""
+    topic: str | None = None
+    """That of the place, if several are offered records."""
     attempt: str | None = None
     text: str | None = None
     """As in ``stored``."""

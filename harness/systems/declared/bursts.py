@@ -77,18 +77,18 @@ class GatheredRecords(Backlog):
         """
         scene = self.scene
         _, end = middle_of(len(scene.load.records))
-        observer, topic = scene.kafka.observer, scene.pipeline.topic
+        observer, topics = scene.kafka.observer, scene.pipeline.between
 
         def gathered() -> bool:
             self.look()
-            there = sum(each.end - each.start for each in observer.ends(topic).values())
-            return there >= end
+            ends = (each for topic in topics for each in observer.ends(topic).values())
+            return sum(each.end - each.start for each in ends) >= end
 
         with suppress(WaitTimeoutError):
             wait_until(
                 gathered,
                 within_s=scene.learnt.silences.still(scene.cell, GATHERS_S),
-                because=f"{end} records in {topic}",
+                because=f"{end} records in {' and '.join(topics)}",
                 poll_s=0.1,
             )
 

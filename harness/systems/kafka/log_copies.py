@@ -73,12 +73,14 @@ class WholeLog:
             default=-1,
         )
 
-    def said_of(self, copy: LogCopy, saved: Mapping[int, int] | None = None) -> OfLogCopy:
+    def said_of(
+        self, copy: LogCopy, saved: Mapping[int, int] | None = None, topic: str | None = None
+    ) -> OfLogCopy:
         """Return the fields of a copy's history line: its place, whether it is visible, and what it
         waits for.
 
         ``saved``: the saved positions of the log's reader by partition; ``None`` if the log has no
-        reader that counts.
+        reader that counts. ``topic``: of several with such places.
         """
         ends = self.ends.get(copy.partition)
         waiting = waits_in_log(
@@ -88,7 +90,7 @@ class WholeLog:
             saved=None if saved is None else saved.get(copy.partition, -1),
         )
         return {
-            **log_fields(copy.partition, copy.epoch, copy.offset),
+            **log_fields(copy.partition, copy.epoch, copy.offset, topic),
             "visible": copy.visible,
             "waiting": waiting,
         }

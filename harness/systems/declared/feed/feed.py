@@ -209,11 +209,13 @@ class DeclaredFeed:
             case InputKind.OWN:
                 return OwnFeeder()
             case InputKind.TOPIC:
-                keyed = {record.id: (record.key, lines[record.id]) for record in scene.load.records}
+                topics = scene.cell.topic_of()
                 return TopicFeeder(
                     scene.kafka,
-                    given.topic,
-                    keyed,
+                    {
+                        record.id: (topics[record.id], record.key, lines[record.id])
+                        for record in scene.load.records
+                    },
                     rate=pipeline.pace,
                     history=scene.history,
                     waves=self._waves,

@@ -328,7 +328,7 @@ class PacedFeeder(ABC):
 
 
 class TopicFeeder(PacedFeeder):
-    """Writes the records into a topic, not through the wire, each stored exactly once.
+    """Writes the records into topics, not through the wire, each stored exactly once.
 
     The producer is idempotent and waits for every acknowledgement.
     """
@@ -336,16 +336,15 @@ class TopicFeeder(PacedFeeder):
     def __init__(
         self,
         brokers: KafkaBrokers,
-        topic: str,
-        lines: Mapping[str, tuple[str, str]],
+        lines: Mapping[str, tuple[str, str, str]],
         *,
         rate: float,
         history: HistoryWriter,
         waves: Waves,
     ) -> None:
+        """``lines``: of each record its topic, its key, and its line."""
         super().__init__(rate=rate, history=history, waves=waves)
         self._brokers = brokers
-        self._topic = topic
         self._lines = lines
 
     def _run(self) -> None:
@@ -358,18 +357,17 @@ class TopicFeeder(PacedFeeder):
             **let_in,
         )
         try:
-            for position, (record, (key, line)) in enumerate(self._lines.items(), start=1):
+            for position, (record, of) in enumerate(self._lines.items(), start=1):
+                topic, key, line = of
                 while not self._stop.is_set() and not self._may_offer(position):
                     continue
                 if self._stop.is_set():
                     return
-                producer.send(self._topic, line.encode(), key=key.encode()).get(timeout=PATIENCE_S)
+                producer.send(topic, line.encode(), key=key.encode()).get(timeout=PATIENCE_S)
                 self._history.write(kinds.Taken(record=record))
                 self.offered += 1
             self._done.set()
         except Exception as error:  # noqa: BLE001 - whatever it is, the run proves nothing and says so
-            self._trouble = (
-                f"a record could not be put into {self._topic}: {type(error).__name__}: {error}"
-            )
+            self._trouble = f"{record}: not put into {topic}: {type(error).__name__}: {error}"
         finally:
             producer.close(timeout=1)

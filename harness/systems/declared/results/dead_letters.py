@@ -112,7 +112,7 @@ class DeadLetters:
             return {self._topic: observer.log(self._topic)}
         if pipeline.aggregate is not None or self._scene.known.keys() <= set(recorded):
             return {}
-        others = {*pipeline.topics} - {pipeline.topic, pipeline.output.topic}
+        others = {*pipeline.topics} - {*pipeline.between, pipeline.output.topic}
         logs = {
             topic: observer.log(topic) for topic in sorted(others - self._scene.topics_seen.read())
         }

@@ -39,9 +39,16 @@ class SourceAndOutput:
         and when.
         """
         scene, so_far = self._scene, self._scene.so_far
+        topics = scene.cell.topic_of() if scene.cell.topics else {}
+        between = {scene.brokers.destination(topic) for topic in scene.pipeline.between}
         for record in scene.load.records:
             scene.history.write(
-                kinds.Offered(record=record.id, key=record.key, position=record.position)
+                kinds.Offered(
+                    record=record.id,
+                    key=record.key,
+                    position=record.position,
+                    topic=topics.get(record.id),
+                )
             )
         scene.history.write(
             kinds.Cursor(position=len(scene.load.records) + 1, where=str(scene.pipeline.input.kind))
@@ -56,9 +63,7 @@ class SourceAndOutput:
                         w=event.w,
                         record=event.record,
                         attempt=None,
-                        hop=Hop.TOPIC
-                        if of.topic == scene.brokers.destination(scene.pipeline.topic)
-                        else Hop.SINK,
+                        hop=Hop.TOPIC if of.topic in between else Hop.SINK,
                         partition=of.partition,
                         offset=event.offset,
                     )

@@ -17,7 +17,6 @@ from harness.systems.declared.results.ends import SourceAndOutput
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from harness.model.places import InLog
     from harness.systems.declared.results.matcher import RecordMatcher, Result
     from harness.systems.declared.scene import Scene
     from harness.systems.declared.transport.positions import Positions
@@ -53,9 +52,12 @@ class Authorities:
         rows = self._matcher.rows()
         seen = self._matcher.seen if results is None else len(_sorted(results.copies))
         self._ends.observe_read(asked_at, seen)
-        log = observer.log(pipeline.topic)
+        logs = {topic: observer.log(topic) for topic in pipeline.between}
         self._ends.observe_source()
-        copies = self.observe_log(Hop.TOPIC, pipeline.topic, log, saved)
+        copies: list[tuple[LogCopy, str]] = []
+        for topic, log in logs.items():
+            read = {partition: offset for (of, partition), offset in saved.items() if of == topic}
+            copies += [(copy, topic) for copy in self.observe_log(Hop.TOPIC, topic, log, read)]
         if results is not None:
             self.observe_log(Hop.SINK, pipeline.output.topic, results)
             named = [(copy, self._matcher.in_copy(copy)) for copy in _sorted(results.copies)]
@@ -71,11 +73,13 @@ class Authorities:
             self.observe_log(Hop.ASIDE, topic, aside, taken)
         if scene.faultless:
             self._ends.learn(found, stored=bool(copies))
-        origins: dict[str | None, list[InLog]] = defaultdict(list)
-        for copy in _sorted(copies):
-            origins[self._matcher.id_of(copy)].append(
-                log_fields(copy.partition, copy.epoch, copy.offset)
-            )
+        origins: dict[str | None, list[dict[str, object]]] = defaultdict(list)
+        for copy, topic in sorted(copies, key=lambda at: (at[0].offset, at[0].partition, at[1])):
+            if copy.visible:
+                of = topic if scene.cell.topics else None
+                origins[self._matcher.id_of(copy)].append(
+                    {**log_fields(copy.partition, copy.epoch, copy.offset, of), "topic": of}
+                )
         self._ends.observe_results(found, origins, nowhere=log_fields(-1, -1, -1))
 
     def observe_log(
@@ -108,7 +112,7 @@ class Authorities:
                 kinds.Stored(
                     hop=hop,
                     topic=topic,
-                    **log.said_of(copy, saved),
+                    **log.said_of(copy, saved, topic if scene.cell.topics else None),
                     record=result.record,
                     key=(copy.key or b"").decode("utf-8", "replace"),
                     intact=result.record is not None,
@@ -118,8 +122,8 @@ class Authorities:
                 )
             )
         for partition, ends in log.ends.items():
-            if ends.start and topic == scene.pipeline.topic:
-                self.observe_deleted(partition, ends.start)
+            if ends.start and hop is Hop.TOPIC:
+                self.observe_deleted(topic, partition, ends.start)
             scene.history.write(
                 kinds.Log(
                     hop=hop,
@@ -133,11 +137,11 @@ class Authorities:
             )
         return copies
 
-    def observe_deleted(self, partition: int, start: int) -> None:
+    def observe_deleted(self, topic: str, partition: int, start: int) -> None:
         """Write the copies that the wire saw below the start of a log: they were deleted since, by
         retention or by hand.
         """
-        topic, so_far = self._scene.pipeline.topic, self._scene.so_far
+        so_far, several = self._scene.so_far, bool(self._scene.cell.topics)
         requests = {
             (e.request, e.record)
             for e in so_far.of(kinds.Sent)
@@ -162,7 +166,7 @@ class Authorities:
                         topic=topic,
                         record=record,
                         visible=True,
-                        **log_fields(partition, -1, offset),
+                        **log_fields(partition, -1, offset, topic if several else None),
                     )
                 )
 

@@ -5,6 +5,7 @@ if there is no group.
 from __future__ import annotations
 
 import time
+from itertools import product
 from typing import TYPE_CHECKING, Any
 
 from harness.model import events as kinds
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from harness.systems.declared.programs.owners import Owners
     from harness.systems.declared.results.matcher import RecordMatcher
     from harness.systems.declared.scene import Scene
+    from harness.systems.declared.transport.tail import Log
 
 ELSEWHERE_S = 45.0
 """How long (seconds) a reader that saves its position outside Kafka may take to read on."""
@@ -60,18 +62,18 @@ class Positions:
         stage = None if reader is None else self._scene.pipeline.stage(reader)
         return stage is not None and stage.position == "group"
 
-    def saved(self) -> dict[int, int]:
-        """Return, for each partition of the topic, the lowest position that any group has saved; -1
-        if none has.
+    def saved(self) -> dict[Log, int]:
+        """Return, for each partition of the topics, the lowest position that any group has saved;
+        -1 if none has.
         """
-        found: dict[int, int] = {}
-        pipeline = self._scene.pipeline
-        for group in self._scene.groups():
-            for partition, offset in self._scene.kafka.observer.positions(
-                group, pipeline.topic
-            ).items():
-                found[partition] = min(offset, found.get(partition, offset))
-        return {p: found.get(p, -1) for p in range(pipeline.partitions + self._scene.added)}
+        found: dict[Log, int] = {}
+        pipeline, observer = self._scene.pipeline, self._scene.kafka.observer
+        for group, topic in product(self._scene.groups(), pipeline.between):
+            for partition, offset in observer.positions(group, topic).items():
+                at = topic, partition
+                found[at] = min(offset, found.get(at, offset))
+        size = pipeline.partitions + self._scene.added
+        return {at: found.get(at, -1) for at in product(pipeline.between, range(size))}
 
     def trouble(self) -> str | None:
         """Say which partition has visible records that no group's position covers, or return
@@ -80,7 +82,7 @@ class Positions:
         return self.trouble_in_topic() or self._lag_beside()
 
     def trouble_in_topic(self) -> str | None:
-        """Say which partition of the pipeline's own topic has uncovered visible records, or return
+        """Say which partition of the pipeline's own topics has uncovered visible records, or return
         ``None``.
 
         Raises:
@@ -88,62 +90,89 @@ class Positions:
         """
         if not self.kept_by_group:
             return self._elsewhere_trouble()
-        topic = self._scene.pipeline.topic
+        topics = self._scene.pipeline.between
         saved, self.tail = self.saved(), False
-        last = self._scene.kafka.observer.visible(
-            topic, {p: max(o - 1, 0) for p, o in saved.items()}
-        )
+        last = self._visible({at: max(offset - 1, 0) for at, offset in saved.items()})
         if last and all(offset < 0 for offset in saved.values()):
             never = (
-                f"no consumer group has saved a position in {topic}; if the program saves its "
-                'position elsewhere, or nowhere, declare position = "elsewhere" in its stage'
+                f"no consumer group has saved a position in {' or '.join(topics)}; if the program "
+                'saves its position elsewhere, or nowhere, declare position = "elsewhere" in its '
+                "stage"
             )
             if self._scene.faultless and self._saves_none(last):
                 raise StageError(never)
             return never
-        behind = {
-            partition: offset
-            for partition, offset in last.items()
-            if saved.get(partition, -1) <= offset
-        }
+        behind = {at: offset for at, offset in last.items() if saved.get(at, -1) <= offset}
         self.tail = bool(behind) and self._leaves(behind, saved)
         if self.tail:
             return None
         return next(
             (
-                f"partition {p}: position {saved.get(p, -1)}, last record at {offset}"
-                for p, offset in behind.items()
+                f"{self._named(at)}: position {saved.get(at, -1)}, last record at {offset}"
+                for at, offset in behind.items()
             ),
             None,
         )
 
-    def observe(self) -> Mapping[int, int]:
-        """Write the saved positions, and return them by partition."""
+    def _visible(self, since: Mapping[Log, int]) -> dict[Log, int]:
+        """Return the offset of the last visible record at or above ``since`` of each log that has
+        one.
+        """
+        return {
+            (topic, partition): offset
+            for topic in self._scene.pipeline.between
+            for partition, offset in self._scene.kafka.observer.visible(
+                topic, {p: start for (of, p), start in since.items() if of == topic}
+            ).items()
+        }
+
+    def _reached(self) -> dict[Log, int]:
+        """Return the highest offset that any reader was given, of each log that was read."""
+        return {
+            (topic, partition): offset
+            for topic in self._scene.pipeline.between
+            for partition, offset in self._scene.topics_seen.reached(topic).items()
+        }
+
+    def _named(self, at: Log) -> str:
+        """Name a log: without its topic, if there is only one."""
+        return f"{at[0]}/{at[1]}" if self._scene.cell.topics else f"partition {at[1]}"
+
+    def observe(self) -> Mapping[Log, int]:
+        """Write the saved positions, and return them by log."""
         if self.kept_by_group:
             saved, where = self.saved(), "group"
         # the position cannot be read; the drain has shown that the reader is at rest, so it counts
         # as at the end
         else:
-            ends = self._scene.kafka.observer.ends(self._scene.pipeline.topic)
-            saved, where = {partition: end.end for partition, end in ends.items()}, "elsewhere"
-        for partition, offset in saved.items():
+            saved, where = {}, "elsewhere"
+            for topic in self._scene.pipeline.between:
+                for partition, end in self._scene.kafka.observer.ends(topic).items():
+                    saved[topic, partition] = end.end
+        several = bool(self._scene.cell.topics)
+        for (topic, partition), offset in saved.items():
             self._scene.history.write(
-                kinds.Position(partition=partition, offset=offset, where=where)
+                kinds.Position(
+                    topic=topic if several else None,
+                    partition=partition,
+                    offset=offset,
+                    where=where,
+                )
             )
         return saved
 
-    def _leaves(self, behind: Mapping[int, int], saved: Mapping[int, int]) -> bool:
+    def _leaves(self, behind: Mapping[Log, int], saved: Mapping[Log, int]) -> bool:
         """Whether the records past the saved positions are a tail: they are in the output, and no
         position will follow.
 
-        ``behind``: the last offset of each partition with such records. If the pipeline left a tail
+        ``behind``: the last offset of each log with such records. If the pipeline left a tail
         in the run without a fault, nothing has to be waited for.
         """
-        scene, topic = self._scene, self._scene.pipeline.topic
+        scene, topics = self._scene, self._scene.pipeline.between
         given = [
             e
             for e in scene.so_far.of(kinds.Fetched)
-            if e.reached and e.topic == topic and e.conn is not None and self._owners.lives(e.conn)
+            if e.reached and e.topic in topics and e.conn is not None and self._owners.lives(e.conn)
         ]
         known = scene.learnt.silences.leaves_tails(scene.cell)
         if not was_given(behind, saved, given) or not (known or self._is_still(COMMITS_S)):
@@ -154,15 +183,15 @@ class Positions:
         except OutputError:
             return False
 
-    def _saves_none(self, last: Mapping[int, int]) -> bool:
+    def _saves_none(self, last: Mapping[Log, int]) -> bool:
         """Whether the reader was given everything, is quiet, and has had enough time to save a
         position.
 
         A reader that never asked for a group coordinator has no position to save.
         """
         scene, reader = self._scene, self._scene.reader
-        reached = scene.topics_seen.reached(scene.pipeline.topic)
-        if any(reached.get(partition, -1) < offset for partition, offset in last.items()):
+        reached = self._reached()
+        if any(reached.get(at, -1) < offset for at, offset in last.items()):
             return False
         asks = reader is not None and scene.stages_seen.asked(reader, Api.FIND_COORDINATOR.label)
         return self._is_still(COMMITS_S if asks else ASKS_NOBODY_S)
@@ -189,12 +218,11 @@ class Positions:
         if self._scene.reader is None:
             return None
         reader = self._stages[self._scene.reader]
-        seen, topic = self._scene.topics_seen, self._scene.pipeline.topic
-        given, began = seen.given(topic), reader.ready_at or reader.since
+        seen, began = self._scene.topics_seen, reader.ready_at or reader.since
+        given = max(map(seen.given, self._scene.pipeline.between))
         at_work = reader.processes.incarnation == 1 or given > reader.since
-        reached = seen.reached(topic)
-        visible = self._scene.kafka.observer.visible(topic, {})
-        behind = [p for p, last in visible.items() if reached.get(p, -1) < last]
+        reached = self._reached()
+        behind = [at for at, last in self._visible({}).items() if reached.get(at, -1) < last]
         if not behind and at_work:
             return None
         patience_s = self._scene.learnt.silences.still(self._scene.cell, ELSEWHERE_S)
@@ -203,7 +231,7 @@ class Positions:
             return None
         return (
             f"the {reader.name} has not read "
-            f"{f'partition {behind[0]} to its end' if behind else 'anything since its start'}"
+            f"{f'{self._named(behind[0])} to its end' if behind else 'anything since its start'}"
         )
 
     def _lag_beside(self) -> str | None:
@@ -213,7 +241,7 @@ class Positions:
         position there, or has no member, does not count.
         """
         observer = self._scene.kafka.observer
-        for topic in sorted(self._scene.topics_seen.read() - {self._scene.pipeline.topic}):
+        for topic in sorted(self._scene.topics_seen.read() - {*self._scene.pipeline.between}):
             for group in self._scene.groups():
                 saved = observer.positions(group, topic)
                 last = (

@@ -9,38 +9,46 @@ output. The next start would read them again.
 from __future__ import annotations
 
 from collections import defaultdict
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping
+    from collections.abc import Collection, Iterable, Iterator, Mapping
 
     from harness.model import events as kinds
 
+Log: TypeAlias = tuple[str, int]
+"""Topic and partition."""
+
 
 def was_given(
-    last: Mapping[int, int], saved: Mapping[int, int], given: Iterable[kinds.Fetched]
+    last: Mapping[Log, int], saved: Mapping[Log, int], given: Iterable[kinds.Fetched]
 ) -> bool:
     """Say whether living readers were given every record past the saved positions.
 
     ``last``: the offset of the last record, ``saved``: the saved position (-1: none), both by
-    partition; ``given``: the wire's lines of what these readers were given.
+    log; ``given``: the wire's lines of what these readers were given.
     """
-    reached: dict[int, int] = defaultdict(lambda: -1)
-    for partition, offset in filter(None, (event.at for event in given)):
-        reached[partition] = max(offset, reached[partition])
+    reached: dict[Log, int] = defaultdict(lambda: -1)
+    for _, log, offset in _placed(given):
+        reached[log] = max(offset, reached[log])
     return all(
-        reached[partition] >= offset
-        for partition, offset in last.items()
-        if saved.get(partition, -1) <= offset
+        reached[log] >= offset for log, offset in last.items() if saved.get(log, -1) <= offset
     )
 
 
 def is_recorded(
-    saved: Mapping[int, int], given: Iterable[kinds.Fetched], results: Collection[str | None]
+    saved: Mapping[Log, int], given: Iterable[kinds.Fetched], results: Collection[str | None]
 ) -> bool:
     """Say whether every record that was given from past the saved positions is in the output;
     copies without id don't count.
     """
-    placed = ((event.record, event.at) for event in given)
-    behind = {record for record, at in placed if at and at[1] >= saved.get(at[0], -1)}
+    behind = {record for record, log, offset in _placed(given) if offset >= saved.get(log, -1)}
     return behind <= set(results)
+
+
+def _placed(given: Iterable[kinds.Fetched]) -> Iterator[tuple[str, Log, int]]:
+    """Yield each record with its log and its offset."""
+    for event in given:
+        if event.at is not None:
+            partition, offset = event.at
+            yield event.record, (event.topic or "", partition), offset
