@@ -45,8 +45,8 @@ class AggregateKind(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Aggregate:
-    """Declares that each row of the output is the count or the sum of a key's records. The last row
-    of a key is its result.
+    """Declares that each row of the output is the count or the sum of a key's records, or of those
+    in a window. The last row of a key, or of its window, is the result.
     """
 
     of: AggregateKind
@@ -54,7 +54,8 @@ class Aggregate:
     pattern: str = PATTERN
     """A regular expression that finds a total in a row's text: the columns, or a message's key and
     value, joined by blanks. Its groups are ``key`` and ``value``. Without the group ``key`` there
-    is one total of all records.
+    is one total of all records. With the group ``window`` each of a key's windows has a row, and
+    each record is in one of them.
     """
 
     def __post_init__(self) -> None:
@@ -94,21 +95,35 @@ class Aggregate:
                 "aggregate: {amount} needs a total for each key: put (?P<key>...) into the pattern"
             )
 
-    def read(self, text: str) -> tuple[str, int] | None:
-        """Return the key and the total of a row, or ``None`` if the row has none. The key of a
-        total of all records is ``""``.
+    def read(self, text: str) -> tuple[str, str, int] | None:
+        r"""Return the key, the window and the total of a row, or ``None`` if the row has none. The
+        key of a total of all records is ``""``, and so is a window that rows do not have.
 
         >>> sums = Aggregate(of=AggregateKind.SUM)
         >>> sums.read("k1 17"), sums.read("customer total")
-        (('k1', 17), None)
+        (('k1', '', 17), None)
+        >>> by_hour = Aggregate(
+        ...     of=AggregateKind.SUM, pattern=r"(?P<key>\w+) (?P<window>\d+) (?P<value>\d+)"
+        ... )
+        >>> by_hour.read("k1 9 17")
+        ('k1', '9', 17)
         """
         match = re.search(self.pattern, text)
-        if match is None:
-            return None
+        found = {} if match is None else match.groupdict(default="")
         try:
-            return (match["key"] if self.keyed else ""), int(match["value"])
-        except (TypeError, ValueError):  # the group took no part, or is no whole number
+            return found.get("key", ""), found.get("window", ""), int(found["value"])
+        except (KeyError, ValueError):  # no row of a total, or its value is no whole number
             return None
+
+    def values(self, rows: Iterable[str]) -> dict[str, int]:
+        """Return the value of each key: of its last row, or of its windows' last rows together."""
+        last: dict[tuple[str, str], int] = {}
+        for key, window, value in filter(None, map(self.read, rows)):
+            last[key, window] = value
+        found: dict[str, int] = defaultdict(int)
+        for (key, _), value in last.items():
+            found[key] += value
+        return dict(found)
 
 
 @dataclass(frozen=True, slots=True)

@@ -224,7 +224,16 @@ def test_a_total_that_no_counts_make_is_not_decoded() -> None:
     ],
 )
 def test_what_a_row_is(text: str, found: tuple[str, int] | None) -> None:
-    assert SUM.read(text) == found
+    assert SUM.read(text) == (found and (found[0], "", found[1]))
+
+
+def test_a_key_has_what_its_windows_have_together() -> None:
+    """Of each window the last row counts; without a window the last row of the key."""
+    rows = ["a 9 1", "a 10 16", "b 9 1", "a 10 272", "total 3"]
+    by_hour = dataclasses.replace(SUM, pattern=r"^(?P<key>\w) (?P<window>\d+) (?P<value>\d+)$")
+    assert by_hour.values(rows) == {"a": 273, "b": 1}
+    plain = dataclasses.replace(SUM, pattern=r"^(?P<key>\w) \d+ (?P<value>\d+)$")
+    assert plain.values(rows) == {"a": 272, "b": 1}
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,6 @@
-"""Proves on a real broker that a reader of two topics is judged by records of each."""
+"""Proves on a real broker that a reader of two topics is judged by records of each, and that what
+sums of windows miss, or hold twice, is named.
+"""
 
 from __future__ import annotations
 
@@ -54,3 +56,18 @@ def test_a_reader_of_two_topics_is_tried_with_a_record_of_each(
         one = found[f"{POINT}-in-payments"]
         assert one.judgement.account.lost == {one.plan.target}
         assert f"{one.plan.target} of payments delivered, not recorded" in one.verdict.reason
+
+
+@pytest.mark.parametrize(
+    ("of", "point", "kind"),
+    [("pipeline.toml", POINT, Kind.BROKEN), ("right.toml", "commit-lost", Kind.KEPT)],
+)
+def test_sums_of_windows_name_what_they_miss_or_hold_twice(
+    system: DeclaredSystem, tmp_path: Path, of: str, point: str, kind: Kind
+) -> None:
+    found = check(system, tmp_path, PROGRAMS / "windows" / of, point)[point]
+    assert (found.verdict.kind, found.verdict.fired) == (kind, 1), found.verdict.reason
+    account, target = found.judgement.account, found.plan.target
+    lost, twice = ({target}, set()) if kind is Kind.BROKEN else (set(), {target})
+    assert account.lost == lost
+    assert account.duplicated == twice

@@ -39,7 +39,7 @@ class Totals:
         total of an unknown key.
         """
         found: list[str | None] = []
-        values = self._values(rows)
+        values = self._aggregate.values(rows)
         for total in self._totals(values).values():
             held = [record for record, times in total.times.items() for _ in range(times)]
             found += [*held[total.missing :], *held[: total.extra]]
@@ -51,7 +51,7 @@ class Totals:
         Raises:
             StageError: no total is of a key that was offered.
         """
-        history, values = self._scene.history, self._values(rows)
+        history, values = self._scene.history, self._aggregate.values(rows)
         if rows and not values.keys() & self._weights.keys():
             wanted = min(self._weights) or "(one total of all)"
             raise StageError(
@@ -84,10 +84,6 @@ class Totals:
                         alone=total.alone,
                     )
                 )
-
-    def _values(self, rows: Iterable[str]) -> Mapping[str, int]:
-        """Return the value of each key, from the key's last row."""
-        return dict(filter(None, map(self._aggregate.read, rows)))
 
     def _totals(self, values: Mapping[str, int]) -> dict[str, Total]:
         return dict(self._each(values))
