@@ -34,7 +34,9 @@ async function read() {
     ...(mode === 'kip-848' ? { groupProtocol: 'consumer' } : mode !== 'as-it-comes' && { autocommit: false }),
     ...(role === 'processor' && { isolationLevel: 1 }),
   })
-  const sets = { ...base, serializers: stringSerializers, idempotent: true, transactionalId: 'pricing' }
+  // without these two it asks for the producer id 0, and the broker answers PRODUCER_FENCED
+  const unnumbered = { producerId: -1n, producerEpoch: -1 }
+  const sets = { ...base, ...unnumbered, serializers: stringSerializers, idempotent: true, transactionalId: 'pricing' }
   const producer = role === 'processor' && new Producer(sets)
   for await (const message of stream) {
     if (producer) {
