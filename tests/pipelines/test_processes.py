@@ -10,6 +10,7 @@ import signal
 import socket
 import subprocess
 import sys
+import time
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
@@ -398,6 +399,21 @@ def test_who_comes_back_and_does_nothing_is_found_so(
             stage.supervise()
         stage.readiness.fetches = lambda _: True  # it was slow
         assert stage.supervise() is None
+
+
+def test_who_is_held_up_by_what_died_before_it_is_given_that_much_longer(
+    tmp_path: Path, listener: socket.socket
+) -> None:
+    """The position is not told before the transaction of the dead process has ended."""
+    with stage_of(
+        "exec {worker}", tmp_path, listener.getsockname()[1], ready_within_s=0.2
+    ) as stage:
+        told = time.monotonic() + 1
+        stage.readiness.fetches = lambda _: time.monotonic() > told
+        with pytest.raises(StageError, match=r"was not ready within 0.2 s"):
+            stage.await_ready()
+        stage.held_up_s = lambda: 30.0
+        stage.await_ready()
 
 
 def command_line(folder: Path, listener: socket.socket) -> str:

@@ -10,7 +10,7 @@ import pytest
 from harness.model.scenario import Role
 from harness.stages.access import Access
 from harness.systems.declared.programs.hints import Hints
-from harness.systems.declared.programs.stages import begins_to_read
+from harness.systems.declared.programs.stages import ABORTED_S, begins_to_read, held_up_s
 
 if TYPE_CHECKING:
     from harness.systems.declared.scene import Scene
@@ -65,6 +65,50 @@ def test_what_the_life_before_was_told_does_not_count(scenes: Scenes) -> None:
     scene = scenes("orders", *ENDS)
     assert ready(scene, "elsewhere")
     assert not ready(scene, "elsewhere", since=scene.stages_seen.told_ends("consumer"))
+
+
+def in_transaction(event: str, request: str = "1:2", **more: Any) -> dict[str, Any]:
+    """Return the line of a producer that has the transactional id ``t``."""
+    return {"event": event, "transactional_id": "t", "request": request, **more}
+
+
+INIT = in_transaction("init_producer", timeout_ms=60_000)
+SENT = in_transaction("sent", record="k1-1", topic="orders", partition=0)
+POSITION = in_transaction("committed", partition=0, offset=1)
+ENDED = in_transaction("end_txn", commit=True)
+
+
+@pytest.mark.parametrize(
+    ("events", "seconds"),
+    [
+        ((INIT,), 0),
+        ((INIT, SENT), 60),
+        ((INIT, POSITION), 60),
+        ((INIT, SENT, ENDED), 0),
+        ((INIT, SENT, {**ENDED, "reached": False}), 60),
+        ((INIT, SENT, INIT), 0),
+        ((SENT,), 0),
+        ((in_transaction("init_producer", request="9:2", timeout_ms=60_000), SENT), 0),
+    ],
+    ids=[
+        "none begun",
+        "a record in it",
+        "only a position in it",
+        "ended",
+        "the end was lost",
+        "begun anew",
+        "unknown time-out",
+        "of another stage",
+    ],
+)
+def test_a_transaction_that_was_left_open_holds_its_stage_up_until_its_time_out(
+    scenes: Scenes, events: tuple[dict[str, Any], ...], seconds: float
+) -> None:
+    """The broker tells no position before. It ends the transaction a little later than that."""
+    scene = scenes("orders", OPENS, *events)
+    stage = scene.pipeline.stage(Role.CONSUMER)
+    assert stage is not None
+    assert held_up_s(scene.stages_seen, stage) == (seconds and seconds + ABORTED_S)
 
 
 @pytest.mark.parametrize(

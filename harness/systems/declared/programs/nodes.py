@@ -44,12 +44,14 @@ class CommandNode:
         hints: Hints | None = None,
         buried: Callable[[], object] = lambda: None,
         is_open: Callable[[], bool] = lambda: True,
+        held_up_s: Callable[[], float] = lambda: 0.0,
         put_out: Callable[[int], object] = lambda _: None,
     ) -> None:
         """``fetches``: says whether the wire saw the stage fetch since a time (monotonic ns);
         ``buried``: called after the stage has died and before it is started again; ``is_open``:
-        says whether the port of a service without a ``ready`` pattern is open; ``put_out``: called
-        with the id of one process that was killed alone.
+        says whether the port of a service without a ``ready`` pattern is open; ``held_up_s``: says
+        how long what its dead processes left behind may hold up the next one (seconds);
+        ``put_out``: called with the id of one process that was killed alone.
         """
         self.command = command
         self.runtime = runtime
@@ -60,6 +62,7 @@ class CommandNode:
         """When this incarnation was ready (monotonic ns); 0: not waited for yet."""
         self.readiness = Readiness(self.processes, fetches=fetches, is_open=is_open, hints=hints)
         self._buried = buried
+        self.held_up_s = held_up_s
         self._put_out = put_out
         self._life = _Life()
 
@@ -89,7 +92,7 @@ class CommandNode:
             StageError: the stage ended before it was ready, or is not ready in time.
         """
         stage, ready = self.command.stage, self.readiness
-        within_s = stage.ready_within_s
+        within_s = stage.ready_within_s + self.held_up_s()
         try:
             wait_until(
                 lambda: self.ended() or ready.is_ready(self.since) or ready.is_unread(),

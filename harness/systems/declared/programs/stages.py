@@ -47,6 +47,10 @@ GATHER_S = 10.0
 """How long a group may gather: its members learn at their next heartbeat (3 s in most clients) that
 they must join again.
 """
+ABORTED_S = 15.0
+"""How long after its time-out the broker ends a transaction (seconds), at the latest: it looks for
+such every 10 s (transaction.abort.timed.out.transaction.cleanup.interval.ms).
+"""
 
 
 def is_gathering(seen: Iterable[kinds.Frame | kinds.Conn]) -> bool:
@@ -144,6 +148,18 @@ class DeclaredStages(Beginning):
                     ends.callback(node.kill)
 
 
+def held_up_s(seen: StagesOnWire, stage: Stage) -> float:
+    """Return how long a stage may be held up by transactions that its dead processes left open
+    (seconds).
+
+    Until the broker ends them, it answers each OffsetFetch with UNSTABLE_OFFSET_COMMIT. A client
+    that begins its own transactions before it reads ends them itself; one that does so at its first
+    record waits for their time-out.
+    """
+    timeout_s = seen.transactions_s(stage.known)
+    return timeout_s + ABORTED_S if timeout_s else 0.0
+
+
 def begins_to_read(seen: StagesOnWire, stage: Stage, since: int) -> bool:
     """Say whether a stage has begun to read since a time (monotonic ns).
 
@@ -184,6 +200,7 @@ def make_stage(
         scene.history,
         scene.cell.key,
         fetches=partial(begins_to_read, scene.stages_seen, stage),
+        held_up_s=partial(held_up_s, scene.stages_seen, stage),
         hints=Hints(scene, role),
         buried=buried,
         put_out=put_out,

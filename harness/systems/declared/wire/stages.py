@@ -27,6 +27,8 @@ class StagesOnWire(SeenOnWire):
         self._asked: set[tuple[str, str | None]] = set()
         self._fetched: dict[str, int] = {}
         self._told_ends: dict[str, int] = {}
+        self._timeouts: dict[str, tuple[str, float]] = {}
+        self._open: set[str] = set()
 
     def stepped(self, role: str, step: str) -> bool:
         """Say whether a stage has done a step with a record; ``step`` is the kind of the history
@@ -57,12 +59,21 @@ class StagesOnWire(SeenOnWire):
         with self._up_to_date():
             return set(self._groups[role])
 
+    def transactions_s(self, role: str) -> float:
+        """Return how long the transactions that a stage has open may stay open if nobody ends them
+        (seconds): the longest of their time-outs; 0: none is open.
+        """
+        with self._up_to_date():
+            whose = (self._timeouts[name] for name in self._open if name in self._timeouts)
+            return max((timeout_s for by, timeout_s in whose if by == role), default=0.0)
+
     def is_open(self, conn: int) -> bool:
         """Say whether a connection is open: the wire has not seen its end."""
         with self._up_to_date():
             return conn not in self._closed
 
     def _take(self, event: Event) -> None:
+        self._take_transaction(event)
         match event:
             case kinds.Frame(conn=int(), role=str() as role):
                 self._take_frame(event, role)
@@ -76,6 +87,21 @@ class StagesOnWire(SeenOnWire):
                 self._steps.add((role, event.event))
                 if event.group is not None:
                     self._groups[role].add(event.group)
+
+    def _take_transaction(self, event: Event) -> None:
+        match event:
+            case (
+                kinds.Sent(transactional_id=str() as name)
+                | kinds.Committed(transactional_id=str() as name)
+            ):
+                self._open.add(name)
+            case (
+                kinds.InitProducer(transactional_id=str() as name)
+                | kinds.EndTxn(transactional_id=str() as name)
+            ) if event.reached is not False:
+                self._open.discard(name)
+                if isinstance(event, kinds.InitProducer):
+                    self._timeouts[name] = self._role(event.request), event.timeout_ms / 1000
 
     def _take_frame(self, event: kinds.Frame, role: str) -> None:
         step = (event.api, event.dir)
