@@ -32,7 +32,7 @@ from harness.proofs.power import PowerWent, power_signs
 from harness.proofs.refusal import Refused
 from harness.proofs.retention import Passed, retention_signs
 from harness.proofs.second import InSuccessor
-from harness.proofs.silence import FellSilent, HalfWay, silence_signs
+from harness.proofs.silence import FellSilent, HalfWay, ReachedFrozen, silence_signs
 from harness.proofs.start import StartedLate, start_signs
 from harness.proofs.takeover import OtherLeads
 from harness.proofs.told import ToldWhileSaving
@@ -57,6 +57,7 @@ PROOFS: Final = (
     EngineSaid,
     FellSilent,
     HalfWay,
+    ReachedFrozen,
     FileDamaged,
     Filled,
     Forgot,

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, ClassVar
 from harness.abilities import GivingUp
 from harness.faults.triggers import await_fault, rule_at
 from harness.model.scenario import Evidence, Role
-from harness.proofs.silence import RULE, FellSilent
+from harness.proofs.silence import RULE, FellSilent, ReachedFrozen
 from harness.wire.rules import Action, How
 
 if TYPE_CHECKING:
@@ -30,9 +30,10 @@ class Frozen:
 
     def evidence(self) -> Evidence:
         """Return what the history must show: the rule was hit at the target, the broker was stopped
-        and woke up, and that took longer than the client waits.
+        and woke up, it had the request meanwhile, and that took longer than the client waits.
         """
-        return Evidence("rule", paused=(Role.BROKER,), proofs=(FellSilent(),))
+        proofs = (FellSilent(), ReachedFrozen())
+        return Evidence("rule", paused=(Role.BROKER,), proofs=proofs)
 
     def needs(self) -> tuple[type, ...]:
         """Return the abilities that it needs: to see that a client gives a connection up."""

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Final
 
 from harness.model import events as kinds
-from harness.model.events import ConnPhase, Direction, RulePhase
+from harness.model.events import ConnPhase, Direction, NodePhase, RulePhase
+from harness.model.scenario import Role
 from harness.model.sign import Sign
 from harness.proofs.second import BEHIND
 
@@ -34,13 +35,19 @@ def hit_of(rules: Iterable[kinds.Rule]) -> kinds.Rule | None:
     )
 
 
-def left(conns: Iterable[kinds.Conn], hit: kinds.Rule) -> bool:
-    """Say whether the client, or its end, has closed the silent connection."""
-    return any(
-        e.conn == hit.conn
-        and e.t > hit.t
-        and (e.phase == ConnPhase.LEFT or (e.phase == ConnPhase.CLOSE and e.ended_by == "client"))
-        for e in conns
+def leaving(conns: Iterable[kinds.Conn], hit: kinds.Rule) -> kinds.Conn | None:
+    """Return the line by which the client, or its end, has closed the silent connection."""
+    return next(
+        (
+            e
+            for e in conns
+            if e.conn == hit.conn
+            and e.t > hit.t
+            and (
+                e.phase == ConnPhase.LEFT or (e.phase == ConnPhase.CLOSE and e.ended_by == "client")
+            )
+        ),
+        None,
     )
 
 
@@ -110,9 +117,50 @@ class HalfWay:
         )
 
 
+@dataclass(frozen=True, slots=True)
+class ReachedFrozen:
+    """The broker had the request while it stood still: that went on to it behind its stop, before
+    the client gave it up, and had no answer until then.
+    """
+
+    name: ClassVar[str] = "reached-frozen"
+
+    def trouble(self, course: ProofContext) -> str | None:
+        """Say that the request did not reach the broker then, or that the broker did not stand
+        still.
+        """
+        history = course.history
+        hit = hit_of(history.of(kinds.Rule))
+        if hit is None:
+            return "no request was on its way to the broker"
+        stopped = [
+            e.t
+            for e in history.of(kinds.Node)
+            if e.role == Role.BROKER and e.phase == NodePhase.PAUSED and e.t > hit.t
+        ]
+        request, given_up = f"{hit.conn}:{hit.corr}", _given_up_at(history, hit)
+        came = [e.t for e in history.of(kinds.Sent) if e.request == request]
+        came += [e.t for e in history.of(kinds.Committed) if e.request == request and e.reached]
+        if not stopped or not any(stopped[0] < at < (given_up or at + 1) for at in came):
+            return f"the {hit.api} request did not reach the broker while it stood still"
+        for answer in history.of(kinds.Frame):
+            mine = (answer.conn, answer.corr, answer.dir)
+            if mine == (hit.conn, hit.corr, Direction.RESPONSE) and (
+                given_up is None or answer.t < given_up
+            ):
+                return f"the broker answered the {hit.api} request: it did not stand still"
+        return None
+
+
 def _given_up(history: History, hit: kinds.Rule) -> bool:
+    return _given_up_at(history, hit) is not None
+
+
+def _given_up_at(history: History, hit: kinds.Rule) -> int | None:
+    """Return when the client gave the request up (monotonic ns); ``None``: it did not."""
     again = first_repeated_request(history.of(kinds.Frame), history.of(kinds.Owner), hit)
-    return again is not None or left(history.of(kinds.Conn), hit)
+    gone = leaving(history.of(kinds.Conn), hit)
+    return min((e.t for e in (again, gone) if e is not None), default=None)
 
 
 def silence_signs(history: History) -> dict[Sign, set[str]]:

@@ -10,7 +10,7 @@ from harness.controls import NotFiredError
 from harness.model import events as kinds
 from harness.model.events import Direction
 from harness.model.waiting import WaitTimeoutError, wait_until
-from harness.proofs.silence import SILENCE_S, first_repeated_request, hit_of, left
+from harness.proofs.silence import SILENCE_S, first_repeated_request, hit_of, leaving
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -49,12 +49,12 @@ class WatchedClient(GivingUp):
             )
         except WaitTimeoutError as error:
             raise NotFiredError(str(error)) from error
-        return not left(self.so_far.of(kinds.Conn), hit)
+        return leaving(self.so_far.of(kinds.Conn), hit) is None
 
     def _over(self, hit: kinds.Rule, *, supervised: bool) -> bool:
         if supervised:
             self.supervise()
-        if left(self.so_far.of(kinds.Conn), hit):
+        if leaving(self.so_far.of(kinds.Conn), hit):
             return True
         again = first_repeated_request(
             self.so_far.of(kinds.Frame), self.so_far.of(kinds.Owner), hit

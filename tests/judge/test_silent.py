@@ -198,6 +198,46 @@ def test_a_torn_request_stopped_half_way_and_went_on() -> None:
     assert knowledge().proofs["half-way"] is silence.HalfWay
 
 
+def test_a_broker_that_stood_still_had_the_request() -> None:
+    """One that never came, or came before or behind that, was not left undone; and who answers does
+    not stand still.
+    """
+    proof = silence.ReachedFrozen()
+
+    def trouble(*lines: Event) -> str | None:
+        course: Any = type("Course", (), {"history": a_history(lines)})()
+        return proof.trouble(course)
+
+    hit = line("rule", 10, **HIT, api="Produce", dir="request", records=["a"])
+    broker = {"node": "broker", "role": "broker", "incarnation": 1, "phase": "paused"}
+    stopped, left = line("node", 12, **broker), line("conn", 30, phase="left", conn=7)
+    frozen = (hit, stopped, left)
+    sent = {"record": "a", "topic": "orders", "partition": 0, "request": "7:3"}
+    saved = {"topic": "orders", "partition": 0, "offset": 4, "request": "7:3"}
+    answer = FRAME | {"dir": "response", "conn": 7, "corr": 3}
+    for on in (line("sent", 13, **sent), line("committed", 13, **saved, reached=True)):
+        assert trouble(*frozen, on) is None
+        assert trouble(*frozen, on, line("frame", 31, **answer)) is None, "late is right"
+        assert str(trouble(*frozen, on, line("frame", 14, **answer))).endswith("not stand still")
+        other = line("frame", 14, **answer | {"corr": 2})
+        assert trouble(*frozen, on, other) is None
+    never = "the Produce request did not reach the broker while it stood still"
+    for others in (
+        (),
+        (line("unsent", 13, **sent),),
+        (line("committed", 13, **saved, reached=False),),
+        (line("sent", 11, **sent),),
+        (line("sent", 31, **sent),),
+        (line("sent", 13, **sent | {"request": "7:4"}),),
+    ):
+        assert trouble(*frozen, *others) == never
+    on = line("sent", 13, **sent)
+    assert trouble(hit, left, on) == never
+    assert trouble(hit, line("node", 12, **broker | {"role": "db"}), left, on) == never
+    assert trouble(on) == "no request was on its way to the broker"
+    assert knowledge().proofs["reached-frozen"] is silence.ReachedFrozen
+
+
 def test_its_proof_and_its_sign_are_known() -> None:
     """A saved plan names the proof; the sign is at the record behind which all was silent."""
     assert knowledge().proofs["fell-silent"] is silence.FellSilent
