@@ -108,6 +108,10 @@ class RunInfo:
     """A sentence for each stage of a declared pipeline that no cell kills, and which is therefore
     untested.
     """
+    compared: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    """By the id of a cell that broke its promise, or stood still: sentences about where it parts
+    from runs without a fault.
+    """
     schema: int = SCHEMA
 
     def save(self, directory: Path) -> None:

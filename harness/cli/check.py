@@ -18,6 +18,7 @@ from harness.cli.options import AsJson, Baseline, Jobs, KeepFiles, Reports, jobs
 from harness.cli.telling import complain, tell, warn
 from harness.judge.verdict import UNCLEAN, Kind
 from harness.matrix.progress import make_progress
+from harness.matrix.room import cannot_write
 from harness.model.exits import ExitCode
 from harness.model.failures import UsageError
 from harness.model.keep import Keep
@@ -162,8 +163,8 @@ def check(
             saved = asked.faults(cells, rest, progress, missed)
     finally:
         system.close()
-    compared = None if as_json else Compared(cells, saved, rehearsed.runs)
-    code = _tell_all(saved, file, known, compared)
+    saved = Compared(cells, saved, rehearsed.runs).noted(saved)
+    code = _tell_all(saved, file, known, as_json=as_json)
     if (
         strict
         and code is ExitCode.KEPT
@@ -235,6 +236,20 @@ class Compared:
                 runs[NO_FAULT] = (result, cell)
         self._dry = {name: each for name, each in runs.items() if each[0].verdict.kind is Kind.KEPT}
 
+    def noted(self, saved: SavedRun) -> SavedRun:
+        """Write what is seen of each cell into ``run.json``, for the reports.
+
+        Raises:
+            EnvironmentFailure: it cannot be written.
+        """
+        found = {result.plan.id: tuple(self.lines(result)) for result in saved.results}
+        info = replace(saved.info, compared={cell: lines for cell, lines in found.items() if lines})
+        try:
+            info.save(saved.directory)
+        except OSError as error:
+            raise cannot_write(saved.directory, error) from error
+        return replace(saved, info=info)
+
     def lines(self, result: CellResult) -> Iterator[str]:
         """Yield where a run that broke the promise, or stood still, parts from those."""
         from harness.sweep.parting import parted_from  # noqa: PLC0415 - nobody else needs it
@@ -247,19 +262,19 @@ class Compared:
 
 
 def _tell_all(
-    saved: SavedRun, file: Path, known: Sequence[KnownBreak], compared: Compared | None
+    saved: SavedRun, file: Path, known: Sequence[KnownBreak], *, as_json: bool
 ) -> ExitCode:
-    """Print the outcomes of the faults, and advice for what broke; without ``compared``, as JSON.
-    Return the exit code; known breaks do not count.
+    """Print the outcomes of the faults, and advice for what broke. Return the exit code; known
+    breaks do not count.
     """
-    finish(saved, as_json=compared is None)
+    finish(saved, as_json=as_json)
     breaks = breaks_of(saved, tuple(known))
     code = exit_code(saved, breaks)
     if breaks.sentence:
         complain(breaks.sentence)
-    if compared is not None:
+    if not as_json:
         for result in saved.results:
-            for line in chain(advice(result), compared.lines(result)):
+            for line in chain(advice(result), saved.info.compared.get(result.plan.id, ())):
                 tell(f"  {line}")
         tell(
             "to try every step of a run, not only the named failure points: lostack sweep "

@@ -32,11 +32,10 @@ class Lessons:
 
     @classmethod
     def of(cls, outcomes: Iterable[Outcome]) -> Lessons:
-        """Return the lessons of earlier outcomes; no point counts as dry yet."""
+        """Return the lessons of outcomes, in their order."""
         lessons = cls()
         for one in outcomes:
             lessons.note(one)
-        lessons.dry = 0
         return lessons
 
     def note(self, one: Outcome) -> None:

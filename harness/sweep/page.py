@@ -206,7 +206,8 @@ def page_of(
         findings=findings,
         unproved=outcomes.unproved,
         never=[str(each) for each, tried in swept.reached.classes.items() if not tried],
-        states=[str(each) for each, struck in swept.reached.states.items() if not struck],
+        states=swept.reached.of_states(struck=False),
+        struck=swept.reached.of_states(struck=True),
         deviations=[
             (str(each), _shown_points(points)) for each, points in outcomes.deviations().items()
         ],

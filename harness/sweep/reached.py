@@ -9,7 +9,9 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
+from harness.report.summary import counted
 from harness.sweep.classes import RunReason
+from harness.sweep.lessons import Lessons
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -56,6 +58,10 @@ class SweepProgress:
     """Whether a fault struck in the state, and the history proves it: of every state in which a
     point is possible.
     """
+    dry: int
+    """How many points in turn, the last of all, struck no new protocol state and had no new outcome
+    of their act.
+    """
 
     @property
     def partial(self) -> bool:
@@ -68,10 +74,15 @@ class SweepProgress:
         points, steps = Counter(self.points.values()), Counter(self.steps.values())
         of_points = ", ".join(f"{points[each]} {each}" for each in Reach)
         of_steps = ", ".join(f"{steps[each]} {each}" for each in Reach if each is not Reach.SAMPLED)
+        dry = f"; the last {counted(self.dry, 'point')} taught nothing new" if self.dry else ""
         return (
             f"of {len(self.points)} points {of_points}; of {len(self.steps)} steps {of_steps}; "
-            f"{sum(self.states.values())} of {len(self.states)} protocol states struck"
+            f"{sum(self.states.values())} of {len(self.states)} protocol states struck{dry}"
         )
+
+    def of_states(self, *, struck: bool) -> list[str]:
+        """Return the names of the protocol states in which a fault struck, or of the others."""
+        return [str(each) for each, one in self.states.items() if one is struck]
 
     def row(self) -> dict[str, object]:
         """Return the numbers as plain data."""
@@ -84,9 +95,10 @@ class SweepProgress:
             "steps": {_name(each): steps[each] for each in Reach if each is not Reach.SAMPLED},
             "classes": {"tried": tried, "never_reached": len(self.classes) - tried},
             "states": {
-                "struck": [str(each) for each, struck in self.states.items() if struck],
-                "never_reached": [str(each) for each, struck in self.states.items() if not struck],
+                "struck": self.of_states(struck=True),
+                "never_reached": self.of_states(struck=False),
             },
+            "dry": self.dry,
         }
 
 
@@ -133,6 +145,7 @@ def reached(steps: Steps, outcomes: Outcomes, chosen: Iterable[Point]) -> SweepP
         classes,
         len(left),
         {each: each in struck for each in known},
+        Lessons.of(outcomes.all).dry,
     )
 
 

@@ -19,10 +19,9 @@ Everything else is derived from these. However a sweep ends, its judged points a
 
 from __future__ import annotations
 
-import dataclasses
 import time
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import PurePath
 from typing import TYPE_CHECKING
 
@@ -144,7 +143,7 @@ class Sweep:
             f"{self.alone} ({failed.verdict.reason}); the dry runs are repeated one at a time"
         )
         self.saved.put_aside_run(directory)
-        self.settings = dataclasses.replace(self.settings, jobs=1)
+        self.settings = replace(self.settings, jobs=1)
         self.settings.save(self.directory)
         self.dry_run(progress)
 
@@ -193,7 +192,7 @@ class Sweep:
         """Run the chosen points that are left, then those that split classes; begin none after
         ``until`` (monotonic s).
         """
-        self._lessons = Lessons.of(self.outcomes(planned).all)
+        self._lessons = replace(Lessons.of(self.outcomes(planned).all), dry=0)
 
         def enough() -> bool:
             return is_over(until) or self.found_first or self.ran_dry
@@ -330,14 +329,8 @@ class Sweep:
     # --- runs -------------------------------------------------------------------------------------
 
     def _without_fault(self, name: str, fault: NoFault = NoFault()) -> Cell:  # noqa: B008 - nobody can change it
-        cell = dataclasses.replace(
-            self.base, scenario=dataclasses.replace(self.base.scenario, id=name, fault=fault)
-        )
-        return (
-            dataclasses.replace(cell, brief=name != FIRST)
-            if isinstance(cell, DeclaredSweepCell)
-            else cell
-        )
+        cell = replace(self.base, scenario=replace(self.base.scenario, id=name, fault=fault))
+        return replace(cell, brief=name != FIRST) if isinstance(cell, DeclaredSweepCell) else cell
 
     def _run(
         self,

@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 
 SCHEMA = 1
 SHOWN = 12
-"""How many points of a finding are named."""
+"""How many points of a finding, and how many protocol states, are named."""
 BROKER_S = 8.0
 """How many seconds longer a cell takes in which a broker dies and comes back: an estimate."""
 
@@ -124,14 +124,7 @@ def summary_of(sweep: Sweep, planned: Planned, outcomes: Outcomes) -> SweepSumma
     seconds = sum(one.seconds for one in outcomes.all)
     if outcomes.all:
         lines.append(f"  {seconds / len(outcomes.all):.1f} s a point")
-    lines.append(f"  reached: {far.sentence}")
-    if sweep.ran_dry:
-        lines.append(
-            f"  ended by --until-dry: {sweep.until_dry} points in turn struck no new protocol "
-            "state and had no new outcome"
-        )
-    if far.partial:
-        lines.append(f"  {partial_text(far)} (lostack sweep --resume FOLDER runs them)")
+    lines += _reach_lines(sweep, far)
     for number, finding in enumerate(findings, 1):
         lines += finding_lines(number, finding)
         lines += [f"    {line}" for line in _compared(sweep, outcomes, finding).lines()]
@@ -158,6 +151,21 @@ def summary_of(sweep: Sweep, planned: Planned, outcomes: Outcomes) -> SweepSumma
     return SweepSummary(
         tuple(lines), ExitCode.BROKEN if broken else ExitCode.VOID if wanting else ExitCode.KEPT
     )
+
+
+def _reach_lines(sweep: Sweep, far: SweepProgress) -> Iterator[str]:
+    """Yield how far a sweep has come, and why it has not come further."""
+    yield f"  reached: {far.sentence}"
+    if unstruck := far.of_states(struck=False):
+        more = "; …" if len(unstruck) > SHOWN else ""
+        yield f"  protocol states never struck: {'; '.join(unstruck[:SHOWN])}{more}"
+    if sweep.ran_dry:
+        yield (
+            f"  ended by --until-dry: {sweep.until_dry} points in turn struck no new protocol "
+            "state and had no new outcome"
+        )
+    if far.partial:
+        yield f"  {partial_text(far)} (lostack sweep --resume FOLDER runs them)"
 
 
 def _reached(planned: Planned, outcomes: Outcomes) -> SweepProgress:

@@ -99,7 +99,7 @@ def hostile_run() -> SavedRun:
         for seed in range(1, 6)
     ]
     nasty = replace(ACK_LOST, id=NASTY_ID, because=NASTY)
-    return run_of(
+    run = run_of(
         *kept,
         result(ACK_LOST, ALO, Verdict(Kind.KEPT, "24 of 24 recorded", fired=1), duplicated=1),
         result(ACK_LOST, ALO, Verdict(Kind.VOID, "the fault did not fire"), seed=2),
@@ -127,6 +127,8 @@ def hostile_run() -> SavedRun:
         complete=False,
         interrupted=True,
     )
+    broken = next(one.plan.id for one in run.results if one.verdict.kind is Kind.BROKEN)
+    return replace(run, info=replace(run.info, compared={broken: ("the fault struck", NASTY)}))
 
 
 def _not_run() -> NotRun:

@@ -186,6 +186,21 @@ def test_a_stage_that_nobody_kills_is_not_tried() -> None:
     assert summary.row()["untried"] == 1
 
 
+@pytest.mark.parametrize("form", ["json", "markdown", "html"])
+def test_what_a_cell_is_compared_with_stands_beside_that_cell(form: str) -> None:
+    """Once, in the cell that it is of; one that is compared with nothing has no such words."""
+    said = "the fault struck at frame 7 of 9"
+    kept, broken = result(NONE, EOS, KEPT), result(ACK_LOST, EOS, Verdict(Kind.BROKEN, "lost"))
+    run = run_of(kept, broken)
+    assert said not in RENDERERS[form].render(run)
+    info = replace(run.info, compared={broken.plan.id: (said,)})
+    text = RENDERERS[form].render(replace(run, info=info))
+    assert text.count(said) == 1
+    if form == "json":
+        cells = json.loads(text)["cells"]
+        assert [cell["compared"] for cell in cells] == [[], [said]]
+
+
 def test_an_interrupted_run_says_so_whatever_it_found() -> None:
     """Judging an interrupted run again exits as the run did, and what was found broken by then
     still stands in it.

@@ -10,7 +10,7 @@ from harness.sweep.classes import Class, RunReason
 from harness.sweep.lessons import Lessons
 from harness.sweep.outcomes import Outcome
 from harness.sweep.signature import Signature
-from harness.sweep.telling import summary_of
+from harness.sweep.telling import plain_of, summary_of, write_sweep
 from tests.memory.plants import Plant
 from tests.sweep.stepping import RIGHT, Quiet, sweep
 from tests.sweep.test_classes import point
@@ -50,11 +50,13 @@ def test_what_teaches() -> None:
 
 
 def test_what_was_run_before_teaches_nothing_again() -> None:
-    """A sweep that goes on knows what it has learnt, and counts its own points."""
+    """A sweep that goes on knows what it has learnt."""
     lessons = Lessons.of([outcome("kill", "calm"), outcome("kill", "calm")])
-    assert lessons.dry == 0
-    lessons.note(outcome("kill", "calm"))
     assert lessons.dry == 1
+    lessons.note(outcome("kill", "calm"))
+    assert lessons.dry == 2
+    lessons.note(outcome("kill", "joining"))
+    assert lessons.dry == 0
 
 
 def test_a_sweep_ends_when_points_teach_nothing(tmp_path: Path) -> None:
@@ -82,9 +84,14 @@ def test_a_sweep_ends_when_points_teach_nothing(tmp_path: Path) -> None:
     assert any(f"--until-dry: {dry} points" in line for line in told.lines)
     assert any("PARTIAL" in line for line in told.lines)
     assert told.exit_code == ExitCode.VOID
+    taught = f"the last {dry} points taught nothing new"
+    assert any(taught in line for line in told.lines)
+    page = write_sweep(one, planned, outcomes, told)[1].read_text()
+    assert taught in page
+    assert plain_of(one, planned, outcomes, told)["reached"]["dry"] == dry  # type: ignore[index]
     rest = sweep(tmp_path / "one", jobs=1, acts=("lose",))
     rest.run(rest.plan(), progress)
-    assert not rest.ran_dry
+    assert not rest.ran_dry, "it counts its own points"
     assert len(rest.outcomes(rest.plan()).all) >= len(planned.chosen)
 
 

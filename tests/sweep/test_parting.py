@@ -20,6 +20,7 @@ from harness.model.history import HISTORY, History, parse_history
 from harness.pipelines.cells import DeclaredCell, cells_of
 from harness.pipelines.failure_points import NO_FAULT, failure_points
 from harness.pipelines.reading import read_pipeline
+from harness.saved import RunInfo
 from harness.sweep.acts import ACTS, KILL_BROKER, LOSE, severity
 from harness.sweep.cells import at_point
 from harness.sweep.parting import (
@@ -33,6 +34,7 @@ from harness.sweep.parting import (
 from harness.sweep.telling import summary_of
 from harness.wire.rules import Direction
 from tests.memory.plants import Plant
+from tests.report.hostile import run_of
 from tests.sweep.stepping import RIGHT, Quiet, sweep
 
 if TYPE_CHECKING:
@@ -300,6 +302,10 @@ def test_a_check_says_where_a_broken_point_parts_from_its_dry_runs(tmp_path: Pat
     one = [runs[0], (runs[1][0], more)]
     assert list(Compared([dry, point], rest, one).lines(broken)) == [], "one run tells nothing"
     assert list(Compared([dry, point], rest, runs).lines(runs[0][0])) == [], "it has no fault"
+    saved: Any = replace(run_of(), directory=tmp_path, results=(runs[0][0], broken))
+    noted = Compared([dry, point], rest, runs).noted(saved)
+    assert noted.info.compared == {point.id: tuple(said)}
+    assert RunInfo.load(tmp_path) == noted.info
 
 
 def test_the_nearest_run_is_the_one_that_is_left_the_latest() -> None:

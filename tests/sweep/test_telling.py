@@ -126,6 +126,9 @@ def test_a_partial_sweep_claims_nothing_of_what_it_never_reached(tmp_path: Path)
     assert "never reached</small>" in page
     missed = f"{len(states - {struck})} of {len(states | {struck})} protocol states never struck"
     assert missed in page
+    assert f"1 of {len(states | {struck})} protocol states struck by a fault" in page
+    [line] = [line for line in told.lines if "protocol states never struck: " in line]
+    assert set(line.partition(": ")[2].split("; ")) == states - {struck}
     assert "None so far" in page
 
 
