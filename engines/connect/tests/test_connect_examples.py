@@ -43,12 +43,6 @@ def test_what_cannot_be_converted_is_lost_without_dead_letters(tmp_path: Path) -
     assert "broken without a fault: at-least-once forbids loss: 21 lost" in said
 
 
-def test_a_killed_sink_has_a_verdict(tmp_path: Path) -> None:
-    """It is killed when it sets a record aside, and writes again what it had not committed."""
-    said, [cell] = check(tmp_path, OWN / "letters" / "pipeline.toml", "consumer-crash-before-send")
-    assert (cell["outcome"], cell["lost_ids"]) == ("kept", []), said
-
-
 def test_a_killed_transaction_is_not_awaited_for_a_minute(tmp_path: Path) -> None:
     """Its successor would not be ready in time: nothing could be said of it."""
     said, [cell] = check(tmp_path, OWN / "files" / "pipeline.toml", "producer-crash-before-ack")
