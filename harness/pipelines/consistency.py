@@ -93,11 +93,6 @@ def check_input(given: Input, stages: Sequence[Stage], identity: Identity | None
             "input: kind own needs {position} in line, and [id]: its records carry no token of "
             "lostack's"
         )
-    if given.kind is InputKind.STDIN and producer.image:
-        raise DeclarationError(
-            "input: kind stdin: lostack cannot write to a container's standard input; use kind "
-            "file or http"
-        )
 
 
 def check_offering(given: Input, named: Collection[str]) -> None:

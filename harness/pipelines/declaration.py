@@ -42,6 +42,7 @@ from harness.pipelines.programs import (
     Program,
     Service,
     check_command,
+    check_folder,
     check_interpreter,
 )
 from harness.pipelines.refusing import DeclarationError, choice, nearest
@@ -320,6 +321,11 @@ class Pipeline:
                 for n, each in enumerate(self.invariants, start=1)
             ),
         )
+        built = [(each.known, each.build) for each in self.stages]
+        built += [(each.known, each.build) for each in self.services]
+        for known, build in built:
+            if build:
+                check_folder(str(known), build, self.directory)
         values = {"python": self.interpreter, "here": str(self.directory)}
         for what, command, beside in started:
             if command:

@@ -19,6 +19,9 @@ if TYPE_CHECKING:
 
 STAGE, PROCESS = "stage", "process"
 """What a crash kills."""
+DOCKERFILE = "Dockerfile"
+BUILT = "build:"
+"""What the name of an image begins with that is built from a folder, which follows."""
 CELL, ONCE = "cell", "once"
 """How often a service is started."""
 
@@ -37,6 +40,8 @@ class Program:
     """A container image. The container uses this machine's network, and sees the folders named in
     braces at the same paths.
     """
+    build: str = ""
+    """Instead of ``image``: the folder of a Dockerfile, from which the image is built once."""
     ready: str = ""
     """A regular expression that the program's output matches when it is ready. A stage needs none:
     a reading stage is ready when it fetches (with ``position = "elsewhere"``, also when it is told
@@ -65,13 +70,18 @@ class Program:
         """Raise :class:`DeclarationError` if the program cannot be started. ``what``: its name in
         the message.
         """
+        if self.build:
+            built = f"{BUILT}{self.build}"
+            if self.image not in ("", built):
+                raise DeclarationError(f"the {what} has image and build: write one of the two")
+            object.__setattr__(self, "image", built)
         for word in self.command:
             check_secrets(f"the {what}'s command", word)
             check_places(f"the {what}'s command", word, PLACES)
         for name, word in self.environment.items():
             check_places(f"the {what}'s environment: {name}", word, (*PLACES, *SECRETS))
         if not self.command and not self.image:
-            raise DeclarationError(f"the {what} has neither command nor image: write one")
+            raise DeclarationError(f"the {what} has neither command nor image nor build: write one")
         try:
             re.compile(self.ready)
         except re.error as error:
@@ -91,6 +101,15 @@ def check_interpreter(python: str) -> None:
     if not shutil.which(python):
         raise DeclarationError(
             f"python: {python} does not exist, or is not executable: make the project's environment"
+        )
+
+
+def check_folder(what: str, build: str, directory: Path) -> None:
+    """Raise :class:`DeclarationError` if there is no Dockerfile from which an image is built."""
+    if not (directory / build / DOCKERFILE).is_file():
+        raise DeclarationError(
+            f"build: {directory / build} has no {DOCKERFILE}, from which the {what}'s image would "
+            "be built"
         )
 
 

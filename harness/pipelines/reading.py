@@ -57,6 +57,7 @@ _PROGRAM: Final = {
     ),
     "image": TEXT.means("a container image to start it from; command is passed to the container"),
     "environment": MAPPING.means("its environment variables, besides lostack's own"),
+    "build": TEXT.means("instead of image: a folder with a Dockerfile, built once"),
     "ready": TEXT.means("a regular expression that its output matches when it is ready"),
     "ready_within_s": NUMBER.means("how many seconds it may take to be ready (60)"),
     "restart": FLAG.means(

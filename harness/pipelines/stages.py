@@ -142,7 +142,7 @@ class Stage(Program):
                 raise DeclarationError(f"{wrong}: has no meaning without connector: leave it out")
             return
         command = connector_command(self.connector, self.plugins, self.worker)
-        if self.image or self.command not in ((), command):
+        if self.image or self.build or self.command not in ((), command):
             raise DeclarationError(
                 f"connector: the {self.known} has a command or image, too: take away one of the two"
             )

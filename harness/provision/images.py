@@ -10,8 +10,10 @@ and happens again only when these change. Every report names the stand-ins.
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import io
 import os
+import shlex
 import tarfile
 import tempfile
 from pathlib import Path
@@ -138,6 +140,26 @@ def users_image(client: docker.DockerClient, reference: str, say: Callable[[str]
         because = f"image {reference} is missing and cannot be pulled ({_short(error)})"
         raise EnvironmentFailure(f"{because}: build it, or correct its name") from error
     return Image(reference, reference, str(found.id))
+
+
+def built_image(
+    client: docker.DockerClient, name: str, folder: Path, say: Callable[[str], None]
+) -> Image:
+    """Return the image that is built from a folder of the user's with a Dockerfile.
+
+    Raises:
+        EnvironmentFailure: it cannot be built. The message is one line.
+    """
+    reference = f"lostack/built-{hashlib.sha256(bytes(folder)).hexdigest()[:12]}:local"
+    say(f"building the image of {folder}")
+    try:
+        found, _ = client.images.build(path=str(folder), tag=reference, rm=True, forcerm=True)
+    except DockerException as error:
+        raise EnvironmentFailure(
+            f"the image of {folder} cannot be built ({_short(error)}): correct its Dockerfile; "
+            f"docker build {shlex.quote(str(folder))} shows more"
+        ) from error
+    return Image(name, reference, str(found.id))
 
 
 def describe(client: docker.DockerClient, name: str) -> str:

@@ -155,6 +155,57 @@ def test_a_service_in_a_container_is_killed_and_comes_back(
     ).stdout.split()
 
 
+def on_stdin(folder: Path) -> Path:
+    """Copy the orders; their producer is a container now, built from a folder beside them."""
+    shutil.copytree(EXAMPLES / "orders", folder)
+    (folder / "sends").mkdir()
+    program = (folder / "producer.py").read_text(encoding="utf-8")
+    (folder / "sends" / "producer.py").write_text(program, encoding="utf-8")
+    (folder / "sends" / "Dockerfile").write_text(
+        f'FROM {IMAGE}\nCOPY producer.py /producer.py\nCMD ["python3", "/producer.py"]\n',
+        encoding="utf-8",
+    )
+    file = folder / "pipeline.toml"
+    text = file.read_text(encoding="utf-8")
+    changed = text.replace('command = "{python} producer.py"', 'build = "sends"')
+    assert changed != text
+    file.write_text(changed, encoding="utf-8")
+    return file
+
+
+def test_a_container_reads_its_standard_input(system: DeclaredSystem, tmp_path: Path) -> None:
+    """Its image was built for both runs once; a restarted one gets again what was not acknowledged,
+    and the end of the input ends it.
+    """
+    found = check(system, tmp_path, on_stdin(tmp_path / "mine"), "producer-crash-before-ack")
+    assert found.verdict.kind is Kind.KEPT, found.verdict.reason
+    assert found.verdict.fired == 1
+    assert found.judgement.account.duplicated == {found.plan.target}
+    history = read_history(found.directory / HISTORY, found.plan.id)
+    [ended] = history.of(kinds.InputEnded)
+    assert (ended.role, ended.incarnation) == ("producer", 2)
+    ends = [e for e in history.of(kinds.Node) if e.phase is kinds.NodePhase.EXITED]
+    of_producer = [(e.signal, e.status) for e in ends if e.node == "producer"]
+    assert of_producer == [(9, None), (None, 0)]
+    versions = [
+        json.loads(each.read_text(encoding="utf-8"))["versions"]["image build:sends"]
+        for each in tmp_path.rglob("run.json")
+    ]
+    assert len(versions) == 2
+    assert len(set(versions)) == 1
+    assert "lostack/built-" in versions[0]
+
+
+def test_a_folder_that_cannot_be_built(system: DeclaredSystem, tmp_path: Path) -> None:
+    """One line, before anything of the pipeline is started."""
+    file = on_stdin(tmp_path / "mine")
+    (tmp_path / "mine" / "sends" / "Dockerfile").write_text("FORM scratch\n", encoding="utf-8")
+    with pytest.raises(
+        EnvironmentFailure, match=r"sends cannot be built \(.*\): correct its Dockerf"
+    ):
+        check(system, tmp_path, file, "commit-lost")
+
+
 def test_an_image_that_is_nowhere(
     system: DeclaredSystem, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -216,17 +216,27 @@ def test_a_node_has_no_input_unless_it_is_given_one(place: Place) -> None:
     other.close_stdin()
 
 
-def test_what_is_written_to_a_node_is_read_or_refused(place: Place) -> None:
-    """Never lost: a runtime that has no input for its nodes says so."""
+def test_what_is_written_to_a_node_is_read(place: Place) -> None:
+    """Also what was written before it reads; and it sees the end."""
     node = place.up("import sys; print('up'); print(sys.stdin.read())", stdin_pipe=True)
-    try:
-        node.write_stdin(b"a line\n")
-    except NodeStateError as error:
-        one_line(error, node.name)
-        return
+    node.write_stdin(b"a ")
+    node.write_stdin(b"line\n")
     node.close_stdin()
     assert ended(node).status == 0
     assert node.log_tail().split("\n")[1] == "a line"
+
+
+def test_who_does_not_read_takes_only_so_much(place: Place) -> None:
+    """Then it is refused, and nobody waits."""
+    node = place.up(SLEEPER, stdin_pipe=True)
+
+    def write() -> None:
+        for _ in range(1000):
+            node.write_stdin(b"x" * 10_000)
+
+    with pytest.raises(NodeStateError) as refused:
+        write()
+    one_line(refused.value, node.name)
 
 
 def test_nodes_reach_each_other_by_their_addresses(place: Place) -> None:

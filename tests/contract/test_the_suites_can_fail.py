@@ -256,7 +256,8 @@ RUNTIMES = cases_of(
             of_runtimes.test_a_node_has_no_input_unless_it_is_given_one: "lives on"
         },
         wrong_runtimes.LosesItsInput: {
-            of_runtimes.test_what_is_written_to_a_node_is_read_or_refused: "AssertionError|IndexError"  # noqa: E501
+            of_runtimes.test_what_is_written_to_a_node_is_read: "AssertionError|IndexError",
+            of_runtimes.test_who_does_not_read_takes_only_so_much: "DID NOT RAISE",
         },
         wrong_runtimes.SaysAWrongAddress: {
             of_runtimes.test_nodes_reach_each_other_by_their_addresses: "refused"

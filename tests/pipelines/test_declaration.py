@@ -320,10 +320,14 @@ def test_ten_lines_are_enough(tmp_path: Path) -> None:
             ("[output]", 'scale = 2\nimage = "mine:1"\n[output]'),
             "it is a container, and lostack starts only one of it",
         ),
-        (('command = "cat"', ""), "the producer has neither command nor image"),
+        (('command = "cat"', ""), "the producer has neither command nor image nor build"),
         (
-            ('command = "cat"', 'image = "mine:1"'),
-            "lostack cannot write to a container's standard input",
+            ('command = "cat"', 'image = "mine:1"\nbuild = "mine"'),
+            "the producer has image and build: write one of the two",
+        ),
+        (
+            ('command = "cat"', 'connector = "sink.json"\nbuild = "mine"'),
+            "the producer has a command or image, too",
         ),
         (
             ("[output]", 'image = "mine:1"\ncrash = "process"\n[output]'),
@@ -1295,3 +1299,16 @@ def test_topics_that_cannot_be_are_named(tmp_path: Path, lines: str, said: str) 
     with pytest.raises(DeclarationError) as told:
         read_pipeline(declared(tmp_path, READER % lines))
     assert said in str(told.value)
+
+
+def test_a_folder_to_build_has_a_dockerfile(tmp_path: Path) -> None:
+    """Else the check ends before anything is started."""
+    file = declared(tmp_path, GOOD.replace('command = "cat"', 'build = "mine"', 1))
+    pipeline = read_pipeline(file)
+    assert pipeline.images == ("build:mine",)
+    assert dataclasses.replace(pipeline.stages[0], restart=False).image == "build:mine"
+    with pytest.raises(DeclarationError, match="mine has no Dockerfile, from which the producer"):
+        pipeline.check_commands()
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "Dockerfile").write_text("FROM scratch", encoding="utf-8")
+    pipeline.check_commands()

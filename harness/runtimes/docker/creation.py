@@ -70,7 +70,7 @@ def create(
         user=f"{os.getuid()}:{os.getgid()}",
         stdin_open=spec.stdin_pipe,
         working_dir=None if spec.cwd is None else str(spec.cwd.absolute()),
-        detach=True,
+        detach=not spec.stdin_pipe,  # else the engine never closes its standard input
         pid_mode="host" if wants.host_pids else None,
         mem_limit=wants.memory,
         entrypoint=wants.entrypoint,

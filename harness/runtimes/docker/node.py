@@ -5,7 +5,10 @@ engine's answers.
 from __future__ import annotations
 
 import contextlib
+import select
 import signal
+import socket
+import threading
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import psutil
@@ -28,6 +31,8 @@ GONE_WITHIN_S: Final = 30.0
 KILLED: Final = 128
 """The engine shows a death by signal n as exit code 128 + n."""
 REASON_WITHIN_S: Final = 1.0
+TAKES_S: Final = 10.0
+"""How long the engine may take to take one line, once it takes any."""
 STARVED_AT: Final = 48 << 20
 """How much memory (bytes) above its present use a container gets before it hits its limit."""
 
@@ -64,6 +69,10 @@ class DockerNode(NodeLife):
         super().__init__(spec, runtime.check, log_path=log_path, incarnation=incarnation)
         self.container: Container = None
         self._runtime = runtime
+        self._stdin: socket.socket | None = None
+        self._attached: Any = None
+        """The engine's answer, with which the connection would be closed."""
+        self._stdin_lock = threading.Lock()
         self.oom_killed = False
         """Whether the kernel killed it for lack of memory, by the engine's report."""
         self.sent: set[int] = set()
@@ -172,19 +181,41 @@ class DockerNode(NodeLife):
             return False
         return any(row[1].startswith("T") for row in rows)
 
+    def open_stdin(self) -> None:
+        """Attach to its standard input, which is open once, from its start until it is closed."""
+        with telling(f"attaching to the standard input of node {self.name}"):
+            self._attached = self.container.attach_socket(params={"stdin": 1, "stream": 1})
+            self._stdin = getattr(self._attached, "_sock", self._attached)
+            self._stdin.settimeout(TAKES_S)
+
     def write_stdin(self, data: bytes) -> None:
-        """Raise NodeStateError: lostack cannot write to a container's standard input.
+        """Write to its standard input, by the engine.
 
         Raises:
-            NodeStateError: always.
+            NodeStateError: its standard input is closed, or takes no more.
         """
-        raise NodeStateError(
-            f"node {self.name} is a container: lostack cannot write {len(data)} bytes to its "
-            "standard input"
-        )
+        with self._stdin_lock:
+            if self._stdin is None or not self.alive:
+                raise NodeStateError(f"node {self.name} has no open standard input")
+            if not select.select([], [self._stdin], [], 0)[1]:
+                raise NodeStateError(f"node {self.name} does not read its input")
+            try:
+                self._stdin.sendall(data)
+            except OSError as error:  # the engine has part of it: nothing more can follow
+                self._hang_up()
+                raise NodeStateError(f"node {self.name} does not read its input") from error
 
     def close_stdin(self) -> None:
-        """Do nothing: a container has no standard input."""
+        """Close its standard input."""
+        with self._stdin_lock:
+            self._hang_up()
+
+    def _hang_up(self) -> None:
+        if self._stdin is not None:
+            with contextlib.suppress(OSError):  # the engine may have closed it
+                self._stdin.shutdown(socket.SHUT_WR)
+            self._stdin.close()
+            self._stdin = None
 
     def restart(self) -> DockerNode:
         """Start the same container again, as the next incarnation."""
@@ -297,6 +328,7 @@ class DockerNode(NodeLife):
     def end(self, exit_: Exit | None, *, oom_killed: bool = False) -> None:
         """Record how it ended; ``None`` if that is unknown."""
         self.oom_killed = oom_killed
+        self.close_stdin()
         super().end(exit_)
 
     def _act(self, verb: str) -> None:

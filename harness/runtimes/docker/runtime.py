@@ -294,6 +294,8 @@ class DockerRuntime:
                 disk=disk,
                 accounts=self.directory / "passwd",
             )
+        if node.spec.stdin_pipe:
+            node.open_stdin()
         state = self.state(node)
         node.pid = int(state.get("Pid") or 0)
         threading.Thread(
