@@ -96,13 +96,18 @@ def told(event: Event) -> dict[str, Any]:
 
 def fields_of(event: Event) -> dict[str, Any]:
     """Return all fields of an event but those of its writer, in plain JSON."""
-    own = {
+    line = told(event)
+    return _own(type(event)) | {name: line[name] for name in line if name not in _HEADER}
+
+
+@cache
+def _own(kind: type[Event]) -> dict[str, Any]:
+    """Return the fields of a kind that a line may leave out, as they are then."""
+    return {
         each.encode_name: each.default
-        for each in msgspec.structs.fields(event)
+        for each in msgspec.structs.fields(kind)
         if each.name not in _HEADER | {"facts"} and each.default is not msgspec.UNSET
     }
-    line = told(event)
-    return own | {name: line[name] for name in line if name not in _HEADER}
 
 
 _HEADER: Final = {*kinds.Event.__struct_fields__, "event"}
