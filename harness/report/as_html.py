@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -108,6 +109,19 @@ def render_template(name: str, **words: object) -> str:
     """Fill a template. Text is escaped and made visible; scripts and styles are lostack's own, and
     named by their checksums.
     """
+    script, style = _own("page.js"), _own("page.css")
+    sums = {"script_sum": _sum(script), "style_sum": _sum(style)}
+    return (
+        _environment()
+        .get_template(name)
+        .render(script=script, style=style, **sums, raw=Markup, **words)
+        + "\n"
+    )
+
+
+@cache
+def _environment() -> Environment:
+    """Return what the templates are filled by: each is compiled once."""
     environment = Environment(
         loader=FileSystemLoader(TEMPLATES, encoding="utf-8"),
         autoescape=True,
@@ -117,14 +131,7 @@ def render_template(name: str, **words: object) -> str:
         lstrip_blocks=True,
     )
     environment.filters["css_class"] = lambda text: str(text).replace(" ", "-")
-    script, style = _own("page.js"), _own("page.css")
-    sums = {"script_sum": _sum(script), "style_sum": _sum(style)}
-    return (
-        environment.get_template(name).render(
-            script=script, style=style, **sums, raw=Markup, **words
-        )
-        + "\n"
-    )
+    return environment
 
 
 def _own(name: str) -> Markup:
