@@ -13,6 +13,7 @@ from harness.controls import Target
 from harness.model.bursts import Backlog, Overlap
 from harness.model.rebalances import Regrouping
 from harness.model.takeovers import Takeover
+from harness.model.turns import NextTarget
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -481,6 +482,7 @@ ABILITIES: dict[type, str] = {
     NewTopic: "makes a topic anew, or late",
     Beginning: "can start a stage later than the others",
     Backlog: "lets records gather before their reader starts",
+    NextTarget: "aims at another record when one was struck",
     Overlap: "shows when two requests of a client are under way",
 }
 """Every ability, and what a system that has it does, for messages about a missing ability."""

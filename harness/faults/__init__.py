@@ -12,6 +12,7 @@ from harness.faults.drop import Drop
 from harness.faults.end_input import EndInput
 from harness.faults.frozen import Frozen
 from harness.faults.hold import Hold
+from harness.faults.in_turn import InTurn
 from harness.faults.kill import Forget, Kill
 from harness.faults.late import Late
 from harness.faults.made_anew import TopicMadeAnew
@@ -67,6 +68,7 @@ _ALL = (
     ToldLate,
     InBurst,
     InBacklog,
+    InTurn,
     Damaged,
     TakenOver,
     Torn,
@@ -88,6 +90,7 @@ __all__ = [
     "Hold",
     "InBacklog",
     "InBurst",
+    "InTurn",
     "Kill",
     "Late",
     "MarkOvertakesAcknowledgement",

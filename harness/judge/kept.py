@@ -22,6 +22,7 @@ from harness.model.states import Hop
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from collections.abc import Set as AbstractSet
 
     from harness.judge.accounting import Account
     from harness.judge.course import RunCourse
@@ -79,12 +80,13 @@ def kept_reason(
     parts += unnamed(history)
     if plan.sign:
         parts.append(f"{plan.target} was protected ({plan.sign})")
-    elif predicts_nothing(plan) and plan.target not in lost_ids(plan, found) | found.duplicated:
-        seen = effects(plan, history, signs)
-        if seen:
-            parts.append(f"{plan.target}: {', '.join(seen)}")
-        elif not (lost_ids(plan, found) or counts["duplicated"]):
-            parts.append(f"no effect was seen on {plan.target}")
+    elif predicts_nothing(plan):
+        harmed = lost_ids(plan, found) | found.duplicated
+        for seen, targets in _by_effect(plan, history, signs, besides=harmed):
+            if seen:
+                parts.append(f"{', '.join(targets)}: {', '.join(seen)}")
+            elif not (lost_ids(plan, found) or counts["duplicated"]):
+                parts.append(f"no effect was seen on {', '.join(targets)}")
     parts += (
         [*_absorbed(history, found), *_held_back(history)]
         if predicts_nothing(plan)
@@ -109,8 +111,25 @@ def _circumstances(plan: Plan, course: RunCourse) -> Iterator[str]:
 
 
 def effects(plan: Plan, history: History, signs: Signs) -> list[str]:
-    """Return what shows that the fault affected its target, where nothing was predicted."""
-    return sorted({*signs.of(plan.target), *_repeats(history, plan.target)})
+    """Return what shows that the fault affected what it struck, where nothing was predicted."""
+    return sorted({seen for each in plan.struck for seen in _effects_on(each, history, signs)})
+
+
+def _effects_on(record: str, history: History, signs: Signs) -> list[str]:
+    return sorted({*signs.of(record), *_repeats(history, record)})
+
+
+def _by_effect(
+    plan: Plan, history: History, signs: Signs, *, besides: AbstractSet[str]
+) -> Iterator[tuple[tuple[str, ...], list[str]]]:
+    """Yield what was seen on records that the fault struck, and on which of them: each with those
+    that it was the same on.
+    """
+    found: defaultdict[tuple[str, ...], list[str]] = defaultdict(list)
+    for each in plan.struck:
+        if each not in besides:
+            found[tuple(_effects_on(each, history, signs))].append(each)
+    yield from found.items()
 
 
 def _absorbed(history: History, found: Account) -> Iterator[str]:

@@ -25,6 +25,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from harness.model import events as kinds
+from harness.model.events import FaultPhase
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -52,6 +53,9 @@ class Load:
 def load_of(history: History, target: str, fired_at: int, hits: Sequence[Hit]) -> Load:
     """Return the load around a fault. ``fired_at``: when it struck (monotonic ns); ``hits``: the
     events of its triggers.
+
+    Where the fault strikes one record after the other, what moved before this one was aimed at is
+    no load before it.
     """
     told = any(True for _ in history.of(kinds.Delivered, kinds.Batch))
     moves: list[tuple[type[kinds.Event], object, int]] = [
@@ -65,7 +69,8 @@ def load_of(history: History, target: str, fired_at: int, hits: Sequence[Hit]) -
         if not told and e.record != target and e.reached is not False
     ]
     moved = {(kind, what) for kind, what, t in moves if t < fired_at}
-    before = bool(moved)
+    aimed = max((e.t for e in history.of(kinds.Fault) if e.phase == FaultPhase.AIMED), default=0)
+    before = any(aimed <= t < fired_at for _, _, t in moves)
     after = any((kind, what) not in moved for kind, what, t in moves if t > fired_at)
     after = after or (not told and any(each != target for each in _finished(history, fired_at)))
     if before or any(True for _ in history.of(*LEDGERS)):

@@ -36,6 +36,7 @@ from harness.judge.sentences import (
     unnamed,
 )
 from harness.judge.signs import Signs, common_signs
+from harness.judge.windows import Strikes
 from harness.model import events as kinds
 from harness.model.history import History
 from harness.model.prediction import SELECTS, Prediction, Select
@@ -186,13 +187,14 @@ def _verdict(
 ) -> Verdict:
     """Apply the rules in their order; the first that matches is the verdict."""
     course = RunCourse(plan, history, found, signs, knowledge)
-    fired = 1 if course.fired_at is not None and course.misfire() is None else 0
+    strikes = Strikes(plan, history, found, signs, knowledge)
+    harmed = lost_ids(plan, found) | found.duplicated | found.over
     select = dict(plan.select)
     for told in knowledge.selections:
         select |= told(history, plan.target)
     contradiction = _contradiction(plan, found, select)
     blind = course.instrument()
-    objection = None if blind else course.experiment()
+    objection = None if blind else strikes.objection()
     # a control is convicted by a sound run, of what is predicted and of nothing else
     moving = (
         course.goes_on()
@@ -238,35 +240,40 @@ def _verdict(
         (Rule.PREDICTION, Kind.VOID, lambda: contradiction),
     )
     for rule, ruled, speaks in rules:
-        kind, reason = ruled, speaks()
+        kind, reason, by_fault = ruled, speaks(), True
         if reason is not None:
             if kind is Kind.BROKEN:
-                beside = (contradiction, None if objection else course.unhealthy_after())
-                kind, reason = _of_another_cause(kind, reason, objection, control=plan.control)
+                apart = objection and strikes.objection_to(harmed)
+                by_fault = apart is None
+                beside = (
+                    *strikes.named(harmed),
+                    contradiction,
+                    objection if by_fault else None,
+                    None if objection else course.unhealthy_after(),
+                )
+                kind, reason = _of_another_cause(kind, reason, apart, control=plan.control)
                 reason = "; ".join(text for text in (reason, *beside) if text)
             elif kind is Kind.VOID:
                 reason = "; ".join(
                     (reason, *(remark for look in knowledge.remarks if (remark := look(history))))
                 )
-            by_fault = kind is not Kind.BROKEN or objection is None
             return Verdict(
                 kind,
                 reason,
                 plan.control,
                 as_predicted,
-                fired,
+                strikes.fired,
                 plan.stands,
                 by_fault,
                 rule=rule,
             )
-    harmed = lost_ids(plan, found) or found.duplicated or found.over
     effect = not predicts_nothing(plan) or bool(harmed or effects(plan, history, signs))
     return Verdict(
         Kind.KEPT,
         "; ".join((kept_reason(plan, history, found, signs, course), *guarantees.told())),
         plan.control,
         as_predicted,
-        fired,
+        strikes.fired,
         plan.stands,
         effect=effect,
     )

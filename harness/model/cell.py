@@ -18,7 +18,7 @@ from harness.model.record import Record, make_records
 from harness.model.scenario import Edge, NotApplicable
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator
+    from collections.abc import Collection, Iterable, Iterator, Sequence
 
     from harness.model.pipeline import Settings
     from harness.model.scenario import Expectation, Scenario
@@ -195,6 +195,19 @@ class Load:
     target: Record
     unit: int
     jitter_ms: tuple[int, int]
+    targets: tuple[Record, ...] = ()
+    """The records that a fault strikes one after the other, the target first; empty: the target
+    alone.
+    """
+
+    def renamed(self, records: Sequence[Record]) -> Load:
+        """Return the load with other records at the same positions."""
+        return dataclasses.replace(
+            self,
+            records=tuple(records),
+            target=records[self.target.position - 1],
+            targets=tuple(records[each.position - 1] for each in self.targets),
+        )
 
     def select(self) -> dict[Select, frozenset[str]]:
         """Return the record ids of each named selection."""
@@ -217,8 +230,19 @@ def middle_of(count: int) -> tuple[int, int]:
     >>> middle_of(24), middle_of(2)
     ((8, 16), (1, 2))
     """
-    third = max(count // 3, 1)
-    return third, max(2 * third, third + 1)
+    return middles_of(count, 1)[0]
+
+
+def middles_of(count: int, targets: int) -> tuple[tuple[int, int], ...]:
+    """Return for each of several targets how many records come before the part that it is in, and
+    how many before that part's end: of equal parts, every second has a target.
+
+    >>> middles_of(24, 1), middles_of(48, 2)
+    (((8, 16),), ((9, 18), (27, 36)))
+    """
+    part = max(count // (2 * targets + 1), 1)
+    begins = ((2 * number + 1) * part for number in range(targets))
+    return tuple((begin, begin + part) for begin in begins)
 
 
 @functools.lru_cache(maxsize=4)

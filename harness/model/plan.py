@@ -115,6 +115,10 @@ class Plan:
     """
     guarantees: tuple[Guarantee, ...] = ()
     """The session guarantees that the pipeline claims."""
+    targets: tuple[str, ...] = ()
+    """The records that the fault strikes one after the other, the target first; empty: the target
+    alone.
+    """
     schema: int = SCHEMA
     read_seal: str | None = field(default=None, compare=False)
     """The seal in the file that the plan was read from. A later lostack, whose plans have more
@@ -130,6 +134,11 @@ class Plan:
         prediction = self.lost if what is Anomaly.LOST else self.duplicated
         open_ = isinstance(prediction, Permitted) and not self.control
         return FORBIDDEN if open_ and forbids(self.semantic, what) else prediction.text()
+
+    @property
+    def struck(self) -> tuple[str, ...]:
+        """The records that the fault strikes."""
+        return self.targets or (self.target,)
 
     @property
     def stands(self) -> bool:
@@ -292,6 +301,7 @@ def plan_of(cell: Cell) -> Plan:
         seed=cell.seed,
         offered=len(load.records),
         target=load.target.id,
+        targets=tuple(each.id for each in load.targets),
         select=load.select(),
         lost=predicted.lost,
         duplicated=predicted.duplicated,

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from harness.faults import (
     InBacklog,
     InBurst,
+    InTurn,
     PartitionFilled,
     StartLate,
     TopicAppears,
@@ -25,10 +26,19 @@ from harness.pipelines.aggregates import AggregateKind, amounts, spread
 from harness.pipelines.braces import fill
 from harness.pipelines.declaration import RepeatedIdError
 from harness.pipelines.failure_points import NO_FAULT, SYSTEM
+from harness.pipelines.in_turn import too_few
 from harness.pipelines.inputs import InputKind
 from harness.pipelines.outputs import OutputKind
 from harness.pipelines.refusing import DeclarationError
-from harness.pipelines.shares import aimed, followed, half_of, middle_third, share_of
+from harness.pipelines.shares import (
+    aimed,
+    followed,
+    half_of,
+    in_turn,
+    middle_third,
+    share_of,
+    with_targets,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -155,10 +165,10 @@ class DeclaredCell(Cell):
             RepeatedIdError: several lines have the same id.
         """
         drawn = self._drawn()
-        records = tuple(
+        records = [
             replace(record, id=self._found(record), key=self._key(record))
             for record in drawn.records
-        )
+        ]
         [(found, count)] = Counter(record.id for record in records).most_common(1)
         if count > 1:
             lines = " and ".join(
@@ -168,7 +178,7 @@ class DeclaredCell(Cell):
                 f"void: the input has the id {found!r} {count} times, as in {lines}: put a "
                 "text that differs from record to record ({id} or {position}) into line, and let [id] find it"  # noqa: E501
             )
-        return replace(drawn, records=records, target=records[drawn.target.position - 1])
+        return drawn.renamed(records)
 
     @property
     def of_topic(self) -> frozenset[int] | None:
@@ -180,17 +190,19 @@ class DeclaredCell(Cell):
         return frozenset(each for each, of in at.items() if of == topic) if topic else None
 
     def _drawn(self) -> Load:
+        fault, salt = self.scenario.fault, f"{self.seed}/{self.scenario.id}"
         among = self.of_topic if self.among is None else self.among
         drawn = self._made(NO_FAULT if self.fixed else self.scenario.id)
-        if self.scenario.edge is not None:
+        if isinstance(fault, InTurn):
+            drawn = in_turn(drawn, fault.targets, among, salt)
+        elif self.scenario.edge is not None:
             drawn = at_edge(drawn, self.scenario.edge, among)
         elif among is not None:
-            drawn = aimed(drawn, among, f"{self.seed}/{self.scenario.id}")
+            drawn = aimed(drawn, among, salt)
         if not self.sums:
             return drawn
         keys = spread(drawn.records)
-        records = tuple(replace(record, key=keys[record.id]) for record in drawn.records)
-        return replace(drawn, records=records, target=records[drawn.target.position - 1])
+        return drawn.renamed([replace(record, key=keys[record.id]) for record in drawn.records])
 
     @property
     def fixed(self) -> bool:
@@ -276,6 +288,11 @@ def aim(cell: DeclaredCell, shares: Mapping[str, Share]) -> DeclaredCell:
         among = half_of(among or frozenset(range(1, cell.records + 1)), cell.records, fault.longer)
     if isinstance(fault, InBacklog | InBurst):
         among = followed(cell.offered(), among)
+    if isinstance(fault, InTurn):
+        why = too_few(cell.records, fault.targets)
+        if not why and not all(with_targets(cell.records, fault.targets, among)):
+            why = f"too few of {cell.records} records come there to strike {fault.targets} in turn"
+        return _never(cell, why) if why else replace(cell, among=among)
     if among is None:
         return cell
     if cell.scenario.edge is not None or middle_third(among, cell.records):

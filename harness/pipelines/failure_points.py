@@ -32,6 +32,7 @@ from harness.pipelines.bursts import BURSTS, rehearsing
 from harness.pipelines.clusters import CLUSTERS, OTHER_CLUSTERS, needs_all, on_cluster
 from harness.pipelines.dialects import Moment
 from harness.pipelines.firsts import FIRSTS, of_readers
+from harness.pipelines.in_turn import IN_TURN
 from harness.pipelines.overtaking import overtaking_points
 from harness.pipelines.pairs import Paired
 from harness.pipelines.points import POINTS, WRITING, Point
@@ -103,7 +104,8 @@ def failure_points(
     a record of each.
     """
     dialect, reading = pipeline.dialect, [each.known for each in pipeline.stages if each.reads]
-    points = (*POINTS, *FIRSTS, *REBALANCES, *CLUSTERS, *SILENCES, *BURSTS, *paired.points(dialect))
+    several = (*SILENCES, *BURSTS, *IN_TURN, *paired.points(dialect))
+    points = (*POINTS, *FIRSTS, *REBALANCES, *CLUSTERS, *several)
     found = [_without_fault(pipeline)]
     for point in (each for each in points if _has(dialect, each)):
         present = [

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from harness.controls import OnWire
 from harness.faults import NoFault
-from harness.model.cell import middle_of
+from harness.model.cell import middle_of, middles_of
 from harness.pipelines.dialects import Moment
 
 if TYPE_CHECKING:
@@ -95,6 +95,32 @@ def followed(records: Sequence[Record], among: frozenset[int] | None) -> frozens
         coming[record.key] = record.position
     soon = max(SOON, min(behind.values(), default=SOON))
     return frozenset(at for at, distance in behind.items() if distance <= soon) or among
+
+
+def with_targets(count: int, targets: int, among: Collection[int] | None) -> list[list[int]]:
+    """Return for each of several targets the positions (of ``among``; ``None``: of all) from which
+    it is drawn.
+
+    >>> with_targets(20, 2, {5, 6, 13})
+    [[5, 6], [13]]
+    """
+    return [
+        [at for at in range(begin + 1, end + 1) if among is None or at in among]
+        for begin, end in middles_of(count, targets)
+    ]
+
+
+def in_turn(load: Load, targets: int, among: Collection[int] | None, salt: str) -> Load:
+    """Return the load with several targets, drawn by the salt. If possible, another record of its
+    wave comes behind each, and has its key.
+    """
+    dice = random.Random(hashlib.sha256(salt.encode()).digest())
+    keys = {record.position: record.key for record in load.records}
+    found = []
+    for positions in with_targets(len(load.records), targets, among):
+        near = [at for at in positions if keys[at] in {keys[i] for i in positions if i > at}]
+        found.append(load.records[dice.choice(near or positions[:-1] or positions) - 1])
+    return replace(load, target=found[0], targets=tuple(found))
 
 
 def aimed(load: Load, among: Collection[int], salt: str) -> Load:

@@ -15,6 +15,7 @@ from harness.faults import (
     Frozen,
     InBacklog,
     InBurst,
+    InTurn,
     Kill,
     Silent,
     TakenOver,
@@ -23,6 +24,7 @@ from harness.faults import (
     Torn,
     Twice,
 )
+from harness.pipelines import in_turn
 from harness.pipelines.bursts import LONGER_S, sends_again
 from harness.pipelines.dialects import Moment
 from harness.pipelines.pairs import MOVED
@@ -171,7 +173,7 @@ def is_long(point: Scenario) -> bool:
     """Say whether a failure point is left to ``--all``: it takes long, because a client's time-out
     or a broker does, or it needs a rehearsal of its own.
     """
-    return point.waits_s > LONG_S or isinstance(point.fault, InBacklog | InBurst)
+    return point.waits_s > LONG_S or isinstance(point.fault, InBacklog | InBurst | InTurn)
 
 
 def priced(point: Scenario) -> str:
@@ -183,6 +185,8 @@ def priced(point: Scenario) -> str:
     """
     if isinstance(point.fault, InBacklog | InBurst):
         return f"about {LONGER_S:g} s longer"
+    if isinstance(point.fault, InTurn):
+        return f"about {in_turn.LONGER_S:g} s longer"
     if isinstance(point.fault, TakenOver | TopicAppears | TopicMadeAnew):
         return f"about {point.waits_s:g} s longer"
     return f"about {point.waits_s:g} s, at most {SILENCE_S:g} s"
@@ -193,7 +197,8 @@ def left_out(points: Sequence[Scenario]) -> Iterator[str]:
     stopped = [point for point in points if isinstance(point.fault, TakenOver)]
     anew = [point for point in points if isinstance(point.fault, TopicAppears | TopicMadeAnew)]
     many = [point for point in points if isinstance(point.fault, InBacklog | InBurst)]
-    others = [*stopped, *anew, *many]
+    turns = [point for point in points if isinstance(point.fault, InTurn)]
+    others = [*stopped, *anew, *many, *turns]
     silent = [point for point in points if point not in others]
     if silent:
         yield (
@@ -209,6 +214,11 @@ def left_out(points: Sequence[Scenario]) -> Iterator[str]:
         yield (
             f"not run without --all: {_names(many)}; in each, requests overlap or records gather "
             f"({priced(many[0])})"
+        )
+    if turns:
+        yield (
+            f"not run without --all: {_names(turns)}; in each, several records are struck, one "
+            f"after the other ({priced(turns[0])})"
         )
     if stopped:
         seconds = sum(point.waits_s for point in stopped)

@@ -58,7 +58,7 @@ def _path(result: CellResult, record: str) -> RecordPath | None:
 
 def _lines(result: CellResult, path: RecordPath) -> Iterator[str]:
     word = outcome(result.verdict)
-    target = " (the target)" if path.record == result.plan.target else ""
+    target = " (the target)" if path.record in result.plan.struck else ""
     yield f"{result.plan.id}  {SIGNS[word]} {word}"
     yield f"  {path.record}{target}: {path.sentence}"
     if path.usually:

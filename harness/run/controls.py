@@ -130,10 +130,15 @@ class FaultState:
     then on.
     """
 
-    has_fired: bool = False
-    """Whether the fault's own trigger has fired. A trigger that only starts its count does not
+    fired: int = 0
+    """How often the fault's own trigger has fired. A trigger that only starts its count does not
     matter.
     """
+
+    @property
+    def has_fired(self) -> bool:
+        """Whether it has fired."""
+        return self.fired > 0
 
 
 @dataclass
@@ -275,7 +280,7 @@ class WireControls:
 
     def say(self, phase: str, **fields: object) -> None:
         """Write a ``fault`` event."""
-        self.state.has_fired |= phase == FaultPhase.FIRED
+        self.state.fired += phase == FaultPhase.FIRED
         self.scene.history.write(
             kinds.Fault(phase=phase, fault=self.cell.scenario.fault.id, facts=fields)
         )

@@ -27,6 +27,7 @@ from harness.faults import (
     Hold,
     InBacklog,
     InBurst,
+    InTurn,
     Kill,
     Late,
     MarkOvertakesAcknowledgement,
@@ -191,6 +192,7 @@ VARIANTS: list[Any] = [
         for strike in (Strike.NOTHING, Strike.SENDER_DIES, Strike.ANSWERS_LOST, Strike.BROKER_DIES)
     ),
     InBacklog(ASKS),
+    InTurn(kill_on_wire(ASKS, Role.CONSUMER), 2),
     *(TakenOver(SENDS, turn) for turn in Turn),
     Zombie(SENDS),
     Zombie(STANDS),

@@ -57,12 +57,13 @@ def check(
     file: Path,
     *only: str,
     seen: Mapping[str, StageTraffic] | None = None,
+    seed: int = 1,
 ) -> dict[str, CellResult]:
     """Run a pipeline dry, then at these failure points. Whose programs are never late need no long
     patience. ``seen``: what the dry run would show, in its place.
     """
     asked = Check(
-        dataclasses.replace(read_pipeline(file), patience_s=6.0), system, reports, "pytest"
+        dataclasses.replace(read_pipeline(file), patience_s=6.0), system, reports, "pytest", seed
     )
     with make_progress(Silent()) as progress:
         if seen is None:

@@ -613,9 +613,9 @@ def test_what_a_producer_may_not_send_yet_is_not_exhausted(
     assert not feed.exhausted(), "nothing has begun"
     feed.start()
     assert not feed.exhausted()
-    fired.has_fired = True
+    fired.fired = 1
     assert feed.exhausted()
-    fired.has_fired = False
+    fired.fired = 0
     held.holds = False
     assert feed.exhausted()
 

@@ -18,6 +18,7 @@ from harness.model.scenario import Deployment, NotApplicable, Role
 from harness.model.semantics import Semantic
 from harness.pipelines import bursts as burst_points
 from harness.pipelines import failure_points, read_pipeline
+from harness.pipelines.in_turn import IN_TURN
 from harness.pipelines.silences import is_long
 from harness.pipelines.traffic import StageTraffic
 from harness.protocols.kafka.steps import Api
@@ -45,7 +46,7 @@ LONG = [
 ]
 POSITION = "position-answer-silent"
 LATE = "consumer-topic-appears"
-BURSTS = {point.id for point in burst_points.BURSTS}
+BURSTS = {point.id for point in (*burst_points.BURSTS, *IN_TURN)}
 """Left to --all, too, for another reason."""
 
 
@@ -74,7 +75,8 @@ def test_they_are_run_where_that_is_asked(tmp_path: Path) -> None:
     assert plain < whole
     [named], _ = asked(tmp_path).plan(SEEN, (POSITION,))
     assert named.scenario.id == POSITION
-    line, late, _ = asked(tmp_path).left_out(SEEN)
+    line, late, _, turns = asked(tmp_path).left_out(SEEN)
+    assert "several records are struck, one after the other (about 8 s longer)" in turns
     assert late.startswith(f"not run without --all: {LATE}; ")
     assert sorted(line.split(": ")[1].split(";")[0].split(", ")) == LONG
     assert line.startswith("not run without --all: ")

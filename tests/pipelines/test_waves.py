@@ -112,6 +112,41 @@ def test_three_waves(rig: Rig) -> None:
     assert (rig.stage.closed, rig.waves.waiting) == (1, False)
 
 
+def test_a_wave_for_each_of_several_targets_and_one_behind_each() -> None:
+    """The wave behind a target, and the one with the next, come when the fault is healed there."""
+    fired = 0
+    gate = Waves(35, seen=lambda: True, moves=lambda: 0, fired=lambda: fired, targets=3)
+    passed = iter(range(1, 36))
+    assert [gate.lets(next(passed)) for _ in range(10)] == [True] * 10
+    for end in (20, 30):
+        fired += 1
+        assert not gate.lets(end - 9)
+        assert gate.waiting
+        gate.go_on()
+        assert not gate.waiting
+        assert [gate.lets(next(passed)) for _ in range(10)] == [True] * 10
+    fired += 1
+    assert not gate.lets(31)
+    gate.release()
+    assert all(map(gate.lets, passed))
+
+
+def test_what_is_behind_a_target_that_is_never_struck_comes_at_last(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Nothing moves any more, and no fault is under way: then the rest must not wait for it."""
+    now = 0.0
+    monkeypatch.setattr(waves, "time", SimpleNamespace(monotonic=lambda: now))
+    gate = Waves(35, seen=lambda: True, moves=lambda: 0, fired=lambda: 1, targets=3)
+    assert all(map(gate.lets, range(1, 11)))
+    gate.go_on()
+    assert all(map(gate.lets, range(11, 21)))
+    assert not gate.lets(21)
+    assert not gate.waiting
+    now += waves.STILL_S + 1
+    assert gate.lets(21)
+
+
 def test_the_second_wave_holds_every_target() -> None:
     for count in (12, 13, 24, 48, 100):
         for seed in range(1, 20):

@@ -51,6 +51,8 @@ class NodePhase(StrEnum):
 class FaultPhase(StrEnum):
     """How far a fault is, and what a system says of itself beside that."""
 
+    AIMED = "aimed"
+    """A record is aimed at, the ``number``-th (from 0) of several."""
     ARMED = "armed"
     FIRED = "fired"
     APPLIED = "applied"

@@ -29,6 +29,7 @@ from harness.model.rebalances import Regrouping
 from harness.model.scenario import Deployment
 from harness.model.secrets import mask_files
 from harness.model.takeovers import Takeover
+from harness.model.turns import NextTarget
 from harness.run.controls import FIRE_S, FaultState, Watching, WireControls
 from harness.run.giving_up import WatchedClient
 from harness.run.parts import Opened, Parts
@@ -65,6 +66,7 @@ from harness.systems.declared.transport.authorities import Authorities
 from harness.systems.declared.transport.log import Log, bury_one, expel
 from harness.systems.declared.transport.positions import Positions
 from harness.systems.declared.transport.queue import Queue
+from harness.systems.declared.turns import TargetsInTurn
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -183,6 +185,7 @@ def parts_of(
             transport,
             CreatedLate(scene, controls, stages, owners.attribute),
         ),
+        NextTarget: lambda controls: TargetsInTurn(scene, controls, feed),
         SavedMarks: lambda controls: MarksInSource(scene, controls, nodes, feed),
         Regrouping: lambda controls: GroupChange(scene, controls, nodes, victim, owners.attribute),
         HeldWork: lambda controls: WorkOnItsWay(scene, controls, nodes, feed, owners.attribute),

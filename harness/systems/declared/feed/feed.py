@@ -59,7 +59,8 @@ class DeclaredFeed:
             len(scene.load.records),
             seen=lambda: isinstance(declared, InBacklog) or scene.has_stepped(),
             moves=self._moves,
-            fired=lambda: fault.has_fired,
+            fired=lambda: fault.fired,
+            targets=max(1, len(scene.load.targets)),
             still_s=still_s,
             alone_at=scene.load.target.position if work else None,
             rest_s=work.quiet_s if work else 0.0,
@@ -107,6 +108,15 @@ class DeclaredFeed:
         self._waves.release()
         if self._holding:
             self._holding.release()
+
+    @property
+    def waits(self) -> bool:
+        """Whether the remaining records wait until the fault is healed."""
+        return self._waves.waiting
+
+    def go_on(self) -> None:
+        """Let the records through up to those behind the next target."""
+        self._waves.go_on()
 
     def end_input(self) -> None:
         """Give the producer all remaining records, then close its standard input.

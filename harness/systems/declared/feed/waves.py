@@ -1,14 +1,14 @@
-"""Offer the load in three waves, so that there are records before the target and after
-the fault.
-"""
+"""Offer the load in waves, so that there are records before each target and after each fault."""
 
 from __future__ import annotations
 
 import threading
 import time
+from bisect import bisect_left
+from itertools import chain
 from typing import TYPE_CHECKING
 
-from harness.model.cell import middle_of
+from harness.model.cell import middles_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -20,13 +20,12 @@ interval.
 
 
 class Waves:
-    """Says which records may be offered: the first third, the second, which has the target, or the
-    last.
+    """Says which records may be offered. Every second wave has a target.
 
-    The second wave comes when the step of the fault was ``seen`` once, the last when the fault is
-    healed. If nothing ``moves`` any more, a wave comes without its condition; but the last wave
-    never comes between the time a fault has ``fired`` and the time it is healed.
-    :func:`harness.model.cell.make_load` makes the thirds, and draws the target from the second.
+    A wave with a target comes when the step of the fault was ``seen`` once, the next one when the
+    fault is healed (:meth:`go_on`, :meth:`release`). If nothing ``moves`` any more, a wave comes
+    without its condition; but no wave comes between the time a fault has ``fired`` and the time it
+    is healed. :func:`harness.model.cell.middles_of` makes the waves; targets are drawn from them.
     """
 
     def __init__(
@@ -35,18 +34,23 @@ class Waves:
         *,
         seen: Callable[[], bool],
         moves: Callable[[], object],
-        fired: Callable[[], bool],
+        fired: Callable[[], int],
+        targets: int = 1,
         still_s: float | None = None,
         alone_at: int | None = None,
         rest_s: float = 0.0,
     ) -> None:
-        """``alone_at``: the record at this position is offered when nothing has moved for
+        """``fired``: returns how often the fault has fired, at one of so many ``targets``.
+
+        ``alone_at``: the record at this position is offered when nothing has moved for
         ``rest_s``, and the last wave begins right behind it. So it is alone on its way.
         """
-        self._second, self._third = middle_of(count)
+        self._ends = list(chain.from_iterable(middles_of(count, targets)))
+        """Behind which position each wave but the last ends."""
         self._alone_at, self._rest_s = alone_at, rest_s
         if alone_at is not None:
-            self._third = alone_at
+            self._ends[1] = alone_at
+        self._healed = 0
         self._seen = seen
         self._moves = moves
         self._fired = fired
@@ -63,16 +67,25 @@ class Waves:
         self._all.set()
         self.waiting = False
 
+    def go_on(self) -> None:
+        """Let the records through up to those behind the next target: the fault is healed at this
+        one.
+        """
+        self._healed += 1
+        self.waiting = False
+
     def lets(self, position: int) -> bool:
         """Say whether the record at a position (from 1) may be offered now."""
-        wave = 1 + (position > self._second) + (position > self._third)
+        wave = 1 + bisect_left(self._ends, position)
+        has_target = wave % 2 == 0
         if position == self._alone_at and not self._all.is_set() and wave <= self._open:
             return self._is_still(self._rest_s)
         if self._all.is_set() or wave <= self._open:
             self._last = None
             return True
-        self.waiting = wave > 2 and self._fired()  # noqa: PLR2004 - the last
-        if not self.waiting and ((wave == 2 and self._seen()) or self._is_still(self._still_s)):  # noqa: PLR2004
+        self.waiting = not has_target and self._fired() > self._healed
+        ready = self._seen() if has_target else self._healed >= wave // 2
+        if not self.waiting and (ready or self._is_still(self._still_s)):
             self._open, self._last = wave, None
             return True
         return False
