@@ -258,6 +258,12 @@ def test_a_loss_at_a_void_target_is_not_by_the_fault(number: int, *, by_fault: b
     assert f"(target {number + 1} of 3): the fault did not fire" in verdict.reason
 
 
+def test_of_two_losses_the_one_at_a_proved_strike_decides() -> None:
+    story = run(LOST, "k1-21")
+    never_hit(story, 2)
+    assert judged(story).verdict.by_fault
+
+
 def test_the_load_before_a_strike_is_that_since_the_one_before() -> None:
     history = history_of(run())
     _, window, _ = windows_of(PLAN, history)
