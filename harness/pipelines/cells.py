@@ -37,7 +37,6 @@ from harness.pipelines.shares import (
     in_turn,
     middle_third,
     share_of,
-    with_targets,
 )
 
 if TYPE_CHECKING:
@@ -288,20 +287,23 @@ def aim(cell: DeclaredCell, shares: Mapping[str, Share]) -> DeclaredCell:
         among = half_of(among or frozenset(range(1, cell.records + 1)), cell.records, fault.longer)
     if isinstance(fault, InBacklog | InBurst):
         among = followed(cell.offered(), among)
+    why = _nowhere(cell, among)
+    return _never(cell, why) if why else replace(cell, among=among)
+
+
+def _nowhere(cell: DeclaredCell, among: frozenset[int] | None) -> str | None:
+    """Say why no record at these positions (``None``: any) can be a target where the fault strikes,
+    or return ``None``.
+    """
+    records, fault = cell.declared.records, cell.scenario.fault
     if isinstance(fault, InTurn):
-        why = too_few(cell.records, fault.targets)
-        if not why and not all(with_targets(cell.records, fault.targets, among)):
-            why = f"too few of {cell.records} records come there to strike {fault.targets} in turn"
-        return _never(cell, why) if why else replace(cell, among=among)
-    if among is None:
-        return cell
-    if cell.scenario.edge is not None or middle_third(among, cell.records):
-        return replace(cell, among=among)
-    reason = (
-        f"only {len(among)} of {pipeline.records} records came there in the dry run, and none of "
-        f"the middle third, where faults strike: offer more (records = {2 * pipeline.records})"
+        return too_few(cell.records, fault.targets, among)
+    if among is None or cell.scenario.edge is not None or middle_third(among, cell.records):
+        return None
+    return (
+        f"only {len(among)} of {records} records came there in the dry run, and none of the middle "
+        f"third, where faults strike: offer more (records = {2 * records})"
     )
-    return _never(cell, reason)
 
 
 def _never(cell: DeclaredCell, because: str) -> DeclaredCell:

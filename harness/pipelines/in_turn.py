@@ -11,8 +11,11 @@ from harness.faults import InTurn
 from harness.faults.in_turn import TARGETS
 from harness.pipelines.inputs import InputKind
 from harness.pipelines.points import POINTS, Point
+from harness.pipelines.shares import with_targets
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
+
     from harness.controls import OnWire
     from harness.model.scenario import Fault, Role
     from harness.pipelines.declaration import Pipeline
@@ -64,12 +67,16 @@ def _in_turn(point: Point) -> Point:
 IN_TURN: Final = tuple(_in_turn(point) for point in POINTS if point.id in OF)
 
 
-def too_few(records: int, targets: int) -> str | None:
-    """Say that too few records are offered for so many targets, or return ``None``."""
+def too_few(records: int, targets: int, among: Collection[int] | None) -> str | None:
+    """Say that too few records are offered for so many targets, or that too few of them come there
+    (``among``: the positions of those that do; ``None``: all), or return ``None``.
+    """
     need = LEAST * (2 * targets + 1)
-    if records >= need:
+    if records < need:
+        return f"{records} records are too few to strike {targets} in turn: set records = {need}"
+    if all(with_targets(records, targets, among)):
         return None
-    return f"{records} records are too few to strike {targets} in turn: set records = {need}"
+    return f"too few of {records} records come there to strike {targets} in turn"
 
 
 __all__ = ["IN_TURN", "LONGER_S", "too_few"]
