@@ -120,10 +120,9 @@ def test_a_wave_for_each_of_several_targets_and_one_behind_each() -> None:
     assert [gate.lets(next(passed)) for _ in range(10)] == [True] * 10
     for end in (20, 30):
         fired += 1
-        assert not gate.lets(end - 9)
-        assert gate.waiting
+        waits = [gate.waiting, gate.lets(end - 9), gate.waiting]
         gate.go_on()
-        assert not gate.waiting
+        assert [*waits, gate.waiting] == [False, False, True, False]
         assert [gate.lets(next(passed)) for _ in range(10)] == [True] * 10
     fired += 1
     assert not gate.lets(31)
