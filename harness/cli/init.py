@@ -387,12 +387,10 @@ def _stage(role: Role, told: str, folder: Path, services: tuple[Composed, ...]) 
     found = next((each for each in services if each.name == told and each.kind == "program"), None)
     if found is not None:
         environment = pointed(found.environment, services)
-        note = (
-            ""
-            if "{bootstrap}" in " ".join(environment.values())
-            else "lostack gives it BOOTSTRAP_SERVERS; check that it reads that variable"
-        )
-        return DraftStage(str(role), shlex.join(found.command), found.image, environment, note)
+        told_where = "{bootstrap}" in " ".join(environment.values())
+        note = "" if told_where else "lostack gives it BOOTSTRAP_SERVERS: does it read that?"
+        made = found.made(folder.resolve())
+        return DraftStage(str(role), shlex.join(found.command), *made, environment, note)
     try:
         words = shlex.split(told)
     except ValueError as error:

@@ -512,6 +512,7 @@ def test_services_of_a_compose_file_are_stages(
         == 2
     ), "an image is not told where its input is"
     file.write_text(COMPOSE.replace("MODE=prod", "INPUT={input}"), encoding="utf-8")
+    (tmp_path / "Dockerfile").write_text("FROM scratch", encoding="utf-8")
     assert (
         main(
             [
@@ -537,6 +538,7 @@ def test_services_of_a_compose_file_are_stages(
     )
     pipeline = read_pipeline(tmp_path / "pipeline.toml")
     producer, consumer = pipeline.stages
+    assert (consumer.build, consumer.image) == (".", "build:.")
     assert (producer.image, producer.command, producer.environment["KAFKA"]) == (
         "acme/orders-in:2",
         ("orders-in", "--fast"),
@@ -552,6 +554,26 @@ def test_services_of_a_compose_file_are_stages(
         "postgres:16",
         ("postgres", "-p", "{db.port}"),
     )
+
+
+@pytest.mark.parametrize(
+    ("build", "folder"),
+    [
+        ("./billing", "billing"),
+        ("{context: billing}", "billing"),
+        ("{context: billing, target: slim}", None),
+        ("{context: billing, dockerfile: Other}", None),
+        ("https://example.org/billing.git", None),
+        ('"${WHERE}"', None),
+        ("[billing]", None),
+    ],
+)
+def test_what_is_built_from_a_folder_alone(tmp_path: Path, build: str, folder: str | None) -> None:
+    """What more is said of, compose must build."""
+    file = tmp_path / "compose.yml"
+    file.write_text(f"services: {{billing: {{build: {build}}}}}", encoding="utf-8")
+    [found] = read_compose(file)
+    assert found.build == (folder and tmp_path / folder)
 
 
 @pytest.mark.parametrize("text", ["", "services: 3", "a: [", "services: {x: 3}"])

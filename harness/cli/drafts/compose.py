@@ -4,6 +4,7 @@ could be stages.
 
 from __future__ import annotations
 
+import os
 import re
 import shlex
 from dataclasses import dataclass, field
@@ -64,7 +65,8 @@ _PORT = re.compile(r"(\d+)(?:/tcp)?$")
 @dataclass(frozen=True, slots=True)
 class Composed:
     """One service. ``kind``: broker, server, program, or beside (no part of the pipeline).
-    ``port``: the port it listens on.
+    ``port``: the port it listens on. ``build``: the folder of its Dockerfile; ``None``: there is
+    none, or more is said of how it is built.
     """
 
     name: str
@@ -73,6 +75,11 @@ class Composed:
     command: tuple[str, ...] = ()
     environment: Mapping[str, str] = field(default_factory=dict)
     port: int = 0
+    build: Path | None = None
+
+    def made(self, at: Path) -> tuple[str, str]:
+        """Return its image, or else the folder that it is built from as a path from ``at``."""
+        return (self.image, "") if self.build is None else ("", os.path.relpath(self.build, at))
 
 
 def read_compose(file: Path) -> tuple[Composed, ...]:
@@ -86,7 +93,7 @@ def read_compose(file: Path) -> tuple[Composed, ...]:
         _check_size(data)
         services = data["services"]
         return tuple(
-            _service(str(name), told or {}, file.resolve().parent.name)
+            _service(str(name), told or {}, file.resolve().parent)
             for name, told in services.items()
         )
     except OSError as error:
@@ -120,12 +127,13 @@ def _check_size(data: object) -> None:
         raise ValueError(f"it has more than {MOST_VALUES} values, those of its aliases counted")
 
 
-def _service(name: str, told: Mapping[str, Any], project: str) -> Composed:
+def _service(name: str, told: Mapping[str, Any], folder: Path) -> Composed:
     image = str(told.get("image") or "")
     ports = [
         match[1] for port in told.get("ports", ()) if (match := _PORT.search(str(_target(port))))
     ]
     environment = _environment(told.get("environment"))
+    project = folder.name
     started = " ".join((*_words(told.get("entrypoint")), *_words(told.get("command"))))
     return Composed(
         name=name,
@@ -134,7 +142,15 @@ def _service(name: str, told: Mapping[str, Any], project: str) -> Composed:
         command=_words(told.get("command")),
         environment=environment,
         port=int(ports[0]) if ports else 0,
+        build=_folder(told.get("build"), folder),
     )
+
+
+def _folder(build: object, folder: Path) -> Path | None:
+    if isinstance(build, dict) and build.keys() == {"context"}:
+        build = build["context"]
+    plain = isinstance(build, str) and not re.match(r"\w+://|git@|.*\$", build)
+    return folder / str(build) if plain else None
 
 
 def _target(port: object) -> object:

@@ -27,6 +27,7 @@ class DraftStage:
     role: str
     command: str = ""
     image: str = ""
+    build: str = ""
     environment: Mapping[str, str] = field(default_factory=dict)
     note: str = ""
 
@@ -129,6 +130,8 @@ class Draft:
             yield f"# {stage.note}"
         if stage.image:
             yield f"image = {_text(stage.image)}"
+        if stage.build:
+            yield f"build = {_text(stage.build)}  # the folder of its Dockerfile"
         yield from _command_and_environment(stage.command, stage.environment)
 
     def _input(self) -> Iterator[str]:
