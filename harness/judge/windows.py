@@ -36,6 +36,10 @@ if TYPE_CHECKING:
 OF_FAULTS: Final = (kinds.Fault, kinds.Rule, kinds.Failpoint, kinds.Durable)
 """Lines of a fault: each belongs to one window."""
 NEVER: Final = math.inf
+UNAIMED: Final = (
+    "this record was never aimed at: the strike before did not happen, or what was offered never "
+    "came to rest"
+)
 STRUCK: Final = frozenset({NodePhase.EXITED, NodePhase.PAUSED, NodePhase.RESUMED, NodePhase.TOLD})
 """What a fault does to a process: likewise."""
 
@@ -52,12 +56,16 @@ def windows_of(plan: Plan, history: History) -> tuple[Window, ...]:
     """Return the windows of a run, one for each target of its plan."""
     if not plan.targets:
         return (Window(plan, history),)
-    aimed = [e.t for e in history.of(kinds.Fault) if e.phase == FaultPhase.AIMED]
-    begins = [0, *aimed[1:], *[NEVER] * len(plan.targets)]
+    begins = [0, *_aims(history)[1:], *[NEVER] * len(plan.targets)]
     return tuple(
         Window(replace(plan, target=target, targets=()), _between(history, *when))
         for target, when in zip(plan.targets, pairwise(begins), strict=False)
     )
+
+
+def _aims(history: History) -> list[int]:
+    """Return when a record was aimed at (monotonic ns)."""
+    return [e.t for e in history.of(kinds.Fault) if e.phase == FaultPhase.AIMED]
 
 
 def _between(history: History, since: float, until: float) -> History:
@@ -91,7 +99,12 @@ class Strikes:
         """Why each strike proves nothing; ``None``: it does prove something. Nobody asks where the
         instrument was unsound.
         """
-        return [each.experiment() for each in self._courses]
+        several = len(self._courses) > 1
+        return [
+            f"{why} ({UNAIMED})" if why and several and not _aims(each.history) else why
+            for each in self._courses
+            for why in [each.experiment()]
+        ]
 
     @property
     def fired(self) -> int:
@@ -120,7 +133,7 @@ class Strikes:
         for record in harmed:
             of[self._window(record)].add(record)
         for at in sorted(of):
-            yield f"{examples(of[at])} when it struck {self._at(at)}"
+            yield f"{examples(of[at])}: of the wave struck at {self._at(at)}"
 
     def _window(self, record: str) -> int:
         """Return the window in which a record was offered; the last, for one that nobody knows."""

@@ -176,9 +176,9 @@ def test_a_loss_is_named_with_the_target_at_which_it_came() -> None:
     assert found.verdict.kind is Kind.BROKEN
     assert found.verdict.by_fault
     assert found.account.lost == {LOST}
-    assert f"{LOST} when it struck k1-11 (target 2 of 3)" in found.verdict.reason
+    assert f"{LOST}: of the wave struck at k1-11 (target 2 of 3)" in found.verdict.reason
     both = judged(run(LOST, "k1-21")).verdict.reason
-    assert "k1-21 when it struck k1-17 (target 3 of 3)" in both
+    assert "k1-21: of the wave struck at k1-17 (target 3 of 3)" in both
 
 
 @pytest.mark.parametrize("number", range(3))
@@ -233,7 +233,7 @@ def never_aimed(story: Story) -> None:
         (nobody_dies, "the consumer was not killed"),
         (never_healed, "the fault was never healed"),
         (hit_twice, "may be hit at most 1 times"),
-        (never_aimed, "the fault did not fire"),
+        (never_aimed, "the fault did not fire (this record was never aimed at"),
     ],
 )
 def test_what_the_other_strikes_did_proves_nothing_for_one(
