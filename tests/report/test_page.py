@@ -328,7 +328,7 @@ def test_the_way_of_the_target_is_marked() -> None:
         tape.tell("sent", "wire", record=record, request=f"1:{corr}")
         tape.frame("x.a.1", "Produce", "response", corr)
         tape.tell("produce_answer", "wire", record=record, request=f"1:{corr}", offset=corr)
-    timeline = timeline_of(events_of(tape.events), "r")
+    timeline = timeline_of(events_of(tape.events), ("r",))
     assert timeline is not None
     assert [m.target for m in timeline.messages] == [False] * 3 + [True] * 3 + [False] * 3
     assert [m.target for m in timeline.limited(3).messages] == [True] * 3

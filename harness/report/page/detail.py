@@ -193,7 +193,7 @@ def _told(result: CellResult, shared: Shared) -> tuple[dict[str, object], Timeli
     found = anomalous(rows)
     shown = found[: shared.take(len(found))]
     told = {row["record"] for row in shown}
-    target = [row for row in rows if row["record"] == plan.target and plan.target not in told]
+    target = [row for row in rows if row["record"] in set(plan.struck) - told]
     return {
         "proof": [*proof_of(plan, events), *movement_lines(result.judgement.movement)],
         "trouble": [*(history.cut_lines if history else ()), *(history.damage if history else ())],
@@ -204,7 +204,7 @@ def _told(result: CellResult, shared: Shared) -> tuple[dict[str, object], Timeli
         "rollback": _rollback(result),
         "paths": [_path(paths.of(row)) for row in (*target, *shown)] if events else [],
         "more": len(found) - len(shown),
-    }, timeline_of(events, plan.target)
+    }, timeline_of(events, plan.struck)
 
 
 def drawn(timeline: Timeline, shared: Shared) -> dict[str, object]:

@@ -339,15 +339,16 @@ def sign_of(result: CellResult) -> tuple[str, bool] | None:
     """
     plan = result.plan
     if plan.system == DECLARED and plan.evidence.trigger != "none":
-        seen_there = sorted(result.judgement.signs.of(plan.target))
+        signs, targets = result.judgement.signs, ", ".join(plan.struck)
+        seen_there = sorted({sign for each in plan.struck for sign in signs.of(each)})
         words = (
             "; ".join(f"{sign}: {sign.words}" for sign in seen_there)
             or "it is in the counts, or in what the wire saw again"
         )
         return (
-            (f"{words} ({plan.target})", True)
+            (f"{words} ({targets})", True)
             if result.verdict.effect
-            else (f"none was seen on {plan.target}", False)
+            else (f"none was seen on {targets}", False)
         )
     if plan.sign is None:
         return None

@@ -12,7 +12,7 @@ from harness.model.events import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Collection, Sequence
 
     from harness.model.history import Event
 
@@ -124,9 +124,9 @@ class Lanes:
 class Traffic:
     """Turns the wire's events into messages between lanes."""
 
-    def __init__(self, lanes: Lanes, target: str) -> None:
+    def __init__(self, lanes: Lanes, targets: Collection[str]) -> None:
         self._lanes = lanes
-        self.target = target
+        self.targets = frozenset(targets)
         self.messages: list[Message] = []
         self.requests: dict[tuple[object, ...], Message] = {}
         self._answers: dict[object, Message] = {}
@@ -161,7 +161,7 @@ class Traffic:
                 message.fate = "never arrived"
 
     def _is_target(self, record: str) -> bool:
-        return bool(self.target) and record == self.target
+        return record in self.targets
 
     def draw_send(self, _: int, event: kinds.OfSend) -> None:
         """Add a record to its request, or say that the wire dropped this request."""

@@ -45,7 +45,7 @@ from harness.report.page.lanes import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Collection, Iterator, Sequence
 
     from harness.model.history import Event
 
@@ -123,13 +123,13 @@ class Timeline:
         return replace(self, messages=tuple(kept), idle=idle, telling=telling)
 
 
-def timeline_of(events: Sequence[Event], target: str = "") -> Timeline | None:
-    """Draw a cell's events, which are in order of time; ``None`` where there are none. ``target``:
-    the record at which the fault struck.
+def timeline_of(events: Sequence[Event], targets: Collection[str] = ()) -> Timeline | None:
+    """Draw a cell's events, which are in order of time; ``None`` where there are none. ``targets``:
+    the records at which the fault struck.
     """
     if not events:
         return None
-    drawing = _Drawing(events, target)
+    drawing = _Drawing(events, targets)
     for event in events:
         drawing.add(event)
     return drawing.finished()
@@ -138,11 +138,11 @@ def timeline_of(events: Sequence[Event], target: str = "") -> Timeline | None:
 class _Drawing:
     """Collects what the events say, one after the other."""
 
-    def __init__(self, events: Sequence[Event], target: str) -> None:
+    def __init__(self, events: Sequence[Event], targets: Collection[str]) -> None:
         self.zero: int = events[0].t
         self.last = 0
         self.lanes = Lanes(events)
-        self.traffic = Traffic(self.lanes, target)
+        self.traffic = Traffic(self.lanes, targets)
         self.bands: list[TimeBand] = []
         self.marks: list[Mark] = []
         self.open: dict[tuple[str, str], tuple[int, str]] = {}
@@ -310,7 +310,7 @@ class _Drawing:
         lane = self.lanes.lane(fed, AT_SENDER) if fed else self.lanes.writer(event, AT_SENDER)
         source, record = self.lanes.lane(SOURCE, AT_SOURCE), event.record
         message = Message(t, source, lane, "take", str(Direction.REQUEST), [record])
-        message.target = record == self.traffic.target
+        message.target = record in self.traffic.targets
         self.traffic.messages.append(message)
 
     def _delivered(self, _: int, event: kinds.Delivered) -> None:
