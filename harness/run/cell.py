@@ -72,7 +72,7 @@ class CellRun:
 
     def inject(self) -> None:
         """Inject the fault; then call all of ``freed``, in order, even if one of them fails."""
-        self._does = "it waits for the fault"
+        self._does = "it waits until the fault is over"
         with ExitStack() as frees:
             for free in reversed(self.parts.freed):
                 frees.callback(free)

@@ -23,7 +23,7 @@ class Slow:
 
     def where(self) -> str:
         """Say it."""
-        return "it waits for the fault; 7 of 48 records are in the output"
+        return "it waits until the fault is over; 7 of 48 records are in the output"
 
 
 def test_a_line_a_minute_says_where_a_cell_is(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -41,7 +41,7 @@ def test_a_line_a_minute_says_where_a_cell_is(monkeypatch: pytest.MonkeyPatch) -
             clock.now += 1
     clock.now += 1000
     long.tell(lines.append)
-    where = ": it waits for the fault; 7 of 48 records are in the output"
+    where = ": it waits until the fault is over; 7 of 48 records are in the output"
     assert lines == [
         f"{cell}/at-least-once has run for {seconds} s{far}"
         for seconds in (60, 120)

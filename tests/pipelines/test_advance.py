@@ -129,6 +129,12 @@ def test_acknowledgements_of_a_queue_are_steps(load: Load) -> None:
     assert load.count() == 1
 
 
+def test_nothing_is_told_of_an_output_that_was_not_read(load: Load) -> None:
+    """It may have rows: none were counted."""
+    load.output.rows = [*load.ids[:3]]
+    assert load.advance.told() == ""
+
+
 def test_a_row_that_goes_and_comes_again_is_the_same(load: Load) -> None:
     load.output.rows = [*load.ids[:3]]
     assert load.count() == 3

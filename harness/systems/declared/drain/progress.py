@@ -47,7 +47,11 @@ class Progress:
         return self._scene.records_seen.firsts() + len(self._recorded)
 
     def told(self) -> str:
-        """Say how many records were seen in the output when it was last read."""
+        """Say how many records were seen in the output when it was last read; nothing if it has not
+        been read yet.
+        """
+        if self._size is None:
+            return ""
         return f"{len(self._recorded)} of {len(self._scene.known)} records are in the output"
 
     def _look(self) -> None:
