@@ -86,8 +86,9 @@ def test_a_plan_is_read_as_it_was_written(subject: Subject, tmp_path: Path) -> N
     """The judge has nothing else: what a cell says of itself must all be in it."""
     for cell in applicable(subject):
         plan = plan_of(cell)
-        (tmp_path / PLAN_FILE).write_text(plan.to_json(), encoding="utf-8")
-        assert Plan.load(tmp_path).to_json() == plan.to_json(), cell.id
+        written = plan.to_json()
+        (tmp_path / PLAN_FILE).write_text(written, encoding="utf-8")
+        assert Plan.load(tmp_path).to_json() == written, cell.id
         assert (plan.id, plan.semantic, plan.offered) == (cell.id, cell.semantic, cell.records)
 
 

@@ -221,10 +221,10 @@ class Checked:
         )
 
 
-@pytest.fixture
-def checked(tmp_path: Path) -> Checked:
-    """Return the check that lies in the gate."""
-    cells = unpack(HERE / f"declared{SUFFIX}", tmp_path)
+@pytest.fixture(scope="module")
+def checked(tmp_path_factory: pytest.TempPathFactory) -> Checked:
+    """Return the check that lies in the gate. Reports are written beside it; nobody reads them."""
+    cells = unpack(HERE / f"declared{SUFFIX}", tmp_path_factory.mktemp("checked"))
     orders = next(cell for cell in cells if cell.name.startswith("declared.orders.orders."))
     return Checked(load_run(orders.parents[1]))
 
