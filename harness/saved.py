@@ -231,6 +231,13 @@ class SavedRun:
         """Whether every planned cell ran to its end."""
         return self.info.complete and not self.missing
 
+    def compared(self, result: CellResult) -> tuple[str, ...]:
+        """Return where a cell that broke its promise, or stood still, parts from runs without a
+        fault. What was said of it holds no longer where it is judged otherwise now.
+        """
+        red = result.verdict.kind in {Kind.BROKEN, Kind.STUCK}
+        return self.info.compared.get(result.plan.id, ()) if red else ()
+
 
 def judge_cell(directory: Path) -> CellResult:
     """Judge one saved cell. It is void if its history cannot be read, or if its plan was edited.

@@ -274,7 +274,7 @@ def _tell_all(
         complain(breaks.sentence)
     if not as_json:
         for result in saved.results:
-            for line in chain(advice(result), saved.info.compared.get(result.plan.id, ())):
+            for line in chain(advice(result), saved.compared(result)):
                 tell(f"  {line}")
         tell(
             "to try every step of a run, not only the named failure points: lostack sweep "

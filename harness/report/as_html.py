@@ -73,7 +73,7 @@ def render(run: SavedRun) -> str:
         ],
         red_more=max(len(red) - MOST_TOLD, 0),
         story=story,
-        compared=run.info.compared,
+        compared=run.compared,
         evidence=lambda result: list(evidence_of(result.judgement)),
         plotted=PLOTTED,
         proved=proved(run),

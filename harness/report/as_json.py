@@ -17,8 +17,6 @@ from harness.report.summary import outcome, rerun_line, summarise
 from harness.saved import SCHEMA
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from harness.saved import CellResult, SavedRun
 
 
@@ -43,16 +41,16 @@ def report_of(run: SavedRun) -> dict[str, object]:
         "matrix": matrix_rows(run),
         "coverage": [goal.row() for goal in coverage(run)],
         "costs": [row for cost in costs(run) for row in cost.rows()],
-        "cells": [cell_row(result, info.compared) for result in run.results],
+        "cells": [cell_row(result, run.compared(result)) for result in run.results],
         "missing": list(run.missing),
         "not_applicable": [dataclasses.asdict(row) for row in info.not_applicable],
     }
 
 
-def cell_row(result: CellResult, compared: Mapping[str, tuple[str, ...]]) -> dict[str, object]:
+def cell_row(result: CellResult, compared: tuple[str, ...]) -> dict[str, object]:
     """Return one cell as plain data."""
     return result.row() | {
-        "compared": list(compared.get(result.plan.id, ())),
+        "compared": list(compared),
         "outcome": str(outcome(result.verdict)),
         "rerun": rerun_line(result.plan),
         "directory": f"{result.directory.parent.name}/{result.directory.name}",

@@ -127,7 +127,7 @@ def _red(run: SavedRun) -> Iterator[str]:
             yield f"  - seen of {markdown(record)}: {markdown(sentence)}"
             if why:
                 yield f"  - {markdown(MARKED.format(why))}"
-        for line in run.info.compared.get(result.plan.id, ()):
+        for line in run.compared(result):
             yield f"  - compared with runs without a fault: {markdown(line)}"
         if mends := mending(result):
             yield f"  - how to fix it: {markdown(mends)}"

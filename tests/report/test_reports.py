@@ -188,12 +188,12 @@ def test_a_stage_that_nobody_kills_is_not_tried() -> None:
 
 @pytest.mark.parametrize("form", ["json", "markdown", "html"])
 def test_what_a_cell_is_compared_with_stands_beside_that_cell(form: str) -> None:
-    """Once, in the cell that it is of; one that is compared with nothing has no such words."""
+    """Once, in the cell that it is of; one that is judged otherwise by now has no such words."""
     said = "the fault struck at frame 7 of 9"
     kept, broken = result(NONE, EOS, KEPT), result(ACK_LOST, EOS, Verdict(Kind.BROKEN, "lost"))
     run = run_of(kept, broken)
     assert said not in RENDERERS[form].render(run)
-    info = replace(run.info, compared={broken.plan.id: (said,)})
+    info = replace(run.info, compared=dict.fromkeys((kept.plan.id, broken.plan.id), (said,)))
     text = RENDERERS[form].render(replace(run, info=info))
     assert text.count(said) == 1
     if form == "json":
