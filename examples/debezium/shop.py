@@ -2,7 +2,8 @@
 
 Each wave treats four orders in one transaction. A row has the number of its last event, and the one
 that its end will have, so that each change event tells its own: a new key is the end of one row and
-the beginning of another. Only the first wave is there before somebody reads the changes.
+the beginning of another. Only the first wave is there before somebody reads the changes, and only
+two come while nobody reads them any more.
 """
 
 import sys
@@ -24,6 +25,7 @@ WAVES = (
 )
 EVENTS = 5 * ORDERS
 EACH_S = 0.3
+AHEAD = 2
 
 
 def is_read(database: psycopg.Connection) -> bool:
@@ -44,13 +46,14 @@ def do(database: psycopg.Connection, wave: int) -> None:
     print(f"wave {wave} is done", flush=True)
 
 
-wave = 0
+wave, read = 0, -AHEAD
 while True:
     try:
         with psycopg.connect(sys.argv[1], autocommit=True) as database:
             database.execute(TABLES)
             while wave < int(sys.argv[2]) // EVENTS * len(WAVES):
-                if wave == 0 or is_read(database):
+                read = wave if is_read(database) else read
+                if wave == 0 or wave <= read + AHEAD:
                     do(database, wave)
                     wave += 1
                 time.sleep(EACH_S)

@@ -7,15 +7,28 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
 OWN = Path(__file__).parents[1] / "examples"
 EXAMPLES = Path(__file__).parents[3] / "examples"
+TOLD = "told-to-end-while-sending"
 WITHIN_S = 600.0
 pytestmark = [pytest.mark.kafka, pytest.mark.rest(together=True), pytest.mark.timeout(900)]
+
+
+@pytest.fixture
+def folder() -> Iterator[Path]:
+    """One that others may enter: a database server of root's is another user."""
+    with tempfile.TemporaryDirectory() as made:
+        Path(made).chmod(0o711)
+        yield Path(made)
 
 
 def check(folder: Path, file: Path, *only: str) -> tuple[str, list[dict[str, Any]]]:
@@ -50,13 +63,25 @@ def test_a_killed_transaction_is_not_awaited_for_a_minute(tmp_path: Path) -> Non
 
 
 @pytest.mark.postgres
-def test_what_debezium_has_not_confirmed_is_sent_again(tmp_path: Path) -> None:
+def test_what_debezium_has_not_confirmed_is_sent_again(folder: Path) -> None:
     """Of made, changed, renumbered and deleted rows alike, also where its first requests go to
     topics of the worker's own.
     """
     points = ("producer-crash-at-db-1", "mark-overtakes-acknowledgement")
-    said, cells = check(tmp_path, EXAMPLES / "debezium" / "pipeline.toml", *points)
+    said, cells = check(folder, EXAMPLES / "debezium" / "pipeline.toml", *points)
     assert {cell["scenario"] for cell in cells} == {*points}
     assert all((cell["outcome"], cell["lost_ids"]) == ("kept", []) for cell in cells), said
     crashed = next(cell for cell in cells if cell["scenario"] == points[0])
     assert crashed["duplicated_ids"], said
+
+
+@pytest.mark.postgres
+def test_what_happens_to_a_table_without_a_slot_is_lost(folder: Path) -> None:
+    """Its twin keeps the slot, and loses nothing."""
+    mistake = EXAMPLES / "mistakes" / "slot-dropped"
+    said, [cell] = check(folder / "wrong", mistake / "pipeline.toml", TOLD)
+    assert cell["outcome"] == "broken", said
+    assert cell["lost_ids"]
+    assert cell["target"] not in cell["lost_ids"]
+    said, [cell] = check(folder / "right", mistake / "right.toml", TOLD)
+    assert (cell["outcome"], cell["lost_ids"]) == ("kept", []), said
