@@ -196,6 +196,20 @@ def test_a_container_reads_its_standard_input(system: DeclaredSystem, tmp_path: 
     assert "lostack/built-" in versions[0]
 
 
+def test_a_container_that_gives_up_loses_what_it_was_given(
+    system: DeclaredSystem, tmp_path: Path
+) -> None:
+    """It sends each record once, and asks for no result."""
+    file = on_stdin(tmp_path / "mine")
+    program = file.parent / "sends" / "producer.py"
+    text = program.read_text(encoding="utf-8").replace(".get(timeout=60)", "")
+    once = text.replace('acks="all"', 'acks="all", retries=0, enable_idempotence=False')
+    program.write_text(once, encoding="utf-8")
+    found = check(system, tmp_path, file, "request-lost")
+    assert found.verdict.kind is Kind.BROKEN, found.verdict.reason
+    assert found.judgement.account.lost == {found.plan.target}
+
+
 def test_a_folder_that_cannot_be_built(system: DeclaredSystem, tmp_path: Path) -> None:
     """One line, before anything of the pipeline is started."""
     file = on_stdin(tmp_path / "mine")
