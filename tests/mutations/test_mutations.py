@@ -73,10 +73,12 @@ def session(tests: Iterable[str], folder: Path, mutation: str = "") -> dict[str,
         done.stdout + done.stderr
     )  # 1: some have failed; anything else is no test's word
     assert f"mutation: {mutation or 'none'}" in done.stdout
-    found = {}
+    found: dict[str, str | None] = {}
     for case in ET.parse(report).iter("testcase"):
-        failures = [child.text or "" for child in case if child.tag != "properties"]
-        found[str(case.get("name"))] = said_in(failures[0]) if failures else None
+        # what fails at its end, too, is there twice
+        said = [said_in(child.text or "") for child in case if child.tag != "properties"]
+        name = str(case.get("name"))
+        found[name] = "\n".join([found.get(name) or "", *said]) or None
     return found
 
 

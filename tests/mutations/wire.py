@@ -86,7 +86,7 @@ class _Mute:
     def settle(self, *_: Any, **__: Any) -> None:
         """Say nothing."""
 
-    def write(self, *_: Any, **__: Any) -> None:
+    def write_all(self, *_: Any, **__: Any) -> None:
         """Say nothing."""
 
 
