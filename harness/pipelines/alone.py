@@ -39,7 +39,7 @@ def _shared(pipeline: Pipeline) -> Iterator[str]:
     for service in pipeline.services:
         if service.anew == ONCE:
             yield f'the service {service.name} is started once (anew = "once")'
-        elif not any(_is_of_a_cell(name) for name in _named(service.words)):
+        elif not any(OF_A_SERVICE.fullmatch(name) for name in _named(service.words)):
             yield (
                 f"the service {service.name} is given neither {{{service.name}.port}} nor "
                 f"{{{service.name}.dir}}"

@@ -60,7 +60,14 @@ SERVICE = '[[service]]\nname = "store"\ncommand = "{python} store.py {store.dir}
         ),
         (
             "[output]",
-            f"{SERVICE}[output]".replace("{store.dir} {store.port}", "{work}"),
+            f"{SERVICE}[output]".replace("{store.dir} {store.port}", "8081 {bootstrap} {work}"),
+            "neither {store.port} nor {store.dir}",
+        ),
+        (
+            "[output]",
+            SERVICE.replace("{store.dir} {store.port}", "{other.port}")
+            + SERVICE.replace("store", "other")
+            + "[output]",
             None,
         ),
         (

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import time
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -102,13 +103,20 @@ ENDED = in_transaction("end_txn", commit=True)
     ],
 )
 def test_a_transaction_that_was_left_open_holds_its_stage_up_until_its_time_out(
-    scenes: Scenes, events: tuple[dict[str, Any], ...], seconds: float
+    scenes: Scenes,
+    monkeypatch: pytest.MonkeyPatch,
+    events: tuple[dict[str, Any], ...],
+    seconds: float,
 ) -> None:
     """The broker tells no position before. It ends the transaction a little later than that."""
     scene = scenes("orders", OPENS, *events)
     stage = scene.pipeline.stage(Role.CONSUMER)
     assert stage is not None
-    assert held_up_s(scene.stages_seen, stage) == (seconds and seconds + ABORTED_S)
+    begun = scene.stages_seen.transactions_end(Role.CONSUMER) - round(seconds * 1e9)
+    monkeypatch.setattr(time, "monotonic_ns", lambda: begun + 10**9)
+    assert held_up_s(scene.stages_seen, stage) == (seconds and seconds + ABORTED_S - 1)
+    monkeypatch.setattr(time, "monotonic_ns", lambda: begun + 3600 * 10**9)
+    assert held_up_s(scene.stages_seen, stage) == 0  # the broker has ended it long since
 
 
 @pytest.mark.parametrize(

@@ -118,7 +118,7 @@ def launched_words(
     declaration gives; ``cluster``: a name that no other cell has.
 
     A worker that comes back is given its tasks at once, and not after the five minutes in which the
-    others of a cluster would wait for it; and it waits no minute for a dead one's transaction.
+    others of a cluster would wait for it.
     """
     # topics whose names begin so are no topics of the pipeline
     topics = {f"{name}.storage.topic": f"__{cluster}-{suffix}" for name, suffix in TOPICS.items()}
@@ -134,7 +134,6 @@ def launched_words(
         "scheduled.rebalance.max.delay.ms": "0",
         "session.timeout.ms": "6000",
         "heartbeat.interval.ms": "500",
-        "producer.transaction.timeout.ms": "6000",
         "config.providers": "env",
         "config.providers.env.class": (
             "org.apache.kafka.common.config.provider.EnvVarConfigProvider"

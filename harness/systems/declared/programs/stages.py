@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from contextlib import ExitStack, suppress
 from functools import partial
 from typing import TYPE_CHECKING
@@ -149,15 +150,15 @@ class DeclaredStages(Beginning):
 
 
 def held_up_s(seen: StagesOnWire, stage: Stage) -> float:
-    """Return how long a stage may be held up by transactions that its dead processes left open
+    """Return how long a stage may be held up yet by transactions that its dead processes left open
     (seconds).
 
     Until the broker ends them, it answers each OffsetFetch with UNSTABLE_OFFSET_COMMIT. A client
     that begins its own transactions before it reads ends them itself; one that does so at its first
     record waits for their time-out.
     """
-    timeout_s = seen.transactions_s(stage.known)
-    return timeout_s + ABORTED_S if timeout_s else 0.0
+    end = seen.transactions_end(stage.known)
+    return max(0.0, (end - time.monotonic_ns()) / 1e9 + ABORTED_S) if end else 0.0
 
 
 def begins_to_read(seen: StagesOnWire, stage: Stage, since: int) -> bool:

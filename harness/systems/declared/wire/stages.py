@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from harness.model import events as kinds
 from harness.pipelines.dialects import KAFKA
@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     from harness.model.history import Event
     from harness.model.tail import SoFar
     from harness.pipelines.dialects import Dialect
+
+MS: Final = 1_000_000
 
 
 class StagesOnWire(SeenOnWire):
@@ -27,8 +29,8 @@ class StagesOnWire(SeenOnWire):
         self._asked: set[tuple[str, str | None]] = set()
         self._fetched: dict[str, int] = {}
         self._told_ends: dict[str, int] = {}
-        self._timeouts: dict[str, tuple[str, float]] = {}
-        self._open: set[str] = set()
+        self._timeouts: dict[str, tuple[str, int]] = {}
+        self._open: dict[str, int] = {}
 
     def stepped(self, role: str, step: str) -> bool:
         """Say whether a stage has done a step with a record; ``step`` is the kind of the history
@@ -59,13 +61,17 @@ class StagesOnWire(SeenOnWire):
         with self._up_to_date():
             return set(self._groups[role])
 
-    def transactions_s(self, role: str) -> float:
-        """Return how long the transactions that a stage has open may stay open if nobody ends them
-        (seconds): the longest of their time-outs; 0: none is open.
+    def transactions_end(self, role: str) -> int:
+        """Return when the last of the transactions that a stage has open reaches its time-out
+        (monotonic ns); 0: none is open.
         """
         with self._up_to_date():
-            whose = (self._timeouts[name] for name in self._open if name in self._timeouts)
-            return max((timeout_s for by, timeout_s in whose if by == role), default=0.0)
+            ends = (
+                begun + self._timeouts[name][1]
+                for name, begun in self._open.items()
+                if name in self._timeouts and self._timeouts[name][0] == role
+            )
+            return max(ends, default=0)
 
     def is_open(self, conn: int) -> bool:
         """Say whether a connection is open: the wire has not seen its end."""
@@ -94,14 +100,14 @@ class StagesOnWire(SeenOnWire):
                 kinds.Sent(transactional_id=str() as name)
                 | kinds.Committed(transactional_id=str() as name)
             ):
-                self._open.add(name)
+                self._open.setdefault(name, event.t)
             case (
                 kinds.InitProducer(transactional_id=str() as name)
                 | kinds.EndTxn(transactional_id=str() as name)
             ) if event.reached is not False:
-                self._open.discard(name)
+                self._open.pop(name, None)
                 if isinstance(event, kinds.InitProducer):
-                    self._timeouts[name] = self._role(event.request), event.timeout_ms / 1000
+                    self._timeouts[name] = self._role(event.request), event.timeout_ms * MS
 
     def _take_frame(self, event: kinds.Frame, role: str) -> None:
         step = (event.api, event.dir)
