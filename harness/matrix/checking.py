@@ -204,10 +204,11 @@ class Check:
         )
         shares = {role: one.share for role, one in seen.items()}
         cells = tuple(aim(cell, shares) for cell in cells)
-        for cell in cells:
-            cell.load()
         rest = tuple(cell for cell in cells if isinstance(cell.expectation, NotApplicable))
-        return tuple(cell for cell in cells if cell not in rest), rest
+        applying = tuple(cell for cell in cells if cell not in rest)
+        for cell in applying:  # the rest may have no record that could be a target
+            cell.load()
+        return applying, rest
 
     def left_out(self, seen: Mapping[str, StageTraffic], only: Sequence[str] = ()) -> Iterator[str]:
         """Yield lines about the points that apply and are not run, because they take long."""

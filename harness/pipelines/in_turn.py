@@ -76,7 +76,10 @@ def too_few(records: int, targets: int, among: Collection[int] | None) -> str | 
         return f"{records} records are too few to strike {targets} in turn: set records = {need}"
     if all(with_targets(records, targets, among)):
         return None
-    return f"too few of {records} records come there to strike {targets} in turn"
+    return (
+        f"too few of {records} records come there to strike {targets} in turn: offer more "
+        f"(records = {2 * records})"
+    )
 
 
 __all__ = ["IN_TURN", "LONGER_S", "too_few"]

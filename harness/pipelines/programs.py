@@ -20,8 +20,10 @@ if TYPE_CHECKING:
 STAGE, PROCESS = "stage", "process"
 """What a crash kills."""
 DOCKERFILE = "Dockerfile"
-BUILT = "build:"
-"""What the name of an image begins with that is built from a folder, which follows."""
+BUILT = "built from "
+"""What stands for the name of an image that is built from a folder, which follows. No image has a
+name with a blank.
+"""
 CELL, ONCE = "cell", "once"
 """How often a service is started."""
 
@@ -88,7 +90,7 @@ class Program:
             raise DeclarationError(
                 f"ready: {self.ready!r} of the {what} is not a regular expression: {error}"
             ) from error
-        if self.image.startswith("-") or self.image != self.image.strip():
+        if self.image.startswith("-") or (not self.build and re.search(r"\s", self.image)):
             raise DeclarationError(
                 f"image: {self.image!r} of the {what} cannot be the name of an image"
             )

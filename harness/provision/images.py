@@ -28,7 +28,7 @@ from harness.provision.postgres import find_postgres
 from harness.provision.stand_ins import POSTGRES, RECIPES
 from harness.provision.toxiproxy import VERSION as TOXIPROXY
 from harness.runtimes.docker.engine import HARNESS, Image, connect, owner_label, same_kernel
-from harness.runtimes.docker.errors import APIError, DockerException, ImageNotFound
+from harness.runtimes.docker.errors import SILENT, APIError, DockerException, ImageNotFound
 from harness.runtimes.interface import JAVA_IMAGE, PROGRAMS_IMAGE
 
 if TYPE_CHECKING:
@@ -132,13 +132,16 @@ def users_image(client: docker.DockerClient, reference: str, say: Callable[[str]
     """Return one of the user's images; pull it if it is missing.
 
     Raises:
-        EnvironmentFailure: the image cannot be pulled. The message is one line.
+        EnvironmentFailure: the image cannot be pulled, or the engine does not answer. The message
+            is one line.
     """
     try:
         found = _present(client, reference) or _pull(client, reference, say)
     except DockerException as error:
         because = f"image {reference} is missing and cannot be pulled ({_short(error)})"
         raise EnvironmentFailure(f"{because}: build it, or correct its name") from error
+    except SILENT as error:
+        raise _no_answer(f"image {reference} cannot be had", error) from error
     return Image(reference, reference, str(found.id))
 
 
@@ -150,14 +153,22 @@ def built_image(
     Raises:
         EnvironmentFailure: it cannot be built. The message is one line.
     """
+    cannot = f"the image of {folder} cannot be built"
     reference = f"lostack/built-{hashlib.sha256(bytes(folder)).hexdigest()[:12]}:local"
     say(f"building the image of {folder}")
     try:
         found, _ = client.images.build(path=str(folder), tag=reference, rm=True, forcerm=True)
     except DockerException as error:
         raise EnvironmentFailure(
-            f"the image of {folder} cannot be built ({_short(error)}): correct its Dockerfile; "
+            f"{cannot} ({_short(error)}): correct its Dockerfile; "
             f"docker build {shlex.quote(str(folder))} shows more"
+        ) from error
+    except SILENT as error:
+        raise _no_answer(cannot, error) from error
+    except OSError as error:  # of a file in the folder: the engine has not been asked yet
+        raise EnvironmentFailure(
+            f"{cannot} ({_short(error)}): let this user read each file in the folder, or name it "
+            "in .dockerignore"
         ) from error
     return Image(name, reference, str(found.id))
 
@@ -222,8 +233,15 @@ def _pull(client: docker.DockerClient, reference: str, say: Callable[[str], None
     return client.images.pull(reference)
 
 
-def _short(error: DockerException) -> str:
-    return str(getattr(error, "explanation", None) or error).splitlines()[0][:160]
+def _no_answer(what: str, error: Exception) -> EnvironmentFailure:
+    return EnvironmentFailure(
+        f"{what}: the container engine does not answer ({_short(error)}): start it, and run again"
+    )
+
+
+def _short(error: Exception) -> str:
+    said = str(getattr(error, "explanation", None) or error) or type(error).__name__
+    return said.splitlines()[0][:160]
 
 
 def _import(

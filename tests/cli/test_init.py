@@ -538,7 +538,7 @@ def test_services_of_a_compose_file_are_stages(
     )
     pipeline = read_pipeline(tmp_path / "pipeline.toml")
     producer, consumer = pipeline.stages
-    assert (consumer.build, consumer.image) == (".", "build:.")
+    assert (consumer.build, consumer.image) == (".", "built from .")
     assert (producer.image, producer.command, producer.environment["KAFKA"]) == (
         "acme/orders-in:2",
         ("orders-in", "--fast"),

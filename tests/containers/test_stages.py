@@ -188,7 +188,7 @@ def test_a_container_reads_its_standard_input(system: DeclaredSystem, tmp_path: 
     of_producer = [(e.signal, e.status) for e in ends if e.node == "producer"]
     assert of_producer == [(9, None), (None, 0)]
     versions = [
-        json.loads(each.read_text(encoding="utf-8"))["versions"]["image build:sends"]
+        json.loads(each.read_text(encoding="utf-8"))["versions"]["image built from sends"]
         for each in tmp_path.rglob("run.json")
     ]
     assert len(versions) == 2

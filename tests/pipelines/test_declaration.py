@@ -8,6 +8,7 @@ import dataclasses
 import os
 import re
 from pathlib import Path
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -32,7 +33,10 @@ from harness.pipelines.silences import is_long
 from harness.pipelines.traffic import Owner
 from harness.pipelines.writes import Written
 from harness.protocols.kafka.steps import Api
+from harness.provision import images
+from harness.runtimes.docker import engine
 from harness.systems.declared.feed.feeders import acknowledged
+from harness.systems.declared.system import DeclaredSystem
 from harness.wire.rules import Direction
 from tests.judge.growing import so_far_of
 from tests.pipelines.traffic import traffic
@@ -1305,10 +1309,32 @@ def test_a_folder_to_build_has_a_dockerfile(tmp_path: Path) -> None:
     """Else the check ends before anything is started."""
     file = declared(tmp_path, GOOD.replace('command = "cat"', 'build = "mine"', 1))
     pipeline = read_pipeline(file)
-    assert pipeline.images == ("build:mine",)
-    assert dataclasses.replace(pipeline.stages[0], restart=False).image == "build:mine"
+    assert pipeline.images == ("built from mine",)
+    assert dataclasses.replace(pipeline.stages[0], restart=False).image == "built from mine"
     with pytest.raises(DeclarationError, match="mine has no Dockerfile, from which the producer"):
         pipeline.check_commands()
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "Dockerfile").write_text("FROM scratch", encoding="utf-8")
     pipeline.check_commands()
+
+
+@pytest.mark.parametrize("image", ["build:latest", "build:5000/mine", "built"])
+def test_an_image_is_not_taken_for_a_folder(
+    tmp_path: Path, image: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever it is called: it is pulled, and what has a folder beside it is built."""
+    done: list[object] = []
+    monkeypatch.setattr(engine, "connect", lambda: SimpleNamespace(close=lambda: None))
+    monkeypatch.setattr(images, "users_image", lambda _, name, __: done.append(name))
+    monkeypatch.setattr(images, "built_image", lambda _, __, folder, ___: done.append(folder))
+    for line in (f'image = "{image}"', 'build = "latest"'):
+        file = declared(tmp_path, GOOD.replace('command = "cat"', line, 1))
+        DeclaredSystem()._fetch_images([read_pipeline(file)], print)
+    assert done == [image, tmp_path.resolve() / "latest"]
+
+
+@pytest.mark.parametrize("image", ["built from mine", "my image", " mine", "-v"])
+def test_what_can_be_no_image_is_refused(tmp_path: Path, image: str) -> None:
+    file = declared(tmp_path, GOOD.replace('command = "cat"', f'image = "{image}"', 1))
+    with pytest.raises(DeclarationError, match="cannot be the name of an image"):
+        read_pipeline(file)

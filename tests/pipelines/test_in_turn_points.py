@@ -4,6 +4,8 @@ aimed at.
 
 from __future__ import annotations
 
+import itertools
+import json
 import time
 from dataclasses import replace
 from types import SimpleNamespace
@@ -14,6 +16,7 @@ import pytest
 from harness.controls import NotFiredError, OnWire
 from harness.faults import InTurn
 from harness.faults.in_turn import TARGETS
+from harness.matrix.checking import Check
 from harness.model.scenario import NotApplicable, Role
 from harness.pipelines import failure_points, read_pipeline
 from harness.pipelines.cells import aim, cells_of
@@ -21,6 +24,7 @@ from harness.pipelines.shares import Share, with_targets
 from harness.pipelines.silences import is_long
 from harness.protocols.kafka.steps import Api
 from harness.systems.declared import turns
+from harness.systems.declared.system import DeclaredSystem
 from harness.systems.declared.turns import TargetsInTurn
 from harness.wire.rules import Direction
 from tests.judge.recording import kill_on_wire
@@ -28,6 +32,8 @@ from tests.pipelines.scenes import EXAMPLES
 from tests.pipelines.traffic import traffic
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from harness.model.scenario import Scenario
     from harness.pipelines.declaration import Pipeline
     from tests.pipelines.scenes import Scenes
@@ -94,9 +100,54 @@ def test_targets_are_of_the_records_that_come_there() -> None:
             assert all(each.position % 2 == 0 for each in aim(cell, share).load().targets)
     some = {"consumer": Share(frozenset(range(1, 25)), frozenset(), 48)}
     [cell] = cells_of(ORDERS, [points()["commit-lost-in-turn"]])
-    assert "too few of 48 records come there" in why_not(aim(cell, some).expectation)
+    why = why_not(aim(cell, some).expectation)
+    assert "too few of 48 records come there" in why
+    assert "records = 96" in why
     [cell] = cells_of(replace(ORDERS, records=24), [points()["commit-lost-in-turn"]])
     assert "set records = 33" in why_not(aim(cell, {}).expectation)
+
+
+SEVERAL = """
+claims = "at-least-once"
+topics = %(topics)s
+[[stage]]
+role = "consumer"
+command = "cat"
+[input]
+kind = "topic"
+topics = %(topics)s
+[output]
+kind = "command"
+command = "cat"
+"""
+
+
+@pytest.mark.parametrize("count", [2, 3, 4])
+@pytest.mark.parametrize("long", [False, True])
+def test_a_topic_without_records_in_a_wave_is_not_struck_there(
+    tmp_path: Path, *, count: int, long: bool
+) -> None:
+    """The plan says so; of every other point the target is a record of its topic."""
+    file = tmp_path / "pipeline.toml"
+    file.write_text(SEVERAL % {"topics": json.dumps([*"abcd"[:count]])}, encoding="utf-8")
+    reasons = set()
+    for seed, records in itertools.product(range(1, 6), (12, 48)):
+        declared = replace(read_pipeline(file), records=records)
+        check = Check(declared, DeclaredSystem(), tmp_path, "test", seed=seed, long=long)
+        for only in ((), ("commit-lost-in-turn",)):
+            cells, rest = check.plan(SEEN, only)
+            assert cells or only
+            for cell in cells:
+                load, of = cell.load(), cell.topic_of()
+                for target in load.targets or (load.target,):
+                    assert cell.scenario.topic in ("", of[target.id])
+            reasons |= {
+                why_not(each.expectation)
+                for each in rest
+                if isinstance(each.scenario.fault, InTurn)
+            }
+    assert any("too few of 48 records come there to strike" in each for each in reasons)
+    assert all("records = " in each for each in reasons if "too few" in each)
 
 
 def test_the_next_is_aimed_at_when_all_that_was_offered_is_at_rest(

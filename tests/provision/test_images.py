@@ -4,14 +4,21 @@ engine.
 
 from __future__ import annotations
 
+import contextlib
+import errno
+import http.client
 import io
+import socket
 import subprocess
 import sys
 import tarfile
+import tempfile
+import threading
 from pathlib import Path
 from types import SimpleNamespace
-from typing import TYPE_CHECKING
+from typing import IO, TYPE_CHECKING, Any
 
+import docker
 import pytest
 
 import harness
@@ -70,6 +77,100 @@ def test_a_reference_is_pulled_as_it_was_named(
     )
     images._pull(client, reference, lambda _: None)
     assert asked == [(reference, {})]
+
+
+class Engine:
+    """What answers to a build at a socket as an engine that dies: the rest of the answer, or all of
+    it, is missing. ``said``: what it sends before it dies.
+    """
+
+    def __init__(self, path: Path, said: bytes) -> None:
+        self.said = said
+        self.listener = socket.socket(socket.AF_UNIX)
+        self.listener.bind(str(path))
+        self.listener.listen()
+        threading.Thread(target=self._answer, daemon=True).start()
+
+    def _answer(self) -> None:
+        try:
+            to, _ = self.listener.accept()
+        except OSError:  # closed: nothing was asked
+            return
+        with to, to.makefile("rb") as asked:
+            asked.readline()
+            head = http.client.parse_headers(asked)
+            asked.read(int(head["Content-Length"]))
+            to.sendall(self.said)
+
+
+def built(folder: Path, said: bytes = b"") -> str:
+    """Build the image of a folder by an engine that dies, and return the error's message."""
+    with tempfile.TemporaryDirectory() as short:
+        path = Path(short, "engine")
+        engine = Engine(path, said)
+        client = docker.DockerClient(base_url=f"unix://{path}", version="1.41")
+        with (
+            contextlib.closing(engine.listener),
+            contextlib.closing(client),
+            pytest.raises(EnvironmentFailure) as told,
+        ):
+            images.built_image(client, "mine", folder, lambda _: None)
+    assert "\n" not in str(told.value)
+    return str(told.value)
+
+
+CHUNKED = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
+
+
+@pytest.mark.parametrize(
+    "said", [b"", CHUNKED, CHUNKED + b"20\r\n{", CHUNKED + b'f\r\n{"stream": "a"}\r\n']
+)
+def test_an_engine_that_dies_while_it_builds_is_told(tmp_path: Path, said: bytes) -> None:
+    (tmp_path / "Dockerfile").write_text("FROM scratch\n", encoding="utf-8")
+    assert "the container engine does not answer" in built(tmp_path, said)
+
+
+def test_a_folder_that_the_engine_refuses_is_told(tmp_path: Path) -> None:
+    (tmp_path / "Dockerfile").write_text("FRM scratch\n", encoding="utf-8")
+    said = b'{"message": "unknown instruction: FRM"}'
+    head = (
+        b"HTTP/1.1 400 Bad Request\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n"
+    )
+    told = built(tmp_path, head % len(said) + said)
+    assert "(unknown instruction: FRM): correct its Dockerfile" in told
+
+
+def test_a_file_that_this_user_cannot_read_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The user may leave it out by .dockerignore, if the image does not need it."""
+    (tmp_path / "Dockerfile").write_text("FROM scratch\n", encoding="utf-8")
+    (tmp_path / "secret").write_text("", encoding="utf-8")
+
+    def refuse(file: str, *mode: str) -> IO[Any]:  # whoever tests as root may read every file
+        if Path(file).name == "secret":
+            raise PermissionError(errno.EACCES, "Permission denied", file)
+        return open(file, *mode)  # noqa: PTH123 - as what it stands in for
+
+    monkeypatch.setattr("docker.utils.build.open", refuse, raising=False)
+    told = built(tmp_path)
+    assert str(tmp_path / "secret") in told
+    assert ".dockerignore" in told
+
+
+def test_a_folder_of_the_name_of_a_file_is_told(tmp_path: Path) -> None:
+    (tmp_path / "Dockerfile").write_text("FROM scratch\n", encoding="utf-8")
+    (tmp_path / ".dockerignore").mkdir()
+    assert "Is a directory" in built(tmp_path)
+
+
+def test_an_engine_that_dies_while_it_is_asked_for_an_image_is_told(tmp_path: Path) -> None:
+    client = docker.DockerClient(base_url=f"unix://{tmp_path}/nobody", version="1.41")
+    with (
+        contextlib.closing(client),
+        pytest.raises(EnvironmentFailure, match="the container engine does not answer"),
+    ):
+        images.users_image(client, "mine", lambda _: None)
 
 
 def test_the_version_of_an_image_that_somebody_named_is_not_made_up() -> None:

@@ -1,5 +1,12 @@
 """The errors of the engine's client."""
 
-from docker.errors import APIError, DockerException, ImageNotFound
+from typing import Final
 
-__all__ = ["APIError", "DockerException", "ImageNotFound"]
+from docker.errors import APIError, DockerException, ImageNotFound
+from requests.exceptions import RequestException
+from urllib3.exceptions import HTTPError
+
+SILENT: Final = (RequestException, HTTPError)
+"""Raised when the engine does not answer, or dies while it does."""
+
+__all__ = ["SILENT", "APIError", "DockerException", "ImageNotFound"]
