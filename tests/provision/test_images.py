@@ -147,10 +147,10 @@ def test_a_file_that_this_user_cannot_read_is_told(
     (tmp_path / "Dockerfile").write_text("FROM scratch\n", encoding="utf-8")
     (tmp_path / "secret").write_text("", encoding="utf-8")
 
-    def refuse(file: str, *mode: str) -> IO[Any]:  # whoever tests as root may read every file
+    def refuse(file: str, mode: str) -> IO[Any]:  # whoever tests as root may read every file
         if Path(file).name == "secret":
             raise PermissionError(errno.EACCES, "Permission denied", file)
-        return open(file, *mode)  # noqa: PTH123 - as what it stands in for
+        return Path(file).open(mode)
 
     monkeypatch.setattr("docker.utils.build.open", refuse, raising=False)
     told = built(tmp_path)
