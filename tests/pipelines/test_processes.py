@@ -350,9 +350,26 @@ def test_who_does_not_come_back_is_found_so_by_its_supervisor(
         error = wait_until(in_vain, within_s=20, because="its supervisor to give it up")
     assert error.stage == "consumer"
     assert str(error) == (
-        f"the consumer ended with status 3, started {LIVES} times; it last said: locked by another"
+        f"the consumer ended with status 3, started {LIVES + 1} times; "
+        "it last said: locked by another"
     )
-    assert said.count("the consumer ended with status 3 and was started again") == LIVES - 2
+    assert said.count("the consumer ended with status 3 and was started again") == LIVES - 1, (
+        "the start after the kill does not count"
+    )
+
+
+def test_kills_are_no_crash_loop(tmp_path: Path, listener: socket.socket) -> None:
+    """A fault may strike as often as a program may end by itself."""
+    command = "[ -e lock ] && { rm lock; exit 3; }; exec {worker}"
+    with stage_of(command, tmp_path, listener.getsockname()[1]) as stage:
+        for _ in range(LIVES - 1):
+            stage.kill()
+            stage.restart()
+        stage.kill()
+        (tmp_path / "lock").touch()
+        stage.restart()
+        told = wait_until(stage.supervise, within_s=20, because="its supervisor to start it again")
+    assert told == "the consumer ended with status 3 and was started again"
 
 
 def test_who_is_down_for_a_while_comes_back_later(tmp_path: Path, listener: socket.socket) -> None:

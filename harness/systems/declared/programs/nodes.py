@@ -242,7 +242,8 @@ class CommandNode:
         if end.status == 0 and not self.command.stage.reads:
             return None
         lives = self.processes.incarnation
-        if not self.command.stage.restart or lives >= LIVES:
+        # the first start and those after a kill are no sign of a crash loop
+        if not self.command.stage.restart or self.processes.supervised >= LIVES - 1:
             raise self.error(f"ended with {end}{f', started {lives} times' if lives > 1 else ''}")
         if self._is_down():
             down_s = self.command.stage.down_s

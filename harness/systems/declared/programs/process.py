@@ -28,12 +28,15 @@ class StageProcesses:
     command: StageCommand
     history: HistoryWriter
     incarnation: int = 0
+    supervised: int = 0
+    """How many incarnations were started because the one before had ended by itself."""
     node: Node | None = None
     """The first process, which the runtime has started; ``None``: its start is still to come."""
 
     def start(self, runtime: Runtime, spec: NodeSpec, *, supervised: bool) -> None:
         """Start the next incarnation. ``supervised``: the previous one ended by itself."""
         self.incarnation += 1
+        self.supervised += supervised
         self.node = runtime.start(spec)
         self.say(NodePhase.STARTED, pid=self.node.pid, supervised=supervised)
 
