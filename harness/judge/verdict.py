@@ -195,6 +195,7 @@ def _verdict(
     contradiction = _contradiction(plan, found, select)
     blind = course.instrument()
     objection = None if blind else strikes.objection()
+    stopped = objection and strikes.stopped(course.stuck())
     # a control is convicted by a sound run, of what is predicted and of nothing else
     moving = (
         course.goes_on()
@@ -230,9 +231,9 @@ def _verdict(
             Kind.BROKEN,
             lambda: broken_invariants(history) if course.drained() else None,
         ),
-        (Rule.EXPERIMENT, Kind.VOID, lambda: objection),
+        (Rule.EXPERIMENT, Kind.VOID, lambda: None if stopped else objection),
         (Rule.EFFECT, Kind.VOID, lambda: _no_effect(plan, found, select)),
-        (Rule.STUCK, Kind.STUCK, course.stuck),
+        (Rule.STUCK, Kind.STUCK, lambda: stopped or course.stuck()),
         (Rule.REST, Kind.VOID, course.unrest),
         (Rule.HEALTH, Kind.VOID, course.unhealthy_after),
         (Rule.ARRIVED, Kind.VOID, lambda: _nothing_arrived(plan, found)),
@@ -243,10 +244,11 @@ def _verdict(
         kind, reason, by_fault = ruled, speaks(), True
         if reason is not None:
             if kind is Kind.BROKEN:
-                apart = objection and strikes.objection_to(harmed)
+                of = _convicted(rule, plan, found, drained=course.drained())
+                apart = objection and strikes.objection_to(of)
                 by_fault = apart is None
                 beside = (
-                    *strikes.named(harmed),
+                    *strikes.named(of),
                     contradiction,
                     objection if by_fault else None,
                     None if objection else course.unhealthy_after(),
@@ -277,6 +279,17 @@ def _verdict(
         plan.stands,
         effect=effect,
     )
+
+
+def _convicted(rule: Rule, plan: Plan, found: Account, *, drained: bool) -> frozenset[str]:
+    """Return the records that a rule convicts, with those lost beside duplicates if both are
+    forbidden; none, if it does not know which.
+    """
+    promise = PROMISES[plan.semantic]
+    doubled = found.duplicated | found.over if Anomaly.DUPLICATED in promise else frozenset()
+    missing = lost_ids(plan, found) if drained and Anomaly.LOST in promise else frozenset()
+    named = rule is Rule.LOST or (rule is Rule.FORBIDDEN and doubled)
+    return doubled | missing if named else frozenset()
 
 
 def _of_another_cause(

@@ -3,8 +3,9 @@ is judged by itself, as if the run had no other.
 
 A window begins when its record is aimed at, and ends when the next one is; the first begins with
 the run, and the last ends with it. Before the next record is aimed at, everything that was offered
-has come to rest. So what was offered in a window was lost, or doubled, in that window: which
-records these are, the plan says.
+has come to rest, as far as the wire and the saved positions show. So what was offered in a window
+was lost, or doubled, in that window, unless a program that saves its position early still had it in
+hand. A verdict therefore says only in which window a record was offered; the plan knows that.
 """
 
 from __future__ import annotations
@@ -118,6 +119,18 @@ class Strikes:
         """
         return self._told(range(len(self._courses)))
 
+    def stopped(self, stuck: str | None) -> str | None:
+        """Say at which strike the pipeline stopped, so that no further record was aimed at; return
+        ``None`` if it did not stop, or if a strike that was aimed proves nothing.
+
+        ``stuck``: which stage stopped.
+        """
+        void = [at for at, why in enumerate(self._why) if why is not None]
+        aimed = any(_aims(self._courses[at].history) for at in void)
+        if stuck is None or aimed or not void or void[0] == 0:
+            return None
+        return f"{stuck}; since the strike at {self._at(void[0] - 1)}, behind which none followed"
+
     def objection_to(self, harmed: AbstractSet[str]) -> str | None:
         """Say why what these records suffered is not shown to come from the fault, or return
         ``None``: they are of a window whose strike is proved. If nobody is named, any will do.
@@ -133,7 +146,7 @@ class Strikes:
         for record in harmed:
             of[self._window(record)].add(record)
         for at in sorted(of):
-            yield f"{examples(of[at])}: of the wave struck at {self._at(at)}"
+            yield f"{examples(of[at])}: offered in the wave of {self._at(at)}"
 
     def _window(self, record: str) -> int:
         """Return the window in which a record was offered; the last, for one that nobody knows."""

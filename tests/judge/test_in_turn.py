@@ -4,6 +4,7 @@ judged by itself.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -18,6 +19,7 @@ from harness.model import events as kinds
 from harness.model.plan import Plan
 from harness.model.prediction import Permitted
 from harness.model.scenario import Evidence, Role
+from harness.model.semantics import Semantic
 from harness.model.states import Hop
 from harness.protocols.kafka.steps import Api
 from harness.wire.rules import Direction
@@ -80,10 +82,13 @@ LOST = "k0-12"
 """A record of the second window, behind its target."""
 
 
-def run(*lost: str) -> Story:
+def run(*lost: str, hangs_after: int = len(TARGETS)) -> Story:
     """Tell a run: the consumer is killed at each target's saved position, one after the other, and
-    comes back. ``lost``: records that it never books.
+    comes back. ``lost``: records that it never books. ``hangs_after``: it comes back from this
+    strike (from 1), reads one more record and hangs; nobody aims at what follows.
     """
+    hangs = hangs_after < len(TARGETS)
+    read = 6 * hangs_after if hangs else COUNT
     story = Story()
     story.tell("cell", "runner", phase="begun")
     start(story, "producer", 1)
@@ -95,25 +100,30 @@ def run(*lost: str) -> Story:
         story.taken(record)
         story.sent(record, attempt, f"1/{at}")
         story.acked(record, attempt)
-        story.fetched(record, 0, at, reached=True)
-        if record not in lost:
+        if at < read:
+            story.fetched(record, 0, at, reached=True)
+        if at < read and record not in lost:
             story.delivered(record, 0, at)
-        if record in TARGETS:
-            strike(story, TARGETS.index(record))
+        if record in TARGETS[:hangs_after]:
+            strike(story, TARGETS.index(record), last=hangs_after)
     story.tell("cell", "runner", phase="faulted")
-    for phase in ("begun", "completed"):
-        story.tell("drain", "runner", phase=phase, stage=None, because=None)
+    story.tell("drain", "runner", phase="begun", stage=None, because=None)
+    if hangs:
+        because = f"partition 0: position {read}, last record at {COUNT - 1}"
+        story.tell("drain", "runner", phase="failed", stage="position", because=because)
+    else:
+        story.tell("drain", "runner", phase="completed", stage=None, because=None)
     story.tell("cell", "runner", phase="drained")
     for at, record in enumerate(RECORDS):
         story.offered(record, record.split("-")[0], at + 1)
         story.stored(record, 0, at, attempt=f"producer-1.{at}.1")
-        if record not in lost:
+        if at < read and record not in lost:
             story.recorded(record, at + 1, 0, at)
     story.cursor(COUNT + 1)
     story.log(0, COUNT)
-    story.position(0, COUNT)
+    story.position(0, read)
     story.tell("cell", "runner", phase="observed")
-    exit_of(story, "consumer", 4, signal=9)
+    exit_of(story, "consumer", hangs_after + 1, signal=9)
     story.tell("cell", "runner", phase="ended")
     return story
 
@@ -125,7 +135,7 @@ def aim(story: Story, number: int) -> None:
     story.tell("fault", "runner", phase="armed")
 
 
-def strike(story: Story, number: int) -> None:
+def strike(story: Story, number: int, last: int) -> None:
     """It strikes, and is armed for the next one."""
     record = TARGETS[number]
     story.tell("rule", "wire", rule="fault", phase="hit", record=record, records=[record])
@@ -134,6 +144,8 @@ def strike(story: Story, number: int) -> None:
     story.tell("fault", "runner", phase="applied")
     start(story, "consumer", number + 2)
     story.tell("fault", "runner", phase="healed")
+    if number + 1 == last < len(TARGETS):
+        return
     story.tell("rule", "wire", rule="fault", phase="disarmed")
     if number + 1 < len(TARGETS):
         aim(story, number + 1)
@@ -176,9 +188,9 @@ def test_a_loss_is_named_with_the_target_at_which_it_came() -> None:
     assert found.verdict.kind is Kind.BROKEN
     assert found.verdict.by_fault
     assert found.account.lost == {LOST}
-    assert f"{LOST}: of the wave struck at k1-11 (target 2 of 3)" in found.verdict.reason
+    assert f"{LOST}: offered in the wave of k1-11 (target 2 of 3)" in found.verdict.reason
     both = judged(run(LOST, "k1-21")).verdict.reason
-    assert "k1-21: of the wave struck at k1-17 (target 3 of 3)" in both
+    assert "k1-21: offered in the wave of k1-17 (target 3 of 3)" in both
 
 
 @pytest.mark.parametrize("number", range(3))
@@ -256,6 +268,66 @@ def test_a_loss_at_a_void_target_is_not_by_the_fault(number: int, *, by_fault: b
     assert (verdict.kind, verdict.by_fault) == (Kind.BROKEN, by_fault)
     assert ("though not by this fault" in verdict.reason) is not by_fault
     assert f"(target {number + 1} of 3): the fault did not fire" in verdict.reason
+
+
+@pytest.mark.parametrize(
+    ("semantic", "lost", "doubled"),
+    [(Semantic.AT_LEAST_ONCE, LOST, "k1-5"), (Semantic.AT_MOST_ONCE, "k1-5", LOST)],
+)
+def test_what_the_promise_permits_at_a_proved_target_proves_nothing_for_what_it_forbids(
+    semantic: Semantic, lost: str, doubled: str
+) -> None:
+    """And it is not named as if it were harm."""
+    story = run(lost)
+    record_twice(story, doubled)
+    never_hit(story, 1)
+    found = judge(replace(PLAN, semantic=semantic), history_of(story), knowledge())
+    assert found.account.lost | found.account.duplicated == {lost, doubled}
+    verdict = found.verdict
+    assert (verdict.kind, verdict.by_fault) == (Kind.BROKEN, False), verdict.reason
+    assert f"{LOST}: offered in the wave of k1-11 (target 2 of 3)" in verdict.reason
+    assert "k1-5: offered" not in verdict.reason
+
+
+def test_of_a_loss_and_a_duplicate_that_are_both_forbidden_one_at_a_proved_strike_decides() -> None:
+    story = run("k1-5")
+    record_twice(story, LOST)
+    never_hit(story, 1)
+    promised = replace(PLAN, semantic=Semantic.EXACTLY_ONCE)
+    verdict = judge(promised, history_of(story), knowledge()).verdict
+    assert (verdict.kind, verdict.by_fault) == (Kind.BROKEN, True), verdict.reason
+    assert "k1-5: offered in the wave of k1-5 (target 1 of 3)" in verdict.reason
+
+
+def record_twice(story: Story, record: str) -> None:
+    """Let the output have a record a second time."""
+    rows = [row for row in story.events if row["event"] == "recorded"]
+    once = next(row for row in rows if row["record"] == record)
+    again = once | {"order": max(row["order"] for row in rows) + 1}
+    story.events.insert(story.events.index(once) + 1, again)
+
+
+@pytest.mark.parametrize("number", [1, 2])
+def test_a_program_that_hangs_after_a_proved_strike_is_stuck(number: int) -> None:
+    """What was never aimed at behind it does not hide that."""
+    verdict = judged(run(hangs_after=number)).verdict
+    assert verdict.kind is Kind.STUCK, verdict.reason
+    assert verdict.reason.startswith("no progress until the deadline: position: ")
+    assert verdict.reason.endswith(
+        f"; since the strike at {TARGETS[number - 1]} (target {number} of 3), behind which none "
+        "followed"
+    )
+
+
+def test_a_hang_is_void_where_a_strike_that_was_aimed_proves_nothing() -> None:
+    story = run(hangs_after=2)
+    never_hit(story, 0)
+    assert judged(story).verdict.kind is Kind.VOID
+    story = run(hangs_after=1)
+    never_hit(story, 0)
+    verdict = judged(story).verdict
+    assert verdict.kind is Kind.VOID, "no strike before is proved"
+    assert verdict.reason.startswith("at k1-5 (target 1 of 3): the fault did not fire; at k1-11 ")
 
 
 def test_of_two_losses_the_one_at_a_proved_strike_decides() -> None:
