@@ -139,7 +139,7 @@ def test_a_batch_every_four_seconds_loses_nothing(system: DeclaredSystem, tmp_pa
 
 def test_a_second_topic_is_waited_for(system: DeclaredSystem, tmp_path: Path) -> None:
     """Two programs in one stage, joined by it: the first is done long before the second, whose lag
-    says so.
+    behind its saved position says so.
     """
     pipeline = late("relay", consumer=program("relay.py", "{work}/orders.db"), records=12)
     found = run(system, tmp_path, pipeline)["none"]

@@ -9,7 +9,7 @@ import sys
 import threading
 import time
 
-from kafka import KafkaConsumer, KafkaProducer
+from kafka import KafkaConsumer, KafkaProducer, OffsetAndMetadata
 
 
 def reader(topic, group):
@@ -36,10 +36,14 @@ def hand_on():
 
 
 def record():
-    """Record what is in the second topic."""
+    """Record what is in the second topic; begin to hand on when the position there is saved."""
     database = sqlite3.connect(sys.argv[1])
     database.execute("CREATE TABLE IF NOT EXISTS orders (number TEXT, customer TEXT)")
     consumer = reader("checked", "billing")
+    while not consumer.assignment():
+        consumer.poll(timeout_ms=100)
+    consumer.commit({part: OffsetAndMetadata(0, "", -1) for part in consumer.assignment()})
+    threading.Thread(target=hand_on, daemon=True).start()
     while True:
         for messages in consumer.poll(timeout_ms=1000).values():
             time.sleep(3)
@@ -51,5 +55,4 @@ def record():
         consumer.commit()
 
 
-threading.Thread(target=hand_on, daemon=True).start()
 record()
