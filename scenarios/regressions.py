@@ -115,8 +115,14 @@ CORPUS: tuple[PublishedBug, ...] = (
             "connection"
         ),
         "https://github.com/confluentinc/librdkafka/issues/5456",
-        convicts=(Trial(OFFSETS, "confluent-kafka==2.16.1", Kind.STUCK, STILL),),
-        acquits=(Trial(OFFSETS, "confluent-kafka==2.3.0", Kind.KEPT),),
+        convicts=tuple(
+            Trial(OFFSETS, f"confluent-kafka=={version}", Kind.STUCK, STILL)
+            for version in ("2.16.0", "2.16.1")
+        ),
+        acquits=tuple(
+            Trial(OFFSETS, f"confluent-kafka=={version}", Kind.KEPT)
+            for version in ("2.3.0", "2.15.1")
+        ),
     ),
     PublishedBug(
         "kafka-python #3131",
