@@ -19,6 +19,7 @@ from harness.model.scenario import (
 )
 from harness.protocols.kafka.steps import Api
 from harness.scenarios.plain import ALO, AMO, EOS
+from harness.scenarios.streaming_iceberg import ICEBERG_TABLES
 from harness.scenarios.streaming_tables import TABLES
 from harness.scenarios.streaming_topic import (
     GROWING,
@@ -403,6 +404,7 @@ EVERY = (
     TASK_BEFORE_OUTPUT,
     *STATE_POINTS,
     *TABLES,
+    *ICEBERG_TABLES,
     OVERTAKEN,
     OVERTAKEN_SILENTLY,
     *GROWING,

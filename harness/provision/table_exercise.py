@@ -20,15 +20,17 @@ if TYPE_CHECKING:
 
 ENDED_WITHIN_S = 60
 BATCHES = 2
+ICEBERG = {"": "org.apache.iceberg.spark.SparkCatalog", ".type": "hadoop"}
 
 
 def main(folder: Path) -> None:
-    """Exercise Delta."""
+    """Exercise the table format whose extensions the session has."""
     spark = SparkSession.builder.master("local[2]").appName("tables").getOrCreate()
     rows = spark.range(3).selectExpr("id", "cast(id as string) as key").coalesce(1)
     rows.write.json(str(folder / "table-lines"))
     lines = spark.readStream.schema("id long, key string").json(str(folder / "table-lines"))
-    delta(spark, folder, rows, lines)
+    extensions = spark.conf.get("spark.sql.extensions", "") or ""
+    (delta if "delta" in extensions else iceberg)(spark, folder, rows, lines)
     spark.stop()
 
 
@@ -41,6 +43,18 @@ def delta(spark: SparkSession, folder: Path, rows: DataFrame, lines: DataFrame) 
         told.option("txnVersion", number).save(table)
     spark.read.format("delta").load(table).collect()
     run(lines.writeStream.format("delta").option("path", own), folder)
+
+
+def iceberg(spark: SparkSession, folder: Path, rows: DataFrame, lines: DataFrame) -> None:
+    """Append, also by the table's own sink; read."""
+    for name, value in {**ICEBERG, ".warehouse": str(folder / "warehouse")}.items():
+        spark.conf.set(f"spark.sql.catalog.cell{name}", value)
+    spark.sql("CREATE TABLE cell.a.b (id BIGINT, key STRING) USING iceberg")
+    for _ in range(BATCHES):
+        rows.writeTo("cell.a.b").append()
+    spark.table("cell.a.b").collect()
+    writer = lines.writeStream.format("iceberg").outputMode("append")
+    run(writer.option("fanout-enabled", "true").option("path", "cell.a.b"), folder)
 
 
 def run(writer: DataStreamWriter, folder: Path) -> None:

@@ -1,4 +1,4 @@
-"""Bring Spark with a table format (Delta): its jars, and the failpoints around the
+"""Bring Spark with a table format (Delta, Iceberg): its jars, and the failpoints around the
 versions of its tables.
 """
 
@@ -59,6 +59,15 @@ DELTA: Final = TableFormat(
         "spark.databricks.delta.snapshotPartitions": "1",
     },
     {"spark.delta.logStore.file.impl": "lostack.DeltaFailpoints"},
+)
+ICEBERG: Final = TableFormat(
+    "iceberg",
+    "1.11.0",
+    "4.0.0",
+    {
+        "spark.sql.extensions": "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions",
+    },
+    {"spark.hadoop.fs.file.impl": "lostack.IcebergFailpoints"},
 )
 
 

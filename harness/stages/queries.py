@@ -36,16 +36,19 @@ is followed by a marker.
 
 
 def _of_a_query(
-    *, replaces: bool = False, listed: bool = False, absorbs: bool = False
+    *, replaces: bool = False, listed: bool = False, absorbs: bool = False, native: bool = False
 ) -> Mapping[Semantic, Settings]:
     """Return the recipes of a streaming query.
 
     ``replaces``: a new result replaces the one before. ``listed``: its files are read by listing
-    their folder. ``absorbs``: its sink absorbs records with a known id.
+    their folder. ``absorbs``: its sink absorbs records with a known id. ``native``: its table's own
+    sink is exactly-once.
     """
     once = replace(STREAM_AT_MOST_ONCE.consumer, idempotent=replaces)
     again = replace(STREAM_AT_LEAST_ONCE.consumer, query=QuerySettings(listed=listed))
-    exactly = replace(STREAM_EXACTLY_ONCE.consumer, idempotent=absorbs)
+    exactly = replace(
+        STREAM_EXACTLY_ONCE.consumer, idempotent=absorbs, query=QuerySettings(native=native)
+    )
     return {
         Semantic.AT_MOST_ONCE: replace(STREAM_AT_MOST_ONCE, consumer=once),
         Semantic.AT_LEAST_ONCE: replace(STREAM_AT_LEAST_ONCE, consumer=again),
@@ -73,7 +76,11 @@ STREAM_TO_DELTA: Final = Pipeline("stream-to-delta", "spark", _of_a_query(absorb
 """outbox → producer → topic → streaming query → Delta table: by foreachBatch, which appends, or
 appends with an application id and the batch's number; or by the table's own sink.
 """
-TABLE_FOLDERS: Final = {STREAM_TO_DELTA: "table"}
+STREAM_TO_ICEBERG: Final = Pipeline("stream-to-iceberg", "spark", _of_a_query(native=True))
+"""outbox → producer → topic → streaming query → Iceberg table: by foreachBatch, which appends; or
+by the table's own sink, which writes the query's id and the batch's number into each snapshot.
+"""
+TABLE_FOLDERS: Final = {STREAM_TO_DELTA: "table", STREAM_TO_ICEBERG: "tables/results"}
 """Pipeline → the folder of its table in the cell's."""
 BY_FOREACH_BATCH: Final = (STREAM_TO_DATABASE, STREAM_TO_POSTGRES, STREAM_TO_STATE)
 STREAMING: Final = (*BY_FOREACH_BATCH, *TABLE_FOLDERS, STREAM_TO_FILES, STREAM_TO_TOPIC)

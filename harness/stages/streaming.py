@@ -89,7 +89,7 @@ class Query:
         writer = self._to_sink(rows).option("checkpointLocation", str(self._checkpoint.directory))
         if self._settings.query.available_now:
             writer = writer.trigger(availableNow=True)
-        query = writer.start()
+        query = self._table_of().start(writer) if self._settings.query.native else writer.start()
         self._ledger.write(kinds.READY, role="driver")
         return query
 

@@ -12,7 +12,12 @@ from harness.model.scenario import Evidence, NotApplicable, Predicted, RefusedBy
 from harness.model.semantics import PROMISES, Anomaly, Semantic, forbids
 from harness.stages.consumer_settings import SavePosition
 from harness.stages.producer_settings import SaveCursor
-from harness.stages.queries import STREAM_TO_FILES, STREAM_TO_TOPIC, STREAMING
+from harness.stages.queries import (
+    STREAM_TO_FILES,
+    STREAM_TO_ICEBERG,
+    STREAM_TO_TOPIC,
+    STREAMING,
+)
 from harness.stages.settings import (
     AT_LEAST_ONCE,
     AT_MOST_ONCE,
@@ -218,7 +223,7 @@ def test_exactly_once_is_transactional_and_reads_committed(pipeline: Pipeline) -
     assert settings.consumer.isolation == "read_committed"
     in_transaction = settings.consumer.position is SavePosition.IN_TRANSACTION
     assert in_transaction is (pipeline is TOPIC_TO_TOPIC)
-    by_the_engine = pipeline in {STREAM_TO_FILES, STREAM_TO_TOPIC}
+    by_the_engine = pipeline in {STREAM_TO_FILES, STREAM_TO_ICEBERG, STREAM_TO_TOPIC}
     assert in_transaction or by_the_engine or settings.consumer.idempotent
 
 

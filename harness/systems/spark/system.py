@@ -15,12 +15,13 @@ from harness.provision.spark import ensure_spark
 from harness.provision.spark_release import wanted_release
 from harness.provision.table_formats import (
     DELTA,
+    ICEBERG,
     TableFormat,
     ensure_table_failpoints,
     ensure_table_format,
 )
 from harness.run.lacking import fetched_by_client
-from harness.stages.queries import STREAM_TO_DELTA
+from harness.stages.queries import STREAM_TO_DELTA, STREAM_TO_ICEBERG
 from harness.systems.kafka.system import DeployedOnKafka, Prepared, started
 from harness.systems.spark.driver import CONF
 from harness.systems.spark.launcher import DockerSparkGround, ProcessSparkGround, refuse_release
@@ -44,7 +45,7 @@ CLIENT: Final = "spark-sql-kafka"
 """The connector that was built for this Spark; with ``==``, one with another kafka-clients."""
 
 
-FORMATS: Final = {STREAM_TO_DELTA: DELTA}
+FORMATS: Final = {STREAM_TO_DELTA: DELTA, STREAM_TO_ICEBERG: ICEBERG}
 """Pipeline → the format of its table."""
 
 

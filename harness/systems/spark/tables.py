@@ -1,12 +1,13 @@
-"""A table (Delta) as the sink of a query: read its rows at rest, without the engine."""
+"""A table (Delta, Iceberg) as the sink of a query: read its rows at rest, without the engine."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
 from harness.run.sinks import Row, origin_of, recorded
-from harness.stages.queries import STREAM_TO_DELTA, TABLE_FOLDERS
+from harness.stages.queries import STREAM_TO_DELTA, STREAM_TO_ICEBERG, TABLE_FOLDERS
 from harness.tables.delta import DeltaTable
+from harness.tables.iceberg import IcebergTable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -15,7 +16,10 @@ if TYPE_CHECKING:
     from harness.model.pipeline import Pipeline
     from harness.systems.kafka.scene import Scene
 
-READ_BY: Final[Mapping[Pipeline, Callable[[Path], DeltaTable]]] = {STREAM_TO_DELTA: DeltaTable}
+READ_BY: Final[Mapping[Pipeline, Callable[[Path], DeltaTable | IcebergTable]]] = {
+    STREAM_TO_DELTA: DeltaTable,
+    STREAM_TO_ICEBERG: IcebergTable,
+}
 """Pipeline → what reads its table."""
 
 

@@ -18,13 +18,14 @@ from harness.model.scenario import Predicted
 from harness.model.semantics import Semantic
 from harness.provision.inside_pyspark import pyspark_version
 from harness.provision.jars import read_jar_set
-from harness.provision.table_formats import DELTA, ensure_table_format
-from harness.stages.queries import STREAM_TO_DELTA
+from harness.provision.table_formats import DELTA, ICEBERG, ensure_table_format
+from harness.stages.queries import STREAM_TO_DELTA, STREAM_TO_ICEBERG
 from harness.systems.spark import tables
 from harness.systems.spark.about import SYSTEM
 from harness.systems.spark.system import CLIENT, Needed
 from harness.systems.spark.tables import TableSink
 from scenarios.streaming import STREAMING
+from scenarios.streaming_iceberg import ICEBERG_TABLES
 from scenarios.streaming_tables import TABLES
 
 if TYPE_CHECKING:
@@ -72,25 +73,32 @@ def cell(scenario: Scenario, runtime: str = "process") -> Cell:
 def test_only_cells_with_a_table_get_its_format() -> None:
     """No other session has its jars, and nothing is fetched for them."""
     for each in STREAMING:
-        assert Needed.by(cell(each)).table == {STREAM_TO_DELTA: "delta"}.get(each.pipeline, "")
+        assert Needed.by(cell(each)).table == {
+            STREAM_TO_DELTA: "delta",
+            STREAM_TO_ICEBERG: "iceberg",
+        }.get(each.pipeline, "")
     names = {
-        Needed(client, table).session for client in (CLIENT, "x==1") for table in ("", "delta")
+        Needed(client, table).session
+        for client in (CLIENT, "x==1")
+        for table in ("", "delta", "iceberg")
     }
-    assert len(names) == 4
+    assert len(names) == 6
 
 
 def test_in_containers_there_is_no_table_format() -> None:
     """The image has none; what is said is why."""
-    for each in TABLES:
+    for each in (*TABLES, *ICEBERG_TABLES):
         assert SYSTEM.lacks(cell(each)) is None
         told = SYSTEM.lacks(cell(each, "docker"))
         assert told == "the image of runtime docker has no table format"
 
 
 def test_a_table_format_is_built_for_one_spark() -> None:
-    """Another Spark that the user asks for is refused, with what to do."""
+    """Another Spark that the user asks for is refused, with what to do. Delta's is the installed
+    one; Iceberg's is fetched.
+    """
     assert len(read_jar_set(f"delta-{DELTA.release}").sums) == 5
-    assert DELTA.spark == pyspark_version()
+    assert DELTA.spark == pyspark_version() != ICEBERG.spark
     with pytest.raises(
         EnvironmentFailure, match=r"built for Spark 4\.2\.0, and none is known for Spark 4\.0\.1"
     ):
@@ -101,8 +109,13 @@ def test_the_sale_of_what_cannot_be_kept_is_a_control() -> None:
     """Each settings of exactly-once that loses or duplicates by design must be convicted."""
     sold = {
         scenario.id
-        for scenario in TABLES
+        for scenario in (*TABLES, *ICEBERG_TABLES)
         for expectation in scenario.expect.values()
         if isinstance(expectation, Predicted) and expectation.control
     }
-    assert sold == {"checkpoint-lost+native", "checkpoint-lost+resumed", "zombie-driver"}
+    assert sold == {
+        "checkpoint-lost",  # with Iceberg
+        "checkpoint-lost+native",
+        "checkpoint-lost+resumed",
+        "zombie-driver",
+    }
