@@ -6,10 +6,10 @@ from __future__ import annotations
 
 import argparse
 import datetime as dt
-import importlib
 import importlib.metadata
 import json
 import os
+import pkgutil
 import platform
 from pathlib import Path
 from typing import Any
@@ -28,9 +28,16 @@ PARTS = {
     "cost": "tests.bench.cost",
     "page": "tests.bench.page",
     "fuzz": "tests.bench.fuzz",
+    "asks": "tests.bench.speed:asks",
+    "matrix": "tests.bench.rates:matrix",
+    "check": "tests.bench.rates:checked",
+    "sweep": "tests.bench.rates:swept",
+    "sweep-declared": "tests.bench.rates:swept_declared",
+    "sweep-nats": "tests.bench.rates:swept_nats",
 }
-"""Each names a module with ``measure(rounds=n)``, which returns figures (plain values). The audit's
-take hours, and are measured by ``python -m tests.bench.audit``.
+"""Each names a module with ``measure(rounds=n)``, or another such function behind a colon, which
+returns figures (plain values). The audit's take hours, and are measured by ``python -m
+tests.bench.audit``.
 """
 RESULTS = Path("reports/bench.json")
 
@@ -46,7 +53,7 @@ def main() -> None:
     known: dict[str, Any] = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
     for part in options.part or PARTS:
         before = os.getloadavg()[0]
-        figures = importlib.import_module(PARTS[part]).measure(rounds=options.rounds)
+        figures = pkgutil.resolve_name(_function(part))(rounds=options.rounds)
         known[part] = {
             "measured": dt.datetime.now(dt.UTC).isoformat(timespec="seconds"),
             "machine": _machine(),
@@ -57,6 +64,11 @@ def main() -> None:
         RESULTS.parent.mkdir(exist_ok=True)
         write_whole(RESULTS.parent, RESULTS.name, json.dumps(known, indent=1) + "\n")
     print(json.dumps(known, indent=1))  # noqa: T201 - what a benchmark is for
+
+
+def _function(part: str) -> str:
+    named = PARTS[part]
+    return named if ":" in named else f"{named}:measure"
 
 
 def _machine() -> dict[str, str]:

@@ -7,11 +7,13 @@ In turn, in one run, several rounds: what else the machine does meanwhile hits a
 
 from __future__ import annotations
 
+import itertools
 import socket
 import statistics
 import struct
 import tempfile
 import time
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -31,7 +33,7 @@ from harness.systems.kafka.system import KafkaSystem
 from harness.wire.messages import Route
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from harness.runtimes.interface import Node
     from harness.systems.kafka.transport import KafkaTransport
@@ -40,6 +42,7 @@ RECORDS = 1_000_000
 RECORD_BYTES = 200
 IN_A_CELL = 200_000
 ASKS = 2000
+AT_ONCE = (1, 4, 16)
 CONNECTIONS = 200
 LARGE_BYTES = 50 << 20
 LOOPBACK = "127.0.0.1"
@@ -59,6 +62,30 @@ class Way:
 
 def measure(rounds: int) -> dict[str, Any]:
     """Deploy, measure in turn, return figures."""
+    return _deployed(lambda kafka, server, folder: _all(kafka, server, rounds, folder))
+
+
+def asks(rounds: int) -> dict[str, Any]:
+    """Only how long a small request takes, with so many connections that ask at once."""
+
+    def asked(kafka: KafkaTransport, server: ToxiproxyServer, _: Path) -> dict[str, Any]:
+        ways = _ways(kafka, server)
+        found: dict[str, Any] = {"rounds": rounds}
+        for many in AT_ONCE:
+            times: dict[str, list[list[float]]] = {way.name: [] for way in ways}
+            for number in range(rounds):
+                for way in ways[number % 3 :] + ways[: number % 3]:
+                    times[way.name].append(_ask_at_once(way, ASKS // many, many))
+            found[f"request to answer, us, {many} at once"] = _latencies(times)
+        return found
+
+    return _deployed(asked)
+
+
+def _deployed(
+    measured: Callable[[KafkaTransport, ToxiproxyServer, Path], dict[str, Any]],
+) -> dict[str, Any]:
+    """Measure with a broker, its wire and a Toxiproxy."""
     system = KafkaSystem()
     system.prepare(print)
     program = ensure_toxiproxy(cache_root(), print)
@@ -70,19 +97,23 @@ def measure(rounds: int) -> dict[str, Any]:
                 kafka.runtime, program, kafka.toxiproxy_port, Path(directory, "toxiproxy.log")
             )
             server.await_ready()
-            return _all(kafka, server, rounds, Path(directory))
+            return measured(kafka, server, Path(directory))
         finally:
             deployed.close()
+
+
+def _ways(kafka: KafkaTransport, server: ToxiproxyServer) -> tuple[Way, ...]:
+    return (
+        Way("direct", kafka.broker.bootstrap),
+        Way("wire", kafka.bootstrap(Role.PRODUCER)),
+        Way("toxiproxy", _behind_toxiproxy(kafka, server)),
+    )
 
 
 def _all(
     kafka: KafkaTransport, server: ToxiproxyServer, rounds: int, directory: Path
 ) -> dict[str, Any]:
-    ways = (
-        Way("direct", kafka.broker.bootstrap),
-        Way("wire", kafka.bootstrap(Role.PRODUCER)),
-        Way("toxiproxy", _behind_toxiproxy(kafka, server)),
-    )
+    ways = _ways(kafka, server)
     _produce(kafka, ways[0], "warm-up", RECORDS // 4)
     produced: dict[str, list[float]] = {way.name: [] for way in ways}
     consumed: dict[str, list[float]] = {way.name: [] for way in ways}
@@ -270,6 +301,13 @@ def _consume(way: Way, topic: str, count: int) -> float:
     if got < count:
         raise RuntimeError(f"{way.name}: {got} of {count} records consumed")
     return (count - first) / seconds
+
+
+def _ask_at_once(way: Way, times: int, many: int) -> list[float]:
+    """Ask over so many connections at once; return the microseconds of all, sorted."""
+    with ThreadPoolExecutor(many) as pool:
+        each = list(pool.map(lambda _: _ask(way, times), range(many)))
+    return sorted(itertools.chain.from_iterable(each))
 
 
 def _ask(way: Way, times: int) -> list[float]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from functools import partial
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
@@ -154,6 +155,23 @@ def test_the_second_wave_holds_every_target() -> None:
             assert not gate.lets(target.position), "not with the first"
             gate = Waves(count, seen=lambda: True, moves=lambda: 0, fired=lambda: False)
             assert gate.lets(target.position), "nor only with the last"
+
+
+def test_a_target_behind_the_middle_is_waited_for_by_nobody() -> None:
+    """A point of a sweep may strike at any record. What follows its target waits for its fault, but
+    for one record: the step may come with it.
+    """
+    for target in (17, 20, 23, 24):
+        fired = [0]
+        gate = Waves(
+            24, seen=lambda: True, moves=lambda: 0, fired=partial(sum, fired), target_at=target
+        )
+        assert all(map(gate.lets, range(1, min(target + 1, 24) + 1)))
+        assert not any(map(gate.lets, range(target + 2, 25)))
+        fired.append(1)
+        assert not any(map(gate.lets, range(target + 2, 25)))
+        gate.release()
+        assert all(map(gate.lets, range(target + 2, 25)))
 
 
 def test_where_nothing_moves_the_next_wave_comes(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -62,6 +62,7 @@ class DeclaredFeed:
             fired=lambda: fault.fired,
             targets=max(1, len(scene.load.targets)),
             still_s=still_s,
+            target_at=scene.load.target.position,
             alone_at=scene.load.target.position if work else None,
             rest_s=work.quiet_s if work else 0.0,
         )

@@ -37,16 +37,22 @@ class Waves:
         fired: Callable[[], int],
         targets: int = 1,
         still_s: float | None = None,
+        target_at: int = 0,
         alone_at: int | None = None,
         rest_s: float = 0.0,
     ) -> None:
         """``fired``: returns how often the fault has fired, at one of so many ``targets``.
+
+        ``target_at``: where the only target is; behind the middle of the load the last wave begins
+        one record later than it, because the step may come with the next record.
 
         ``alone_at``: the record at this position is offered when nothing has moved for
         ``rest_s``, and the last wave begins right behind it. So it is alone on its way.
         """
         self._ends = list(chain.from_iterable(middles_of(count, targets)))
         """Behind which position each wave but the last ends."""
+        if targets == 1 and target_at > self._ends[1]:
+            self._ends[1] = target_at + 1
         self._alone_at, self._rest_s = alone_at, rest_s
         if alone_at is not None:
             self._ends[1] = alone_at
