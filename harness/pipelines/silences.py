@@ -26,6 +26,7 @@ from harness.faults import (
 )
 from harness.pipelines import in_turn
 from harness.pipelines.bursts import LONGER_S, sends_again
+from harness.pipelines.clusters import needs_all
 from harness.pipelines.dialects import Moment
 from harness.pipelines.pairs import MOVED
 from harness.pipelines.points import WRITING, Point
@@ -44,6 +45,19 @@ LONG_S: Final = 5.0
 """A point that waits for longer is run only where that is asked for."""
 WAITS_S: Final = 35.0
 """How long most clients wait for an answer, with what they do then: 30 s is the usual setting."""
+
+
+RETURNS_S: Final = 4.0
+"""How much longer a cell takes in which a broker dies and comes back (seconds)."""
+LONGER: Final[dict[tuple[type, ...], str]] = {
+    (TopicAppears, TopicMadeAnew): "the topic is made anew, or late",
+    (InBacklog, InBurst): "requests overlap or records gather",
+    (InTurn,): "several records are struck, one after the other",
+    (TakenOver,): "brokers end and come back",
+}
+"""What happens at the points that are long for another reason than a client's time-out, by their
+faults.
+"""
 
 
 def _silent(at: OnWire, _: Dialect) -> Fault:
@@ -176,56 +190,52 @@ def is_long(point: Scenario) -> bool:
     return point.waits_s > LONG_S or isinstance(point.fault, InBacklog | InBurst | InTurn)
 
 
-def priced(point: Scenario) -> str:
-    """Say how long a point takes.
-
-    >>> from types import SimpleNamespace
-    >>> priced(SimpleNamespace(waits_s=35.0, fault=None))
-    'about 35 s, at most 75 s'
-    """
+def longer_s(point: Scenario) -> float:
+    """Return how many seconds longer a point takes than a cell without a fault."""
     if isinstance(point.fault, InBacklog | InBurst):
-        return f"about {LONGER_S:g} s longer"
+        return LONGER_S
     if isinstance(point.fault, InTurn):
-        return f"about {in_turn.LONGER_S:g} s longer"
-    if isinstance(point.fault, TakenOver | TopicAppears | TopicMadeAnew):
-        return f"about {point.waits_s:g} s longer"
-    return f"about {point.waits_s:g} s, at most {SILENCE_S:g} s"
+        return in_turn.LONGER_S
+    return max(point.waits_s, RETURNS_S if needs_all(point.fault) else 0.0)
+
+
+def priced(point: Scenario) -> str:
+    """Say how long a point takes."""
+    about = f"about {longer_s(point):g} s"
+    return f"{about}, at most {SILENCE_S:g} s" if _waits_for_client(point) else f"{about} longer"
+
+
+def price(points: Sequence[Scenario], cell_s: float, jobs: int) -> str:
+    """Say how long all points take together. ``cell_s``: how long the cell without a fault took, in
+    seconds.
+    """
+    more = sum(map(longer_s, points))
+    minutes = (len(points) * cell_s + more) / jobs / 60
+    about = f"{minutes:.0f}" if minutes >= 2 else f"{minutes:.1f}"  # noqa: PLR2004 - two minutes
+    longer = f", and {more:.0f} s longer in all" if more else ""
+    cells = "1 cell" if len(points) == 1 else f"{len(points)} cells"
+    return f"about {about} min: {cells} of {cell_s:.2g} s{longer}; {jobs} at once"
 
 
 def left_out(points: Sequence[Scenario]) -> Iterator[str]:
     """Yield a line for points that are not run because they are long, with their price."""
-    stopped = [point for point in points if isinstance(point.fault, TakenOver)]
-    anew = [point for point in points if isinstance(point.fault, TopicAppears | TopicMadeAnew)]
-    many = [point for point in points if isinstance(point.fault, InBacklog | InBurst)]
-    turns = [point for point in points if isinstance(point.fault, InTurn)]
-    others = [*stopped, *anew, *many, *turns]
-    silent = [point for point in points if point not in others]
-    if silent:
+    waiting = [point for point in points if _waits_for_client(point)]
+    if waiting:
         yield (
-            f"not run without --all: {_names(silent)}; each waits for its client's request "
-            f"time-out ({priced(silent[0])})"
+            f"not run without --all: {_names(waiting)}; each waits for its client's request "
+            f"time-out ({priced(waiting[0])})"
         )
-    if anew:
-        yield (
-            f"not run without --all: {_names(anew)}; in each, the topic is made anew, or late "
-            f"({priced(anew[0])})"
-        )
-    if many:
-        yield (
-            f"not run without --all: {_names(many)}; in each, requests overlap or records gather "
-            f"({priced(many[0])})"
-        )
-    if turns:
-        yield (
-            f"not run without --all: {_names(turns)}; in each, several records are struck, one "
-            f"after the other ({priced(turns[0])})"
-        )
-    if stopped:
-        seconds = sum(point.waits_s for point in stopped)
-        yield (
-            f"not run without --all: {_names(stopped)}; in each, brokers end and come back "
-            f"(about {seconds:g} s longer in all)"
-        )
+    for faults, what in LONGER.items():
+        found = [point for point in points if isinstance(point.fault, faults)]
+        if found:
+            each = {priced(point) for point in found}
+            total = f"about {sum(map(longer_s, found)):g} s longer in all"
+            cost = each.pop() if len(each) == 1 else total
+            yield f"not run without --all: {_names(found)}; in each, {what} ({cost})"
+
+
+def _waits_for_client(point: Scenario) -> bool:
+    return not any(isinstance(point.fault, faults) for faults in LONGER)
 
 
 def _names(points: Sequence[Scenario]) -> str:

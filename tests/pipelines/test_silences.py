@@ -8,7 +8,14 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from harness.controls import OnWire
-from harness.faults import Answer, Frozen, TakenOver, TopicAppears, Torn, Twice
+from harness.faults import (
+    Answer,
+    Frozen,
+    TakenOver,
+    TopicAppears,
+    Torn,
+    Twice,
+)
 from harness.faults import Silent as SilentPeer
 from harness.judge.verdict import Kind
 from harness.matrix.checking import Check
@@ -19,7 +26,7 @@ from harness.model.semantics import Semantic
 from harness.pipelines import bursts as burst_points
 from harness.pipelines import failure_points, read_pipeline
 from harness.pipelines.in_turn import IN_TURN
-from harness.pipelines.silences import is_long
+from harness.pipelines.silences import is_long, price
 from harness.pipelines.traffic import StageTraffic
 from harness.protocols.kafka.steps import Api
 from harness.systems.declared.system import DeclaredSystem
@@ -83,6 +90,15 @@ def test_they_are_run_where_that_is_asked(tmp_path: Path) -> None:
     assert "(about 35 s, at most 75 s)" in line
     assert not [*asked(tmp_path, long=True).left_out(SEEN)]
     assert not [*asked(tmp_path).left_out(SEEN, (POSITION,))]
+
+
+def test_the_plan_tells_how_long_it_takes() -> None:
+    """Each cell as long as the one without a fault, what is longer besides, so many at once."""
+    found = {point.id: point for point in failure_points(read_pipeline(ORDERS))}
+    short, dies, silent = found["ack-lost"], found["broker-crash-before-ack"], found[POSITION]
+    told = price([*[short] * 50, dies, *[silent] * 4], 3.0, 3)
+    assert told == "about 1.7 min: 55 cells of 3 s, and 144 s longer in all; 3 at once"
+    assert price([short], 3.42, 1) == "about 0.1 min: 1 cell of 3.4 s; 1 at once"
 
 
 def test_nothing_else_is_long() -> None:
