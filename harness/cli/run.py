@@ -2,32 +2,40 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import os
 import shlex
 import sys
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, NoReturn
 
 import typer
 
 from harness import registry
 from harness.cli.finishing import finish
 from harness.cli.options import AsJson, Baseline, Clients, KeepFiles, Only, Reports, Semantics  # noqa: TC001 - typer reads them
-from harness.cli.telling import complain, warn
+from harness.cli.telling import complain, tell_json, tell_lines, warn
 from harness.matrix.progress import make_progress
 from harness.matrix.runner import RunBrokenError, RunPlan
 from harness.matrix.runner import run as run_cells
 from harness.matrix.selection import MOST_SEEDS, SelectionError, select
+from harness.model import safe_files
 from harness.model.cell import DEFAULT_RECORDS
 from harness.model.exits import ExitCode
+from harness.model.failures import EnvironmentFailure
 from harness.model.keep import Keep
 from harness.model.scenario import Suite
 from harness.report.breaks import breaks_of, exit_code, read_baseline
 from harness.report.trend import append_run
 from harness.report.writing import ReportError, append_step_summary, point_latest
 from harness.saved import SavedRunError, load_run
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from harness.report.breaks import KnownBreak
 
 
 def run(
@@ -71,6 +79,18 @@ def run(
         ),
     ] = Suite.CORE.value,
     baseline: Baseline = None,
+    hours: Annotated[
+        float | None,
+        typer.Option(
+            min=0,
+            help="Run seed after seed, and begin no cell after so many hours. Of green cells one "
+            "line stays. --resume continues it.",
+        ),
+    ] = None,
+    resume: Annotated[
+        Path | None,
+        typer.Option(help="Continue in the folder of a run with --hours; give the same options."),
+    ] = None,
     keep: KeepFiles = Keep.BROKEN,
     as_json: AsJson = False,
 ) -> None:
@@ -115,6 +135,8 @@ def run(
             records=records,
         )
     plan = replace(plan, keep=keep)
+    if hours is not None or resume is not None:
+        _seed_by_seed(plan, known, hours, resume, as_json=as_json)
     try:
         with make_progress(sys.stderr if as_json else sys.stdout) as progress:
             saved = run_cells(plan, progress)
@@ -133,3 +155,49 @@ def run(
         complain("interrupted: the report is PARTIAL")
         code = ExitCode.INTERRUPTED
     raise typer.Exit(code)
+
+
+def _seed_by_seed(
+    plan: RunPlan,
+    known: Sequence[KnownBreak],
+    hours: float | None,
+    resume: Path | None,
+    *,
+    as_json: bool,
+) -> NoReturn:
+    """Run a plan seed by seed, in a folder in which it can be continued."""
+    from harness.soak import seeds  # noqa: PLC0415 - nobody else needs it
+
+    if resume is not None and not safe_files.exists(resume, seeds.SEEDS_FILE):
+        raise SelectionError(
+            f"--resume {resume}: this is not the folder of a run with --hours: it has no "
+            f"{seeds.SEEDS_FILE}"
+        )
+    began = dt.datetime.now(dt.UTC).strftime("%Y%m%d-%H%M%S")
+    folder = resume or plan.reports / f"seeds-{began}"
+    asked = seeds.Seeds(
+        folder,
+        plan,
+        lambda result: any(one.means(result) and one.explains(result) for one in known),
+        hours,
+    )
+    try:
+        with make_progress(sys.stderr if as_json else sys.stdout) as progress:
+            found = seeds.run_seeds(asked, progress)
+    except EnvironmentFailure:
+        _tell_how_to_continue(folder)
+        raise
+    if as_json:
+        tell_json(seeds.as_json(found, asked))
+    else:
+        tell_lines(seeds.as_lines(found, asked))
+    if len(found.rows) < len(plan.cells):
+        _tell_how_to_continue(folder)
+    raise typer.Exit(seeds.code_of(found, asked))
+
+
+def _tell_how_to_continue(folder: Path) -> None:
+    complain(
+        "to continue: lostack run with the same options and --resume "
+        f"{shlex.quote(os.path.relpath(folder))}"
+    )

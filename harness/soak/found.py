@@ -169,7 +169,7 @@ def read_lines(file: Path) -> list[dict[str, Any]]:
     found = [parsed_line(file, line) for line in whole_lines(file)]
     if not all(isinstance(line, dict) for line in found):
         raise SoakError(
-            f"{file} is damaged: a line is no JSON object; start a new soak, without --resume"
+            f"{file} is damaged: a line is no JSON object; start anew, without --resume"
         )
     return found
 

@@ -57,9 +57,7 @@ class Legs:
                 found.outside = line
             else:
                 why = f"{json.dumps(line)[:80]} is no line of a stream"
-                raise SoakError(
-                    f"{self._file} is damaged: {why}; start a new soak, without --resume"
-                )
+                raise SoakError(f"{self._file} is damaged: {why}; start anew, without --resume")
         self._judged = len(found.faults)
         return found.outside is not None
 
@@ -75,7 +73,7 @@ class Legs:
             begins = self._behind() if number else [0] * asked.partitions
         except (OSError, ValueError, struct.error, sqlite3.DatabaseError) as error:
             raise SoakError(
-                f"{asked.folder / LEGS} is damaged: {error}; start a new soak, without --resume"
+                f"{asked.folder / LEGS} is damaged: {error}; start anew, without --resume"
             ) from error
         folder = asked.folder / LEGS / str(number)
         shutil.rmtree(folder, ignore_errors=True)

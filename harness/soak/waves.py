@@ -197,7 +197,8 @@ def _go_on(asked: Soak, found: Soaked, progress: Progress, clock: Callable[[], f
         saved = run(plan, Listening(progress, ended))
         found.interrupted = saved.info.interrupted
         if asked.keep is not Keep.ALL:
-            _forget(saved.directory, [result for result in saved.results if result.verdict.green])
+            green = [one.directory for one in saved.results if one.verdict.green]
+            forget(saved.directory, green)
         if not found.interrupted and len(saved.results) < many:
             raise SoakError(f"a run ended before all its waves were run: see {saved.directory}")
 
@@ -285,7 +286,7 @@ def read_waves(file: Path) -> list[Wave]:
     try:
         return [_read_wave(parsed_line(file, line)) for line in whole_lines(file)]
     except (ValueError, TypeError) as error:
-        raise SoakError(f"{file} is damaged: {error}; start a new soak, without --resume") from None
+        raise SoakError(f"{file} is damaged: {error}; start anew, without --resume") from None
 
 
 def whole_lines(file: Path) -> list[bytes]:
@@ -316,7 +317,7 @@ def parsed_line(file: Path, line: bytes) -> Any:
     try:
         return safe_files.parse_json(line)
     except ValueError as error:
-        raise SoakError(f"{file} is damaged: {error}; start a new soak, without --resume") from None
+        raise SoakError(f"{file} is damaged: {error}; start anew, without --resume") from None
 
 
 def _read_wave(plain: Any) -> Wave:
@@ -332,33 +333,34 @@ def _read_wave(plain: Any) -> Wave:
     return wave
 
 
-def begun(folder: Path, asked: Mapping[str, object]) -> bool:
-    """Begin a soak in its folder; return whether it had begun before.
+def begun(folder: Path, asked: Mapping[str, object], name: str = SOAK_FILE) -> bool:
+    """Begin a soak in its folder; return whether it had begun before. ``name``: the file of its
+    settings.
 
     Raises:
         SoakError: the folder has another soak, or a damaged one.
     """
-    file = folder / SOAK_FILE
+    file = folder / name
     folder.mkdir(parents=True, exist_ok=True)
-    for name in FOLDERS:
-        safe_files.check_plain(folder, name)
-    if not safe_files.exists(folder, SOAK_FILE):
-        safe_files.write_whole(folder, SOAK_FILE, json.dumps(asked, indent=1))
+    for each in FOLDERS:
+        safe_files.check_plain(folder, each)
+    if not safe_files.exists(folder, name):
+        safe_files.write_whole(folder, name, json.dumps(asked, indent=1))
         return False
     try:
-        before = safe_files.read_json(folder, SOAK_FILE)
+        before = safe_files.read_json(folder, name)
     except ValueError as error:
-        raise SoakError(f"{file} is damaged: {error}; start a new soak, without --resume") from None
+        raise SoakError(f"{file} is damaged: {error}; start anew, without --resume") from None
     differs = [
-        name
-        for name, value in asked.items()
-        if not isinstance(before, dict) or before.get(name) != value
+        each
+        for each, value in asked.items()
+        if not isinstance(before, dict) or before.get(each) != value
     ]
     if differs:
         names = ", ".join(differs)
         raise SoakError(
-            f"{folder} has a soak with other settings ({names}): give those, or start a new "
-            "soak, without --resume"
+            f"{folder} was begun with other settings ({names}): give those, or start anew, "
+            "without --resume"
         )
     return True
 
@@ -387,12 +389,10 @@ def _append(file: Path, wave: Wave) -> None:
     safe_files.append_line(file.parent, file.name, json.dumps(asdict(wave)).encode(), durable=True)
 
 
-def _forget(directory: Path, green: Sequence[CellResult]) -> None:
-    """Remove the folders of green waves, and the folder of the run if no other wave is
-    left in it.
-    """
-    for result in green:
-        shutil.rmtree(result.directory)
+def forget(directory: Path, cells: Sequence[Path]) -> None:
+    """Remove the folders of cells of a run, and the run's own if no other cell is left in it."""
+    for cell in cells:
+        shutil.rmtree(cell)
     if safe_files.folders(directory, CELLS):
         return
     shutil.rmtree(directory)

@@ -248,7 +248,7 @@ def test_a_line_that_no_stream_writes(tmp_path: Path, line: str) -> None:
     streamed(Play(asked(tmp_path), ends_at=60_000))
     with (tmp_path / WAVES_FILE).open("a") as opened:
         opened.write(line + "\n")
-    with pytest.raises(SoakError, match=r"is damaged.*; start a new soak"):
+    with pytest.raises(SoakError, match=r"is damaged.*; start anew"):
         streamed(Play(asked(tmp_path)))
 
 
@@ -269,19 +269,19 @@ def test_a_damaged_leg(tmp_path: Path, name: str, content: bytes | None) -> None
         file.unlink()
     if content is not None:
         (tmp_path / LEGS / "0" / name).write_bytes(content)
-    with pytest.raises(SoakError, match=r"is damaged.*; start a new soak"):
+    with pytest.raises(SoakError, match=r"is damaged.*; start anew"):
         streamed(Play(asked(tmp_path)))
 
 
 def test_another_stream_does_not_go_on(tmp_path: Path) -> None:
     streamed(Play(asked(tmp_path, records=20_000)))
-    with pytest.raises(SoakError, match=r"has a soak with other settings \(seed\)"):
+    with pytest.raises(SoakError, match=r"was begun with other settings \(seed\)"):
         streamed(Play(asked(tmp_path, records=20_000, seed=4)))
     (tmp_path / WAVES_FILE).write_text("{\n")
     with pytest.raises(SoakError, match="is damaged"):
         streamed(Play(asked(tmp_path, records=20_000)))
     (tmp_path / SOAK_FILE).write_text('{"seed": 3}')
-    with pytest.raises(SoakError, match="has a soak with other settings"):
+    with pytest.raises(SoakError, match="was begun with other settings"):
         streamed(Play(asked(tmp_path, records=20_000)))
 
 

@@ -184,7 +184,7 @@ def test_a_line_that_no_soak_writes(tmp_path: Path, change: dict[str, object]) -
     file = tmp_path / WAVES_FILE
     first, *rest = file.read_text().splitlines()
     file.write_text("\n".join([json.dumps(json.loads(first) | change), *rest, ""]))
-    with pytest.raises(SoakError, match=r"is damaged: .*; start a new soak"):
+    with pytest.raises(SoakError, match=r"is damaged: .*; start anew"):
         soak(asked(tmp_path, records=30), Heard())
 
 
@@ -205,7 +205,7 @@ def test_a_declaration_says_what_is_soaked(
 
 def test_another_soak_does_not_go_on(tmp_path: Path) -> None:
     soak(asked(tmp_path, records=30), Heard())
-    with pytest.raises(SoakError, match=r"has a soak with other settings \(seed\)"):
+    with pytest.raises(SoakError, match=r"was begun with other settings \(seed\)"):
         soak(asked(tmp_path, records=30, seed=2), Heard())
     (tmp_path / WAVES_FILE).write_text('{"number": 1}\n')
     with pytest.raises(SoakError, match="is damaged"):
