@@ -69,8 +69,8 @@ Jobs = Annotated[
 ]
 
 
-def jobs_of(jobs: int | None) -> int:
-    """Return how many cells of a declared pipeline run at once: ``jobs``, or a default that fits
-    this machine's cores.
+def jobs_of(jobs: int | None, more: int = 1, most: int = MOST_AT_ONCE) -> int:
+    """Return how many cells of a declared pipeline run at once: ``jobs``, or so many ``more`` than
+    this machine has cores, at ``most``.
     """
-    return jobs or min(MOST_AT_ONCE, (os.cpu_count() or 1) + 1)
+    return jobs or min(most, (os.cpu_count() or 1) + more)

@@ -34,7 +34,9 @@ OWN_AT_ONCE = 3
 cores: they mostly wait.
 """
 MOST_OF_OWN = 6
-"""More of them at once than that gained nothing where it was measured, on two cores."""
+"""With more at once more points prove nothing: the load is over before a broker's death is."""
+OF_A_USER = 4
+"""How many cells of a declared pipeline run at once at most by default, each with its broker."""
 
 
 def sweep(
@@ -71,7 +73,7 @@ def sweep(
             max=64,
             help="How many cells run at once. Those of lostack's own pipelines share a broker; "
             "those of your pipeline have one each. By default 3 for each core and at most 6, "
-            "for your pipeline one more than cores and at most 3.",
+            "for your pipeline two more than cores and at most 4.",
         ),
     ] = None,
     shard: Annotated[
@@ -137,7 +139,7 @@ def sweep(
             client or "",
             seed,
             records,
-            (jobs or _own_at_once()) if file is None else jobs_of(jobs),
+            (jobs or _own_at_once()) if file is None else jobs_of(jobs, more=2, most=OF_A_USER),
             _shard(shard),
             command,
             system=system or "",

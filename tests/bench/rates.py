@@ -16,13 +16,15 @@ from pathlib import Path
 from typing import Any
 
 from harness.model.exits import ExitCode
-from harness.saved import CELLS, RunInfo
+from harness.saved import CELLS, RUN_FILE, RunInfo
 from harness.sweep.settings import POINTS
 
 ROOT = Path(__file__).parents[2]
 ORDERS = str(ROOT / "examples" / "orders" / "pipeline.toml")
 MINUTES = 2.5
 """How long points begin in a sweep. Short ones are of its first points alone, which cost less."""
+A_RUN = "2*"
+"""The folders of runs, and not ``latest``, which is one of them once more."""
 RAN = frozenset({ExitCode.KEPT, ExitCode.BROKEN, ExitCode.VOID})
 """The exit codes of a sweep that ran, also one that is PARTIAL, or has findings."""
 
@@ -55,12 +57,17 @@ def matrix(rounds: int) -> dict[str, Any]:
     return _timed(rounds, "run", "--system", "kafka", "--only", "plain/*")
 
 
+def ran(folder: Path) -> tuple[int, float]:
+    """Return how many points a sweep has run, and in how many seconds."""
+    runs = [each.parent for each in folder.glob(f"reports/sweeps/*/{POINTS}/{A_RUN}/{RUN_FILE}")]
+    points = sum(len(list((each / CELLS).iterdir())) for each in runs)
+    return points, sum(RunInfo.load(each).seconds for each in runs)
+
+
 def _swept(*what: str) -> dict[str, Any]:
     with tempfile.TemporaryDirectory() as folder:
         _, cpu_s, code = _lostack(Path(folder), "sweep", *what, "--minutes", str(MINUTES))
-        runs = [file.parent for file in Path(folder).glob(f"reports/sweeps/*/{POINTS}/*/run.json")]
-        points = sum(len(list((each / CELLS).iterdir())) for each in runs)
-        seconds = sum(RunInfo.load(each).seconds for each in runs)
+        points, seconds = ran(Path(folder))
     if not points or code not in RAN:
         raise RuntimeError(f"lostack sweep {' '.join(what)} ended with {code}, {points} points ran")
     return {
@@ -78,7 +85,7 @@ def _timed(rounds: int, *command: str) -> dict[str, Any]:
     for _ in range(rounds):
         with tempfile.TemporaryDirectory() as folder:
             wall_s, cpu_s, code = _lostack(Path(folder), *command)
-            cells.append(sum(1 for _ in Path(folder).glob(f"reports/*/{CELLS}/*")))
+            cells.append(sum(1 for _ in Path(folder).glob(f"reports/{A_RUN}/{CELLS}/*")))
         if code != ExitCode.KEPT:
             raise RuntimeError(f"lostack {' '.join(command)} ended with {code}")
         seconds.append(wall_s)
