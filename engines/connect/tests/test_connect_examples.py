@@ -18,7 +18,11 @@ if TYPE_CHECKING:
 
 OWN = Path(__file__).parents[1] / "examples"
 EXAMPLES = Path(__file__).parents[3] / "examples"
-TOLD = "told-to-end-while-sending"
+MISTAKES = [
+    ("slot-dropped", "told-to-end-while-sending", False),
+    ("copied-rows", "mark-overtakes-acknowledgement", True),
+]
+"""The folder of each, the point that shows it, and whether the record that is struck is lost."""
 WITHIN_S = 600.0
 pytestmark = [pytest.mark.kafka, pytest.mark.rest(together=True), pytest.mark.timeout(900)]
 
@@ -76,12 +80,22 @@ def test_what_debezium_has_not_confirmed_is_sent_again(folder: Path) -> None:
 
 
 @pytest.mark.postgres
-def test_what_happens_to_a_table_without_a_slot_is_lost(folder: Path) -> None:
-    """Its twin keeps the slot, and loses nothing."""
-    mistake = EXAMPLES / "mistakes" / "slot-dropped"
-    said, [cell] = check(folder / "wrong", mistake / "pipeline.toml", TOLD)
+@pytest.mark.parametrize(("mistake", "point", "is_target"), MISTAKES)
+def test_a_mistake_with_debezium_loses_changes(
+    folder: Path, mistake: str, point: str, is_target: bool
+) -> None:
+    """Those of a table that has no slot meanwhile, which were never under way; or the rest of a
+    COPY, whose first rows are sent.
+    """
+    said, [cell] = check(folder, EXAMPLES / "mistakes" / mistake / "pipeline.toml", point)
     assert cell["outcome"] == "broken", said
     assert cell["lost_ids"]
-    assert cell["target"] not in cell["lost_ids"]
-    said, [cell] = check(folder / "right", mistake / "right.toml", TOLD)
+    assert (cell["target"] in cell["lost_ids"]) is is_target
+
+
+@pytest.mark.postgres
+@pytest.mark.parametrize(("mistake", "point"), [(name, point) for name, point, _ in MISTAKES])
+def test_its_twin_keeps_them(folder: Path, mistake: str, point: str) -> None:
+    """With its slot; or in a release that counts the changes of one position."""
+    said, [cell] = check(folder, EXAMPLES / "mistakes" / mistake / "right.toml", point)
     assert (cell["outcome"], cell["lost_ids"]) == ("kept", []), said
