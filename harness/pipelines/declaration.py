@@ -74,6 +74,10 @@ PYTHON = re.compile(r"\{python:([A-Za-z0-9_.-]+==[0-9][A-Za-z0-9.]*)\}")
 """A name that stands for a Python interpreter with a package at a version. lostack makes its
 environment if needed.
 """
+PYSPARK = re.compile(r"\{pyspark:([^}]*)\}")
+"""A name that stands for the folder of a release of PySpark, for ``PYTHONPATH``. lostack fetches it
+if needed.
+"""
 
 
 class RepeatedIdError(DeclarationError):
@@ -265,14 +269,22 @@ class Pipeline:
     @property
     def jars(self) -> tuple[str, ...]:
         """The sets of jars that its commands refer to."""
-        words = [word for program in self.programs for word in program.words]
-        return tuple(dict.fromkeys(name for word in words for name in JARS.findall(word)))
+        return self._named(JARS)
 
     @property
     def packages(self) -> tuple[str, ...]:
         """The packages, with versions, for which its commands ask for an interpreter."""
+        return self._named(PYTHON)
+
+    @property
+    def pysparks(self) -> tuple[str, ...]:
+        """The releases of PySpark that its commands refer to."""
+        return self._named(PYSPARK)
+
+    def _named(self, pattern: re.Pattern[str]) -> tuple[str, ...]:
+        """Return what a pattern finds in its commands and their environments, each once."""
         words = [word for program in self.programs for word in program.words]
-        return tuple(dict.fromkeys(name for word in words for name in PYTHON.findall(word)))
+        return tuple(dict.fromkeys(name for word in words for name in pattern.findall(word)))
 
     @property
     def images(self) -> tuple[str, ...]:

@@ -98,6 +98,10 @@ def test_what_cannot_be_fetched_is_refused_before_anything_is_started(tmp_path: 
         check_declared(dataclasses.replace(right, stages=(jars, *rest)))
     assert "there are: " in str(no.value)
     assert "\n" not in str(no.value)
+    for release in ("4.0", "../4.0.0"):
+        spark = dataclasses.replace(first, environment={"PYTHONPATH": f"{{pyspark:{release}}}"})
+        with pytest.raises(DeclarationError, match="is no release of PySpark 4"):
+            check_declared(dataclasses.replace(right, stages=(spark, *rest)))
 
 
 class Refusing:

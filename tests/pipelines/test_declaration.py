@@ -789,6 +789,13 @@ def test_sets_of_jars_are_named_in_commands(tmp_path: Path) -> None:
     assert read_pipeline(declared(tmp_path, text)).jars == ("a-1", "b-2")
 
 
+def test_a_pyspark_is_named_in_an_environment(tmp_path: Path) -> None:
+    text = GOOD.replace(
+        'command = "cat"', 'command = "cat"\nenvironment = { PYTHONPATH = "{pyspark:4.0.0}" }'
+    )
+    assert read_pipeline(declared(tmp_path, text)).pysparks == ("4.0.0",)
+
+
 @pytest.mark.parametrize(
     ("processes", "reason"),
     [

@@ -1,11 +1,13 @@
-"""Jobs of Spark that write into a Delta table, on a real broker: each wrong one is convicted of
-exactly the records that its checkpoints say were in its batches; the right one is kept.
+"""Jobs of Spark that write into a Delta or an Iceberg table, on a real broker: each wrong one is
+convicted of exactly the records that its checkpoints say were in its batches; the right one is
+kept.
 """
 
 from __future__ import annotations
 
 import json
 import re
+from functools import cache
 from typing import TYPE_CHECKING
 
 import pytest
@@ -18,7 +20,7 @@ from harness.systems.declared.system import DeclaredSystem
 from tests.pipelines.test_check import EXAMPLES, check
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping
     from pathlib import Path
 
     from harness.pipelines.traffic import StageTraffic
@@ -30,7 +32,11 @@ BEHIND_THE_COMMIT = "consumer-crash-at-write-2"
 """Killed right after the first rename since the record was delivered: its batch is in the table's
 log, and not in the checkpoint's.
 """
-VERSION = re.compile(r"_delta_log/(\d{20})\.json")
+DELTA = re.compile(r"_delta_log/(\d{20})\.json")
+ICEBERG = re.compile(r"metadata/v(\d+)\.metadata\.json")
+FIRST = {DELTA: 0, ICEBERG: 2}
+"""The name of a version → the version of the first batch. The first one of Iceberg makes the table.
+"""
 
 
 @pytest.fixture(scope="module")
@@ -44,11 +50,18 @@ def system() -> Iterator[DeclaredSystem]:
 @pytest.fixture(scope="module")
 def seen(
     system: DeclaredSystem, tmp_path_factory: pytest.TempPathFactory
-) -> dict[str, StageTraffic]:
-    """What the right job shows in a dry run; the wrong ones ask and write the same."""
-    dry = check(system, tmp_path_factory.mktemp("dry"), EXAMPLES / "delta" / "pipeline.toml")
-    assert dry["none"].verdict.kind is Kind.KEPT, dry["none"].verdict.reason
-    return seen_in(dry["none"])
+) -> Callable[[str], Mapping[str, StageTraffic]]:
+    """Return what shows what the right job of an example does in a dry run, which is run once. The
+    wrong ones ask and write the same.
+    """
+
+    @cache
+    def of(example: str) -> Mapping[str, StageTraffic]:
+        dry = check(system, tmp_path_factory.mktemp("dry"), EXAMPLES / example / "pipeline.toml")
+        assert dry["none"].verdict.kind is Kind.KEPT, dry["none"].verdict.reason
+        return seen_in(dry["none"])
+
+    return of
 
 
 class Batches:
@@ -74,37 +87,62 @@ class Batches:
         }
 
 
-def killed_behind(cell: CellResult) -> int:
-    """Return the version of the table behind which a job was killed: it is the number of its
-    batch.
-    """
+def killed_behind(cell: CellResult, name: re.Pattern[str] = DELTA) -> int:
+    """Return the number of the batch behind whose version of the table a job was killed."""
     [write] = read_history(cell.directory / HISTORY).of(kinds.Durable)
-    found = VERSION.search(write.files[-1])
+    found = name.search(write.files[-1])
     assert found, f"killed behind another write: {write.files}"
-    return int(found[1])
+    return int(found[1]) - FIRST[name]
+
+
+def checkpoints(cell: CellResult) -> list[Path]:
+    """Return the checkpoints that each start made anew, in this order."""
+    return sorted(
+        (cell.directory / "work").glob("tmp*"),
+        key=lambda checkpoint: (checkpoint / "metadata").stat().st_mtime_ns,
+    )
 
 
 @pytest.mark.rest
+@pytest.mark.parametrize(
+    ("example", "name"), [("delta", DELTA), ("iceberg", ICEBERG)], ids=["delta", "iceberg"]
+)
 def test_a_batch_that_its_table_has_is_left_out(
-    system: DeclaredSystem, tmp_path: Path, seen: dict[str, StageTraffic]
+    system: DeclaredSystem,
+    tmp_path: Path,
+    seen: Callable[[str], Mapping[str, StageTraffic]],
+    example: str,
+    name: re.Pattern[str],
 ) -> None:
-    """The table finds the batch's number under the application's id."""
-    file = MISTAKES / "delta-append" / "right.toml"
-    right = check(system, tmp_path, file, BEHIND_THE_COMMIT, seen=seen)[BEHIND_THE_COMMIT]
+    """Delta's finds the batch's number under the application's id, Iceberg's own sink under the
+    query's.
+    """
+    file = MISTAKES / f"{example}-append" / "right.toml"
+    cells = check(system, tmp_path, file, BEHIND_THE_COMMIT, seen=seen(example))
+    right = cells[BEHIND_THE_COMMIT]
     assert right.verdict.kind is Kind.KEPT, right.verdict.reason
     assert right.verdict.fired == 1
+    killed_behind(right, name)
     assert not right.judgement.account.lost | right.judgement.account.duplicated
 
 
 @pytest.mark.rest
+@pytest.mark.parametrize(
+    ("example", "name"), [("delta", DELTA), ("iceberg", ICEBERG)], ids=["delta", "iceberg"]
+)
 def test_a_batch_without_its_number_is_appended_again(
-    system: DeclaredSystem, tmp_path: Path, seen: dict[str, StageTraffic]
+    system: DeclaredSystem,
+    tmp_path: Path,
+    seen: Callable[[str], Mapping[str, StageTraffic]],
+    example: str,
+    name: re.Pattern[str],
 ) -> None:
     """All records of the batch are there twice, and no others."""
-    file = MISTAKES / "delta-append" / "pipeline.toml"
-    cell = check(system, tmp_path, file, BEHIND_THE_COMMIT, seen=seen)[BEHIND_THE_COMMIT]
+    file = MISTAKES / f"{example}-append" / "pipeline.toml"
+    cells = check(system, tmp_path, file, BEHIND_THE_COMMIT, seen=seen(example))
+    cell = cells[BEHIND_THE_COMMIT]
     assert cell.verdict.kind is Kind.BROKEN, cell.verdict.reason
-    number = killed_behind(cell)
+    number = killed_behind(cell, name)
     again = Batches(cell, cell.directory / "work" / "checkpoint").records(number, number)
     assert cell.judgement.account.duplicated == again
     assert not cell.judgement.account.lost
@@ -112,20 +150,34 @@ def test_a_batch_without_its_number_is_appended_again(
 
 @pytest.mark.rest
 def test_new_batches_with_old_numbers_are_left_out(
-    system: DeclaredSystem, tmp_path: Path, seen: dict[str, StageTraffic]
+    system: DeclaredSystem, tmp_path: Path, seen: Callable[[str], Mapping[str, StageTraffic]]
 ) -> None:
     """Of the new checkpoint's batches those are lost whose numbers the table knows, but for the
     records that it has.
     """
     file = MISTAKES / "delta-new-checkpoint" / "pipeline.toml"
-    cell = check(system, tmp_path, file, BEHIND_THE_COMMIT, seen=seen)[BEHIND_THE_COMMIT]
+    cell = check(system, tmp_path, file, BEHIND_THE_COMMIT, seen=seen("delta"))[BEHIND_THE_COMMIT]
     assert cell.verdict.kind is Kind.BROKEN, cell.verdict.reason
     number = killed_behind(cell)
-    before, since = sorted(
-        (cell.directory / "work").glob("tmp*"),
-        key=lambda checkpoint: (checkpoint / "metadata").stat().st_mtime_ns,
-    )
+    before, since = checkpoints(cell)
     there = Batches(cell, before).records(0, number)
     left_out = Batches(cell, since).records(0, number)
     assert cell.judgement.account.lost == left_out - there
     assert not cell.judgement.account.duplicated
+
+
+@pytest.mark.rest
+def test_a_new_query_appends_what_an_old_one_has(
+    system: DeclaredSystem, tmp_path: Path, seen: Callable[[str], Mapping[str, StageTraffic]]
+) -> None:
+    """Iceberg knows the batches of a query by its id, which is in its checkpoint: with a new one
+    all are there twice that the table had.
+    """
+    file = MISTAKES / "iceberg-new-checkpoint" / "pipeline.toml"
+    cells = check(system, tmp_path, file, BEHIND_THE_COMMIT, seen=seen("iceberg"))
+    cell = cells[BEHIND_THE_COMMIT]
+    assert cell.verdict.kind is Kind.BROKEN, cell.verdict.reason
+    before, _ = checkpoints(cell)
+    had = Batches(cell, before).records(0, killed_behind(cell, ICEBERG))
+    assert cell.judgement.account.duplicated == had
+    assert not cell.judgement.account.lost

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from harness.model.failures import EnvironmentFailure
 from harness.pipelines.refusing import DeclarationError
 from harness.provision.jars import read_jar_set
+from harness.provision.spark_release import RELEASE
 from harness.systems.listing import declaration
 
 if TYPE_CHECKING:
@@ -23,8 +24,8 @@ def check_broker(system: str, version: str) -> None:
 
 
 def check_declared(pipeline: Pipeline) -> None:
-    """Raise DeclarationError if a command cannot be found, or if the version of the broker, or a
-    set of jars in a command, cannot be fetched.
+    """Raise DeclarationError if a command cannot be found, or if the version of the broker, a set
+    of jars or a PySpark in a command cannot be fetched.
     """
     pipeline.check_commands()
     check_broker(pipeline.system, pipeline.broker.version)
@@ -33,3 +34,8 @@ def check_declared(pipeline: Pipeline) -> None:
             read_jar_set(name)
         except EnvironmentFailure as error:
             raise DeclarationError(f"{{jars:{name}}}: {error}") from error
+    for name in pipeline.pysparks:
+        if not RELEASE.fullmatch(name):
+            raise DeclarationError(
+                f"{{pyspark:{name}}}: {name!r} is no release of PySpark 4 or later, such as 4.0.0"
+            )

@@ -53,13 +53,14 @@ class EarlierCells:
 @dataclass
 class Fetched:
     """What was downloaded for stages: folders of jars by set name, Python interpreters by package,
-    and images by name.
+    folders of PySpark by release, and images by name.
 
     ``say``: prints a message to the user while a cell runs.
     """
 
     jars: dict[str, Path] = field(default_factory=dict)
     pythons: dict[str, str] = field(default_factory=dict)
+    pysparks: dict[str, Path] = field(default_factory=dict)
     images: dict[str, Image] = field(default_factory=dict)
     say: Callable[[str], None] = lambda _: None
 
@@ -203,6 +204,7 @@ class Scene(CellScene):
             **self.of_services,
             **{f"jars:{name}": folder for name, folder in self.fetched.jars.items()},
             **{f"python:{name}": python for name, python in self.fetched.pythons.items()},
+            **{f"pyspark:{name}": folder for name, folder in self.fetched.pysparks.items()},
             **(self.brokers.access.places() if self.brokers.access else {}),
         }
 

@@ -23,6 +23,7 @@ from harness.provision.cache import cache_root
 from harness.provision.environments import ensure_client
 from harness.provision.jars import ensure_jars, read_jar_set
 from harness.provision.java import find_java
+from harness.provision.spark_release import ensure_pyspark
 from harness.run.cell import CellRun
 from harness.systems.declared.brokers.cluster import OwnCluster
 from harness.systems.declared.brokers.kafka import OBSERVER, OBSERVERS_CLIENT, OwnBrokers
@@ -175,8 +176,8 @@ class DeclaredSystem:
         """Do nothing: :meth:`prepare_for` downloads what the pipelines need."""
 
     def prepare_for(self, cells: Iterable[Cell], say: Callable[[str], None]) -> Mapping[str, str]:
-        """Download the brokers' software, and the jars, Python environments and images that the
-        pipelines name: all or none.
+        """Download the brokers' software, and the jars, Python environments, PySpark and images
+        that the pipelines name: all or none.
         """
         self._fetched.say = say
         declared = [cell.declared for cell in cells if isinstance(cell, DeclaredCell)]
@@ -197,6 +198,8 @@ class DeclaredSystem:
             self._fetched.pythons
         ):
             self._fetched.pythons[name] = ensure_client(name, say)
+        for name in {name for each in declared for name in each.pysparks}:
+            self._fetched.pysparks[name] = ensure_pyspark(name, cache=cache_root(), say=say)
         self._fetch_images(declared, say)
         return {}
 
