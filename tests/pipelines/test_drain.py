@@ -524,6 +524,16 @@ def test_a_position_that_is_saved_again_is_nothing_new(wire: Wire) -> None:
     assert wire.stages_seen.groups("producer") == set()
 
 
+def test_a_position_in_a_topic_of_a_programs_own_is_nothing_new(wire: Wire) -> None:
+    """A sink that speaks to itself there for ever would never be at rest; its groups are known."""
+    wire.opens(2, "consumer")
+    saved = {"group": "control", "topic": "__control", "partition": 0, "request": "2:1"}
+    for offset in (4, 10, 16):
+        wire.says("committed", offset=offset, **saved)
+    assert (wire.records_seen.moments(), wire.records_seen.firsts()) == ([], 0)
+    assert wire.stages_seen.groups("consumer") == {"control"}
+
+
 def test_topics_that_records_were_seen_in(wire: Wire) -> None:
     """Declared or not; what is only written is read by nobody. Kafka's own are
     nobody's business.

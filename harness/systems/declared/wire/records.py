@@ -10,6 +10,7 @@ from harness.pipelines.dialects import KAFKA
 from harness.systems.declared.wire.firsts import FirstSteps
 from harness.systems.declared.wire.seen import SeenOnWire
 from harness.systems.declared.wire.sends import Sends
+from harness.systems.declared.wire.topics import INTERNAL
 from harness.wire.rules import Direction
 
 if TYPE_CHECKING:
@@ -156,6 +157,8 @@ class RecordsOnWire(SeenOnWire):
             self._firsts.note_in_some_topic(event.event, role, event.record)
 
     def _take_position(self, event: kinds.Committed) -> None:
+        if str(event.topic).startswith(INTERNAL):  # it is no topic of the pipeline
+            return
         position = (event.group, event.topic, event.partition, event.offset)
         self._firsts.note_position(self._role(event.request), *position)
         if position not in self._positions:
