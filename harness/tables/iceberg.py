@@ -8,7 +8,9 @@ theirs are refused.
 
 from __future__ import annotations
 
+import gzip
 import re
+import zlib
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, TypeVar
@@ -23,8 +25,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
 Kind = TypeVar("Kind", bound=msgspec.Struct)
-METADATA: Final = re.compile(r"v(\d+)\.metadata\.json")
-"""The name of a version's metadata in a Hadoop catalog."""
+METADATA: Final = re.compile(r"v(\d+)(?:\.gz)?\.metadata\.json(?:\.gz)?")
+"""The name of a version's metadata in a Hadoop catalog, also compressed
+(``write.metadata.compression-codec``), in its present and its former form.
+"""
 NEWEST: Final = 3
 """The newest format version."""
 DATA: Final = 0
@@ -105,8 +109,9 @@ class IcebergTable:
             )
         newest = versions[max(versions)]
         try:
-            told = PRESENT.decode(newest.read_bytes())
-        except (OSError, msgspec.MsgspecError) as error:
+            text = newest.read_bytes()
+            told = PRESENT.decode(gzip.decompress(text) if ".gz" in newest.suffixes else text)
+        except (OSError, EOFError, zlib.error, msgspec.MsgspecError) as error:
             raise TableError(f"the metadata {newest} cannot be read: {error}") from error
         if told.format_version > NEWEST:
             raise self._refused(f"has format version {told.format_version}")

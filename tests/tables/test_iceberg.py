@@ -8,6 +8,7 @@ Hadoop catalog gives: ``orders`` (two equal appends, a third that is deleted, a 
 
 from __future__ import annotations
 
+import gzip
 import json
 import shutil
 from pathlib import Path
@@ -115,6 +116,21 @@ def test_metadata_of_a_writer_that_died_is_no_version(orders: Path) -> None:
     change(left, current_snapshot_id=1)
     pq.write_table(pa.table({"id": ["orphan"]}), orders / "data" / "orphan.parquet")
     assert ids(orders) == [*ORDERS, *ORDERS, "o5"]
+
+
+@pytest.mark.parametrize("name", ["v6.gz.metadata.json", "v6.metadata.json.gz"])
+def test_compressed_metadata_is_a_version(orders: Path, name: str) -> None:
+    """Passed over, it would leave the table at an older version, and its last rows lost."""
+    plain = metadata(orders)
+    compressed = plain.with_name(name)
+    compressed.write_bytes(gzip.compress(plain.read_bytes()))
+    whole = ids(orders)
+    plain.unlink()
+    assert IcebergTable(orders).version() == 6
+    assert ids(orders) == whole
+    compressed.write_bytes(compressed.read_bytes()[:-9])
+    with pytest.raises(TableError, match="cannot be read"):
+        ids(orders)
 
 
 def test_a_file_that_is_taken_out_of_its_manifest_takes_its_rows(orders: Path) -> None:
