@@ -193,6 +193,7 @@ class CellResult:
             "runtime": plan.runtime,
             "seed": plan.seed,
             "target": plan.target,
+            "targets": list(plan.struck),
             **self.judgement.account.counts,
             "fired": verdict.fired,
             "predicted": {

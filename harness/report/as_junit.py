@@ -50,7 +50,7 @@ def _cell(suite: ET.Element, result: CellResult) -> None:
         "outcome": str(outcome(verdict)),
         "reason": verdict.reason,
         "seed": str(plan.seed),
-        "target": plan.target,
+        "target": ", ".join(plan.struck),
         "fired": str(verdict.fired),
         "control": str(plan.control).lower(),
         "predicted_lost": plan.predicted(Anomaly.LOST),

@@ -93,6 +93,20 @@ def test_the_json_report_has_the_published_form(run: str) -> None:
         jsonschema.Draft202012Validator(SCHEMA).validate(report)
 
 
+def test_every_record_that_is_struck_in_turn_is_named() -> None:
+    """In ``report.json``, ``junit.xml``, and where the page opens the cell."""
+    cell = result(NONE, EOS, Verdict(Kind.KEPT, "24 of 24 recorded"))
+    first, second = cell.plan.target, "k2-9"
+    plan = replace(cell.plan, targets=(first, second))
+    cell = replace(cell, judgement=replace(cell.judgement, plan=plan))
+    [row] = json.loads(RENDERERS["json"].render(run_of(cell)))["cells"]
+    assert row["targets"] == [first, second]
+    suites = ET.fromstring(RENDERERS["junit"].render(run_of(cell)))
+    told = [each.get("value") for each in suites.iter("property") if each.get("name") == "target"]
+    assert told == [f"{first}, {second}"]
+    assert detail_of(cell, Shared())[0]["targets"] == [first, second]
+
+
 def test_every_cell_is_counted_once() -> None:
     """The outcomes add up to what ran, and what ran and what is missing to what was planned."""
     summary = summarise(hostile_run())

@@ -153,7 +153,7 @@ def detail_of(result: CellResult, shared: Shared) -> tuple[dict[str, Any], Timel
         "next": shared.number("texts", next_step(result)),
         "rerun": rerun_line(plan),
         "predicted": [plan.predicted(Anomaly.LOST), plan.predicted(Anomaly.DUPLICATED)],
-        "target": plan.target,
+        "targets": list(plan.struck),
         "own": plan.system == DECLARED,
         "mends": mending(result),
         "last": last_log_lines(result),

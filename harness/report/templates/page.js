@@ -466,7 +466,7 @@
     return h("div", { class: "rollback wide" }, svg, torn.length ? h("p", { class: "bad" }, `The state of ${torn.join(", ")} did not go back to where the offsets did.`) : null);
   };
 
-  const drawPath = ([record, key, position, fate, sentence, hops, usually], target, open) => {
+  const drawPath = ([record, key, position, fate, sentence, hops, usually], targets, open) => {
     const letters = [...new Set(hops.map((hop) => hop[3]).filter(Boolean))];
     const body = hops.map(([ms, by, text, copy, bad]) => {
       const way = letters.indexOf(copy);
@@ -476,7 +476,7 @@
       return h("tr", { class: bad ? "odd" : null }, h("td", {}, ms === null ? "at rest" : `${ms.toFixed(1)} ms`), h("td", {}, by), cells);
     });
     return h("details", { class: "path", open },
-      h("summary", {}, h("b", {}, record), record === target ? " (the target)" : "", ` · ${sentence}`),
+      h("summary", {}, h("b", {}, record), targets.includes(record) ? " (the target)" : "", ` · ${sentence}`),
       usually ? h("p", { class: "usually" }, usually) : null,
       h("div", { class: "wide" }, h("table", {}, h("tbody", {}, body))));
   };
@@ -497,7 +497,7 @@
 
   const countsCard = (cell, detail) => h("section", { class: "card" }, h("h3", {}, "Counted"),
     h("p", { class: "counts-list" }, detail.counts.map(([what, count]) => h("span", {}, h("b", {}, String(count)), ` ${what}`))),
-    definitions([[detail.own ? "claimed" : "predicted", `lost ${detail.predicted[0]}, duplicated ${detail.predicted[1]}`], ["target", detail.target],
+    definitions([[detail.own ? "claimed" : "predicted", `lost ${detail.predicted[0]}, duplicated ${detail.predicted[1]}`], ["target", detail.targets.join(", ")],
       ["seconds", `${detail.seconds} (${Object.entries(detail.phases).map(([phase, spent]) => `${phase} ${spent}`).join(", ")})`], ["cell", detail.own ? cell.id : null], ["saved", detail.directory],
       ["history", detail.trouble.length ? `cut or damaged: ${detail.trouble.join(", ")}` : null],
       ["files", detail.files.length ? detail.files.map(([words, to]) => [h("a", { href: to }, words), " "]) : null]]));
@@ -524,7 +524,7 @@
     const same = brothers(cell);
     const [plot, timeline] = detail.timeline ? drawTimeline(detail.timeline, detail.plot) : [];
     const most = Math.max(...detail.ribbons.map(([, start, end]) => end - start), 1);
-    const open = (path) => path[3] === "lost" || path[3] === "duplicated" || path[0] === detail.target;
+    const open = (path) => path[3] === "lost" || path[3] === "duplicated" || detail.targets.includes(path[0]);
     return [
       h("div", { class: "bar" }, h("a", { href: "#" }, "← all cells"), h("button", { type: "button", onclick: () => move(-1) }, "previous (k)"), h("button", { type: "button", onclick: () => move(1) }, "next (j)")),
       h("h1", {}, cell.label), h("p", {}, h("span", { class: `chip ${name(cell.outcome)}` }, `${signs[cell.outcome]} ${cell.outcome}`), ` lost ${shown(cell.lost)}, duplicated ${shown(cell.duplicated)}`),
@@ -538,7 +538,7 @@
         .map(([kind, words]) => h("span", { class: "key" }, s("svg", { width: 12, height: 12 }, s("rect", { class: `s-${kind}`, width: 12, height: 12 })), ` ${LETTERS[kind] ? `${LETTERS[kind]} ` : ""}${words}`))),
       detail.ribbons.map((ribbon) => drawRibbon(ribbon, most))] : null,
       detail.rollback ? [h("h2", {}, "The checkpoint: records in the state of each key, and offsets"), drawRollback(detail.rollback)] : null,
-      detail.paths.length ? [h("h2", {}, "The paths of single records"), detail.paths.map((path, n) => drawPath(path, detail.target, n < 3 && open(path)))] : null,
+      detail.paths.length ? [h("h2", {}, "The paths of single records"), detail.paths.map((path, n) => drawPath(path, detail.targets, n < 3 && open(path)))] : null,
       detail.more ? h("p", {}, `${detail.more} more lost or duplicated records: see anomalies.jsonl beside this page.`) : null,
     ];
   };
