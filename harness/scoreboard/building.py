@@ -115,6 +115,12 @@ def _node(client: Client, version: str, say: Callable[[str], None]) -> BuiltClie
     if version_of(node.program) < wanted:
         raise LackingError(f"there is no Node {'.'.join(map(str, wanted))} or newer")
 
+    prefix = node.program.parent.parent
+    if client.compiled_with:
+        _need_tools("cc", "c++", "make", "python3")
+        if not (prefix / "include" / "node" / "node.h").exists():
+            raise LackingError(f"the headers of Node are not in {prefix / 'include'}")
+
     def make(part: Path) -> None:
         for source in sources:
             shutil.copy(source, part)
@@ -122,6 +128,16 @@ def _node(client: Client, version: str, say: Callable[[str], None]) -> BuiltClie
         _run(
             (*node.npm, "ci", "--ignore-scripts", "--no-audit", "--no-fund"), part, {"PATH": tools}
         )
+        if client.compiled_with:
+            from_source = {
+                "npm_config_build_from_source": "true",
+                "npm_config_nodedir": str(prefix),
+            }
+            _run(
+                (*node.npm, "rebuild"),
+                part,
+                {"PATH": tools, **from_source, **client.compiled_with},
+            )
 
     folder = _made(client, version, sources, say, make)
     words = (str(node.program), str(folder / "program.js"))
@@ -134,9 +150,7 @@ def _rust(client: Client, version: str, say: Callable[[str], None]) -> BuiltClie
     cargo = shutil.which("cargo") or shutil.which("cargo", path=str(Path.home() / ".cargo/bin"))
     if cargo is None:
         raise LackingError("there is no cargo")
-    for tool in ("cc", "make"):  # the crate brings librdkafka as sources
-        if shutil.which(tool) is None:
-            raise LackingError(f"there is no {tool}")
+    _need_tools("cc", "make")  # the crate brings librdkafka as sources
 
     def make(part: Path) -> None:
         for source in sources:
@@ -199,6 +213,12 @@ def _run(words: Sequence[str], folder: Path, settings: Mapping[str, str] | None 
     if done.returncode:
         said = " ".join((done.stderr.strip() or done.stdout.strip() or "no word").split())
         raise EnvironmentFailure(f"{words[0]} {words[1]} failed: {said[-300:]}")
+
+
+def _need_tools(*tools: str) -> None:
+    for tool in tools:
+        if shutil.which(tool) is None:
+            raise LackingError(f"there is no {tool}")
 
 
 def _said(words: Sequence[str], pattern: str) -> tuple[int, ...]:

@@ -50,7 +50,8 @@ class Client:
     """A client library. ``kind``: what its programs are built with; ``missing``: programs that
     cannot exist, by role or ``role/mode``, with the reason; ``needs``: the least version of the
     toolchain, and ``jars``: the set of jars, by version; ``programs``: main classes by role;
-    ``sets``: what the program of a ``role/mode`` sets.
+    ``sets``: what the program of a ``role/mode`` sets; ``compiled_with``: of a Node package that
+    brings its native part as sources, the environment variables of that build.
     """
 
     name: str
@@ -62,6 +63,7 @@ class Client:
     jars: dict[str, str] = field(default_factory=dict)
     programs: dict[str, str] = field(default_factory=dict)
     sets: dict[str, str] = field(default_factory=dict)
+    compiled_with: dict[str, str] = field(default_factory=dict)
 
     @property
     def folder(self) -> Path:
