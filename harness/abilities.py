@@ -201,6 +201,16 @@ class Retention(Protocol):
         """Delete what a query has planned to read, or a consumer was given, and all before it."""
 
 
+class LogCompaction(Protocol):
+    """Have a topic compacted while its reader is down."""
+
+    def await_recorded(self) -> None:
+        """Wait until all that readers of the topic were given is recorded."""
+
+    def compact(self) -> None:
+        """Let later records come, and compact the log until the target is gone."""
+
+
 class RecordLocks(Protocol):
     """Wait for the locks by which a broker lends records to one reader for a limited time."""
 
@@ -457,6 +467,7 @@ ABILITIES: dict[type, str] = {
     Takeover: "has several brokers that take over from each other",
     Checkpoint: "keeps a checkpoint that can be lost",
     Retention: "deletes what a reader is about to read",
+    LogCompaction: "compacts the topics that are declared so",
     RecordLocks: "lends records to readers for a limited time",
     SavedPositions: "saves the positions of a group",
     Membership: "has consumer groups that remove silent members",

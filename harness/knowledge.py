@@ -15,6 +15,7 @@ from harness.plugins import load_brought
 from harness.proofs.answer import Answered, answer_signs
 from harness.proofs.appeared import Appeared, appeared_signs
 from harness.proofs.burst import FromBacklog, TwoUnderWay
+from harness.proofs.compaction import CompactedAway, compaction_signs
 from harness.proofs.cut_short import CutShort
 from harness.proofs.damage import FileDamaged, damage_selections
 from harness.proofs.engine import EngineSaid
@@ -53,6 +54,7 @@ Part = TypeVar("Part")
 
 PROOFS: Final = (
     Answered,
+    CompactedAway,
     CutShort,
     EngineSaid,
     FellSilent,
@@ -91,6 +93,7 @@ COMMON: Final = Knowledge(
         database_signs,
         answer_signs,
         appeared_signs,
+        compaction_signs,
         made_anew_signs,
         moving_signs,
         returning_signs,

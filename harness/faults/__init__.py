@@ -5,6 +5,7 @@ from __future__ import annotations
 from harness.faults.answer import Answer
 from harness.faults.appears import TopicAppears
 from harness.faults.burst import InBacklog, InBurst
+from harness.faults.compacted import Compacted
 from harness.faults.container import ContainerFault
 from harness.faults.crash_at_write import CrashAtWrite
 from harness.faults.damaged import Damaged
@@ -59,6 +60,7 @@ _ALL = (
     StartLate,
     PartitionFilled,
     RetentionPasses,
+    Compacted,
     TopicMadeAnew,
     TopicAppears,
     Frozen,
@@ -80,6 +82,7 @@ __all__ = [
     "FAULTS",
     "Answer",
     "CommitOvertakesWork",
+    "Compacted",
     "ContainerFault",
     "CrashAtWrite",
     "Damaged",

@@ -22,7 +22,7 @@ from harness.judge.reasons import doubtful, reasons
 from harness.judge.rows import Rows, counted, ids, undecided
 from harness.judge.transactions import in_doubt, resurrected, torn
 from harness.model import events as kinds
-from harness.model.places import MOVABLE
+from harness.model.places import MOVABLE, Removal
 from harness.model.states import Hop, LastHop, State
 
 if TYPE_CHECKING:
@@ -137,6 +137,11 @@ class Account:
     def set_aside(self) -> frozenset[str]:
         """Ids of records whose only remaining copies are dead letters."""
         return self._in(State.SET_ASIDE)
+
+    @property
+    def superseded(self) -> frozenset[str]:
+        """Ids of records that compaction took for a later one of their key."""
+        return self._in(State.SUPERSEDED)
 
     @property
     def left(self) -> frozenset[str]:
@@ -287,6 +292,7 @@ def _states(rows: Rows, recordings: Counter[str | None]) -> dict[str, State]:
     stalled = ids(row for row in rows.stored if undecided(row))
     left = ids(row for row in rows.in_topic if row.waiting in MOVABLE)
     aside = ids(rows.resting)
+    superseded = _superseded(rows)
 
     def state(record: str, position: int) -> State:
         if recordings[record]:
@@ -297,9 +303,26 @@ def _states(rows: Rows, recordings: Counter[str | None]) -> dict[str, State]:
             return State.LEFT_IN_TOPIC
         if cursor is not None and position >= cursor:
             return State.LEFT_IN_SOURCE
-        return State.SET_ASIDE if record in aside else State.LOST
+        if record in aside:
+            return State.SET_ASIDE
+        return State.SUPERSEDED if record in superseded else State.LOST
 
     return {record: state(record, row.position) for record, row in rows.offered.items()}
+
+
+def _superseded(rows: Rows) -> set[str]:
+    """Return the records that compaction took for a later one of their key, before a reader was
+    given them. Who was given a record, or passed a copy that is still there, has lost it.
+    """
+    copies = rows.copies
+    given = {(row.topic, row.record) for row in rows.of(kinds.Fetched) if row.reached}
+    there = ids(row for row in rows.in_topic if row.visible and not copies.gone(row))
+    taken = ids(
+        row
+        for row in rows.of(kinds.Removed)
+        if row.why is Removal.COMPACTION and row.later and (row.topic, row.record) not in given
+    )
+    return taken - there - ids(rows.of(kinds.Delivered))
 
 
 def _last_hops(rows: Rows, acked: Collection[str]) -> Callable[[str], LastHop]:
@@ -380,6 +403,7 @@ def _counts(
         "recorded": states[State.RECORDED] - lost - waiting,
         "lost": states[State.LOST] + lost,
         "set_aside": states[State.SET_ASIDE],
+        "superseded": states[State.SUPERSEDED],
         "duplicated": total("duplicated") + extra,
         **{name: total(name) for name in ("stored_twice", "delivered_twice", "absorbed")},
         "aborted": rows.copies.count(

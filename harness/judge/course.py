@@ -110,7 +110,8 @@ class RunCourse:
         """
         if self.plan.control or self.drain is None or self.drain.phase != DrainPhase.FAILED:
             return []
-        ended = {State.RECORDED, *((State.SET_ASIDE,) if self.plan.dead_letters else ())}
+        aside = (State.SET_ASIDE,) if self.plan.dead_letters else ()
+        ended = {State.RECORDED, State.SUPERSEDED, *aside}
         return [
             row["record"] for row in self._found.rows if row["acked"] and row["state"] not in ended
         ]

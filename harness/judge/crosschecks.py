@@ -20,7 +20,7 @@ from harness.judge.producers import passed_open, unsettled
 from harness.judge.statements import Statements, offset_in
 from harness.model import events as kinds
 from harness.model.events import CellPhase, Direction, RulePhase
-from harness.model.places import Waiting, in_log, of_log, waits_in_log
+from harness.model.places import Removal, Waiting, in_log, of_log, waits_in_log
 from harness.model.requests import Request
 from harness.model.scenario import Role
 from harness.model.states import Hop
@@ -398,12 +398,19 @@ def _outside(told: Statements) -> str | None:
 
 
 def _gaps(told: Statements) -> str | None:
-    """Offsets without a copy in a log without transaction markers."""
+    """Offsets without a copy that compaction did not take, in a log without transaction markers."""
     if _transactional(told.history):
         return None
+    taken = {
+        (e.topic, e.partition, offset_in(e))
+        for e in told.history.of(kinds.Removed)
+        if e.why == Removal.COMPACTION and of_log(e)
+    }
     for (hop, topic, partition), log in told.logs.items():
-        count, size = len(told.stored.get((hop, topic, partition), ())), log.end - log.start
-        if hop != Hop.CURSOR and count != size:
+        copies, size = told.stored.get((hop, topic, partition), ()), log.end - log.start
+        count, there = len(copies), {offset_in(copy) for copy in copies}
+        gone = {at for *log_of, at in taken if log_of == [topic, partition]} - there
+        if hop != Hop.CURSOR and count + sum(log.start <= at < log.end for at in gone) != size:
             return (
                 f"{topic}/{partition} goes from {log.start} to {log.end}, but {count} "
                 "copies were read from it"

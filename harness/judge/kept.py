@@ -70,6 +70,7 @@ def kept_reason(
     parts = [f"{counts['recorded']} of {counts['offered']} recorded"]
     if found.lost or found.set_aside or found.short:
         parts.append(losses(found))
+    parts += _superseded(found)
     beside = frozenset(
         row["record"] for row in found.rows if row["recordings"] > 0 and row["aside"] > 0
     )
@@ -93,6 +94,15 @@ def kept_reason(
         else _held_back(history)
     )
     return "; ".join((*parts, *_circumstances(plan, course)))
+
+
+def _superseded(found: Account) -> Iterator[str]:
+    """Say which records compaction took, before a reader was given them."""
+    if found.superseded:
+        yield (
+            f"{len(found.superseded)} superseded ({examples(found.superseded)}: compaction took "
+            "them for later records of their keys)"
+        )
 
 
 def _circumstances(plan: Plan, course: RunCourse) -> Iterator[str]:

@@ -33,6 +33,7 @@ class Row(msgspec.Struct, frozen=True, kw_only=True):
     place: str | None = None
     waiting: Waiting | None = None
     why: Removal | None = None
+    later: str | None = None
     to: str | None = None
     told_by: str | None = None
     how: str | None = None

@@ -32,6 +32,9 @@ class State(StrEnum):
     LEFT_IN_SOURCE = "left in source"
     SET_ASIDE = "set aside"
     """All that is left of the record is dead letters."""
+    SUPERSEDED = "superseded"
+    """Compaction took the record before a reader was given it; its log had a later one of the key.
+    """
     LOST = "lost"
 
 

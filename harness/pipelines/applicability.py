@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from harness.controls import OnWire
 from harness.faults import (
+    Compacted,
     Kill,
     Pause,
     RetentionPasses,
@@ -101,6 +102,8 @@ def why_not_attached(fault: Fault) -> str | None:
         return "the broker was not started by lostack, which kills only what it has started"
     if isinstance(fault, RetentionPasses):
         return "lostack deletes no records of an attached cluster"
+    if isinstance(fault, Compacted):
+        return "lostack compacts no topics of an attached cluster"
     if isinstance(fault, TakenOver):
         return "lostack moves no leaders of an attached cluster"
     return None

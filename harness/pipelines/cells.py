@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from harness.faults import (
+    Compacted,
     InBacklog,
     InBurst,
     InTurn,
@@ -36,6 +37,7 @@ from harness.pipelines.shares import (
     half_of,
     in_turn,
     middle_third,
+    outlived,
     share_of,
 )
 
@@ -287,6 +289,14 @@ def aim(cell: DeclaredCell, shares: Mapping[str, Share]) -> DeclaredCell:
         among = half_of(among or frozenset(range(1, cell.records + 1)), cell.records, fault.longer)
     if isinstance(fault, InBacklog | InBurst):
         among = followed(cell.offered(), among)
+    if isinstance(fault, Compacted):
+        among = outlived(cell.offered(), among)
+        if not among:
+            return _never(
+                cell,
+                "no record of the middle third, where faults strike, has two later ones of its "
+                f"key: offer more (records = {2 * pipeline.records})",
+            )
     why = _nowhere(cell, among)
     return _never(cell, why) if why else replace(cell, among=among)
 

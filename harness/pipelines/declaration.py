@@ -7,7 +7,7 @@ from __future__ import annotations
 import os
 import re
 import sys
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -20,7 +20,7 @@ from harness.pipelines.braces import (
     fill,
     places,
 )
-from harness.pipelines.broker import Broker, TopicSettings
+from harness.pipelines.broker import CLEANING, Broker, TopicSettings
 from harness.pipelines.consistency import (
     check_aggregate,
     check_input,
@@ -240,6 +240,13 @@ class Pipeline:
     def between(self) -> tuple[str, ...]:
         """The topics between producer and consumer: of several input topics, all."""
         return self.input.into or self.topics[:1]
+
+    @property
+    def started_broker(self) -> Broker:
+        """The broker that lostack starts, with what its topics need."""
+        if not self.topic_settings.compacts(self.topics):
+            return self.broker
+        return replace(self.broker, settings={**self.broker.settings, **CLEANING})
 
     @property
     def topic(self) -> str:

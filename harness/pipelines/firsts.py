@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from harness.controls import OnWire
 from harness.faults import (
+    Compacted,
     Drop,
     Forget,
     Kill,
@@ -21,6 +22,7 @@ from harness.faults import (
 from harness.model.scenario import Edge, Role
 from harness.model.semantics import Anomaly, Semantic, forbids
 from harness.pipelines.dialects import Moment
+from harness.pipelines.inputs import InputKind
 from harness.pipelines.points import WRITING, Point
 from harness.pipelines.stages import AT_END, CONSUMING
 from harness.wire.rules import How
@@ -41,6 +43,9 @@ MADE_ANEW_S: Final = 8.0
 away, or late.
 """
 APPEARS: Final = "topic-appears"
+COMPACTED: Final = "compacted-while-down"
+COMPACTED_S: Final = 4.0
+"""How much longer a point takes, in seconds, in which the topic is compacted."""
 
 
 def _kill(at: OnWire, _: Dialect) -> Fault:
@@ -57,6 +62,26 @@ def _expire(at: OnWire, _: Dialect) -> Fault:
 
 def _pass_by(at: OnWire, _: Dialect) -> Fault:
     return RetentionPasses(at)
+
+
+def _compact(at: OnWire, _: Dialect) -> Fault:
+    return Compacted(at)
+
+
+def _no_compaction(pipeline: Pipeline, role: Role) -> str | None:
+    """Say why nothing is compacted before a reader."""
+    first = next((stage.known for stage in pipeline.stages if stage.reads), role)
+    if role is not first:
+        return f"lostack compacts what the {first} reads"
+    if not pipeline.topic_settings.compacts(pipeline.between):
+        return (
+            'nothing that it reads is compacted: topic_settings has no "cleanup.policy" = "compact"'
+        )
+    if pipeline.input.kind is InputKind.OWN:
+        return "the producer makes its records itself, so their keys are not known"
+    if pipeline.aggregate is not None:
+        return "the output has totals, which do not show which records compaction took"
+    return _begins_at_end(pipeline, role)
 
 
 def _no_retention(pipeline: Pipeline, role: Role) -> str | None:
@@ -141,6 +166,18 @@ FIRSTS: Final = (
         "for so long that retention has deleted that record; newer ones are there when it comes "
         "back.",
         why_not=_no_retention,
+        logs=True,
+    ),
+    Point(
+        COMPACTED,
+        CONSUMING,
+        Moment.DELIVERY,
+        _compact,
+        "The {role} is killed before it is given the record, and stays away for so long that the "
+        "topic is compacted: later records of the key are there when it comes back, and this one "
+        "is not.",
+        waits_s=COMPACTED_S,
+        why_not=_no_compaction,
         logs=True,
     ),
 )
@@ -251,4 +288,13 @@ def _made_anew(pipeline: Pipeline, stage: Stage, sender: Role | None) -> Iterato
         )
 
 
-__all__ = ["FILLED", "FIRSTS", "MADE_ANEW", "STARTS_LATE", "OfReader", "of_readers"]
+__all__ = [
+    "APPEARS",
+    "COMPACTED",
+    "FILLED",
+    "FIRSTS",
+    "MADE_ANEW",
+    "STARTS_LATE",
+    "OfReader",
+    "of_readers",
+]

@@ -12,7 +12,7 @@ from harness.model.semantics import Anomaly, Semantic, forbids
 from harness.model.states import LastHop, State
 from harness.pipelines.at_services import ANSWER_LOST, AT_SERVICE
 from harness.pipelines.failure_points import NO_FAULT
-from harness.pipelines.firsts import APPEARS, FILLED, MADE_ANEW, STARTS_LATE
+from harness.pipelines.firsts import APPEARS, COMPACTED, FILLED, MADE_ANEW, STARTS_LATE
 from harness.pipelines.outputs import OutputKind
 from harness.pipelines.points import INPUT_ENDS
 from harness.pipelines.practice import UNSEEN
@@ -35,6 +35,8 @@ class Advice(Enum):
     """A reader skipped records where its group had no position, or one out of range."""
     KNOW_THE_TOPIC = auto()
     """A reader took its position in a deleted topic for one in the topic made anew."""
+    READ_PAST_GAPS = auto()
+    """A reader of a compacted topic took offsets for numbers without gaps."""
     ONE_TRANSACTION_OR_REPEATABLE = auto()
     """A stage died between two durable writes, or between two steps at a service."""
     ACKNOWLEDGE_BEHIND_WORK = auto()
@@ -146,6 +148,10 @@ WORDS: Final = {
     Advice.KNOW_THE_TOPIC: (
         "keep the topic's id beside a position that is not saved with a group, and begin with the "
         "oldest record where the id is another one, or the position is out of range"
+    ),
+    Advice.READ_PAST_GAPS: (
+        "take whatever record comes next: in a compacted topic offsets are missing, so its offset "
+        "need not be the saved position; save its offset plus one, and count nothing by offsets"
     ),
     Advice.ONE_TRANSACTION_OR_REPEATABLE: (
         "write the result and its position in one transaction, or make the write idempotent and "
@@ -299,7 +305,9 @@ def _against_loss(judgement: Judgement, *, at_write: bool) -> Iterator[Advice]:
         for hop, advice in LOST.items():
             if hop not in hops:
                 continue
-            if at_write and hop in (LastHop.SKIPPED, LastHop.DELIVERED):
+            if plan.failure_point == COMPACTED and hop in (LastHop.SKIPPED, LastHop.DELIVERED):
+                yield Advice.READ_PAST_GAPS
+            elif at_write and hop in (LastHop.SKIPPED, LastHop.DELIVERED):
                 yield Advice.ONE_TRANSACTION_OR_REPEATABLE
             elif hop is LastHop.SKIPPED and plan.failure_point in WITHOUT_POSITION:
                 yield Advice.BEGIN_AT_START

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import random
+from collections import Counter
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -95,6 +96,25 @@ def followed(records: Sequence[Record], among: frozenset[int] | None) -> frozens
         coming[record.key] = record.position
     soon = max(SOON, min(behind.values(), default=SOON))
     return frozenset(at for at, distance in behind.items() if distance <= soon) or among
+
+
+def outlived(records: Sequence[Record], among: frozenset[int] | None) -> frozenset[int]:
+    """Return those of the positions (``None``: any) in the middle third that have two later records
+    of their key, one of them behind it; if possible the other in it.
+    """
+    third, end = middle_of(len(records))
+    last = {record.key: record.position for record in records}
+    late = Counter(record.key for record in records[end:])
+    found, better = set(), set()
+    seen: Counter[str] = Counter()
+    for record in reversed(records[third:end]):
+        if last[record.key] > end and (among is None or record.position in among):
+            if seen[record.key]:
+                better.add(record.position)
+            elif late[record.key] > 1:
+                found.add(record.position)
+        seen[record.key] += 1
+    return frozenset(better or found)
 
 
 def with_targets(count: int, targets: int, among: Collection[int] | None) -> list[list[int]]:

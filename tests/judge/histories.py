@@ -235,6 +235,7 @@ _KINDS = {
     "produce_answer": 1,
     "unsent": 1,
     "deleted": 2,
+    "removed": 5,
     "frame": 2,
 }
 """Kinds of random events, with their weights."""
@@ -473,6 +474,14 @@ def _add(story: Story, dice: random.Random, kind: str, names: list[str]) -> None
         },
         "taken": {"record": record},
         "deleted": {"record": record, "topic": TOPIC, "visible": flag, **place},
+        "removed": {
+            "record": record,
+            "topic": TOPIC,
+            "visible": flag,
+            "why": "compaction",
+            "later": pick(("0:0:9", "0:0:9", None)),
+            **place,
+        },
         "produce_answer": {"record": record, "reached": flag, "error": 0},
     }
     story.tell(kind, _WRITERS.get(kind, "observer"), **fields[kind])

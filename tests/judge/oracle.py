@@ -15,7 +15,7 @@ Readings the definitions leave open, decided here:
 - what programs write beside their records (``foreign``) is no phantom;
 - a phantom in the topic that went on into the sink is counted there, once for each time it is
   recorded;
-- what retention has taken is no more there, dead letters among it;
+- what retention or compaction has taken is no more there, dead letters among it;
 - a copy that retention has taken was an attempt, and nobody knows which: one that was acknowledged
   and is not there may be it; and a record of which a visible copy was taken is not only in aborted
   transactions;
@@ -41,6 +41,7 @@ STALLED = "stalled"
 LEFT_IN_TOPIC = "left in topic"
 LEFT_IN_SOURCE = "left in source"
 SET_ASIDE = "set aside"
+SUPERSEDED = "superseded"
 LOST = "lost"
 
 NEVER_SENT = "never sent"
@@ -48,6 +49,7 @@ SENT_NOT_STORED = "sent, not stored"
 ACKED_NOT_STORED = "acked, not stored"
 ONLY_ABORTED = "only in aborted transactions"
 DELETED_BY_RETENTION = "stored, deleted by retention"
+COMPACTED = "stored, compacted away"
 SKIPPED = "stored, skipped"
 NOT_RECORDED = "delivered, not recorded"
 
@@ -78,9 +80,9 @@ class Meaning:
 def walk(events: list[Row], meaning: Meaning) -> Row:
     """Account for one cell.
 
-    Counts are ints; ``lost``, ``set_aside``, ``duplicated_ids``, ``stalled``, ``left_in_topic`` and
-    ``left_in_source`` are sets of record ids; ``states`` names the state of every offered record
-    and ``last_hops`` the last hop of every lost one.
+    Counts are ints; ``lost``, ``set_aside``, ``superseded``, ``duplicated_ids``, ``stalled``,
+    ``left_in_topic`` and ``left_in_source`` are sets of record ids; ``states`` names the state of
+    every offered record and ``last_hops`` the last hop of every lost one.
     """
     rows = in_time(events)
     offered = {row["record"]: row for row in of(rows, "offered")}
@@ -95,6 +97,7 @@ def walk(events: list[Row], meaning: Meaning) -> Row:
         "recorded": sum(1 for record in offered if meaning.contributions(record, rows)),
         "lost": {record for record in offered if states[record] == LOST},
         "set_aside": {record for record in offered if states[record] == SET_ASIDE},
+        "superseded": {record for record in offered if states[record] == SUPERSEDED},
         "stalled": {record for record in offered if states[record] == STALLED},
         "left_in_topic": {record for record in offered if states[record] == LEFT_IN_TOPIC},
         "left_in_source": {record for record in offered if states[record] == LEFT_IN_SOURCE},
@@ -334,7 +337,27 @@ def state_of(record: str, offer: Row, rows: list[Row]) -> str:
         there = copy["visible"] and spot_of(copy) not in gone(rows)
         if copy["hop"] == "aside" and there:
             return SET_ASIDE
-    return LOST
+    there = [c for c in topic_copies(record, rows) if c["visible"] and spot_of(c) not in gone(rows)]
+    return SUPERSEDED if not there and is_superseded(record, rows) else LOST
+
+
+def is_superseded(record: str, rows: list[Row]) -> bool:
+    """Whether compaction took a copy of a record that no reader was given, and its log had a later
+    one of the key.
+    """
+    if [row for row in of(rows, "delivered") if row["record"] == record]:
+        return False
+    for row in of(rows, "removed"):
+        if row["record"] != record or row["why"] != "compaction" or not row.get("later"):
+            continue
+        given = [
+            each
+            for each in of(rows, "fetched")
+            if (each["record"], each.get("topic")) == (record, row.get("topic")) and each["reached"]
+        ]
+        if not given:
+            return True
+    return False
 
 
 def spot_of(row: Row) -> tuple[object, ...]:
@@ -343,15 +366,20 @@ def spot_of(row: Row) -> tuple[object, ...]:
 
 
 def gone(rows: list[Row]) -> list[tuple[object, ...]]:
-    """Return from where retention has taken copies."""
-    return [spot_of(row) for row in of(rows, "deleted")]
+    """Return from where copies were taken."""
+    return [spot_of(row) for row in taken_away(rows)]
+
+
+def taken_away(rows: list[Row]) -> list[Row]:
+    """Return the lines about copies that retention, or compaction, has taken."""
+    return of(rows, "deleted") + of(rows, "removed")
 
 
 def deletions(record: str, rows: list[Row]) -> list[Row]:
-    """Return the lines by which alone one knows of a copy of a record: retention has taken it."""
+    """Return the lines by which alone one knows of a copy of a record: it was taken away."""
     stored = [spot_of(row) for row in of(rows, "stored")]
     return [
-        row for row in of(rows, "deleted") if row["record"] == record and spot_of(row) not in stored
+        row for row in taken_away(rows) if row["record"] == record and spot_of(row) not in stored
     ]
 
 
@@ -360,14 +388,16 @@ def last_hop(record: str, rows: list[Row]) -> str:
     mine = topic_copies(record, rows)
     delivered = [row for row in of(rows, "delivered") if row["record"] == record]
     fetched = [row for row in of(rows, "fetched") if row["record"] == record and row["reached"]]
-    deleted = [row for row in of(rows, "deleted") if row["record"] == record]
+    deleted = [row for row in taken_away(rows) if row["record"] == record]
     if [row for row in mine if row["visible"] and spot_of(row) not in gone(rows)]:
         return NOT_RECORDED if delivered or fetched else SKIPPED
     seen_before = [row for row in deletions(record, rows) if row["visible"]]
     if mine and not seen_before and not [row for row in mine if row["visible"]]:
         return ONLY_ABORTED
     if deleted:
-        return NOT_RECORDED if delivered else DELETED_BY_RETENTION
+        compacted = [row for row in deleted if row["event"] == "removed"]
+        taken = COMPACTED if compacted else DELETED_BY_RETENTION
+        return NOT_RECORDED if delivered else taken
     if [row for row in said(rows, "acked") if row["record"] == record]:
         return ACKED_NOT_STORED
     if [row for row in said(rows, "sent") + said(rows, "unknown") if row["record"] == record]:

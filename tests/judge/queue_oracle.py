@@ -39,6 +39,7 @@ from typing import Any
 
 from tests.judge.oracle import (
     ACKED_NOT_STORED,
+    COMPACTED,
     DELETED_BY_RETENTION,
     LEFT_IN_SOURCE,
     LEFT_IN_TOPIC,
@@ -70,7 +71,6 @@ GIVEN_UP = "acknowledged before delivery, never delivered"
 EXPIRED = "stored, expired"
 LIMIT = "stored, removed at a limit"
 REJECTED = "delivered, rejected"
-COMPACTED = "stored, compacted away"
 PURGED = "stored, purged"
 DUPLICATE = "taken for a duplicate, no other copy there"
 DEAD_LETTER = "taken to the dead letters, not there"

@@ -24,6 +24,7 @@ OF_LOGS = (
     LastHop.SENT,
     LastHop.ACKED,
     LastHop.DELETED,
+    LastHop.COMPACTED,
     LastHop.ABORTED,
     LastHop.SKIPPED,
     LastHop.DELIVERED,

@@ -612,7 +612,7 @@ def test_a_missing_row_is_one_record_less_recorded() -> None:
     """Taking the only row of a record away moves that record from recorded to exactly one other
     state.
     """
-    others = ("lost", "set_aside", "stalled", "left_in_topic", "left_in_source")
+    others = ("lost", "set_aside", "superseded", "stalled", "left_in_topic", "left_in_source")
     before: dict[str, list[Row]] = {}
     after: dict[str, list[Row]] = {}
     for seed in range(HISTORIES):
@@ -649,6 +649,7 @@ def test_every_offered_record_has_exactly_one_state() -> None:
             + counts["stalled"]
             + counts["left"]
             + counts["set_aside"]
+            + counts["superseded"]
             + counts["lost"]
         )
         assert states == counts["offered"], name

@@ -157,15 +157,10 @@ def test_settings_of_topics_reach_the_broker_that_makes_them(tmp_path: Path) -> 
 
 
 def test_settings_of_topics_that_nobody_could_keep_are_refused() -> None:
-    """A queue has none, and a compacted topic cannot be read whole."""
+    """A queue has none."""
     some = TopicSettings(each={"max.message.bytes": "1"})
     with pytest.raises(DeclarationError, match=r"on activemq .* write it in \[broker\]"):
         dataclasses.replace(parcels(), topic_settings=some)
-    orders = read_pipeline(EXAMPLES / "orders" / "pipeline.toml")
-    compacted = {"cleanup.policy": "compact,delete"}
-    for settings in (TopicSettings(each=compacted), TopicSettings(of={"orders": compacted})):
-        with pytest.raises(DeclarationError, match=r"topic_settings: cleanup.policy: .* it out"):
-            dataclasses.replace(orders, topic_settings=settings)
 
 
 def test_a_version_that_nobody_has_is_refused_with_those_there_are() -> None:

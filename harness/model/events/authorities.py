@@ -31,6 +31,9 @@ class Removed(OfCopy, frozen=True, kw_only=True):
     topic: str | None = None
     """Only of a log."""
     visible: bool = True
+    later: str | None = None
+    """Of a copy that compaction took: the place of the last copy of its key, which was there then.
+    """
 
 
 class Moved(Event, frozen=True, kw_only=True):

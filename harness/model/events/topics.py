@@ -30,6 +30,23 @@ class Overrun(Event, frozen=True, kw_only=True):
     """Its end."""
 
 
+class Compacted(Event, frozen=True, kw_only=True):
+    """A log was compacted while its reader was dead: what it had right before the reader came back,
+    as the broker answers.
+    """
+
+    record: str
+    """The record whose copy compaction was to take."""
+    topic: str
+    partition: int
+    offset: int
+    """Where that copy was."""
+    next: int | None
+    """The offset of the first copy from there on; ``None``: none."""
+    later: int | None
+    """The offset of the last copy with the same key; ``None``: none behind it."""
+
+
 class Remade(Event, frozen=True, kw_only=True):
     """A topic was deleted, and made anew with the same name. What lines before this one say of the
     topic is about the deleted one.

@@ -30,6 +30,7 @@ class PlotRow(StrEnum):
     DUPLICATED = "duplicated"
     LOST = "lost"
     ASIDE = "set aside"
+    SUPERSEDED = "superseded"
     UNSURE = "unsure"
     """Not recorded, and not lost: it may still arrive."""
     DOUBT = "in doubt"
@@ -69,6 +70,8 @@ def fate_of(row: Row) -> PlotRow:
             return PlotRow.LOST
         case State.SET_ASIDE:
             return PlotRow.ASIDE
+        case State.SUPERSEDED:
+            return PlotRow.SUPERSEDED
     return PlotRow.DOUBT if row.get("in_doubt") else PlotRow.UNSURE
 
 

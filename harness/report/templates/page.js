@@ -361,6 +361,7 @@
     duplicated: ["duplicated", "M-5 0a5 5 0 1 0 10 0a5 5 0 1 0 -10 0M-1.5 0a1.5 1.5 0 1 0 3 0a1.5 1.5 0 1 0 -3 0"],
     lost: ["lost", "M-4.5 -4.5l9 9m0 -9l-9 9"],
     "set aside": ["set aside", "M-4 -4h8v8h-8z"],
+    superseded: ["superseded", "M-4.5 0h9"],
     unsure: ["unsure", "M0 -5l5 9h-10z"],
     "in doubt": ["in doubt", "M0 -5.5l5.5 5.5l-5.5 5.5l-5.5 -5.5z"],
   };

@@ -15,6 +15,7 @@ from harness.abilities import (
     GivingUp,
     HeldWork,
     Input,
+    LogCompaction,
     Membership,
     NewPartitions,
     NewTopic,
@@ -45,6 +46,7 @@ from harness.systems.declared.abilities import (
 from harness.systems.declared.anew import RemadeTopic
 from harness.systems.declared.brokers.cluster import OwnCluster
 from harness.systems.declared.bursts import GatheredRecords, OverlappingRequests
+from harness.systems.declared.compaction import CompactedLog
 from harness.systems.declared.drain.conditions import DrainConditions
 from harness.systems.declared.drain.drain import PatientDrain
 from harness.systems.declared.drain.progress import Progress
@@ -172,6 +174,7 @@ def parts_of(
         SavedPositions: GroupPositions(scene),
         NewPartitions: AddedPartitions(scene, feed),
         Retention: DeletedRecords(scene, feed),
+        LogCompaction: CompactedLog(scene, feed, matcher),
         Beginning: reading,
         Overlap: OverlappingRequests(scene, nodes),
         Backlog: GatheredRecords(scene, feed, owners.attribute),

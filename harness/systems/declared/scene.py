@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from harness.runtimes.docker.engine import Image
     from harness.systems.declared.brokers.kafka import Brokers, KafkaBrokers
     from harness.systems.declared.brokers.queues import QueueBrokers
+    from harness.systems.kafka.log_copies import WholeLog
 
 IMAGES_PYTHON = "python3"
 """The value of ``{python}`` in the command of a container."""
@@ -94,6 +95,10 @@ class Scene(CellScene):
         """Which members the groups have, as the wire has seen it."""
         self.added = 0
         """How many partitions the fault has added to the topic."""
+        self.uncompacted: dict[str, WholeLog] = {}
+        """What was in each log before lostack had it compacted, by topic."""
+        self.superseded: set[str] = set()
+        """The records that compaction has taken."""
         self.lease = PortLease(1)
         self.of_services: dict[str, object] = {}
         """The values of the services' names in braces: ``NAME.port`` and ``NAME.dir``."""

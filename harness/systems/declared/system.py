@@ -186,7 +186,11 @@ class DeclaredSystem:
             next((each.named for each in declared), ()),
             next((each.brokers for each in declared), 1),
         )
-        self._run_on(*next(((each.system, each.broker) for each in declared), (KAFKA, Broker())))
+        started = [
+            (each.system, each.broker if self.attached else each.started_broker)
+            for each in declared
+        ]
+        self._run_on(*next(iter(started), (KAFKA, Broker())))
         self._source.prepare(say)
         for name in {name for each in declared for name in each.jars} - set(self._fetched.jars):
             cache = cache_root()

@@ -88,12 +88,13 @@ class DrainConditions:
         return self._matcher.ids()
 
     def set_aside(self) -> set[str | None]:
-        """Return the id of every record that rests where the declaration says that one may end.
+        """Return the id of every record that rests where the declaration says that one may end, or
+        that compaction took.
 
         Raises:
             OutputError: a value there cannot be read.
         """
-        return self._matcher.set_aside()
+        return self._matcher.set_aside() | self.scene.superseded
 
     def source_trouble(self) -> str | None:
         """Say why records are still to be sent, or return ``None``."""

@@ -9,9 +9,10 @@ from collections import defaultdict
 from typing import TYPE_CHECKING
 
 from harness.model import events as kinds
-from harness.model.places import Removal, log_fields
+from harness.model.places import Removal, in_log, log_fields
 from harness.model.states import Hop
 from harness.pipelines.outputs import OutputKind
+from harness.systems.declared.compaction import last_of_key
 from harness.systems.declared.results.ends import SourceAndOutput
 
 if TYPE_CHECKING:
@@ -121,6 +122,8 @@ class Authorities:
                     text=self._ends.shown(result),
                 )
             )
+        if hop is Hop.TOPIC and topic in scene.uncompacted:
+            self.observe_compacted(topic, scene.uncompacted[topic], log)
         for partition, ends in log.ends.items():
             if ends.start and hop is Hop.TOPIC:
                 self.observe_deleted(topic, partition, ends.start)
@@ -136,6 +139,29 @@ class Authorities:
                 )
             )
         return copies
+
+    def observe_compacted(self, topic: str, whole: WholeLog, log: WholeLog) -> None:
+        """Write the copies that compaction took. ``whole``: the log before that."""
+        several = topic if self._scene.cell.topics else None
+        left = {(copy.partition, copy.offset) for copy in log.copies}
+        for copy in whole.copies:
+            if (copy.partition, copy.offset) in left or copy.offset < log.ends[
+                copy.partition
+            ].start:
+                continue
+            last = last_of_key(whole, copy)
+            self._scene.history.write(
+                kinds.Removed(
+                    why=Removal.COMPACTION,
+                    topic=topic,
+                    record=self._matcher.id_of(copy),
+                    visible=copy.visible,
+                    later=in_log(last.partition, last.epoch, last.offset, several)
+                    if last
+                    else None,
+                    **log_fields(copy.partition, copy.epoch, copy.offset, several),
+                )
+            )
 
     def observe_deleted(self, topic: str, partition: int, start: int) -> None:
         """Write the copies that the wire saw below the start of a log: they were deleted since, by

@@ -178,7 +178,11 @@ class Positions:
         if not was_given(behind, saved, given) or not (known or self._is_still(COMMITS_S)):
             return False
         try:
-            ended = {*self._matcher.ids(), *self._matcher.set_aside()}
+            ended = {
+                *self._matcher.ids(),
+                *self._matcher.set_aside(),
+                *scene.superseded,
+            }
             return is_recorded(saved, given, ended)
         except OutputError:
             return False

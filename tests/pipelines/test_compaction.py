@@ -1,0 +1,300 @@
+"""Compaction while a reader is down: what is superseded and what is lost, what proves it, and who
+loses records by it.
+"""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from harness.controls import NotFiredError, OnWire
+from harness.faults import Compacted
+from harness.judge.verdict import Kind
+from harness.model import events as kinds
+from harness.model.history import HISTORY, read_history
+from harness.model.record import Record
+from harness.model.scenario import NotApplicable, Role
+from harness.model.states import Hop, LastHop, State
+from harness.pipelines import failure_points, read_pipeline
+from harness.pipelines.broker import CLEANING, KEPT_WHOLE, TopicSettings
+from harness.pipelines.cells import aim, cells_of
+from harness.pipelines.firsts import COMPACTED
+from harness.pipelines.fixes import WORDS, Advice
+from harness.pipelines.shares import outlived
+from harness.proofs.compaction import READ_ON, CompactedAway, compaction_signs
+from harness.protocols.kafka.steps import Api
+from harness.report.record import advice
+from harness.systems.declared.compaction import CompactedLog, last_of_key
+from harness.systems.declared.system import DeclaredSystem
+from harness.systems.declared.transport import positions
+from harness.systems.kafka.log_copies import LogCopy, LogEnds, WholeLog
+from harness.wire.rules import Direction
+from tests.events import a_history, account, typed
+from tests.judge.histories import Story
+from tests.judge.recording import played
+from tests.pipelines.scenes import told
+from tests.pipelines.test_check import check
+from tests.pipelines.test_declaration import GOOD, declared
+from tests.pipelines.test_firsts import PROGRAMS
+from tests.pipelines.test_run import authorities_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+    from tests.pipelines.scenes import Scenes
+
+FOLDER = PROGRAMS / "compacted"
+GIVES = OnWire(Role.CONSUMER, Api.FETCH, Direction.RESPONSE)
+KEYED = 'topic_settings = { "cleanup.policy" = "compact" }\n' + GOOD
+GONE = {
+    "event": "compacted",
+    "t": 5,
+    "record": "a",
+    "topic": "orders",
+    "partition": 1,
+    "offset": 7,
+    "next": 9,
+    "later": 9,
+}
+BACK = {
+    "event": "node",
+    "t": 6,
+    "phase": "started",
+    "node": "consumer",
+    "role": "consumer",
+    "incarnation": 2,
+}
+GIVEN = {
+    "event": "fetched",
+    "t": 7,
+    "record": "b",
+    "topic": "orders",
+    "partition": 1,
+    "offset": 9,
+    "reached": True,
+}
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (KEYED, None),
+        (GOOD, "nothing that it reads is compacted: topic_settings has no "),
+        (
+            KEYED.replace('role = "consumer"', 'role = "consumer"\nbegins = "end"'),
+            'the consumer declares begins = "end"',
+        ),
+    ],
+)
+def test_a_reader_has_it_whose_topic_is_declared_so(
+    tmp_path: Path, text: str, said: str | None
+) -> None:
+    """It is among the points that take longer."""
+    pipeline = read_pipeline(declared(tmp_path, text))
+    [point] = [each for each in failure_points(pipeline) if each.id == COMPACTED]
+    expected = point.expect[pipeline.claims]
+    because = expected.because if isinstance(expected, NotApplicable) else None
+    assert because == said or str(because).startswith(str(said))
+    assert point.fault == Compacted(GIVES)
+    assert point.waits_s > 0
+    [point] = [each for each in failure_points(pipeline, attached=True) if each.id == COMPACTED]
+    assert isinstance(point.expect[pipeline.claims], NotApplicable), "nobody else's topics"
+
+
+def test_only_the_fault_compacts(tmp_path: Path) -> None:
+    """Else the logs could not be read whole at the end, without a fault or with another one."""
+    settings = TopicSettings(of={"a": {"cleanup.policy": "compact,delete", "segment.ms": "9"}})
+    assert settings.to("a").items() >= {**KEPT_WHOLE, "segment.ms": "9"}.items()
+    assert settings.to("b") == {}
+    pipeline = read_pipeline(declared(tmp_path, KEYED))
+    assert pipeline.started_broker.settings == CLEANING
+    assert read_pipeline(declared(tmp_path, GOOD)).started_broker.settings == {}
+
+
+def test_the_target_has_later_records_of_its_key_and_one_of_them_comes_last(tmp_path: Path) -> None:
+    """The first takes its place, the second begins a new segment behind that."""
+
+    def at(keys: str, among: frozenset[int] | None = None) -> set[int]:
+        records = [Record(f"{k}-{n}", k, n, "") for n, k in enumerate(keys, start=1)]
+        return set(outlived(records, among))
+
+    assert at("xxxabaabc") == {4}
+    assert at("xxxaabbaa") == {4}
+    assert at("xxxaabbaa", frozenset({5})) == {5}, "of what the stage is given"
+    assert at("xxxabcaac") == {4}, "both come last"
+    assert at("xxxabcabc") == set()
+    pipeline = read_pipeline(declared(tmp_path, KEYED))
+    cells = cells_of(pipeline, failure_points(pipeline))
+    [cell] = [each for each in cells if each.scenario.id == COMPACTED]
+    load = aim(cell, {}).load()
+    behind = [each for each in load.records[load.target.position :] if each.key == load.target.key]
+    assert len(behind) > 1
+
+
+def test_the_topic_is_compacted_while_its_reader_is_dead() -> None:
+    """After all that it was given is recorded: nobody could read that again."""
+    assert played(Compacted(GIVES)).done == [
+        "arm fault",
+        "armed",
+        "fired",
+        "LogCompaction.await_recorded",
+        "kill",
+        "applied",
+        "resolve Fetch discard",
+        "LogCompaction.compact",
+        "restart",
+        "healed",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("changed", "said"),
+    [
+        ({}, None),
+        ({"next": 7}, "a was still at 7 of orders/1: compaction did not take it"),
+        ({"later": None}, "orders/1 had no later record with the key of a"),
+        ({"later": 6}, "orders/1 had no later record with the key of a"),
+        ({"t": 7}, "the consumer was not started again behind the compaction"),
+        ({"record": "b"}, "not tried: a reader was given b before compaction took it"),
+    ],
+)
+def test_the_proof_is_a_gap_where_the_target_was(changed: dict[str, Any], said: str | None) -> None:
+    """And a later record of its key behind it, when the reader comes back. Disarmed it is void."""
+    course: Any = SimpleNamespace(history=a_history(map(typed, (GONE | changed, BACK, GIVEN))))
+    assert CompactedAway("consumer").trouble(course) == said
+    course.history = a_history([typed(BACK)])
+    assert CompactedAway("consumer").trouble(course) == "no log was compacted"
+
+
+def test_a_reader_that_goes_on_behind_the_gap_shows_it() -> None:
+    assert compaction_signs(a_history([GONE, GIVEN])) == {READ_ON: {"a"}}
+    for other in ({"reached": False}, {"offset": 10}, {"t": 4}, {"topic": "others"}):
+        assert compaction_signs(a_history([GONE, GIVEN | other])) == {}
+    assert compaction_signs(a_history([GIVEN])) == {}
+
+
+# --- what is counted ------------------------------------------------------------------------------
+
+
+def taken(later: str | None = "0:0:9") -> Callable[[Story], object]:
+    """Plant that compaction took the record."""
+
+    def plant(story: Story) -> None:
+        row = story.tell("removed", record="a-1", why="compaction", later=later, topic="t")
+        row.update(partition=0, epoch=0, offset=0, visible=True)
+
+    return plant
+
+
+def passed_by(story: Story) -> None:
+    """Plant another copy that is still there, and that a reader has passed."""
+    story.stored("a-1", 0, 4)
+    story.log(0, 5)
+    story.position(0, 5)
+
+
+@pytest.mark.parametrize(
+    ("plants", "state", "hop"),
+    [
+        ([taken()], State.SUPERSEDED, None),
+        ([taken(), lambda s: s.fetched("a-1", 0, 0, reached=False)], State.SUPERSEDED, None),
+        ([taken(), lambda s: s.recorded("a-1", 1, 0, 0)], State.RECORDED, None),
+        ([taken(None)], State.LOST, LastHop.COMPACTED),
+        ([taken(), lambda s: s.fetched("a-1", 0, 0, reached=True)], State.LOST, LastHop.COMPACTED),
+        ([taken(), lambda s: s.delivered("a-1", 0, 0)], State.LOST, LastHop.DELIVERED),
+        ([taken(), passed_by], State.LOST, LastHop.SKIPPED),
+        ([], State.LOST, LastHop.ACKED),
+    ],
+)
+def test_superseded_is_only_what_no_reader_could_have_kept(
+    plants: list[Callable[[Story], object]], state: State, hop: LastHop | None
+) -> None:
+    """Not the last record of its key, nor one that a reader was given, or that is still there."""
+    story = Story()
+    story.offered("a-1", "a", 1)
+    story.acked("a-1", None)
+    for plant in plants:
+        plant(story)
+    found = account(story.events)
+    [row] = found.rows
+    assert (row["state"], row["last_hop"]) == (state, hop)
+    assert found.counts["superseded"] == (state is State.SUPERSEDED)
+
+
+def copy(offset: int, key: bytes | None, value: bytes | None = b"", **other: Any) -> LogCopy:
+    """Return a copy in partition 0, unless another is said."""
+    said = {"partition": 0, "epoch": 0, "attempt": None, "origin": None, "visible": True, **other}
+    return LogCopy(offset=offset, key=key, value=value, **said)
+
+
+def test_a_tombstone_takes_the_place_of_its_key_too() -> None:
+    """Not what is in another partition, nor what was aborted."""
+    first, tombstone = copy(0, b"k"), copy(5, b"k", None)
+    others = copy(6, b"k", partition=1), copy(7, b"k", visible=False), copy(8, b"l")
+    assert last_of_key(WholeLog({}, (first, copy(3, b"k"), tombstone, *others)), first) == tombstone
+    assert last_of_key(WholeLog({}, (first, *others)), first) is None
+
+
+def test_every_copy_that_is_missing_is_told(scenes: Scenes) -> None:
+    """With the last one of its key, if there was one."""
+    scene = scenes("orders", fault=Compacted(GIVES))
+    lines = [scene.cell.line(each).encode() for each in scene.load.records[:2]]
+    whole = copy(0, b"k", lines[0]), copy(1, b"k", None), copy(2, b"l", lines[1])
+    ends = {0: LogEnds(0, 3, 3)}
+    scene.uncompacted[scene.pipeline.topic] = WholeLog(ends, whole)
+    authorities_of(scene).observe_log(Hop.TOPIC, scene.pipeline.topic, WholeLog(ends, whole[2:]))
+    gone = told(scene).of("removed", "record", "place", "why", "later")
+    first = scene.load.records[0].id
+    assert gone == [
+        (first, "0:0:0", "compaction", "0:0:1"),
+        (None, "0:0:1", "compaction", None),
+    ]
+
+
+def test_where_the_topic_is_not_compacted_nothing_is_done(scenes: Scenes) -> None:
+    scene, nothing = scenes("orders", fault=Compacted(GIVES)), SimpleNamespace()
+    given: Any = nothing
+    with pytest.raises(NotFiredError, match="is in no topic that is compacted"):
+        CompactedLog(scene, given, given).compact()
+
+
+@pytest.fixture(scope="module")
+def system() -> Iterator[DeclaredSystem]:
+    """One broker for both. These programs never pause."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(positions, "ELSEWHERE_S", 6.0)
+        found = DeclaredSystem(keep=True)
+        yield found
+        found.close()
+
+
+@pytest.mark.kafka
+@pytest.mark.rest(together=True)
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("of", ["pipeline.toml", "right.toml"])
+def test_who_counts_by_offsets_loses_what_compaction_has_left(
+    system: DeclaredSystem, tmp_path: Path, of: str
+) -> None:
+    """What it has taken is lost by nobody."""
+    found = check(system, tmp_path, FOLDER / of, COMPACTED)[COMPACTED]
+    wrong = of == "pipeline.toml"
+    kind = Kind.BROKEN if wrong else Kind.KEPT
+    assert (found.verdict.kind, found.verdict.fired) == (kind, 1), found.verdict.reason
+    [gap] = read_history(found.directory / HISTORY).of(kinds.Compacted)
+    assert gap.next is not None
+    assert gap.next > gap.offset
+    counted = found.judgement.account
+    assert counted.superseded
+    assert found.plan.target in counted.superseded
+    last = {row["key"]: row["record"] for row in counted.rows}
+    assert counted.superseded.isdisjoint(last.values()), "the last of a key is nobody's to take"
+    assert bool(counted.lost) is wrong
+    if wrong:
+        assert found.verdict.by_fault
+        assert WORDS[Advice.READ_PAST_GAPS] in "\n".join(advice(found))
+    else:
+        assert READ_ON in found.verdict.reason
+        assert f"{len(counted.superseded)} superseded" in found.verdict.reason
