@@ -413,15 +413,16 @@ class HeldWork(Protocol):
     """Hold the work of a stage on its way out."""
 
     def hold(self, work: InHand) -> None:
-        """Hold from now on what the stage writes and sends. It has nothing in hand at this moment;
-        the target is held on its way to it.
-        """
+        """Hold what the stage writes and sends from now on: the target is on its way to it."""
+
+    def await_held(self, work: InHand) -> bool:
+        """Wait until work is held; say whether any is."""
 
     def await_overtaken(self, work: InHand) -> bool:
         """Return whether a commit covered the target before its work was done."""
 
-    def release(self) -> None:
-        """Let the work be done."""
+    def release(self, how: str | None = None) -> None:
+        """Let the work be done. ``how``: what was awaited, if it was not a commit."""
 
     def discard(self) -> None:
         """Discard the work; its stage is dead."""

@@ -29,6 +29,7 @@ from harness.proofs.made_anew import MadeAnew, made_anew_signs
 from harness.proofs.moved import Moved, moving_signs, returning_signs
 from harness.proofs.network import NetworkBad
 from harness.proofs.overtaken import Overtaken, overtaking_signs
+from harness.proofs.parted import PartedWhileHeld
 from harness.proofs.power import PowerWent, power_signs
 from harness.proofs.refusal import Refused
 from harness.proofs.retention import Passed, retention_signs
@@ -71,6 +72,7 @@ PROOFS: Final = (
     LetGo,
     LockOutlasted,
     Moved,
+    PartedWhileHeld,
     ToldWhileSaving,
     NetworkBad,
     OtherLeads,

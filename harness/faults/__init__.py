@@ -20,9 +20,10 @@ from harness.faults.made_anew import TopicMadeAnew
 from harness.faults.network import Network, Until
 from harness.faults.none import NoFault
 from harness.faults.overtake import CommitOvertakesWork, MarkOvertakesAcknowledgement
+from harness.faults.parted import PartedFromWork
 from harness.faults.partition_filled import PartitionFilled
 from harness.faults.pause import Pause
-from harness.faults.rebalance import PutOutWhileJoining, Rebalanced, ToldLate
+from harness.faults.rebalance import ChangesGroup, PutOutWhileJoining, Rebalanced, ToldLate
 from harness.faults.refuse import Refuse
 from harness.faults.retention import RetentionPasses
 from harness.faults.silent import Silent
@@ -68,6 +69,7 @@ _ALL = (
     Rebalanced,
     PutOutWhileJoining,
     ToldLate,
+    PartedFromWork,
     InBurst,
     InBacklog,
     InTurn,
@@ -81,6 +83,7 @@ FAULTS = {fault.id: fault for fault in _ALL}
 __all__ = [
     "FAULTS",
     "Answer",
+    "ChangesGroup",
     "CommitOvertakesWork",
     "Compacted",
     "ContainerFault",
@@ -99,6 +102,7 @@ __all__ = [
     "MarkOvertakesAcknowledgement",
     "Network",
     "NoFault",
+    "PartedFromWork",
     "PartitionFilled",
     "Pause",
     "PutOutWhileJoining",

@@ -18,8 +18,21 @@ if TYPE_CHECKING:
     from harness.controls import Controls, OnWire
 
 
+class ChangesGroup(HeldAt):
+    """A fault that changes the group of a stage whose members all live."""
+
+    @property
+    def joins(self) -> bool:
+        """Whether a member joins that is not there before."""
+        return True
+
+    def needs(self) -> tuple[type, ...]:
+        """Return the ability that it needs: a stage whose members come and go."""
+        return (Regrouping,)
+
+
 @dataclass(frozen=True, slots=True)
-class Rebalanced(HeldAt):
+class Rebalanced(ChangesGroup):
     """At ``at`` the group of a stage is changed, and the target's partition is given up by the
     member that has the target. No process is killed before that, or stopped.
 
@@ -43,10 +56,6 @@ class Rebalanced(HeldAt):
         saved = self.change is Change.PUT_OUT and self.at.direction is Direction.RESPONSE
         proof = Moved(str(role), str(self.change), saved=saved)
         return Evidence("rule", killed=(role,) if self.dies else (), proofs=(proof,))
-
-    def needs(self) -> tuple[type, ...]:
-        """Return the ability that it needs: a stage whose members come and go."""
-        return (Regrouping,)
 
     @property
     def joins(self) -> bool:
@@ -76,7 +85,7 @@ class Rebalanced(HeldAt):
 
 
 @dataclass(frozen=True, slots=True)
-class PutOutWhileJoining(HeldAt):
+class PutOutWhileJoining(ChangesGroup):
     """At ``at`` another member joins. The member that the target is on its way to is told so, and
     asks to join again; the request is held until the group has put the member out and
     the others have done all the work that there is. Then it arrives; the target never does, over
@@ -87,21 +96,12 @@ class PutOutWhileJoining(HeldAt):
 
     at: OnWire
 
-    @property
-    def joins(self) -> bool:
-        """Say that a member joins that is not there before."""
-        return True
-
     def evidence(self) -> Evidence:
         """Return what the history must show: the rule was hit at the target, another member joined,
         and got the target's partition.
         """
         proof = Moved(str(self.at.role), str(Change.JOINS), elsewhere=True)
         return Evidence("rule", proofs=(proof,))
-
-    def needs(self) -> tuple[type, ...]:
-        """Return the ability that it needs: a stage whose members come and go."""
-        return (Regrouping,)
 
     def inject(self, controls: Controls) -> None:
         """Let another member join, hold the first one's request to join again, put the first one
@@ -120,7 +120,7 @@ class PutOutWhileJoining(HeldAt):
 
 
 @dataclass(frozen=True, slots=True)
-class ToldLate(HeldAt):
+class ToldLate(ChangesGroup):
     """At ``at`` another member joins. The answer by which the member with the target learns of it
     is held until that asks to save a position; then it has the answer, and its request stays on its
     way, or (``answered``) the answer to that. All go on a little later.
@@ -131,11 +131,6 @@ class ToldLate(HeldAt):
     at: OnWire
     answered: bool = False
 
-    @property
-    def joins(self) -> bool:
-        """Say that a member joins that is not there before."""
-        return True
-
     def evidence(self) -> Evidence:
         """Return what the history must show: the rule was hit at the target, another member joined,
         the first one was told while its position was on its way, and the target's partition was
@@ -144,16 +139,12 @@ class ToldLate(HeldAt):
         moved = Moved(str(self.at.role), str(Change.JOINS))
         return Evidence("rule", proofs=(moved, ToldWhileSaving(self.answered)))
 
-    def needs(self) -> tuple[type, ...]:
-        """Return the ability that it needs: a stage whose members come and go."""
-        return (Regrouping,)
-
     def inject(self, controls: Controls) -> None:
         """Let another member join, and the first one learn of it while its position is underway."""
         fired = await_fault(controls, self.at)
         group = controls.ability(Regrouping)
+        group.withhold(self.at.role)  # first: in the newer protocol a member joins at once
         group.prepare(self.at.role, Change.JOINS)
-        group.withhold()
         controls.resolve(fired.hold, How.RELEASE)
         group.await_given()
         group.begin()
@@ -164,4 +155,4 @@ class ToldLate(HeldAt):
         controls.say("healed")
 
 
-__all__ = ["PutOutWhileJoining", "Rebalanced", "ToldLate"]
+__all__ = ["ChangesGroup", "PutOutWhileJoining", "Rebalanced", "ToldLate"]

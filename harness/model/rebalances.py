@@ -22,6 +22,10 @@ class Change(StrEnum):
     """All other members are told to end."""
     PUT_OUT = "put-out"
     """The group puts out the member that has the record, which is not told."""
+    OVERDUE = "overdue"
+    """The member that has the record works for longer than its ``max.poll.interval``: its client
+    leaves the group by itself.
+    """
 
 
 class Regrouping(Protocol):
@@ -33,11 +37,14 @@ class Regrouping(Protocol):
     def await_given(self) -> None:
         """Wait until the target has reached its member."""
 
-    def withhold(self) -> None:
+    def withhold(self, role: Role) -> None:
         """Hold from now on what tells the member with the target that its group shares out anew."""
 
     def tell(self, *, answered: bool) -> None:
         """Let it learn that while its next position is on its way, or (``answered``) the answer."""
+
+    def tell_at_once(self) -> None:
+        """Let it learn that, and wait for a while until the target's partition is another's."""
 
     def begin(self, *, keep: bool = False) -> None:
         """Change the group. ``keep``: hold the first member's request to join again; put it out."""

@@ -34,13 +34,15 @@ class Rhythm:
     time-out. ``works_s``: the time that one record took, on average. ``incessant``: the requests,
     each with the server it goes to, that it goes on making when it has no record in hand; and from
     which size on (bytes) a request is none of these, for only larger ones came with records
-    (``None``: none of them was larger).
+    (``None``: none of them was larger). ``poll_s``: how long its group waits for a member in a
+    rebalance, which is its client's ``max.poll.interval``; ``None``: it said nothing of it.
     """
 
     commits_s: float | None = None
     session_s: float = SESSION_S
     works_s: float = 0.0
     incessant: Mapping[tuple[str, str], int | None] = field(default_factory=dict)
+    poll_s: float | None = None
 
     @property
     def within_s(self) -> float:

@@ -35,6 +35,7 @@ from harness.pipelines.firsts import FIRSTS, of_readers
 from harness.pipelines.in_turn import IN_TURN
 from harness.pipelines.overtaking import overtaking_points
 from harness.pipelines.pairs import Paired
+from harness.pipelines.parting import parting_points
 from harness.pipelines.points import POINTS, WRITING, Point
 from harness.pipelines.rebalances import OTHER_REBALANCES, REBALANCES
 from harness.pipelines.refusals import Refusal
@@ -150,6 +151,7 @@ def failure_points(
         *(_at_service(pipeline, point) for point in service_points(pipeline, seen)),
         *(scenario for role in reading for scenario in _at_writes(pipeline, role, seen)),
         *(_overtaking(pipeline, point) for point in overtaking_points(pipeline, seen)),
+        *(_overtaking(pipeline, point) for point in parting_points(pipeline, seen)),
     ]
     return tuple(each for point in found for each in _in_topics(pipeline, point))
 
@@ -307,9 +309,9 @@ def _at_writes(pipeline: Pipeline, role: Role, seen: DryRun) -> Iterator[Scenari
 
 
 def _overtaking(pipeline: Pipeline, point: Overtaking) -> Scenario:
-    """Return a stage's scenario in which a commit, or a mark, may overtake its work."""
+    """Return a stage's scenario in which its work is held."""
     scenario = _scenario(pipeline, point.name, point.fault, point.because, point.reason)
-    return replace(scenario, failure_point=point.fault.id)
+    return replace(scenario, failure_point=point.point or point.fault.id, waits_s=point.waits_s)
 
 
 _FIRST = frozenset({Role.PRODUCER, Role.CONSUMER, Role.PROCESSOR})

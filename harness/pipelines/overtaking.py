@@ -11,7 +11,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Final
 
 from harness.controls import InHand, OnWire
-from harness.faults import CommitOvertakesWork, MarkOvertakesAcknowledgement
+from harness.faults import CommitOvertakesWork, MarkOvertakesAcknowledgement, PartedFromWork
 from harness.model import events as kinds
 from harness.model.events import DrainPhase
 from harness.model.rhythm import SESSION_S, TWICE, Rhythm
@@ -66,9 +66,12 @@ class Overtaking:
     """
 
     name: str
-    fault: CommitOvertakesWork | MarkOvertakesAcknowledgement
+    fault: CommitOvertakesWork | MarkOvertakesAcknowledgement | PartedFromWork
     because: str
     reason: str | None = None
+    point: str = ""
+    """The name of the failure point, if it is not its fault's."""
+    waits_s: float = 0.0
 
 
 def overtaking_points(pipeline: Pipeline, seen: DryRun) -> Iterator[Overtaking]:
@@ -87,7 +90,7 @@ def overtaking_points(pipeline: Pipeline, seen: DryRun) -> Iterator[Overtaking]:
         work = (
             f"the dry run did not see the {role}"
             if found is None
-            else _work(pipeline, stage, at, found)
+            else held_work(pipeline, stage, at, found)
         )
         if isinstance(work, str):
             yield Overtaking(name, CommitOvertakesWork(at), because, work)
@@ -135,7 +138,7 @@ def _why_no_mark(pipeline: Pipeline, stage: Stage, seen: DryRun) -> str | None:
     return untraced[0] if untraced and all(untraced) else None
 
 
-def _work(pipeline: Pipeline, stage: Stage, at: OnWire, found: StageTraffic) -> InHand | str:
+def held_work(pipeline: Pipeline, stage: Stage, at: OnWire, found: StageTraffic) -> InHand | str:
     """Return what of the stage is held; or why nothing can be."""
     role, dialect = stage.known, pipeline.dialect
     saves = _saves(role, dialect, found)
@@ -259,8 +262,17 @@ def rhythms_in(history: History, roles: Mapping[str, str]) -> dict[str, Rhythm]:
         role: _rhythm(records, _saved(history, roles, role), sessions[role])
         for role, records in given.items()
     }
+    polls = {
+        roles.get(str(e.conn), ""): e.poll_ms / 1000
+        for e in history.of(kinds.GroupMember)
+        if e.poll_ms is not None
+    }
     return {
-        role: replace(rhythm, incessant=_goes_on(history, role, rhythm.quiet_s, given[role]))
+        role: replace(
+            rhythm,
+            incessant=_goes_on(history, role, rhythm.quiet_s, given[role]),
+            poll_s=polls.get(role),
+        )
         for role, rhythm in found.items()
     }
 
@@ -350,6 +362,7 @@ __all__ = [
     "MARK_OVERTAKES",
     "OVERTAKES",
     "Overtaking",
+    "held_work",
     "overtaking_points",
     "rhythms_in",
 ]

@@ -22,6 +22,9 @@ if TYPE_CHECKING:
 JOINS: Final = (Api.JOIN_GROUP, Api.CONSUMER_GROUP_HEARTBEAT)
 """The requests by which a member joins its group, in the two protocols."""
 
+BEATS: Final = (Api.HEARTBEAT,)
+"""The requests of a classic group whose answers tell a member that its group shares out anew."""
+
 
 def _changed(change: Change, *, dies: bool = False) -> Callable[[OnWire, Dialect], Fault]:
     return lambda at, _: Rebalanced(at, change, dies)
@@ -38,7 +41,7 @@ def _told_late(*, answered: bool) -> Callable[[OnWire, Dialect], Fault]:
     return lambda at, dialect: ToldLate(OnWire(at.role, *dialect.steps[Moment.DELIVERY]), answered)
 
 
-def _why_not(pipeline: Pipeline, role: Role) -> str | None:
+def why_not(pipeline: Pipeline, role: Role) -> str | None:
     """Say why a stage's group cannot share out anything."""
     stage = pipeline.stage(role)
     if stage is None or stage.scale == 1:
@@ -60,7 +63,7 @@ def _point(
     because: str,
     asks: tuple[Api, ...] = JOINS,
 ) -> Point:
-    return Point(name, CONSUMING, moment, act, because, logs=True, why_not=_why_not, asks=asks)
+    return Point(name, CONSUMING, moment, act, because, logs=True, why_not=why_not, asks=asks)
 
 
 REBALANCES: Final = (
@@ -129,7 +132,7 @@ REBALANCES: Final = (
         _told_late(answered=False),
         "Another {role} joins as the record reaches the one that is there. That one learns of it "
         "while its request to save its position is on its way, which takes 2 s longer than usual.",
-        (Api.HEARTBEAT,),
+        BEATS,
     ),
     _point(
         "member-joins-while-position-is-answered",
@@ -137,11 +140,15 @@ REBALANCES: Final = (
         _told_late(answered=True),
         "Another {role} joins as the record reaches the one that is there. That one learns of it "
         "when its position is saved; the answer that says so takes 2 s longer than usual.",
-        (Api.HEARTBEAT,),
+        BEATS,
     ),
 )
-OTHER_REBALANCES: Final = frozenset(point.id for point in REBALANCES[1:])
+WORK_UNDERWAY: Final = "member-joins-while-work-is-underway"
+OUTLASTS: Final = "work-outlasts-poll-interval"
+OTHER_REBALANCES: Final = frozenset(
+    (*(point.id for point in REBALANCES[1:]), WORK_UNDERWAY, OUTLASTS)
+)
 """All but the first, which says for all why a stage has none."""
 
 
-__all__ = ["OTHER_REBALANCES", "REBALANCES"]
+__all__ = ["OTHER_REBALANCES", "OUTLASTS", "REBALANCES", "WORK_UNDERWAY", "why_not"]

@@ -17,6 +17,7 @@ from harness.faults import (
     InBurst,
     InTurn,
     Kill,
+    PartedFromWork,
     Silent,
     TakenOver,
     TopicAppears,
@@ -53,6 +54,7 @@ LONGER: Final[dict[tuple[type, ...], str]] = {
     (TopicAppears, TopicMadeAnew): "the topic is made anew, or late",
     (InBacklog, InBurst): "requests overlap or records gather",
     (InTurn,): "several records are struck, one after the other",
+    (PartedFromWork,): "work is held until its partition is another's",
     (TakenOver,): "brokers end and come back",
 }
 """What happens at the points that are long for another reason than a client's time-out, by their

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Final
 
 from harness.model import events as kinds
-from harness.model.events import RegroupPhase, RulePhase
+from harness.model.events import RegroupPhase, RulePhase, WorkPhase
 from harness.model.kinds import Direction
 from harness.model.rebalances import Change
-from harness.model.requests import SAVES_POSITION
+from harness.model.requests import SAVES_POSITION, Request
 from harness.model.sign import Sign
 
 if TYPE_CHECKING:
@@ -24,13 +24,13 @@ if TYPE_CHECKING:
 
 MOVED_IN_HAND: Final = Sign(
     "moved-in-hand",
-    "the partition of this record was assigned anew while a member had the record in hand and its "
-    "position was not saved",
+    "the partition of this record was assigned anew while a member had the record in hand: its "
+    "result was held, or its position not saved",
 )
 PARTITION_WAITED: Final = Sign(
     "partition-waited",
     "the group began to share out its partitions with this record in hand, and its member gave the "
-    "partition up only when the position behind the record was saved",
+    "partition up only behind it: its result had gone on, or its position was saved",
 )
 CAME_BACK: Final = Sign(
     "came-back",
@@ -43,6 +43,7 @@ DOES: Final = {
     Change.LEAVES: "the member that had the record was told to end",
     Change.OTHER_LEAVES: "the other members were told to end",
     Change.PUT_OUT: "the member that had the record was put out",
+    Change.OVERDUE: "the member that had the record was at work for longer than max.poll.interval",
 }
 
 
@@ -158,7 +159,32 @@ def moving_signs(history: History) -> Mapping[Sign, AbstractSet[str]]:
     seen = seen_of(history, target)
     if seen.assigned is None or seen.given is None:
         return {}
-    return {PARTITION_WAITED if seen.saved else MOVED_IN_HAND: frozenset({target})}
+    work = {e.phase: e.t for e in history.of(kinds.Work)}
+    done = work.get(WorkPhase.RELEASED)
+    waited = seen.saved if WorkPhase.HELD not in work else done and done < seen.assigned.t
+    return {PARTITION_WAITED if waited else MOVED_IN_HAND: frozenset({target})}
+
+
+def left_by_itself(history: History | SoFar) -> kinds.GroupMember | None:
+    """Return the answer by which the member that has the target left its group, which nobody had
+    told it.
+    """
+    changes = [e for e in history.of(kinds.Regroup) if e.phase == RegroupPhase.CHANGED]
+    if not changes:
+        return None
+    leaves = (Request.LEAVE_GROUP, Request.CONSUMER_GROUP_HEARTBEAT)
+    return next(
+        (
+            e
+            for e in history.of(kinds.GroupMember)
+            if e.t > changes[0].t
+            and _is_holder(e, changes[0])
+            and e.api in leaves
+            and not e.error
+            and e.assigned == ()
+        ),
+        None,
+    )
 
 
 def returning_signs(history: History) -> Mapping[Sign, AbstractSet[str]]:
@@ -187,6 +213,7 @@ __all__ = [
     "MOVED_IN_HAND",
     "PARTITION_WAITED",
     "Moved",
+    "left_by_itself",
     "moving_signs",
     "returning_signs",
 ]

@@ -29,6 +29,8 @@ MARK_WAITED: Final = Sign(
 )
 MARK: Final = "mark"
 """What was awaited in vain, if it was not a position."""
+MOVING: Final = "moving"
+"""What was awaited, if it was that the partition becomes another's."""
 SLACK: Final = 0.99
 """The runner's clock and the history's may differ by so much."""
 
@@ -103,9 +105,11 @@ def overtaking_signs(history: History) -> Mapping[Sign, AbstractSet[str]]:
     found = {e.phase: e for e in history.of(kinds.Work)}
     if not {WorkPhase.HELD, WorkPhase.RELEASED} <= {*found} or WorkPhase.COVERED in found:
         return {}
+    if found[WorkPhase.RELEASED].how == MOVING:
+        return {}
     sign = MARK_WAITED if found[WorkPhase.RELEASED].how == MARK else POSITION_WAITED
     hits = (e for e in history.of(kinds.Rule) if e.rule == "fault" and e.phase == RulePhase.HIT)
     return {sign: frozenset(e.record for e in hits if e.record is not None)}
 
 
-__all__ = ["MARK", "MARK_WAITED", "POSITION_WAITED", "Overtaken", "overtaking_signs"]
+__all__ = ["MARK", "MARK_WAITED", "MOVING", "POSITION_WAITED", "Overtaken", "overtaking_signs"]

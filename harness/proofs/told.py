@@ -55,8 +55,7 @@ class ToldWhileSaving:
     def trouble(self, course: ProofContext) -> str | None:
         """Say what of this the history does not show."""
         history = course.history
-        changes = [e for e in history.of(kinds.Regroup) if e.phase == RegroupPhase.CHANGED]
-        told = next(self._told(history, changes[0]), None) if changes else None
+        told = next(told_of(history, course.plan.target), None)
         if told is None:
             return "not tried: nobody saw that the member was told that its group shares out anew"
         rule = SAVED if self.answered else SAVING
@@ -75,17 +74,32 @@ class ToldWhileSaving:
             return f"not tried: no {what} was on its way when the member was told"
         return None
 
-    def _told(self, history: History, change: kinds.Regroup) -> Iterator[kinds.GroupMember]:
-        """Yield what told the member that it must give up partitions, and was held."""
-        held = {
-            f"{e.conn}:{e.corr}"
-            for e in history.of(kinds.Rule)
-            if e.rule.startswith(TELLING) and e.phase == RulePhase.HIT
-        }
-        for line in history.of(kinds.GroupMember):
-            mine = line.conn == change.conn or line.member == change.member
-            if mine and line.reached and line.t > change.t and line.request in held:
-                yield line
+
+def told_of(history: History | SoFar, target: str) -> Iterator[kinds.GroupMember]:
+    """Yield what told the member that has the target to give its partition up, and was held."""
+    change = next((e for e in history.of(kinds.Regroup) if e.phase == RegroupPhase.CHANGED), None)
+    copies = (e for e in history.of(kinds.Fetched) if e.record == target and e.at is not None)
+    copy = next(copies, None)
+    if change is None or copy is None or copy.at is None:
+        return
+    log = f"{copy.topic}/{copy.at[0]}"
+    held = {
+        f"{e.conn}:{e.corr}"
+        for e in history.of(kinds.Rule)
+        if e.rule.startswith(TELLING) and e.phase == RulePhase.HIT
+    }
+    for line in history.of(kinds.GroupMember):
+        mine = line.conn == change.conn or line.member == change.member
+        gone = line.assigned is None or log not in line.assigned
+        if mine and line.reached and line.t > change.t and line.request in held and gone:
+            yield line
 
 
-__all__ = ["SAVED", "SAVING", "TELLING", "ToldWhileSaving", "tells"]
+__all__ = [
+    "SAVED",
+    "SAVING",
+    "TELLING",
+    "ToldWhileSaving",
+    "tells",
+    "told_of",
+]

@@ -34,6 +34,7 @@ from harness.faults import (
     MarkOvertakesAcknowledgement,
     Network,
     NoFault,
+    PartedFromWork,
     PartitionFilled,
     Pause,
     PutOutWhileJoining,
@@ -186,6 +187,10 @@ VARIANTS: list[Any] = [
     *(Rebalanced(ANSWER, change) for change in Change),
     Rebalanced(ANSWER, Change.JOINS, dies=True),
     PutOutWhileJoining(ANSWER),
+    *(
+        PartedFromWork(ANSWER, InHand(ANSWER, ASKS), change)
+        for change in (Change.JOINS, Change.OVERDUE)
+    ),
     *(ToldLate(ANSWER, answered) for answered in (False, True)),
     *(InBurst(SENDS, strike) for strike in (Strike.REQUESTS_LOST, Strike.FIRST_REFUSED)),
     InBurst(SENDS, Strike.LOST_THEN_REFUSED),

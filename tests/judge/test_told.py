@@ -39,8 +39,8 @@ def test_what_tells_is_held_before_the_other_joins(*, answered: bool) -> None:
         "arm fault",
         "armed",
         "fired",
+        "Regrouping.withhold consumer",
         "Regrouping.prepare consumer joins",
-        "Regrouping.withhold",
         "resolve Fetch release",
         "Regrouping.await_given",
         "Regrouping.begin",
@@ -59,6 +59,19 @@ def rule(t: int, name: str, phase: str, **more: Any) -> dict[str, Any]:
     return {"event": "rule", "t": t, "rule": name, "phase": phase, "conn": 1, "held": name, **more}
 
 
+TOLD: dict[str, Any] = {
+    "event": "group_member",
+    "t": 6,
+    "conn": 1,
+    "request": "1:7",
+    "api": "Heartbeat",
+    "group": "g",
+    "member": "m-1",
+    "error": 27,
+    "reached": True,
+}
+
+
 def lines(**change: dict[str, Any] | None) -> list[dict[str, Any]]:
     """Return a run in which the member was told when its request to save a position was held.
 
@@ -75,19 +88,18 @@ def lines(**change: dict[str, Any] | None) -> list[dict[str, Any]]:
             "member": "m-1",
             "conn": 1,
         },
-        "telling": rule(4, "telling-0", "hit", corr=7, api="Heartbeat", error=27),
-        "asked": rule(5, "saving", "hit"),
-        "told": {
-            "event": "group_member",
-            "t": 6,
-            "conn": 1,
-            "request": "1:7",
-            "api": "Heartbeat",
-            "group": "g",
-            "member": "m-1",
-            "error": 27,
+        "given": {
+            "event": "fetched",
+            "t": 2,
+            "record": "k1-1",
+            "topic": "orders",
+            "partition": 1,
+            "offset": 5,
             "reached": True,
         },
+        "telling": rule(4, "telling-0", "hit", corr=7, api="Heartbeat", error=27),
+        "asked": rule(5, "saving", "hit"),
+        "told": TOLD,
         "gone": rule(8, "saving", "released"),
         **change,
     }
@@ -102,8 +114,8 @@ def history(tmp_path: Path, told: list[dict[str, Any]]) -> History:
     return read_history(tmp_path)
 
 
+ASSIGNED = {**TOLD, "api": "SyncGroup", "error": 0, "assigned": ["orders/0"]}
 ANSWER = {"asked": rule(5, "saved", "hit"), "gone": rule(8, "saved", "released")}
-TOLD: dict[str, Any] = next(each for each in lines() if each["event"] == "group_member")
 NOBODY = "nobody saw that the member was told"
 
 
@@ -112,6 +124,9 @@ NOBODY = "nobody saw that the member was told"
     [
         ({}, False, None),
         ({"asked": rule(7, "saving", "hit")}, False, None),
+        ({"told": ASSIGNED}, False, None),
+        ({"told": {**ASSIGNED, "assigned": ["orders/1"]}}, False, NOBODY),
+        ({"given": None}, False, NOBODY),
         (ANSWER, True, None),
         ({}, True, "no answer to its position was on its way when the member was told"),
         (ANSWER, False, "no position was on its way"),
@@ -130,8 +145,12 @@ NOBODY = "nobody saw that the member was told"
 def test_what_the_history_must_show(
     tmp_path: Path, change: dict[str, dict[str, Any] | None], *, answered: bool, said: str | None
 ) -> None:
-    """That what was held told this member, and its position went on only then."""
-    course: Any = SimpleNamespace(history=history(tmp_path, lines(**change)))
+    """That what was held made this member give the partition up, and its position went on only
+    then.
+    """
+    course: Any = SimpleNamespace(
+        history=history(tmp_path, lines(**change)), plan=SimpleNamespace(target="k1-1")
+    )
     found = ToldWhileSaving(answered).trouble(course)
     assert found is None if said is None else said in str(found)
 
@@ -148,7 +167,9 @@ def test_what_the_history_must_show(
     ],
 )
 def test_which_heartbeat_tells(tmp_path: Path, hit: dict[str, Any], *, says: bool) -> None:
-    """One that is refused; in the newer protocol one that is longer than one without partitions."""
+    """A heartbeat that is refused; in the newer protocol one that is longer than one
+    without partitions.
+    """
     frame = {"event": "frame", "api": "ConsumerGroupHeartbeat", "dir": "response", "conn": 1}
     told = history(
         tmp_path,

@@ -11,6 +11,7 @@ from harness.controls import OnWire
 from harness.faults import (
     Answer,
     Frozen,
+    PartedFromWork,
     TakenOver,
     TopicAppears,
     Torn,
@@ -106,7 +107,8 @@ def test_nothing_else_is_long() -> None:
     found = [
         point
         for point in failure_points(read_pipeline(ORDERS))
-        if not isinstance(point.fault, TakenOver | TopicAppears) and point.id not in BURSTS
+        if not isinstance(point.fault, PartedFromWork | TakenOver | TopicAppears)
+        and point.id not in BURSTS
     ]
     assert sorted(point.id for point in found if is_long(point)) == [
         *LONG,

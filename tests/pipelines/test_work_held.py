@@ -19,6 +19,7 @@ from harness.protocols.kafka.steps import Api
 from harness.runtimes.process.traced import HeldThread, Write
 from harness.systems.declared import overtaking
 from harness.systems.declared.overtaking import MarksInSource, WorkOnItsWay
+from harness.systems.declared.programs.workers import Victim
 from harness.wire.rules import Direction
 from tests.events import events_of
 
@@ -42,6 +43,11 @@ class Bench:
         ]
         self.threads: list[HeldThread] = []
         self.written: list[Write] = []
+        self.victim: int | None = None
+        """The process that the fault strikes alone."""
+        self.number = 2
+        """The member that it is of."""
+        self.among: object = None
         self.ended = False
         self.taken_over = False
         self.busy = 0
@@ -70,8 +76,9 @@ class Bench:
         self.seen.append(line | about | {"t": self.now, "w": self.now})
 
     # what the parts under test use of a cell
-    def trace(self, _log: object, _point: object = None) -> None:
+    def trace(self, _log: object, _point: object = None, among: object = None) -> None:
         """Trace the stage."""
+        self.among = among
         self.threads = [WRITE] if self.busy else []
         self.busy = max(0, self.busy - 1)
         self.note("trace")
@@ -111,6 +118,9 @@ class Bench:
         stage = SimpleNamespace(
             name="processor",
             command=SimpleNamespace(log=SimpleNamespace(resolve=lambda: "/w/log")),
+            processes=SimpleNamespace(
+                number_of=lambda _: self.number, by_number=lambda: {1: [60], 2: [70, 71]}
+            ),
             tracer=SimpleNamespace(start=self.trace, end=self.untrace, tracing=tracing),
             stopped_itself=lambda: self.ended,
             error=lambda what: CellFailure(f"the processor {what}"),
@@ -143,7 +153,7 @@ class Bench:
         nodes: Any = SimpleNamespace(stage=lambda _: stage)
         if kind is MarksInSource:
             return MarksInSource(scene, controls, nodes, feed)
-        return WorkOnItsWay(scene, controls, nodes, feed, lambda: None)
+        return WorkOnItsWay(scene, controls, nodes, feed, Victim(self.victim), lambda: None)
 
 
 @pytest.fixture
@@ -171,6 +181,30 @@ def test_what_a_stage_is_busy_with_is_let_go_before_the_target_comes(bench: Benc
     bench.parts(WorkOnItsWay).hold(BOTH)
     again = ["trace", "arm work-1", "untrace", "disarm work-1", "release h1"]
     assert bench.done == ["arm position", *again, *again, "trace", "arm work-1", "watched"]
+
+
+def test_only_the_work_of_the_struck_member_is_held(bench: Bench) -> None:
+    """Its own processes are traced; a request of another member goes on, and is no work held."""
+    bench.victim = 70
+    bench.seen += [
+        {"event": "owner", "role": "processor", "conn": conn, "pid": pid, "command": "x", "t": 2}
+        for conn, pid in ((3, 60), (4, 71))
+    ]
+    bench.then["load goes on"] = lambda: bench.hit("work-1", "k-2", held="h0")
+    part = bench.parts(WorkOnItsWay)
+    part.hold(BOTH)
+    assert bench.among == [70, 71]
+    assert not part.await_held(BOTH)
+    assert bench.done[-1] == "release h0"
+    bench.seen[-1]["conn"] = 4
+    assert part.await_held(BOTH)
+
+
+def test_of_a_stage_that_starts_its_processes_all_work_is_held(bench: Bench) -> None:
+    """One of them has the record, and another may do the work."""
+    bench.victim, bench.number = 70, 0
+    bench.parts(WorkOnItsWay).hold(BOTH)
+    assert bench.among is None
 
 
 def test_a_stage_that_never_rests_proves_nothing(

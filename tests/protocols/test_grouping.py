@@ -117,6 +117,7 @@ def test_who_joins_and_what_it_has_not_given_up(
         "owned": [f"orders/{each}" for each in owned],
         "assigned": None,
         "instance": instance,
+        "poll_ms": 1,
         "reached": True,
     }
 

@@ -345,6 +345,10 @@ class GroupMember(Event, frozen=True, kw_only=True):
     """Of a classic member that joins: the name that it keeps from one life to the next
     (``group.instance.id``).
     """
+    poll_ms: int | None = None
+    """Of a member that joins: how long its group waits for it in a rebalance, which is its
+    ``max.poll.interval`` in most clients.
+    """
     reached: bool | None = None
 
 

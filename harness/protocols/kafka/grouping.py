@@ -49,6 +49,8 @@ class InGroup:
     """Of a JoinGroup: the partitions that the member has not given up."""
     instance: str | None = None
     """Of a JoinGroup: the name that a static member keeps from one life to the next."""
+    poll_ms: int | None = None
+    """Of a JoinGroup: how long a rebalance may wait for the member."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,14 +77,18 @@ def _read_joining(message: ApiMessage, _version: int) -> InGroup:
     """Read who joins. An eager member has given up all its partitions before it asks."""
     protocol = next(iter(message.protocols), None)
     instance = getattr(message, "group_instance_id", None)
+    poll_ms = getattr(message, "rebalance_timeout_ms", None)
     if message.protocol_type != ConsumerProtocolType or protocol is None:
-        return InGroup(message.group_id, message.member_id or "", instance=instance)
+        return InGroup(
+            message.group_id, message.member_id or "", instance=instance, poll_ms=poll_ms
+        )
     told = ConsumerProtocolSubscription.decode(protocol.metadata)
     return InGroup(
         message.group_id,
         message.member_id or "",
         owned=_partitions(told.owned_partitions or ()),
         instance=instance,
+        poll_ms=poll_ms,
     )
 
 

@@ -56,6 +56,7 @@ def lines(
         owned=_named(before.owned if isinstance(before, InGroup) else None, names),
         assigned=_named(None if content.error else assigned, names),
         instance=before.instance if isinstance(before, InGroup) else None,
+        poll_ms=before.poll_ms,
     )
     return (told,)
 

@@ -125,6 +125,8 @@ class Member:
     group: str
     member: str
     epoch: int
+    poll_ms: int | None = None
+    """Of one that joins: how long it may take to give partitions up."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -269,7 +271,13 @@ def _read_described(message: ApiMessage, _version: int) -> StateAnswer:
 
 
 def _read_member(message: ApiMessage, _version: int) -> Member:
-    return Member(message.group_id, message.member_id, message.member_epoch)
+    poll_ms = getattr(message, "rebalance_timeout_ms", -1)
+    return Member(
+        message.group_id,
+        message.member_id,
+        message.member_epoch,
+        poll_ms if poll_ms >= 0 else None,
+    )
 
 
 def _read_member_answer(message: ApiMessage, _version: int) -> MemberAnswer:

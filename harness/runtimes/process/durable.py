@@ -56,7 +56,7 @@ from harness.runtimes.process.traced import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Collection, Iterable
 
     from harness.runtimes.process.node import ProcessNode
 
@@ -108,8 +108,10 @@ class Tracing:
         point: Point | FirstWrites | None = None,
         *,
         plain: bool = False,
+        among: Collection[int] | None = None,
     ) -> None:
-        """Start the tracer. ``plain``: log every other write into a file, too.
+        """Start the tracer. ``plain``: log every other write into a file, too. ``among``: trace
+        only these of the node's processes.
 
         Raises:
             TracingError: the tracer cannot follow all processes of the node.
@@ -117,9 +119,14 @@ class Tracing:
         self._log = log
         self._point = point
         said = log.with_suffix(".said")
+
+        def pids() -> Iterable[int]:
+            found = [member.pid for member in node.members()]
+            return found if among is None else [pid for pid in found if pid in among]
+
         with said.open("wb") as words:
             self.tracer = subprocess.Popen(
-                attached((member.pid for member in node.members()), log, point, plain=plain),
+                attached(pids(), log, point, plain=plain),
                 stdin=subprocess.DEVNULL,
                 stdout=words,
                 stderr=words,
@@ -128,10 +135,7 @@ class Tracing:
             )
         try:
             wait_until(
-                lambda: (
-                    self.tracer.poll() is not None
-                    or self._has(member.pid for member in node.members())
-                ),
+                lambda: self.tracer.poll() is not None or self._has(pids()),
                 within_s=ATTACHED_S,
                 because=f"node {node.name} to be traced",
             )

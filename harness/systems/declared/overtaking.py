@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from harness.systems.declared.feed.feed import DeclaredFeed
     from harness.systems.declared.programs.nodes import CommandNode
     from harness.systems.declared.programs.targets import FaultTargets
+    from harness.systems.declared.programs.workers import Victim
     from harness.systems.declared.scene import Scene
 
 RESTS_S: Final = 20.0
@@ -49,23 +50,29 @@ SENDS, SAVES, FIRST = "work", "position", "first"
 class WorkOnItsWay(HeldWork):
     """Holds the work of one stage. Implements :class:`harness.abilities.HeldWork`."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0917 - what a cell has
         self,
         scene: Scene,
         controls: WireControls,
         nodes: FaultTargets,
         feed: DeclaredFeed,
+        victim: Victim,
         look: Callable[[], object],
     ) -> None:
-        """``look``: called while something is awaited."""
+        """``victim``: the process that the fault strikes alone, if it does; ``look``: called while
+        something is awaited.
+        """
         self._scene = scene
         self._controls = controls
         self._nodes = nodes
         self._feed = feed
+        self._victim = victim
         self._look = look
         self._stage: CommandNode | None = None
         self._armed: list[str] = []
         """The rules that hold requests, while they are armed."""
+        self._spared: set[str | None] = set()
+        """What was held of other members, and has gone on, by the names of the holds."""
         self._since = 0
         """When the work began to be held (monotonic ns)."""
         self._held_at = 0.0
@@ -98,10 +105,7 @@ class WorkOnItsWay(HeldWork):
         """Return whether a commit covered the target, or a record that came with it, while none of
         the work was done.
         """
-        self._within(work.within_s, lambda: self._held() or self._covered())
-        self._feed.release()
-        works_s = self._scene.learnt.silences.still(self._scene.cell, WORKS_S)
-        if not self._within(works_s, self._held):
+        if not self.await_held(work):
             return False
         covered = self._within(work.within_s, self._covered)
         if covered:
@@ -110,10 +114,19 @@ class WorkOnItsWay(HeldWork):
             )
         return covered
 
-    def release(self) -> None:
-        """Let the work be done."""
+    def await_held(self, work: InHand) -> bool:
+        """Wait until work is held, and let the load go on; say whether any is held."""
+        self._within(work.within_s, lambda: self._held() or self._covered())
+        self._feed.release()
+        works_s = self._scene.learnt.silences.still(self._scene.cell, WORKS_S)
+        return self._within(works_s, self._held)
+
+    def release(self, how: str | None = None) -> None:
+        """Let the work be done. ``how``: what was awaited, if it was not a commit."""
         waited_s = round(time.monotonic() - self._held_at, 2) if self._held_at else None
-        self._say(kinds.Work(role=self._node.name, phase=WorkPhase.RELEASED, waited_s=waited_s))
+        self._say(
+            kinds.Work(role=self._node.name, phase=WorkPhase.RELEASED, how=how, waited_s=waited_s)
+        )
         self._let_go()
 
     def discard(self) -> None:
@@ -133,12 +146,20 @@ class WorkOnItsWay(HeldWork):
         """Begin to hold, and say whether nothing was held for ``quiet_s``."""
         self._since = time.monotonic_ns()
         if work.writes is not None:
-            self._node.tracer.start(self._scene.writes, work.writes)
+            self._node.tracer.start(self._scene.writes, work.writes, self._struck())
         for number, at in enumerate(work.sends, start=1):
             rule = rule_at(at, Action.HOLD, f"{SENDS}-{number}", role=str(at.role), limit=None)
             self._scene.brokers.wire.arm(self._scene.cell.id, rule)
             self._armed.append(rule.id)
         return not self._within(work.quiet_s, self._stands)
+
+    def _struck(self) -> list[int] | None:
+        """Return the processes of the member that the fault strikes; ``None``: it strikes all, or
+        the stage starts its processes itself, and any of them may do the work.
+        """
+        pid, processes = self._victim.pid, self._node.processes
+        number = 0 if pid is None else processes.number_of(pid)
+        return processes.by_number()[number] if number else None
 
     def _stands(self) -> bool:
         """Whether any thread or request is held."""
@@ -188,12 +209,20 @@ class WorkOnItsWay(HeldWork):
         return () if tracing is None else tracing.standing()
 
     def _requests(self) -> list[kinds.Rule]:
-        """Return the requests with results that were held since the work began to be held."""
-        return [
-            e
-            for e in self._scene.so_far.of(kinds.Rule)
-            if e.rule.startswith(SENDS) and e.phase == RulePhase.HIT and e.t >= self._since
-        ]
+        """Return the requests with results that were held since the work began to be held. Those
+        of members that the fault does not strike go on.
+        """
+        struck, found = self._struck(), list[kinds.Rule]()
+        owned = {e.conn: e.pid for e in self._scene.so_far.of(kinds.Owner)} if struck else {}
+        for e in self._scene.so_far.of(kinds.Rule):
+            if not e.rule.startswith(SENDS) or e.phase != RulePhase.HIT or e.t < self._since:
+                continue
+            if not struck or owned.get(e.conn) in struck:
+                found.append(e)
+            elif e.held not in self._spared:
+                self._spared.add(e.held)
+                self._scene.brokers.wire.resolve(e.held or "", How.RELEASE)
+        return found
 
     def _within(self, seconds: float, condition: Callable[[], bool]) -> bool:
         """Wait for a condition, and say whether it came true.

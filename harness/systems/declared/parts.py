@@ -191,7 +191,9 @@ def parts_of(
         NextTarget: lambda controls: TargetsInTurn(scene, controls, feed),
         SavedMarks: lambda controls: MarksInSource(scene, controls, nodes, feed),
         Regrouping: lambda controls: GroupChange(scene, controls, nodes, victim, owners.attribute),
-        HeldWork: lambda controls: WorkOnItsWay(scene, controls, nodes, feed, owners.attribute),
+        HeldWork: lambda controls: WorkOnItsWay(
+            scene, controls, nodes, feed, victim, owners.attribute
+        ),
     }
     if isinstance(brokers, OwnCluster):
         several = brokers.brokers

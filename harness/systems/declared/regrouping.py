@@ -13,7 +13,7 @@ from harness.model import events as kinds
 from harness.model.events import RegroupPhase, RulePhase
 from harness.model.rebalances import Change, Regrouping
 from harness.model.waiting import WaitTimeoutError, wait_until
-from harness.proofs.moved import seen_of
+from harness.proofs.moved import left_by_itself, seen_of
 from harness.protocols.kafka.steps import Api
 from harness.run.nodes import GRACE_S
 from harness.runtimes.process.processes import is_alive
@@ -39,6 +39,8 @@ JOINING: Final = "joining"
 """The rule that holds requests to join."""
 GIVEN_S: Final = 10.0
 """How long the target may take from the wire to its member."""
+LEAVES_S: Final = 10.0
+"""How much longer than its ``max.poll.interval`` a client may take to leave its group."""
 MOVES_S: Final = 20.0
 """How long a group may take to share out its partitions anew. Its members learn at their next
 heartbeat, 3 s or 5 s later in most clients.
@@ -84,10 +86,7 @@ class GroupChange(Regrouping):
         Raises:
             StageError: the process that has the target never joined a group.
         """
-        self._stage_of, self._change = self._nodes.stage(role), change
-        self._holder = self._scene.members.of_process(self._victim.pid or 0)
-        if self._holder is None:
-            raise StageError(f"the {role} that has the target has joined no group")
+        self._find(role, change)
         if change not in {Change.JOINS, Change.COMES_AND_GOES}:
             return
         self._holds_newest = True
@@ -112,8 +111,13 @@ class GroupChange(Regrouping):
             "the target to reach its member",
         )
 
-    def withhold(self) -> None:
-        """Hold from now on what tells the member with the target that the group shares out anew."""
+    def withhold(self, role: Role) -> None:
+        """Hold from now on what tells the member with the target that the group shares out anew.
+
+        Raises:
+            StageError: the process that has the target never joined a group.
+        """
+        self._find(role, self._change)
         self._telling = Telling(self._scene, self._stage.role, self._mine, self._await)
         self._controls.undo(self._telling.end)
         self._telling.begin()
@@ -122,9 +126,13 @@ class GroupChange(Regrouping):
         """Let that member learn of it while its next position is on its way; ``answered``: while
         the answer to that is.
         """
-        if self._telling is None:
-            raise RuntimeError("nothing is withheld")
-        self._telling.tell(answered=answered)
+        self._withheld.tell(answered=answered)
+
+    def tell_at_once(self) -> None:
+        """Let that member learn of it now, and wait for a while until its partition is assigned
+        anew.
+        """
+        self._withheld.tell_at_once(self._moved)
 
     def begin(self, *, keep: bool = False) -> None:
         """Let the member join, tell members to end, or put one out. ``keep``: wait until the member
@@ -142,6 +150,9 @@ class GroupChange(Regrouping):
                     self._tell(number)
             case Change.PUT_OUT:
                 self._put_out()
+            case Change.OVERDUE:
+                within_s = (self._holder.poll_ms or 0) / 1000 + LEAVES_S if self._holder else 0.0
+                self._await(self._has_left, within_s, "the member to leave by itself")
         if keep:
             self._await(
                 lambda: self._held(newest=False), MOVES_S, "the first member to ask to join again"
@@ -157,12 +168,7 @@ class GroupChange(Regrouping):
         """
         for number in sorted(self._left):
             self._await_end(number)
-        target = self._scene.load.target.id
-        self._await(
-            lambda: seen_of(self._scene.so_far, target).assigned is not None,
-            MOVES_S,
-            "the partition to be assigned",
-        )
+        self._await(self._moved, MOVES_S, "the partition to be assigned")
 
     def restore(self) -> None:
         """Let go what is held, and start the members again that were told to end; wait until they
@@ -182,6 +188,26 @@ class GroupChange(Regrouping):
         if self._stage_of is None:
             raise RuntimeError("no group is changed")
         return self._stage_of
+
+    @property
+    def _withheld(self) -> Telling:
+        if self._telling is None:
+            raise RuntimeError("nothing is withheld")
+        return self._telling
+
+    def _find(self, role: Role, change: Change) -> None:
+        """Find the member that has the target."""
+        self._stage_of, self._change = self._nodes.stage(role), change
+        self._holder = self._scene.members.of_process(self._victim.pid or 0)
+        if self._holder is None:
+            raise StageError(f"the {role} that has the target has joined no group")
+
+    def _moved(self) -> bool:
+        """Whether the target's partition was assigned anew."""
+        return seen_of(self._scene.so_far, self._scene.load.target.id).assigned is not None
+
+    def _has_left(self) -> bool:
+        return left_by_itself(self._scene.so_far) is not None
 
     @property
     def _joins(self) -> bool:

@@ -22,6 +22,10 @@ clients.
 """
 SAVES_S: Final = 7.0
 """How long a member may take to save a position by its clock, which most clients do every 5 s."""
+PARTS_S: Final = 7.0
+"""How long a group may take to part a member that has been told from its partition: in the newer
+protocol another has it at its own next heartbeat, 5 s later.
+"""
 LATE_S: Final = 2.0
 """For how long a position is on its way when its member has been told: what a client does then that
 does not wait for it, it does within that time.
@@ -70,6 +74,13 @@ class Telling:
         if answered:
             self._wait(lambda: self._held(SAVED), TOLD_S, "the position to be saved")
         self._wait(lambda: False, LATE_S, "what the member does meanwhile")
+        self.end()
+
+    def tell_at_once(self, parted: Callable[[], object]) -> None:
+        """Let the member learn of it, and wait for a while until the two are ``parted``."""
+        if self._wait(self._told, TOLD_S, "the member to be told"):
+            self._release(TELLING)
+            self._wait(parted, PARTS_S, "the partition to be another's")
         self.end()
 
     def look(self) -> None:

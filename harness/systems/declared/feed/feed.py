@@ -8,7 +8,7 @@ import time
 from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
-from harness.faults import CommitOvertakesWork, InBacklog
+from harness.faults import CommitOvertakesWork, InBacklog, PartedFromWork
 from harness.model.scenario import Edge, Role
 from harness.pipelines.braces import fill
 from harness.pipelines.dialects import Moment
@@ -54,7 +54,7 @@ class DeclaredFeed:
         self._fault = fault
         still_s = scene.learnt.silences.still(scene.cell, STILL_S)
         declared = scene.cell.scenario.fault
-        work = declared.work if isinstance(declared, CommitOvertakesWork) else None
+        work = declared.work if isinstance(declared, CommitOvertakesWork | PartedFromWork) else None
         self._waves = Waves(
             len(scene.load.records),
             seen=lambda: isinstance(declared, InBacklog) or scene.has_stepped(),

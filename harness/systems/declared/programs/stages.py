@@ -9,12 +9,10 @@ from typing import TYPE_CHECKING
 
 from harness.abilities import Beginning
 from harness.faults import (
+    ChangesGroup,
     InBacklog,
     NoFault,
-    PutOutWhileJoining,
-    Rebalanced,
     StartLate,
-    ToldLate,
     TopicAppears,
 )
 from harness.model import events as kinds
@@ -193,8 +191,7 @@ def make_stage(
             scene.failpoints,
             stdin=stage.role is Role.PRODUCER and pipeline.input.kind is InputKind.STDIN,
             path=pipeline.path,
-            members=stage.scale
-            - (isinstance(fault, Rebalanced | PutOutWhileJoining | ToldLate) and fault.joins),
+            members=stage.scale - (isinstance(fault, ChangesGroup) and fault.joins),
             prints=pipeline.output.kind is OutputKind.STDOUT and stage is pipeline.stages[-1],
         ),
         runtime,

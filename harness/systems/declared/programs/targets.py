@@ -11,7 +11,7 @@ import dataclasses
 from typing import TYPE_CHECKING, Any
 
 from harness.controls import AtWrite, Fired
-from harness.faults import PutOutWhileJoining, Rebalanced, ToldLate
+from harness.faults import ChangesGroup
 from harness.model import events as kinds
 from harness.run.who import SERVERS, LastHit
 from harness.runtimes.process.processes import command_of
@@ -160,7 +160,7 @@ class FaultTargets:
         if role not in self._stages:
             return False
         fault = self._scene.cell.scenario.fault
-        if isinstance(fault, Rebalanced | PutOutWhileJoining | ToldLate):
+        if isinstance(fault, ChangesGroup):
             return role == fault.at.role
         struck = fault.evidence()
         return role in struck.paused or (

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import fnmatch
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from harness.model import events as kinds
 from harness.model.writes import WRITES, FirstWrites
@@ -13,7 +13,7 @@ from harness.runtimes.process.processes import written_by
 from harness.runtimes.process.traced import files_since, made_since
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Collection, Iterable
     from pathlib import Path
 
     from harness.model.writes import Point
@@ -34,9 +34,14 @@ class StageTracer:
     _held: bool = field(default=False)
     """Whether the history has the write at which a thread was stopped."""
 
-    def start(self, log: Path, point: Point | FirstWrites | None = None) -> None:
+    def start(
+        self,
+        log: Path,
+        point: Point | FirstWrites | None = None,
+        among: Collection[int] | None = None,
+    ) -> None:
         """Log the durable writes of this incarnation from now on; stop a thread at a point if one
-        is given.
+        is given. ``among``: only those of these processes.
 
         Raises:
             TracingError: the stage is a container, or the kernel does not allow tracing.
@@ -53,7 +58,8 @@ class StageTracer:
                 file for pid in self.processes.members() for file in written_by(pid)
             } - self._uncounted
             point = _in_this_run(point, command.work, opened, prints=command.prints)
-        self.tracing = Tracing(self.processes.alive(), log, point, plain=point is None)  # type: ignore[arg-type]  # without an image: a process
+        node: Any = self.processes.alive()  # without an image: a process
+        self.tracing = Tracing(node, log, point, plain=point is None, among=among)
 
     def written(self, since_ns: int) -> tuple[dict[str, list[int]], tuple[str, ...]]:
         """Return the durable calls of each thread since a time (wall ns), the busiest first, and
