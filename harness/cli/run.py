@@ -83,8 +83,8 @@ def run(
         float | None,
         typer.Option(
             min=0,
-            help="Run seed after seed, and begin no cell after so many hours. Of green cells one "
-            "line stays. --resume continues it.",
+            help="Run --seeds seed after seed, and begin no cell after so many hours (exit code 4 "
+            "if cells are left then). Of green cells one line stays. --resume continues it.",
         ),
     ] = None,
     resume: Annotated[

@@ -312,7 +312,8 @@ def _states(rows: Rows, recordings: Counter[str | None]) -> dict[str, State]:
 
 def _superseded(rows: Rows) -> set[str]:
     """Return the records that compaction took for a later one of their key, before a reader was
-    given them. Who was given a record, or passed a copy that is still there, has lost it.
+    given them. Who was given a record, had passed it before, or passed a copy that is still there,
+    has lost it. So is a record lost that was in aborted transactions alone.
     """
     copies = rows.copies
     given = {(row.topic, row.record) for row in rows.of(kinds.Fetched) if row.reached}
@@ -320,7 +321,11 @@ def _superseded(rows: Rows) -> set[str]:
     taken = ids(
         row
         for row in rows.of(kinds.Removed)
-        if row.why is Removal.COMPACTION and row.later and (row.topic, row.record) not in given
+        if row.why is Removal.COMPACTION
+        and row.later
+        and row.visible
+        and (row.topic, row.record) not in given
+        and not row.passed
     )
     return taken - there - ids(rows.of(kinds.Delivered))
 

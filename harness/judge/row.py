@@ -34,6 +34,7 @@ class Row(msgspec.Struct, frozen=True, kw_only=True):
     waiting: Waiting | None = None
     why: Removal | None = None
     later: str | None = None
+    passed: bool = False
     to: str | None = None
     told_by: str | None = None
     how: str | None = None

@@ -246,7 +246,7 @@ class Pipeline:
         """The broker that lostack starts, with what its topics need."""
         if not self.topic_settings.compacts(self.topics):
             return self.broker
-        return replace(self.broker, settings={**self.broker.settings, **CLEANING})
+        return replace(self.broker, settings={**CLEANING, **self.broker.settings})
 
     @property
     def topic(self) -> str:

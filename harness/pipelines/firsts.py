@@ -81,6 +81,9 @@ def _no_compaction(pipeline: Pipeline, role: Role) -> str | None:
         return "the producer makes its records itself, so their keys are not known"
     if pipeline.aggregate is not None:
         return "the output has totals, which do not show which records compaction took"
+    stage = pipeline.stage(role)
+    if stage is not None and stage.scale > 1:
+        return "while one process is dead the others read on: one could be given what then goes"
     return _begins_at_end(pipeline, role)
 
 

@@ -35,7 +35,9 @@ LEFT_S: Final = 6.0
 seconds.
 """
 MOST_S: Final = 60.0
-"""The longest ``max.poll.interval`` (seconds) that is awaited."""
+"""A ``max.poll.interval`` of so many seconds, or more, is not awaited. Clients that never leave by
+themselves (kafkajs, franz-go, sarama) name so much, or what their program sets.
+"""
 
 
 def parting_points(pipeline: Pipeline, seen: DryRun) -> Iterator[Overtaking]:
@@ -75,12 +77,12 @@ def _why_unseen(
     if found.steps.isdisjoint(each.label for each in asks):
         return f"the dry run saw no {' or '.join(each.label for each in asks)} of the {role}"
     poll_s = found.rhythm.poll_s
-    if change is not Change.OVERDUE or (poll_s is not None and poll_s <= MOST_S):
+    if change is not Change.OVERDUE or (poll_s is not None and poll_s < MOST_S):
         return None
     return (
         f"the max.poll.interval of the {role} is {poll_s or 0:g} s, and this point waits for it "
-        f"only where that is {MOST_S:g} s or less: set max.poll.interval.ms (max_poll_interval_ms "
-        "in Python) in the run that you check"
+        f"only where that is less than {MOST_S:g} s: set max.poll.interval.ms "
+        "(max_poll_interval_ms in Python) in the run that you check"
     )
 
 

@@ -17,6 +17,7 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final
 
 import psutil
+from filelock import FileLock, Timeout
 
 from harness.judge.verdict import Kind
 from harness.matrix.progress import Listening
@@ -115,9 +116,20 @@ def run_seeds(
     """Run the cells that have no line yet, seed by seed.
 
     Raises:
-        SoakError: the folder has something else, or is damaged.
+        SoakError: the folder has something else, or is damaged, or another command runs in it.
         Exception: whatever :func:`harness.matrix.runner.run` raises.
     """
+    asked.folder.mkdir(parents=True, exist_ok=True)
+    try:
+        with FileLock(asked.folder / ".lock", timeout=0):
+            return _run_seeds(asked, progress, clock)
+    except Timeout:
+        raise SoakError(
+            f"another command runs in {asked.folder}: wait until it has ended"
+        ) from None
+
+
+def _run_seeds(asked: Seeds, progress: Progress, clock: Callable[[], float]) -> Ran:
     again = begun(asked.folder, asked.asked, SEEDS_FILE)
     found = Ran(read_rows(asked.folder) if again else [])
     until = None if asked.hours is None else clock() + 3600 * asked.hours

@@ -350,6 +350,8 @@ def is_superseded(record: str, rows: list[Row]) -> bool:
     for row in of(rows, "removed"):
         if row["record"] != record or row["why"] != "compaction" or not row.get("later"):
             continue
+        if not row.get("visible", True) or row.get("passed"):
+            continue
         given = [
             each
             for each in of(rows, "fetched")

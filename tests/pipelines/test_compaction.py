@@ -189,6 +189,18 @@ def taken(later: str | None = "0:0:9") -> Callable[[Story], object]:
     return plant
 
 
+def aborted(story: Story) -> None:
+    """Plant that compaction took a copy of a transaction that was aborted."""
+    taken()(story)
+    story.events[-1]["visible"] = False
+
+
+def jumped_over(story: Story) -> None:
+    """Plant that compaction took the record when a reader was behind it already."""
+    taken()(story)
+    story.events[-1]["passed"] = True
+
+
 def passed_by(story: Story) -> None:
     """Plant another copy that is still there, and that a reader has passed."""
     story.stored("a-1", 0, 4)
@@ -206,6 +218,8 @@ def passed_by(story: Story) -> None:
         ([taken(), lambda s: s.fetched("a-1", 0, 0, reached=True)], State.LOST, LastHop.COMPACTED),
         ([taken(), lambda s: s.delivered("a-1", 0, 0)], State.LOST, LastHop.DELIVERED),
         ([taken(), passed_by], State.LOST, LastHop.SKIPPED),
+        ([aborted], State.LOST, LastHop.COMPACTED),
+        ([jumped_over], State.LOST, LastHop.COMPACTED),
         ([], State.LOST, LastHop.ACKED),
     ],
 )

@@ -34,6 +34,10 @@ class Removed(OfCopy, frozen=True, kw_only=True):
     later: str | None = None
     """Of a copy that compaction took: the place of the last copy of its key, which was there then.
     """
+    passed: bool = False
+    """Of such a copy: when the log was compacted, a reader had been given something behind it, or
+    had saved a position behind it.
+    """
 
 
 class Moved(Event, frozen=True, kw_only=True):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import time
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Final, TypeVar
@@ -29,6 +31,10 @@ COMES_S: Final = 20.0
 """How long a later record of the key may take, in the same way."""
 CLEANED_S: Final = 20.0
 """How long the cleaner may take."""
+QUIET_S: Final = 2.0
+"""The cleaner is at rest when it has taken nothing for so many seconds: it goes partition by
+partition, and looks for more every 0.1 s.
+"""
 ROLLS: Final = "segment.ms"
 """Kafka never compacts the segment to which it appends. When a record comes, it begins another one
 if this one is so old.
@@ -72,6 +78,21 @@ class CompactedLog(LogCompaction):
                 its key, or the cleaner has not taken it.
         """
         topic, target = self._target()
+        try:
+            self._compact(topic, target)
+        except NotFiredError:
+            with contextlib.suppress(NotFiredError):
+                self._tell(topic, {ROLLS: None, LAG: KEPT_WHOLE[LAG]})
+            raise
+
+    def _compact(self, topic: str, target: LogCopy) -> None:
+        seen = self.scene.so_far
+        lines: list[kinds.Fetched | kinds.Committed]
+        lines = [*seen.of(kinds.Fetched), *seen.of(kinds.Committed)]
+        for line in lines:
+            if line.topic == topic and line.reached:
+                at = topic, line.partition or 0
+                self.scene.passed[at] = max(self.scene.passed.get(at, 0), line.offset or 0)
         self._tell(topic, {ROLLS: "1"})
         ends = self.scene.kafka.observer.ends(topic)
         self.feed.release()
@@ -90,8 +111,12 @@ class CompactedLog(LogCompaction):
         whole = self.scene.uncompacted[topic] = self.scene.kafka.observer.log(topic)
         self._tell(topic, {LAG: "0"})
 
-        log = self._await(Cleaned(self.scene, topic, target).log, CLEANED_S, f"{topic} compacted")
-        self._tell(topic, {LAG: KEPT_WHOLE[LAG]})
+        cleaned = Cleaned(self.scene, topic, target)
+        self._await(cleaned.log, CLEANED_S, f"{topic} compacted")
+        self._tell(topic, {LAG: KEPT_WHOLE[LAG]})  # a pass that has begun goes on
+        log = self._await(
+            partial(cleaned.log, QUIET_S), CLEANED_S, f"the cleaner of {topic} to rest"
+        )
         left = set(map(_spot, log.copies))
         self.scene.superseded |= {
             record
@@ -139,12 +164,8 @@ class CompactedLog(LogCompaction):
         leaders = {each.leader for each in observer.leaderships(topic).values()}
         for leader in leaders:
             for name, value in told.items():
-                wait_until(
-                    partial(_knows, observer.told_to, leader, topic, name, value),
-                    within_s=CLEANED_S,
-                    because=f"{name} of {topic} to be {value}",
-                    poll_s=0.05,
-                )
+                knows = partial(_knows, observer.told_to, leader, topic, name, value)
+                self._await(knows, CLEANED_S, f"{name} of {topic} to be {value}")
 
     def _await(self, met: Callable[[], T | None], least_s: float, because: str) -> T:
         within_s = self.scene.learnt.silences.still(self.scene.cell, least_s)
@@ -162,12 +183,17 @@ class Cleaned:
         self._topic = topic
         self._target = _spot(target)
         self._before: set[tuple[int, int]] = set()
+        self._since = time.monotonic()
 
-    def log(self) -> WholeLog | None:
-        """Return the log if it is so."""
+    def log(self, quiet_s: float = 0.0) -> WholeLog | None:
+        """Return the log if it is so, and has been for so many seconds."""
         log = self._scene.kafka.observer.log(self._topic)
         before, self._before = self._before, set(map(_spot, log.copies))
-        return log if self._target not in before and before == self._before else None
+        if before != self._before:
+            self._since = time.monotonic()
+            return None
+        rested = time.monotonic() - self._since >= quiet_s
+        return log if self._target not in before and rested else None
 
 
 UNDECLARED: Final = {ROLLS: "604800000"}

@@ -98,6 +98,8 @@ class Scene(CellScene):
         self.uncompacted: dict[str, WholeLog] = {}
         """What was in each log before lostack had it compacted, by topic."""
         self.superseded: set[str] = set()
+        self.passed: dict[tuple[str, int], int] = {}
+        """How far readers were in each log of a topic that is compacted, right before that."""
         """The records that compaction has taken."""
         self.lease = PortLease(1)
         self.of_services: dict[str, object] = {}

@@ -159,6 +159,7 @@ class Authorities:
                     later=in_log(last.partition, last.epoch, last.offset, several)
                     if last
                     else None,
+                    passed=copy.offset < self._scene.passed.get((topic, copy.partition), 0),
                     **log_fields(copy.partition, copy.epoch, copy.offset, several),
                 )
             )
