@@ -26,7 +26,7 @@ from harness.pipelines.shares import outlived
 from harness.proofs.compaction import READ_ON, CompactedAway, compaction_signs
 from harness.protocols.kafka.steps import Api
 from harness.report.record import advice
-from harness.systems.declared.compaction import CompactedLog, last_of_key
+from harness.systems.declared.compaction import CompactedLog, how_far, last_of_key
 from harness.systems.declared.system import DeclaredSystem
 from harness.systems.declared.transport import positions
 from harness.systems.kafka.log_copies import LogCopy, LogEnds, WholeLog
@@ -266,6 +266,27 @@ def test_every_copy_that_is_missing_is_told(scenes: Scenes) -> None:
         (first, "0:0:0", "compaction", "0:0:1"),
         (None, "0:0:1", "compaction", None),
     ]
+
+
+def test_a_copy_that_a_reader_has_left_behind_is_told_as_passed(scenes: Scenes) -> None:
+    """By what it was given, or has saved; not by what never reached it, nor in another topic."""
+    scene = scenes("orders", fault=Compacted(GIVES))
+    topic = scene.pipeline.topic
+    at = GIVEN | {"record": "b", "topic": topic, "partition": 0}
+    saved = {"event": "committed", "by": "wire", "t": 3, "topic": topic, "partition": 1}
+    saved |= {"group": "g", "request": "1:1", "conn": 1, "reached": True}
+    seen = [at | {"offset": 2}, at | {"offset": 7, "reached": False}, saved | {"offset": 4}]
+    seen += [at | {"offset": 9, "topic": "others"}, saved | {"offset": 9, "reached": False}]
+    found = how_far(a_history(map(typed, seen)), topic)
+    assert found == {(topic, 0): 2, (topic, 1): 4}
+    scene.passed |= found
+    last = scene.cell.line(scene.load.records[0]).encode()
+    whole = copy(1, b"k"), copy(2, b"k"), copy(3, b"k", last), copy(3, b"l", partition=1)
+    ends = {0: LogEnds(0, 4, 4), 1: LogEnds(0, 4, 4)}
+    scene.uncompacted[topic] = WholeLog(ends, whole)
+    authorities_of(scene).observe_log(Hop.TOPIC, topic, WholeLog(ends, whole[2:3]))
+    gone = told(scene).of("removed", "place", "passed")
+    assert gone == [("0:0:1", True), ("0:0:2", None), ("1:0:3", True)]
 
 
 def test_where_the_topic_is_not_compacted_nothing_is_done(scenes: Scenes) -> None:

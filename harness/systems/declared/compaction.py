@@ -17,6 +17,8 @@ from harness.pipelines.broker import KEPT_WHOLE, LAG
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
+    from harness.model.history import History
+    from harness.model.tail import SoFar
     from harness.systems.declared.feed.feed import DeclaredFeed
     from harness.systems.declared.results.matcher import RecordMatcher
     from harness.systems.declared.scene import Scene
@@ -86,13 +88,7 @@ class CompactedLog(LogCompaction):
             raise
 
     def _compact(self, topic: str, target: LogCopy) -> None:
-        seen = self.scene.so_far
-        lines: list[kinds.Fetched | kinds.Committed]
-        lines = [*seen.of(kinds.Fetched), *seen.of(kinds.Committed)]
-        for line in lines:
-            if line.topic == topic and line.reached:
-                at = topic, line.partition or 0
-                self.scene.passed[at] = max(self.scene.passed.get(at, 0), line.offset or 0)
+        self.scene.passed |= how_far(self.scene.so_far, topic)
         self._tell(topic, {ROLLS: "1"})
         ends = self.scene.kafka.observer.ends(topic)
         self.feed.release()
@@ -212,6 +208,20 @@ def last_of_key(log: WholeLog, of: LogCopy) -> LogCopy | None:
         and copy.offset > of.offset
     ]
     return max(later, key=lambda copy: copy.offset, default=None)
+
+
+def how_far(seen: History | SoFar, topic: str) -> dict[tuple[str, int], int]:
+    """Return how far readers are in each log of a topic: the highest offset that they were given,
+    or have saved as their position. They are behind each copy below it.
+    """
+    lines: list[kinds.Fetched | kinds.Committed]
+    lines = [*seen.of(kinds.Fetched), *seen.of(kinds.Committed)]
+    found: dict[tuple[str, int], int] = {}
+    for line in lines:
+        if line.topic == topic and line.reached:
+            log = topic, line.partition or 0
+            found[log] = max(found.get(log, 0), line.offset or 0)
+    return found
 
 
 def _spot(copy: LogCopy) -> tuple[int, int]:
