@@ -21,7 +21,7 @@ from harness.model.keep import Keep
 from harness.model.semantics import Semantic
 from harness.saved import CELLS
 from harness.soak import seeds
-from harness.soak.seeds import ROWS_FILE, Seeds, as_json, as_lines, code_of, run_seeds
+from harness.soak.seeds import HELD_FILE, ROWS_FILE, Seeds, as_json, as_lines, code_of, run_seeds
 from harness.soak.waves import RUNS, SoakError
 from scenarios import plain
 from tests.memory.plants import Plant
@@ -134,13 +134,17 @@ def test_it_goes_on_where_it_was_ended(tmp_path: Path) -> None:
     assert part.interrupted
     assert 0 < len(part.rows) < 6
     assert code_of(part, asked(tmp_path, Losers())) is ExitCode.INTERRUPTED
-    with (tmp_path / ROWS_FILE).open("a") as opened:
-        opened.write('{"cell": "kaf')
+    for name, cut in ((ROWS_FILE, '{"cell": "kaf'), (HELD_FILE, '{"seed": 1, "descr')):
+        with (tmp_path / name).open("a") as opened:
+            opened.write(cut)
     (tmp_path / RUNS / "20260101-000000" / CELLS / "half.s2").mkdir(parents=True)
     one = asked(tmp_path, Losers(at=[3]))
     whole = run_seeds(one, Heard())
     assert whole.rows[: len(part.rows)] == part.rows
     assert sorted(row.cell for row in whole.rows) == sorted(cell.id for cell in one.plan.cells)
+    held = [json.loads(line)["seed"] for line in (tmp_path / HELD_FILE).read_text().splitlines()]
+    assert held == sorted(held)
+    assert held[-1] == 3
     assert [name.rpartition(".")[2] for name in on_disk(tmp_path)] == ["s3", "s3"]
     assert run_seeds(one, Heard()).rows == whole.rows, "nothing is left to run"
 
