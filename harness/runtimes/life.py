@@ -40,8 +40,8 @@ class NodeLife:
 
     @property
     def exit(self) -> Exit | None:
-        """How it ended; ``None`` while it lives."""
-        return self._exit
+        """How it ended; ``None`` while it is :attr:`alive`."""
+        return None if self.alive else self._exit
 
     @property
     def alive(self) -> bool:

@@ -8,6 +8,7 @@ import contextlib
 import subprocess
 import sys
 import textwrap
+import threading
 from typing import TYPE_CHECKING
 
 import psutil
@@ -51,6 +52,26 @@ def test_a_node_may_end_as_soon_as_it_goes_on(tmp_path: Path) -> None:
         assert node.wait(GONE_S) is not None
         with pytest.raises(NodeStateError, match="it has ended by status 0"):
             node.resume()
+
+
+def test_who_is_told_of_an_end_may_start_the_node_again(tmp_path: Path) -> None:
+    """A node is alive until its end is told, and not a moment longer: between the two a restart
+    was refused, because "a node of that name is alive".
+    """
+    with ProcessRuntime(directory=tmp_path) as runtime:
+        node = runtime.start(NodeSpec("a", "consumer", SLEEPER))
+        between: list[tuple[object, bool]] = []
+
+        class Seen(threading.Event):
+            def set(self) -> None:
+                between.append((node.exit, node.alive))
+                super().set()
+
+        node._ended = Seen()
+        end = node.kill()
+        assert between == [(None, True)]
+        assert (node.exit, node.alive) == (end, False)
+        assert node.restart().incarnation == 2
 
 
 def test_the_death_of_the_guardian_is_told_and_takes_the_nodes_along(tmp_path: Path) -> None:
