@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import textwrap
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import psutil
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 
 WITHIN_S = 10.0
 PRELOAD = ("stage",)
+RUN = (sys.executable, "-m", "stage")
 PROGRAM = """
     import heavy, json, os, random, signal, subprocess, sys
     if __name__ == "__main__":
@@ -46,7 +48,13 @@ PROGRAM = """
             os.kill(os.getpid(), signal.SIGTERM)
         if how == "raise":
             raise ValueError("told in its log")
-        sys.exit(int(how))
+        if how == "return":
+            import atexit, threading, time
+            atexit.register(print, "told in its log", end="")
+            if sys.argv[2:]:
+                threading.Timer(1, print, ("by its thread",)).start()
+        else:
+            sys.exit(int(how))
 """  # noqa: E501
 
 
@@ -66,7 +74,7 @@ def spec(folder: Path, name: str, how: str, preload: tuple[str, ...] = PRELOAD) 
     return NodeSpec(
         name,
         "tool",
-        (sys.executable, "-m", "stage", how),
+        (*RUN, how),
         {"HITS": name},
         cwd=folder,
         preload=preload,
@@ -140,6 +148,19 @@ def test_its_end_is_told_as_it_was(
     assert (end.pid, end.status, end.signal) == (node.pid, status, killed)
     assert told(node)["heavy"] == server_of(runtime).pid
     assert ("told in its log" in node.log_tail()) == (how == "raise")
+
+
+def test_a_program_that_returns_says_all_it_has_to_say(
+    runtime: ProcessRuntime, tmp_path: Path
+) -> None:
+    """What it leaves to its end is done, also if a thread of it outlives its last line."""
+    for name, words in (("a", ("return",)), ("b", ("return", "later"))):
+        node = runtime.start(replace(spec(tmp_path, name, ""), argv=(*RUN, *words)))
+        end = node.wait(WITHIN_S)
+        assert end is not None
+        assert (end.status, end.signal) == (0, None)
+        assert "told in its log" in node.log_tail()
+        assert ("by its thread" in node.log_tail()) == (name == "b")
 
 
 def test_the_end_of_the_server_ends_nobody_else(runtime: ProcessRuntime, tmp_path: Path) -> None:

@@ -18,6 +18,7 @@ without it.
 
 from __future__ import annotations
 
+import atexit
 import ctypes
 import gc
 import importlib
@@ -27,6 +28,7 @@ import runpy
 import signal
 import socket
 import sys
+import threading
 import time
 from pathlib import Path
 
@@ -144,6 +146,12 @@ def main() -> None:
         )  # a program itself runs as ``__main__``, once in its process
         sys.argv = [message["module"], *message["words"]]
         runpy.run_module(message["module"], run_name="__main__", alter_sys=True)
+        if threading.active_count() == 1:
+            # Python would free all that it shares with the server, page by page: 15 ms
+            atexit._run_exitfuncs()  # noqa: SLF001 - nothing else runs them alone
+            sys.stdout.flush()
+            sys.stderr.flush()
+            os._exit(0)
 
 
 if __name__ == "__main__":
