@@ -45,6 +45,7 @@ PRELOADS = {
         "harness.stages.consumer",
         "harness.stages.processor",
         ADAPTERS["kafka-python"],
+        f"{ADAPTERS['kafka-python']}_codecs",
         "encodings.idna",  # what the first look-up of a host's name brings
     ),
     STOMP_PY: (*_QUEUE_STAGES, QUEUE_ADAPTERS[STOMP_PY]),
