@@ -294,11 +294,6 @@ class Pipeline:
         return tuple(dict.fromkeys(name for word in words for name in pattern.findall(word)))
 
     @property
-    def images(self) -> tuple[str, ...]:
-        """The container images of its stages and services."""
-        return tuple(dict.fromkeys(program.image for program in self.programs if program.image))
-
-    @property
     def programs(self) -> tuple[Program, ...]:
         """All programs that are started for it: services and stages."""
         return (*self.services, *self.stages)

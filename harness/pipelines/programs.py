@@ -68,6 +68,12 @@ class Program:
         """Every text of the program in which names in braces are replaced."""
         return (*self.command, *self.environment.values())
 
+    def image_in(self, directory: Path) -> str:
+        """Return what its image is known by, over all declarations: folders of two may have the
+        same name. ``directory``: the declaration's folder. Empty: it has none.
+        """
+        return f"{BUILT}{(directory / self.build).resolve()}" if self.build else self.image
+
     def check_program(self, what: str) -> None:
         """Raise :class:`DeclarationError` if the program cannot be started. ``what``: its name in
         the message.

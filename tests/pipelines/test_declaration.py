@@ -36,6 +36,7 @@ from harness.protocols.kafka.steps import Api
 from harness.provision import images
 from harness.runtimes.docker import engine
 from harness.systems.declared.feed.feeders import acknowledged
+from harness.systems.declared.programs.command import StageCommand
 from harness.systems.declared.system import DeclaredSystem
 from harness.wire.rules import Direction
 from tests.judge.growing import so_far_of
@@ -507,7 +508,7 @@ def test_what_a_container_runs_is_in_its_image(tmp_path: Path) -> None:
     pipeline = read_pipeline(
         declared(tmp_path, GOOD.replace("[output]", 'image = "mine:1"\n[output]', 1))
     )
-    assert pipeline.images == ("mine:1",)
+    assert [each.image for each in pipeline.programs if each.image] == ["mine:1"]
     pipeline.check_commands()
 
 
@@ -1316,7 +1317,7 @@ def test_a_folder_to_build_has_a_dockerfile(tmp_path: Path) -> None:
     """Else the check ends before anything is started."""
     file = declared(tmp_path, GOOD.replace('command = "cat"', 'build = "mine"', 1))
     pipeline = read_pipeline(file)
-    assert pipeline.images == ("built from mine",)
+    assert pipeline.stages[0].image == "built from mine"
     assert dataclasses.replace(pipeline.stages[0], restart=False).image == "built from mine"
     with pytest.raises(DeclarationError, match="mine has no Dockerfile, from which the producer"):
         pipeline.check_commands()
@@ -1338,6 +1339,31 @@ def test_an_image_is_not_taken_for_a_folder(
         file = declared(tmp_path, GOOD.replace('command = "cat"', line, 1))
         DeclaredSystem()._fetch_images([read_pipeline(file)], print)
     assert done == [image, tmp_path.resolve() / "latest"]
+
+
+def test_two_declarations_build_each_from_its_own_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Though both call it by the same name."""
+
+    def built(_: object, name: str, folder: Path, __: object) -> engine.Image:
+        return engine.Image(name, folder.name, f"sha256:{folder.name}")
+
+    monkeypatch.setattr(engine, "connect", lambda: SimpleNamespace(close=lambda: None))
+    monkeypatch.setattr(images, "built_image", built)
+    source: Any = SimpleNamespace(versions=dict)
+    system, pipelines = DeclaredSystem(source=source), []
+    for name in ("one", "other"):
+        (tmp_path / name).mkdir()
+        text = GOOD.replace('command = "cat"', 'build = "."', 1)
+        pipelines.append(read_pipeline(declared(tmp_path / name, text)))
+    system._fetch_images(pipelines, print)
+    for pipeline in pipelines:
+        values = {"bootstrap": "", "work": ""}
+        command = StageCommand(pipeline.stages[0], values, *[pipeline.directory] * 3)
+        known = command.spec("k").container.image
+        assert system._fetched.images[known].reference == pipeline.directory.name
+    assert system.versions()["image built from ."] == "one (one), other (other)"
 
 
 @pytest.mark.parametrize("image", ["built from mine", "my image", " mine", "-v"])

@@ -408,7 +408,7 @@ class Wire:
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         so_far = so_far_of(folder)
-        self.records_seen = RecordsOnWire(so_far)
+        self.records_seen = RecordsOnWire(so_far, known=("a", "b", "c"))
         self.topics_seen = TopicsOnWire(so_far)
         self.stages_seen = StagesOnWire(so_far)
 
@@ -532,6 +532,21 @@ def test_a_position_in_a_topic_of_a_programs_own_is_nothing_new(wire: Wire) -> N
         wire.says("committed", offset=offset, **saved)
     assert (wire.records_seen.moments(), wire.records_seen.firsts()) == ([], 0)
     assert wire.stages_seen.groups("consumer") == {"control"}
+
+
+def test_a_topic_with_two_bars_in_front_is_the_pipelines_when_it_has_a_record(wire: Wire) -> None:
+    """Else a right program is called stuck whose positions are all the news of a long wait."""
+    wire.opens(2, "consumer")
+    saved = {"group": "billing", "topic": "__orders", "partition": 0, "request": "2:1"}
+    wire.says("committed", offset=0, **saved)
+    assert wire.topics_seen.with_records() == set()
+    wire.gives("a", topic="__orders")
+    before = wire.records_seen.firsts()
+    for offset in (1, 2):
+        wire.says("committed", offset=offset, **saved)
+    assert len(wire.records_seen.moments()) == 3
+    assert wire.records_seen.firsts() > before
+    assert wire.topics_seen.with_records() == wire.topics_seen.read() == {"__orders"}
 
 
 def test_topics_that_records_were_seen_in(wire: Wire) -> None:

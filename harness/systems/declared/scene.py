@@ -54,7 +54,8 @@ class EarlierCells:
 @dataclass
 class Fetched:
     """What was downloaded for stages: folders of jars by set name, Python interpreters by package,
-    folders of PySpark by release, and images by name.
+    folders of PySpark by release, and images by what they are known by
+    (:meth:`harness.pipelines.programs.Program.image_in`).
 
     ``say``: prints a message to the user while a cell runs.
     """

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import threading
+from collections import defaultdict
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Final, Protocol
 
@@ -18,7 +19,6 @@ from harness.pipelines.alone import why_alone
 from harness.pipelines.broker import Broker
 from harness.pipelines.cells import DeclaredCell
 from harness.pipelines.failure_points import SYSTEM
-from harness.pipelines.programs import BUILT
 from harness.provision.cache import cache_root
 from harness.provision.environments import ensure_client
 from harness.provision.jars import ensure_jars, read_jar_set
@@ -45,7 +45,6 @@ if TYPE_CHECKING:
     from harness.pipelines.declaration import Pipeline
     from harness.pipelines.programs import Program
     from harness.pipelines.security import DeclaredSecurity
-    from harness.runtimes.docker.engine import Image
     from harness.runtimes.docker.runtime import DockerRuntime
     from harness.runtimes.interface import Runtime
     from harness.systems.declared.brokers.kafka import Brokers
@@ -152,8 +151,6 @@ class DeclaredSystem:
         """Kept brokers that no run uses at the moment."""
         self._lock = threading.Lock()
         self._fetched = Fetched()
-        self._images: dict[tuple[Path, str], Image] = {}
-        """The images that were pulled or built, by the declaration's folder and their names."""
         self._learnt = EarlierCells()
         self._security: DeclaredSecurity | None = None
         """How the programs of the next pipeline log in to the brokers."""
@@ -209,25 +206,32 @@ class DeclaredSystem:
 
     def _fetch_images(self, declared: Iterable[Pipeline], say: Callable[[str], None]) -> None:
         """Pull or build the images of pipelines, each once."""
-        wanted = {(each.directory.resolve(), name) for each in declared for name in each.images}
-        for folder, name in sorted(wanted - set(self._images)):
+        wanted = {
+            program.image_in(each.directory): (program, each.directory)
+            for each in declared
+            for program in each.programs
+            if program.image
+        }
+        for known in sorted(wanted.keys() - self._fetched.images.keys()):
             from harness.provision.images import built_image, users_image  # noqa: PLC0415
             from harness.runtimes.docker.engine import connect  # noqa: PLC0415 - what talks to an engine loads slowly
 
-            build = name.removeprefix(BUILT) if name.startswith(BUILT) else None
+            program, folder = wanted[known]
             with contextlib.closing(connect()) as engine:
-                self._images[folder, name] = (
-                    users_image(engine, name, say)
-                    if build is None
-                    else built_image(engine, name, (folder / build).resolve(), say)
+                self._fetched.images[known] = (
+                    built_image(engine, program.image, (folder / program.build).resolve(), say)
+                    if program.build
+                    else users_image(engine, program.image, say)
                 )
-        self._fetched.images |= {name: self._images[folder, name] for folder, name in wanted}
 
     def versions(self) -> dict[str, str]:
         """Return the versions of the brokers, and the stages' images with their ids."""
+        images: dict[str, list[str]] = defaultdict(list)
+        for each in self._fetched.images.values():
+            images[f"image {each.name}"].append(str(each))
         return {
             **self._source.versions(),
-            **{f"image {name}": str(image) for name, image in self._fetched.images.items()},
+            **{name: ", ".join(found) for name, found in images.items()},
         }
 
     def _come_by(

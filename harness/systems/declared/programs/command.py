@@ -122,4 +122,5 @@ class StageCommand:
                 if name == "ca" and isinstance(value, Path)
             ),
         )
-        return ContainerSpec(image=self.stage.image, folders=folders, host_network=True)
+        image = self.stage.image_in(self.directory)
+        return ContainerSpec(image=image, folders=folders, host_network=True)

@@ -10,7 +10,7 @@ from harness.pipelines.dialects import KAFKA
 from harness.systems.declared.wire.firsts import FirstSteps
 from harness.systems.declared.wire.seen import SeenOnWire
 from harness.systems.declared.wire.sends import Sends
-from harness.systems.declared.wire.topics import INTERNAL
+from harness.systems.declared.wire.topics import HIDDEN
 from harness.wire.rules import Direction
 
 if TYPE_CHECKING:
@@ -34,6 +34,8 @@ class RecordsOnWire(SeenOnWire):
         self._sends = Sends()
         self._moments: list[int] = []
         self._positions: set[tuple[str | None, str | None, int, int]] = set()
+        self._topics: set[str | None] = set()
+        """Where records were sent, or given to a stage."""
 
     def moments(self, since: int = 0) -> list[int]:
         """Return the times (monotonic ns) at which something about a record was seen, without the
@@ -130,6 +132,7 @@ class RecordsOnWire(SeenOnWire):
 
     def _take_sent(self, event: kinds.Sent | kinds.Unsent) -> None:
         self._moments.append(event.t)
+        self._topics.add(event.topic)
         role = self._role(event.request)
         self._sends.sent(role, event)
         if isinstance(event, kinds.Sent):
@@ -145,6 +148,7 @@ class RecordsOnWire(SeenOnWire):
 
     def _take_fetched(self, event: kinds.Fetched) -> None:
         self._moments.append(event.t)
+        self._topics.add(event.topic)
         if event.reached:
             role = "" if event.conn is None else self._role_of.get(event.conn, "")
             self._firsts.met(role, event.topic, event.record)
@@ -157,8 +161,8 @@ class RecordsOnWire(SeenOnWire):
             self._firsts.note_in_some_topic(event.event, role, event.record)
 
     def _take_position(self, event: kinds.Committed) -> None:
-        if str(event.topic).startswith(INTERNAL):  # it is no topic of the pipeline
-            return
+        if str(event.topic).startswith(HIDDEN) and event.topic not in self._topics:
+            return  # a program speaks to itself there
         position = (event.group, event.topic, event.partition, event.offset)
         self._firsts.note_position(self._role(event.request), *position)
         if position not in self._positions:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from harness.model import events as kinds
 from harness.protocols.kafka.codec import is_unresolved
@@ -13,8 +13,14 @@ if TYPE_CHECKING:
     from harness.model.history import Event
     from harness.model.tail import SoFar
 
-INTERNAL = "__"
-"""The prefix of Kafka's internal topics."""
+KAFKAS: Final = frozenset(
+    {"__consumer_offsets", "__transaction_state", "__share_group_state", "__cluster_metadata"}
+)
+"""Kafka's own topics. They are nobody's."""
+HIDDEN: Final = "__"
+"""How topics begin in which programs speak to themselves. Such a topic is one of the pipeline when
+a record of the load was seen in it.
+"""
 
 
 class TopicsOnWire(SeenOnWire):
@@ -62,7 +68,8 @@ class TopicsOnWire(SeenOnWire):
             case kinds.Fetched(topic=str() as topic):
                 self._take_fetched(event, topic)
             case kinds.Committed():
-                self._see(event.topic)
+                if not str(event.topic).startswith(HIDDEN):
+                    self._see(event.topic)
                 if event.topic in self._topics:
                     self._given.add(event.topic)
 
@@ -77,5 +84,5 @@ class TopicsOnWire(SeenOnWire):
             self._reached[topic][partition] = max(offset, self._reached[topic].get(partition, -1))
 
     def _see(self, topic: str | None) -> None:
-        if topic is not None and not topic.startswith(INTERNAL) and not is_unresolved(topic):
+        if topic is not None and topic not in KAFKAS and not is_unresolved(topic):
             self._topics.add(topic)
