@@ -120,7 +120,6 @@ def check(
     from harness.matrix.checking import Check, at_once  # noqa: PLC0415 - as above
     from harness.matrix.explaining import explanation, untried  # noqa: PLC0415 - as above
     from harness.matrix.seen import seen_in  # noqa: PLC0415 - as above
-    from harness.pipelines.silences import price  # noqa: PLC0415 - as above
 
     known = read_baseline(baseline) if baseline else ()
     pipeline = _declared(file)
@@ -158,7 +157,7 @@ def check(
             for line in missed:
                 progress.say(line)
             progress.say(at_once(rehearsed.jobs, rehearsed.because))
-            progress.say(price([cell.scenario for cell in cells], dry.seconds, rehearsed.jobs))
+            progress.say(rehearsed.price(cells))
         if explain:
             raise typer.Exit(alone or (ExitCode.VOID if missed else ExitCode.KEPT))
         with make_progress(sys.stderr if as_json else sys.stdout) as progress:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 from harness.faults import InBurst, NoFault
 from harness.judge.verdict import Kind
 from harness.matrix.runner import RunPlan, run
-from harness.matrix.seen import enough
+from harness.matrix.seen import awake_s, enough
 from harness.matrix.selection import not_run
 from harness.model.keep import Keep
 from harness.model.scenario import NotApplicable
@@ -22,7 +23,8 @@ from harness.pipelines.failure_points import (
 )
 from harness.pipelines.pairs import Paired, Pairs
 from harness.pipelines.refusing import DeclarationError, nearest
-from harness.pipelines.silences import is_long, left_out
+from harness.pipelines.silences import is_long, left_out, price
+from harness.systems.declared.learnt.silence import rests_s
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -62,6 +64,16 @@ class Rehearsal:
     jobs: int
     because: str = ""
     runs: tuple[tuple[CellResult, DeclaredCell], ...] = ()
+
+    def price(self, cells: Sequence[DeclaredCell]) -> str:
+        """Say how long these cells take together."""
+        pipeline = self.runs[0][1].declared
+        return price(
+            [cell.scenario for cell in cells],
+            awake_s(self.dry, pipeline.output.quiet_s),
+            self.jobs,
+            partial(rests_s, pipeline),
+        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -38,6 +38,18 @@ not ask for more.
 """
 
 
+def awake_s(result: CellResult, quiet_s: float) -> float:
+    """Return how many seconds a run without a fault took, with only so many at rest: it may have
+    waited for what comes late.
+    """
+    try:
+        drains = [*read_history(result.directory / HISTORY).of(kinds.Drain)]
+    except HistoryError:
+        drains = []
+    rested_s = max((each.rested or 0.0 for each in drains), default=0.0)
+    return result.seconds - max(0.0, rested_s - quiet_s)
+
+
 def seen_in(result: CellResult) -> dict[str, StageTraffic]:
     """Return what the wire saw of each stage, by role; nothing if the history cannot be read."""
     try:

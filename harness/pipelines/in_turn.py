@@ -27,9 +27,13 @@ OF: Final = frozenset(
         "producer-crash-before-ack",
         "commit-lost",
         "commit-ack-lost",
+        "acknowledgement-lost",
+        "acknowledgement-answer-lost",
     }
 )
-"""The points at which a mark or a position may be ahead of the work now and then."""
+"""The points at which a mark, a position or an acknowledgement may be ahead of the work now and
+then.
+"""
 LONGER_S: Final = 8.0
 """How much longer such a point takes, in seconds, than the same point at one record."""
 LEAST: Final = 3
@@ -59,7 +63,6 @@ def _in_turn(point: Point) -> Point:
         id=f"{point.id}-in-turn",
         act=act,
         because=f"{point.because} Then the same at another record, {TARGETS} in all.",
-        logs=True,
         why_not=_why_not,
     )
 

@@ -207,11 +207,16 @@ def priced(point: Scenario) -> str:
     return f"{about}, at most {SILENCE_S:g} s" if _waits_for_client(point) else f"{about} longer"
 
 
-def price(points: Sequence[Scenario], cell_s: float, jobs: int) -> str:
+def price(
+    points: Sequence[Scenario],
+    cell_s: float,
+    jobs: int,
+    rests_s: Callable[[Scenario], float] = lambda _: 0.0,
+) -> str:
     """Say how long all points take together. ``cell_s``: how long the cell without a fault took, in
-    seconds.
+    seconds, without its rest; ``rests_s``: how long that of a point is.
     """
-    more = sum(map(longer_s, points))
+    more = sum(longer_s(point) + rests_s(point) for point in points)
     minutes = (len(points) * cell_s + more) / jobs / 60
     about = f"{minutes:.0f}" if minutes >= 2 else f"{minutes:.1f}"  # noqa: PLR2004 - two minutes
     longer = f", and {more:.0f} s longer in all" if more else ""

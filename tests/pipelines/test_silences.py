@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -11,6 +13,7 @@ from harness.controls import OnWire
 from harness.faults import (
     Answer,
     Frozen,
+    InTurn,
     PartedFromWork,
     TakenOver,
     TopicAppears,
@@ -21,7 +24,8 @@ from harness.faults import Silent as SilentPeer
 from harness.judge.verdict import Kind
 from harness.matrix.checking import Check
 from harness.matrix.progress import make_progress
-from harness.matrix.seen import seen_in
+from harness.matrix.seen import awake_s, seen_in
+from harness.model.history import HISTORY
 from harness.model.scenario import Deployment, NotApplicable, Role
 from harness.model.semantics import Semantic
 from harness.pipelines import bursts as burst_points
@@ -30,8 +34,10 @@ from harness.pipelines.in_turn import IN_TURN
 from harness.pipelines.silences import is_long, price
 from harness.pipelines.traffic import StageTraffic
 from harness.protocols.kafka.steps import Api
+from harness.systems.declared.learnt.silence import rests_s
 from harness.systems.declared.system import DeclaredSystem
 from harness.wire.rules import Direction
+from tests.judge.growing import tell
 from tests.judge.recording import steps
 from tests.pipelines.test_check import EXAMPLES, Silent, check
 from tests.pipelines.test_firsts import PROGRAMS
@@ -102,6 +108,28 @@ def test_the_plan_tells_how_long_it_takes() -> None:
     assert price([short], 3.42, 1) == "about 0.1 min: 1 cell of 3.4 s; 1 at once"
 
 
+def test_the_price_knows_who_rests(tmp_path: Path) -> None:
+    """A run without a fault has rested by the clock in its history; each cell in which a program
+    dies does so where duplicates are forbidden.
+    """
+    (tmp_path / HISTORY).mkdir()
+    ran: Any = SimpleNamespace(directory=tmp_path, seconds=14.0)
+    assert awake_s(ran, 1.0) == 14.0
+    ended = {"event": "drain", "phase": "completed", "stage": None, "because": None}
+    tell(tmp_path / HISTORY, ended | {"rested": 10.4, "why": "settled"})
+    assert awake_s(ran, 1.0) == pytest.approx(4.6)
+    brief: Any = SimpleNamespace(directory=tmp_path, seconds=0.5 + 10.4)
+    assert awake_s(brief, 30.0) == brief.seconds
+    least = read_pipeline(ORDERS)
+    once = replace(least, claims=Semantic.AT_MOST_ONCE)
+    points = {each.id: each for each in failure_points(least)}
+    cells = [points[name] for name in ("none", "ack-lost", "commit-lost")]
+    assert [rests_s(least, each) for each in cells] == [9, 0, 0]
+    assert [rests_s(once, each) for each in cells] == [9, 0, 9]
+    told = price(cells, 4.0, 1, partial(rests_s, once))
+    assert told == "about 0.5 min: 3 cells of 4 s, and 18 s longer in all; 1 at once"
+
+
 def test_nothing_else_is_long() -> None:
     """What waits for no time-out of a client's is run each time, but where brokers come back."""
     found = [
@@ -160,7 +188,9 @@ def test_one_of_several_brokers_is_not_frozen(tmp_path: Path) -> None:
 
 def test_a_queue_has_none() -> None:
     pipeline = read_pipeline(EXAMPLES / "parcels" / "pipeline.toml")
-    assert not [point for point in failure_points(pipeline) if is_long(point)]
+    long = [point.fault for point in failure_points(pipeline) if is_long(point)]
+    assert long
+    assert all(isinstance(fault, InTurn) for fault in long)
 
 
 def test_a_restarted_reader_asks_for_its_positions_in_vain() -> None:

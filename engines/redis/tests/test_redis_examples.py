@@ -5,6 +5,7 @@ duplicates, a stream with a group does neither; and the servers besides the defa
 from __future__ import annotations
 
 import json
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -67,6 +68,29 @@ def test_early_acknowledgement_does_not_wait(example: str, outcome: str, tmp_pat
 def test_a_stream_with_a_group_keeps_it(tmp_path: Path) -> None:
     told = lostack(tmp_path, "check", str(EXAMPLES / "streams" / "pipeline.toml"), *only(POINTS))
     assert told == {f"{name}/at-least-once": "kept" for name in POINTS}
+
+
+@pytest.mark.parametrize("hasty", [True, False])
+def test_who_is_hasty_with_one_order_in_five_is_met_where_five_are_struck(
+    tmp_path: Path, hasty: bool
+) -> None:
+    """And missed where one is. The right twin is kept at both."""
+    folder = tmp_path / "streams"
+    shutil.copytree(EXAMPLES / "streams", folder)
+    worker = folder / "worker.py"
+    text, recorded = worker.read_text(encoding="utf-8"), "        with database:\n"
+    early = "        if int(fields['order'].split('-')[1].split('.')[0]) % 5 == 0:\n"
+    early += "            broker.xack('orders', 'workers', name)\n"
+    assert recorded in text
+    if hasty:
+        worker.write_text(text.replace(recorded, early + recorded), encoding="utf-8")
+    once = "acknowledgement-answer-lost"
+    words = only((once, f"{once}-in-turn"))
+    told = lostack(tmp_path, "check", str(folder / "pipeline.toml"), "--all", *words)
+    assert told == {
+        f"{once}/at-least-once": "kept",
+        f"{once}-in-turn/at-least-once": "broken" if hasty else "kept",
+    }
 
 
 @pytest.mark.parametrize("version", [each for each in versions() if each != next(iter(WHEELS))])

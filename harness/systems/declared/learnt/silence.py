@@ -23,6 +23,7 @@ from harness.model.semantics import Anomaly, forbids
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from harness.model.scenario import Scenario
     from harness.pipelines.cells import DeclaredCell
     from harness.pipelines.declaration import Pipeline
 
@@ -138,7 +139,9 @@ class Silences:
         least = max(pipeline.output.quiet_s, TWICE * known)
         if settled:
             news = (
-                (first and not cell.brief) if pair == NOBODY else _may_repair(cell) and not doubled
+                (first and not cell.brief)
+                if pair == NOBODY
+                else _may_repair(pipeline, cell.scenario) and not doubled
             )
             return QuietPeriod(
                 max(least, pipeline.patience_s / PART) if news else least, QuietReason.SETTLED
@@ -191,13 +194,20 @@ def place_of(fault: Any) -> Any:
     return getattr(fault, "at", fault)
 
 
-def _may_repair(cell: DeclaredCell) -> bool:
+def rests_s(pipeline: Pipeline, point: Scenario) -> float:
+    """Return how much longer (seconds) a cell rests than ``quiet_s`` although all is settled."""
+    if not isinstance(point.fault, NoFault) and not _may_repair(pipeline, point):
+        return 0.0
+    return max(0.0, pipeline.patience_s / PART - pipeline.output.quiet_s)
+
+
+def _may_repair(pipeline: Pipeline, point: Scenario) -> bool:
     """Whether a struck program may still duplicate a record although the claim forbids
     duplicates.
     """
-    need = cell.scenario.fault.evidence()
+    need = point.fault.evidence()
     struck = {*need.killed, *need.may_kill, *need.told, *need.paused, *need.ended} - {*BROKERS}
-    return bool(struck) and forbids(cell.declared.claims, Anomaly.DUPLICATED)
+    return bool(struck) and forbids(pipeline.claims, Anomaly.DUPLICATED)
 
 
 def _again(cell: DeclaredCell) -> bool:
