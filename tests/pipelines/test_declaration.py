@@ -1360,7 +1360,8 @@ def test_two_declarations_build_each_from_its_own_folder(
     system._fetch_images(pipelines, print)
     for pipeline in pipelines:
         values = {"bootstrap": "", "work": ""}
-        command = StageCommand(pipeline.stages[0], values, *[pipeline.directory] * 3)
+        folder = pipeline.directory
+        command = StageCommand(pipeline.stages[0], values, folder, folder, folder)
         known = command.spec("k").container.image
         assert system._fetched.images[known].reference == pipeline.directory.name
     assert system.versions()["image built from ."] == "one (one), other (other)"
