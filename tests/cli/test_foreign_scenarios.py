@@ -55,11 +55,15 @@ def folder(tmp_path: Path, request: pytest.FixtureRequest) -> Path:
     return tmp_path
 
 
-@pytest.fixture(scope="module", params=BUILDS)
-def wheel(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest) -> Path:
-    """The wheel of this repository."""
-    target = tmp_path_factory.mktemp("wheel")
-    command = [*BUILDS[request.param], str(target), str(ROOT)]
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The wheel of this repository, as uv makes it."""
+    return built_by("uv", tmp_path_factory.mktemp("wheel"))
+
+
+def built_by(name: str, target: Path) -> Path:
+    """Return the wheel of this repository."""
+    command = [*BUILDS[name], str(target), str(ROOT)]
     done = subprocess.run(
         command, cwd=target, capture_output=True, text=True, timeout=120, check=False
     )
@@ -95,9 +99,15 @@ def test_the_folder_would_be_imported(folder: Path) -> None:
     assert "a foreign scenarios was imported" in python(folder, "-c", "import scenarios").stderr
 
 
-def test_the_commands_use_ours(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
+@pytest.fixture(scope="module")
+def ours(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
+    """The ids of all cells where nobody has scenarios of his own."""
+    return listed(tmp_path_factory.mktemp("empty"))
+
+
+def test_the_commands_use_ours(folder: Path, ours: list[str]) -> None:
     """``list``, ``run`` and ``regressions``."""
-    assert listed(folder) == listed(tmp_path_factory.mktemp("empty"))
+    assert listed(folder) == ours
     ran = python(
         folder,
         "-m",
@@ -170,10 +180,13 @@ def files_below(folder: Path) -> Iterable[str]:
             yield str(file.relative_to(folder))
 
 
-def test_a_wheel_has_the_scenarios_below_the_package(wheel: Path) -> None:
+def test_a_wheel_has_the_scenarios_below_the_package(wheel: Path, tmp_path: Path) -> None:
     """And nothing beside it: every file of ours is there once, but for the scenarios' own test."""
-    with zipfile.ZipFile(wheel) as archive:
-        names = [name for name in archive.namelist() if ".dist-info/" not in name]
+    names, others = (
+        [name for name in zipfile.ZipFile(each).namelist() if ".dist-info/" not in name]
+        for each in (wheel, built_by("pip", tmp_path))
+    )
+    assert sorted(others) == sorted(names)
     wanted = {
         f"{package}/{name}"
         for package in ("harness", "lostack")

@@ -33,15 +33,17 @@ def deaf(*ignored: signal.Signals, blocked: tuple[signal.Signals, ...] = ()) -> 
     return [sys.executable, "-c", words]
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=["ctrl-c", "sigterm"])
+BOTH = (signal.SIGINT, signal.SIGTERM)
+
+
 @pytest.mark.parametrize(
-    "begun",
+    ("begun", "number"),
     [
-        [sys.executable],
-        deaf(signal.SIGINT, signal.SIGTERM),
-        deaf(blocked=(signal.SIGINT, signal.SIGTERM)),
+        pytest.param([sys.executable], signal.SIGTERM, id="sigterm"),
+        pytest.param(deaf(*BOTH), signal.SIGINT, id="ignored ctrl-c"),
+        pytest.param(deaf(*BOTH), signal.SIGTERM, id="ignored sigterm"),
+        pytest.param(deaf(blocked=BOTH), signal.SIGINT, id="blocked ctrl-c"),
     ],
-    ids=["", "ignored", "blocked"],
 )
 def test_an_interrupted_run_leaves_a_partial_report(
     tmp_path: Path, begun: list[str], number: signal.Signals

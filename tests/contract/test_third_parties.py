@@ -147,7 +147,13 @@ LYING = {
 }
 
 
-@pytest.mark.parametrize("name", LYING)
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=() if name == "a-second-copy-is-hidden" else pytest.mark.rest)
+        for name in LYING
+    ],
+)
 def test_an_authority_that_lies_proves_nothing(installed: Path, tmp_path: Path, name: str) -> None:
     file, right, wrong, cell, because = LYING[name]
     broken = tmp_path / "installed"
@@ -162,11 +168,9 @@ def test_an_authority_that_lies_proves_nothing(installed: Path, tmp_path: Path, 
     assert because in told["cells"][0]["reason"]
 
 
-@pytest.mark.parametrize(
-    "words", [("list",), ("list", "--system", "toy"), ("doctor",)], ids=" ".join
-)
-def test_it_is_shown(installed: Path, tmp_path: Path, words: tuple[str, ...]) -> None:
-    there, gone = (lostack(*words, folder=tmp_path, packages=each) for each in (installed, None))
+@pytest.mark.parametrize("command", ["list", "doctor"])
+def test_it_is_shown(installed: Path, tmp_path: Path, command: str) -> None:
+    there, gone = (lostack(command, folder=tmp_path, packages=each) for each in (installed, None))
     assert "toy" in there.stdout
     assert "toy" not in gone.stdout
 

@@ -83,9 +83,13 @@ def blocks(docstring: str) -> set[str]:
 
 def names_in(tree: ast.AST) -> set[str]:
     """Return the names of the classes that a module has, and of what it imports."""
-    own = {node.name for node in ast.walk(tree) if isinstance(node, ast.ClassDef)}
-    imports = (node for node in ast.walk(tree) if isinstance(node, ast.ImportFrom | ast.Import))
-    return own | {alias.asname or alias.name for node in imports for alias in node.names}
+    found: set[str] = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ClassDef):
+            found.add(node.name)
+        elif isinstance(node, ast.ImportFrom | ast.Import):
+            found |= {alias.asname or alias.name for alias in node.names}
+    return found
 
 
 def wrong(tree: ast.AST, known: set[str]) -> Iterator[str]:

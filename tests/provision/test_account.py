@@ -58,6 +58,7 @@ def test_postgres_runs_for_nobody_without_an_account() -> None:
 UGI = "org.apache.hadoop.security.UserGroupInformation"
 
 
+@pytest.mark.rest
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can become a uid without an account")
 def test_hadoop_knows_a_user_without_an_account(monkeypatch: pytest.MonkeyPatch) -> None:
     """With the agent it logs in by the stand-in's name; without it, it ends. With a real uid."""

@@ -95,8 +95,6 @@ def test_all_brings_everything(wheel: Path) -> None:
     ("command", "needs", "extra"),
     [
         (("run",), "the system spark needs pyspark", "spark"),
-        (("run", "--system", "spark"), "the system spark needs pyspark", "spark"),
-        (("run", "--system", "activemq"), "the system activemq needs stomp", "queues"),
         (("run", "--system", "artemis"), "the system artemis needs stomp", "queues"),
         (("fetch", "spark"), "the system spark needs pyspark", "spark"),
         (

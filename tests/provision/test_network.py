@@ -254,6 +254,7 @@ def test_no_proxy_is_heeded(fetching: Fetching) -> None:
         assert (proxy.asked, bool(repository.asked)) == ([], True)
 
 
+@pytest.mark.rest
 def test_an_unknown_authority_is_told_and_can_be_trusted(fetching: Fetching) -> None:
     """The message names the trust store's variable; with it, the jar comes."""
     tls = fetching.folder / "tls"

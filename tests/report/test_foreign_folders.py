@@ -184,7 +184,9 @@ PLACES: Final[dict[str, Callable[[Foreign], Path]]] = {
     "past": lambda one: one.runs / HISTORY_FILE,
     "index": lambda one: one.runs / INDEX,
 }
-"""The files that commands read, and two that they write."""
+"""The files that commands read, and two that they write. Of each: a FIFO, which shows who opens it
+without a look, and nesting; the others are told apart in one place for all, and tried at two files.
+"""
 READ_BY: Final = {
     "log": ("judge",),
     "logs": ("judge",),
@@ -248,6 +250,7 @@ HOSTILE: Final[dict[str, Callable[[Foreign], None]]] = {
         )
         for name, place in PLACES.items()
         for kind, make in KINDS.items()
+        if name in {"run.json", "history"} or kind in {"a FIFO", "deep"}
     },
 }
 

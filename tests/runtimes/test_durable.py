@@ -294,7 +294,11 @@ TWO_TRANSACTIONS = """
 
 @pytest.mark.strace
 @pytest.mark.parametrize(
-    ("order", "between"), [("row first", [1, 2, 2, 3]), ("position first", [1, 3])]
+    ("order", "between"),
+    [
+        pytest.param("row first", [1, 2, 2, 3], marks=pytest.mark.rest),
+        ("position first", [1, 3]),
+    ],
 )
 def test_a_crash_between_two_transactions_shows_by_every_number(
     runtime: ProcessRuntime, tmp_path: Path, order: str, between: list[int]

@@ -82,8 +82,17 @@ def ended(sweep: Path) -> dict[str, Path]:
     return found
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL], ids=["ctrl-c", "sigkill"])
-@pytest.mark.parametrize("behind", [DRY, POINT, SHRINKING], ids=["dry runs", "points", "shrinking"])
+@pytest.mark.parametrize(
+    ("behind", "number"),
+    [
+        pytest.param(DRY, signal.SIGKILL, id="dry runs, sigkill"),
+        pytest.param(POINT, signal.SIGINT, id="points, ctrl-c"),
+        pytest.param(SHRINKING, signal.SIGKILL, id="shrinking, sigkill"),
+        pytest.param(DRY, signal.SIGINT, id="dry runs, ctrl-c", marks=pytest.mark.rest),
+        pytest.param(POINT, signal.SIGKILL, id="points, sigkill", marks=pytest.mark.rest),
+        pytest.param(SHRINKING, signal.SIGINT, id="shrinking, ctrl-c", marks=pytest.mark.rest),
+    ],
+)
 def test_a_sweep_that_was_ended_goes_on(
     behind: str,
     number: signal.Signals,
@@ -130,6 +139,7 @@ def played(swept: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path
     return Path(shutil.copytree(swept, tmp_path / "one", symlinks=True))
 
 
+HOW = ("cut", "other", "gone")
 PLANS = (
     "",
     "[",
@@ -172,16 +182,18 @@ def test_a_damaged_plan(
 
 
 @pytest.mark.parametrize(
-    ("of", "folder"),
+    ("of", "folder", "how"),
     [
-        *itertools.product(
-            ("run.json", "cell.json", "runner.jsonl", "wire.jsonl"), ("dry", "points")
+        *(
+            (of, ("dry", "points")[number % 2], how)
+            for number, (of, how) in enumerate(
+                itertools.product(("run.json", "cell.json", "runner.jsonl", "wire.jsonl"), HOW)
+            )
         ),
-        ("result.json", "result.json"),
-        (".toml", "found"),
+        *(("result.json", "result.json", how) for how in HOW),
+        *((".toml", "found", how) for how in HOW),
     ],
 )
-@pytest.mark.parametrize("how", ["cut", "other", "gone"])
 def test_a_damaged_file(
     of: str, folder: str, how: str, played: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -93,8 +93,12 @@ def bridge(monkeypatch: pytest.MonkeyPatch) -> Iterator[Bridge]:
 
 @pytest.mark.parametrize(
     ("operation_ms", "within_ms", "name"),
-    [(60_000, WITHIN_MS, "TimeoutException"), (WITHIN_MS, 60_000, "PulsarClientException")],
-    ids=["by-us", "by-the-library"],
+    [
+        pytest.param(60_000, WITHIN_MS, "TimeoutException", id="by-us"),
+        pytest.param(
+            WITHIN_MS, 60_000, "PulsarClientException", id="by-the-library", marks=pytest.mark.rest
+        ),
+    ],
 )
 def test_a_client_is_given_up_where_the_coordinator_is_not_allowed(
     refusing: Refusing, bridge: Bridge, operation_ms: int, within_ms: int, name: str
