@@ -18,6 +18,7 @@ from harness.pipelines.shares import Share
 from harness.pipelines.traffic import STEPS, Owner, StageTraffic
 from harness.pipelines.writes import UNWATCHED, Written
 from harness.report.summary import counted
+from harness.systems.declared.wire.topics import INTERNAL
 from harness.wire.rules import Direction
 
 if TYPE_CHECKING:
@@ -56,10 +57,15 @@ def seen_in(result: CellResult) -> dict[str, StageTraffic]:
         history = read_history(result.directory / HISTORY)
     except HistoryError:
         return {}
-    both = [event for event in history.of(kinds.Frame) if event.api not in STEPS]
+    aside = _saved_aside(history)
+    both = [
+        event
+        for event in history.of(kinds.Frame)
+        if event.api not in STEPS and f"{event.conn}:{event.corr}" not in aside
+    ]
     frames = [event for event in both if event.dir == Direction.REQUEST]
     of = {str(e.conn): str(e.role) for e in frames}
-    about = list(history.of(kinds.Sent, kinds.Committed))
+    about = [e for e in history.of(kinds.Sent, kinds.Committed) if e.request not in aside]
     moments = [e.t for e in history.of(kinds.Sent, kinds.Fetched, kinds.Committed)]
     seconds = (max(moments) - min(moments)) / 1e9 if moments else 0.0
     of_records = moments_in(history.of(*TOLD), both)
@@ -88,6 +94,16 @@ def seen_in(result: CellResult) -> dict[str, StageTraffic]:
         )
         for role in sorted({str(e.role) for e in frames})
     }
+
+
+def _saved_aside(history: History) -> set[str | None]:
+    """Return the requests that saved positions in internal topics alone: no record of the load is
+    behind them. So a sink of Connect may speak with itself.
+    """
+    topics = defaultdict[str | None, set[bool]](set)
+    for event in history.of(kinds.Committed):
+        topics[event.request].add(str(event.topic).startswith(INTERNAL))
+    return {request for request, internal in topics.items() if internal == {True}}
 
 
 def shares_in(history: History, roles: Mapping[str, str]) -> dict[str, Share]:

@@ -20,6 +20,7 @@ from harness.pipelines.inputs import InputKind
 from harness.pipelines.points import INPUT_ENDS, Point
 from harness.pipelines.shares import SENDING
 from harness.pipelines.traffic import NOTHING, traffic_of
+from harness.protocols.kafka.steps import Api
 
 if TYPE_CHECKING:
     from harness.model.scenario import Fault
@@ -91,9 +92,12 @@ _ASKED = {
 
 def why_unseen(api: StepName, role: Role, seen: DryRun, what: str = "request") -> str | None:
     """Say that the dry run did not see a step of a stage, or return ``None``."""
-    if seen is not None and api.label not in seen.get(role, NOTHING).steps:
-        return f"the dry run saw no {api.label} {what} of the {role}"
-    return None
+    steps = None if seen is None else seen.get(role, NOTHING).steps
+    if steps is None or api.label in steps:
+        return None
+    inside = api is Api.OFFSET_COMMIT and Api.TXN_OFFSET_COMMIT.label in steps
+    why = ": it saves its position in its transactions" if inside else ""
+    return f"the dry run saw no {api.label} {what} of the {role}{why}"
 
 
 def why_not_attached(fault: Fault) -> str | None:

@@ -40,7 +40,7 @@ from harness.pipelines.points import POINTS, WRITING, Point
 from harness.pipelines.rebalances import OTHER_REBALANCES, REBALANCES
 from harness.pipelines.refusals import Refusal
 from harness.pipelines.silences import SILENCES
-from harness.pipelines.traffic import traffic_of
+from harness.pipelines.traffic import NOTHING, traffic_of
 from harness.pipelines.writes import AT_WRITE, write_points
 from harness.wire.rules import How
 
@@ -100,9 +100,9 @@ def failure_points(
 
     Without a dry run, only the pipeline's roles decide what applies. ``sending``: the stages that
     sent records; a consumer among them, which sets records aside, has the points of a processor,
-    too. ``attached``: lostack did not start the broker, and so must not kill it. ``paired``: which
-    pairs of faults are among them. If several topics are offered records, each point is tried with
-    a record of each.
+    too (and one that saves its positions in transactions has those of their ends). ``attached``:
+    lostack did not start the broker, and so must not kill it. ``paired``: which pairs of faults are
+    among them. If several topics are offered records, each point is tried with a record of each.
     """
     dialect, reading = pipeline.dialect, [each.known for each in pipeline.stages if each.reads]
     several = (*SILENCES, *BURSTS, *IN_TURN, *paired.points(dialect))
@@ -112,11 +112,7 @@ def failure_points(
         present = [
             stage.known for role in point.roles for stage in pipeline.stages if stage.role is role
         ]
-        beside = [
-            stage.known
-            for stage in pipeline.stages
-            if point.roles == WRITING and stage.role is Role.CONSUMER and stage.known in sending
-        ]
+        beside = _beside(pipeline, point, seen, sending)
         for role in (*(present or point.roles[:1]), *beside):
             traffic = None if dialect.logs else traffic_of(role, seen)
             step = None if traffic is None else traffic.moments.get(point.moment)
@@ -178,6 +174,22 @@ def burst_rehearsal(pipeline: Pipeline, role: Role) -> Scenario:
     because = f"An answer to the {role} is a little late: does it send on meanwhile?"
     fault = rehearsing(role, pipeline.dialect)
     return _scenario(pipeline, f"{role}-sends-on", fault, because, None)
+
+
+def _beside(pipeline: Pipeline, point: Point, seen: DryRun, sending: Collection[str]) -> list[Role]:
+    """Return the consumers that have a sender's point, too: those that send records, and at the end
+    of a transaction those that save positions in it.
+    """
+    ends = pipeline.dialect.logs and point.moment in (Moment.COMMIT, Moment.COMMIT_ANSWER)
+    return [
+        stage.known
+        for stage in pipeline.stages
+        if stage.role is Role.CONSUMER
+        and (
+            (stage.known in sending and point.roles in (WRITING, ()))
+            or (ends and Moment.COMMIT in (seen or {}).get(stage.known, NOTHING).moments)
+        )
+    ]
 
 
 def _alone(role: Role, seen: DryRun) -> str | None:

@@ -142,6 +142,16 @@ FIRSTS: Final = (
         edge=Edge.FIRST,
     ),
     Point(
+        "first-commit-answer-lost",
+        (),  # a consumer that saves its positions in transactions
+        Moment.COMMIT_ANSWER,
+        _kill,
+        "The transaction with the position behind the first record of the run is ended, the first "
+        "of all; the {role} is killed before it learns that, with what it has yet to do.",
+        edge=Edge.FIRST,
+        logs=True,
+    ),
+    Point(
         "last-request-lost",
         WRITING,
         Moment.SEND,

@@ -33,6 +33,9 @@ class Point:
 
     id: str
     roles: tuple[Role, ...]
+    """Whose point it is. A consumer has a sender's, too, if it sends records or ends transactions;
+    empty: only such a consumer.
+    """
     moment: Moment
     act: Callable[[OnWire, Dialect], Fault]
     because: str

@@ -1229,7 +1229,14 @@ def test_members_come_and_go_where_there_are_several(
     ("saves", "heartbeat", "why"),
     [
         ("OffsetCommit", "Heartbeat", None),
-        ("TxnOffsetCommit", "Heartbeat", "the dry run saw no OffsetCommit request of the consumer"),
+        (
+            "TxnOffsetCommit",
+            "Heartbeat",
+            (
+                "the dry run saw no OffsetCommit request of the consumer: it saves its position in "
+                "its transactions"
+            ),
+        ),
         ("OffsetCommit", "ConsumerGroupHeartbeat", "the dry run saw no Heartbeat of the consumer"),
     ],
 )

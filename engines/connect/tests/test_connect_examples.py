@@ -19,8 +19,9 @@ if TYPE_CHECKING:
 OWN = Path(__file__).parents[1] / "examples"
 EXAMPLES = Path(__file__).parents[3] / "examples"
 MISTAKES = [
-    ("slot-dropped", "told-to-end-while-sending", False),
-    ("copied-rows", "mark-overtakes-acknowledgement", True),
+    pytest.param("slot-dropped", "told-to-end-while-sending", False, marks=pytest.mark.postgres),
+    pytest.param("copied-rows", "mark-overtakes-acknowledgement", True, marks=pytest.mark.postgres),
+    pytest.param("iceberg-first-commit", "consumer-first-commit-answer-lost", True),
 ]
 """The folder of each, the point that shows it, and whether the record that is struck is lost."""
 WITHIN_S = 600.0
@@ -81,13 +82,12 @@ def test_what_debezium_has_not_confirmed_is_sent_again(folder: Path) -> None:
     assert crashed["duplicated_ids"], said
 
 
-@pytest.mark.postgres
 @pytest.mark.parametrize(("mistake", "point", "is_target"), MISTAKES)
-def test_a_mistake_with_debezium_loses_changes(
+def test_a_mistake_loses_what_was_under_way(
     folder: Path, mistake: str, point: str, is_target: bool
 ) -> None:
-    """Those of a table that has no slot meanwhile, which were never under way; or the rest of a
-    COPY, whose first rows are sent.
+    """The changes of a table that has no slot meanwhile; the rest of a COPY, whose first rows are
+    sent; what files have that a coordinator of Iceberg's never hears of.
     """
     said, [cell] = check(folder, EXAMPLES / "mistakes" / mistake / "pipeline.toml", point)
     assert cell["outcome"] == "broken", said
@@ -95,9 +95,11 @@ def test_a_mistake_with_debezium_loses_changes(
     assert (cell["target"] in cell["lost_ids"]) is is_target
 
 
-@pytest.mark.postgres
-@pytest.mark.parametrize(("mistake", "point"), [(name, point) for name, point, _ in MISTAKES])
-def test_its_twin_keeps_them(folder: Path, mistake: str, point: str) -> None:
-    """With its slot; or in a release that counts the changes of one position."""
+@pytest.mark.parametrize(("mistake", "point", "is_target"), MISTAKES)
+def test_its_twin_keeps_it(folder: Path, mistake: str, point: str, is_target: bool) -> None:
+    """With its slot; in a release that counts the changes of one position; or with a coordinator
+    that begins at the start.
+    """
+    del is_target
     said, [cell] = check(folder, EXAMPLES / "mistakes" / mistake / "right.toml", point)
     assert (cell["outcome"], cell["lost_ids"]) == ("kept", []), said
