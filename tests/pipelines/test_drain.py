@@ -423,7 +423,8 @@ class Wire:
     def sends(self, request: str, record: str, *, topic: str = "orders") -> None:
         """A request with a record, on its way."""
         conn, corr = map(int, request.split(":"))
-        self.says("frame", conn=conn, corr=corr, role="producer", api="Produce", dir="request")
+        header = {"conn": conn, "corr": corr, "role": "producer", "api": "Produce"}
+        self.says("frame", dir="request", records=[record], **header)
         self.says("sent", record=record, topic=topic, request=request)
 
     def answers(self, request: str, record: str, error: int = 0, *, reached: bool = True) -> None:
@@ -483,6 +484,17 @@ def test_who_waits_for_an_answer(wire: Wire) -> None:
     wire.sends("2:1", "b")
     wire.answers("2:1", "b")
     assert wire.records_seen.unacknowledged("producer") == 0
+
+
+def test_nobody_waits_for_what_a_program_says_to_itself(wire: Wire) -> None:
+    """A sink that does so for ever would hardly be at rest."""
+    wire.sends("1:1", "a")
+    wire.answers("1:1", "a")
+    header = {"conn": 1, "role": "producer", "api": "Produce", "dir": "request"}
+    wire.says("frame", corr=2, **header)
+    assert wire.records_seen.unanswered("producer") == 0
+    wire.says("frame", corr=3, records=["b"], **header)
+    assert wire.records_seen.unanswered("producer") == 1
 
 
 @pytest.mark.parametrize(("error", "reached"), [(0, False), (7, True)])

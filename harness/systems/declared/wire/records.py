@@ -125,7 +125,8 @@ class RecordsOnWire(SeenOnWire):
         if conn is None or role is None:  # the wire always names them
             return
         if event.dir == Direction.REQUEST:
-            if event.api in self._sending and event.answered is not False:
+            # what a program says to itself, as a sink of Connect's does for ever, is no load
+            if event.api in self._sending and event.answered is not False and event.records:
                 self._sends.requested(conn, event.corr)
         elif event.api in self._answering:
             self._sends.answered(role, conn, event.corr)
