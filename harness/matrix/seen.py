@@ -18,7 +18,7 @@ from harness.pipelines.shares import Share
 from harness.pipelines.traffic import STEPS, Owner, StageTraffic
 from harness.pipelines.writes import UNWATCHED, Written
 from harness.report.summary import counted
-from harness.systems.declared.wire.topics import INTERNAL
+from harness.systems.declared.wire.topics import HIDDEN
 from harness.wire.rules import Direction
 
 if TYPE_CHECKING:
@@ -97,13 +97,14 @@ def seen_in(result: CellResult) -> dict[str, StageTraffic]:
 
 
 def _saved_aside(history: History) -> set[str | None]:
-    """Return the requests that saved positions in internal topics alone: no record of the load is
-    behind them. So a sink of Connect may speak with itself.
+    """Return the requests that saved positions only in topics in which a program speaks to itself,
+    as a sink of Connect does.
     """
-    topics = defaultdict[str | None, set[bool]](set)
+    loaded = {event.topic for event in history.of(kinds.Sent, kinds.Unsent, kinds.Fetched)}
+    hidden = defaultdict[str | None, set[bool]](set)
     for event in history.of(kinds.Committed):
-        topics[event.request].add(str(event.topic).startswith(INTERNAL))
-    return {request for request, internal in topics.items() if internal == {True}}
+        hidden[event.request].add(str(event.topic).startswith(HIDDEN) and event.topic not in loaded)
+    return {request for request, each in hidden.items() if each == {True}}
 
 
 def shares_in(history: History, roles: Mapping[str, str]) -> dict[str, Share]:

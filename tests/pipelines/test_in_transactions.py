@@ -75,8 +75,10 @@ def test_the_first_position_is_that_behind_the_first_record(pipeline: Pipeline) 
     assert found[FIRST].edge is Edge.FIRST
 
 
-@pytest.mark.parametrize(("topic", "counted"), [("orders", True), ("__iceberg-control", False)])
-def test_a_position_in_an_internal_topic_is_none_of_the_load(
+@pytest.mark.parametrize(
+    ("topic", "counted"), [("orders", True), ("__loaded", True), ("__iceberg-control", False)]
+)
+def test_a_position_where_a_program_speaks_to_itself_is_none_of_the_load(
     tmp_path: Path, topic: str, counted: bool
 ) -> None:
     """No record is behind it: a fault there would never strike."""
@@ -86,6 +88,7 @@ def test_a_position_in_an_internal_topic_is_none_of_the_load(
         {"event": "frame", "dir": "request", **header},
         {"event": "frame", "dir": "response", **header},
         {"event": "frame", "dir": "request", **header, "api": "Fetch", "corr": 4},
+        {"event": "fetched", "record": "k0-1", "topic": "__loaded", "conn": 7},
         {"event": "committed", "request": "7:3", **where},
     ]
     folder = tmp_path / "history"
