@@ -248,6 +248,38 @@ AT_A_QUEUE: Final = {
     ),
 }
 """How advice is said for a queue, where Kafka's words do not fit."""
+_POSITIONS = (
+    "the worker saves a position only behind acknowledgements, so look at the positions that the "
+    "connector gives: each must lead to the next record and no further, also where several "
+    "records have one place in the source's log (then take a release that counts them), and what "
+    "they lead to must still be there when the worker comes back (a replication slot, a file)"
+)
+OF_SENDER: Final = {
+    Advice.ACKNOWLEDGED_SENDS: _POSITIONS,
+    Advice.FLUSH_AT_THE_END: _POSITIONS,
+    Advice.SEND_ONCE: (
+        "a worker sends again what it has saved no position of, and no setting turns that off: "
+        "promise at-least-once"
+    ),
+    Advice.RECOGNISE_REPEATS: (
+        "exactly.once.source.support=enabled of the worker sends records and positions in one "
+        "transaction, where the connector supports that; let readers use "
+        "isolation.level=read_committed"
+    ),
+}
+"""How advice is said to who runs a source connector, and not to who wrote a producer."""
+OF_READER: Final = {
+    Advice.COMMIT_BEHIND_WORK: (
+        "the worker commits a position behind flush(), so let the connector return from it only "
+        "when all that it was given is written; with errors.tolerance=all it drops what it cannot "
+        "convert, unless errors.deadletterqueue.topic.name says where to"
+    ),
+    Advice.COMMIT_BEFORE_WORK: (
+        "a worker commits a position behind the work, and no setting turns that round: promise "
+        "at-least-once"
+    ),
+}
+"""How advice is said to who runs a sink connector."""
 
 
 def _shown(
@@ -266,6 +298,23 @@ def _shown(
         name for name in alike if isinstance(one := ours.get(name), Predicted) and not one.control
     )
     return next((f"{name}/{row}/{semantic}" for name in kept), None)
+
+
+def _at_connectors(
+    seen: ClientPractice, readers: Collection[str], connectors: Collection[str]
+) -> dict[Advice, str]:
+    """Return how advice is said to who runs these roles as connectors of Kafka Connect."""
+    words: dict[Advice, str] = {}
+    if Role.PRODUCER in connectors:
+        words |= OF_SENDER
+        if (less := seen.less(Role.PRODUCER)) is not None:
+            told = f"send with acks=all (the wire saw acks={less}): {_POSITIONS}"
+            words[Advice.ACKNOWLEDGED_SENDS] = told
+        if Role.PRODUCER in seen.transactional:
+            told = "records and positions are in one transaction already (seen on the wire): let "
+            told += "the connector go on from the position that the worker gives it"
+            words[Advice.RECOGNISE_REPEATS] = f"{told}{_committed(seen, readers)}"
+    return words | OF_READER if Role.CONSUMER in connectors else words
 
 
 def _fitted(advice: Advice, seen: ClientPractice, sender: str, readers: Collection[str]) -> str:
@@ -350,7 +399,9 @@ def fix_of(
     """
     plan, account = judgement.plan, judgement.account
     kind = OutputKind(plan.settings["output"]["kind"])
-    roles = [stage["role"] for stage in plan.settings["stages"]]
+    stages = plan.settings["stages"]
+    roles = [stage["role"] for stage in stages]
+    connectors = {stage["role"] for stage in stages if stage.get("connector")}
     in_database = DELIVERED_TWICE[kind] is Advice.RECORD_ONCE_IN_DATABASE
     at_write = plan.failure_point in {AT_WRITE, AT_SERVICE, ANSWER_LOST} and in_database
     advice: dict[Advice, None] = {}
@@ -363,10 +414,13 @@ def fix_of(
     on_kafka = plan.settings.get("system", "kafka") == "kafka"
     sender = Role.PRODUCER if Role.PRODUCER in roles or not roles else roles[0]
     readers = [role for role in dict.fromkeys(roles) if role != sender]
+    fit = _at_connectors(seen, readers, connectors) if on_kafka else AT_A_QUEUE
     words = {
-        each: _fitted(each, seen, sender, readers)
+        each: fit[each]
+        if each in fit
+        else _fitted(each, seen, sender, readers)
         if on_kafka
-        else AT_A_QUEUE.get(each, WORDS[each])
+        else WORDS[each]
         for each in advice
     }
     if Advice.READ_DEAD_LETTERS in words and (topic := next(iter(account.aside_in), None)):
@@ -381,7 +435,7 @@ def fix_of(
     row = OWN_POINTS.get(plan.failure_point, plan.failure_point)
     # where the fault had no part in it, the failure point has none either
     ours = judgement.verdict.by_fault and row != NO_FAULT and on_kafka
-    if not ours or {*BETWEEN, Advice.READ_DEAD_LETTERS}.intersection(advice):
+    if not ours or connectors or {*BETWEEN, Advice.READ_DEAD_LETTERS}.intersection(advice):
         return told
     shown = _shown(row, plan.semantic, roles, scenarios)
     whose = f". To see that this works with lostack's own programs, run: lostack run --only {shown}"

@@ -38,6 +38,7 @@ def advised(
     aside_in: tuple[str, ...] = (),
     system: str = "kafka",
     seen: ClientPractice = UNSEEN,
+    connector: Role | None = None,
 ) -> str:
     """Return what is advised where one record was lost, or is there more than once."""
     rows = (
@@ -54,7 +55,10 @@ def advised(
     )
     settings = {
         "output": {"kind": str(output)},
-        "stages": [{"role": "producer"}, {"role": str(role)}],
+        "stages": [
+            {"role": each, "connector": "a.json" if each == connector else ""}
+            for each in (Role.PRODUCER, role)
+        ],
         "system": system,
     }
     plan = SimpleNamespace(
@@ -306,6 +310,47 @@ def test_an_idempotent_producer_is_not_told_to_be_one() -> None:
         assert told.startswith("it sends in transactions already (seen on the wire)")
         assert ("was seen to read uncommitted ones" in told) is said
         assert ("isolation.level=read_committed" in told) is said
+
+
+@pytest.mark.parametrize(
+    ("told", "words"),
+    [
+        ({"last_hop": LastHop.NEVER_SENT}, "several records have one place in the source's log"),
+        ({"last_hop": LastHop.ACKED, "point": "told-to-end-while-sending"}, "a replication slot"),
+        (
+            {"last_hop": LastHop.ACKED, "seen": sends(1)},
+            "acks=all (the wire saw acks=1): the worker",
+        ),
+        ({"semantic": EOS, "stored": 1}, "exactly.once.source.support=enabled"),
+        (
+            {"semantic": EOS, "stored": 1, "seen": sends(-1, producer_id=7, transactional=True)},
+            "in one transaction already (seen on the wire): let the connector go on",
+        ),
+        ({"semantic": AMO, "stored": 1}, "promise at-least-once"),
+    ],
+)
+def test_who_runs_a_source_connector_is_not_told_to_write_a_producer(
+    told: dict[str, Any], words: str
+) -> None:
+    """Its worker waits for acknowledgements; no cell of a producer of ours shows what would help.
+    The pipeline's reader, which is no connector, is told what any reader is.
+    """
+    said = advised(**{"point": "ack-lost", **told}, connector=Role.PRODUCER)
+    assert words in said
+    assert not [w for w in ("look at what a send", "flush()", "retries=0", "--only") if w in said]
+    reader = advised(last_hop=LastHop.DELIVERED, connector=Role.PRODUCER)
+    assert reader == advised(last_hop=LastHop.DELIVERED)
+
+
+def test_who_runs_a_sink_connector_is_not_told_to_commit() -> None:
+    """Its worker commits; a producer that is no connector is told what any producer is."""
+    said = advised(last_hop=LastHop.DELIVERED, connector=Role.CONSUMER)
+    assert "behind flush()" in said
+    assert "enable.auto.commit" not in said
+    again = advised(AMO, delivered=1, connector=Role.CONSUMER)
+    assert again.startswith("a worker commits a position behind the work, and no setting turns")
+    sender = advised(last_hop=LastHop.ACKED, connector=Role.CONSUMER)
+    assert sender == advised(last_hop=LastHop.ACKED)
 
 
 def test_the_same_words_are_said_once() -> None:
