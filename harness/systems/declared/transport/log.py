@@ -161,12 +161,13 @@ class Log:
 
 def expel(scene: Scene, role: Role) -> None:
     """Remove the dead members of a stage's groups, as their session time-out would, only sooner."""
-    if not scene.pipeline.dialect.logs or not scene.pipeline.reads(role):
+    readers = [each for each in scene.roles if scene.pipeline.reads(each)]
+    mine = scene.stages_seen.groups(role) | scene.members.groups(role)
+    if not scene.pipeline.dialect.logs or not (mine or role in readers):
         return
-    alone = sum(map(scene.pipeline.reads, scene.roles)) == 1
-    mine = scene.stages_seen.groups(role)
-    groups = scene.kafka.deletable_groups(mine)
-    for group in groups if alone else sorted(mine & set(groups)):
+    groups = set(scene.kafka.deletable_groups(mine))
+    others = {group for each in scene.roles if each != role for group in scene.members.groups(each)}
+    for group in sorted(groups - others if readers == [role] else groups & mine):
         if count := scene.kafka.observer.expel(group):
             scene.history.write(kinds.Expelled(group=group, members=count, role=role))
 

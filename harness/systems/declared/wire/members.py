@@ -36,6 +36,15 @@ class GroupMembers(SeenOnWire):
                 if self._role_of.get(line.conn) == role and line.conn not in self._closed
             ]
 
+    def groups(self, role: str) -> set[str]:
+        """Return the groups that a stage has joined: a worker of Kafka Connect is in one that has
+        no positions.
+        """
+        with self._up_to_date():
+            return {
+                line.group for conn, line in self._last.items() if self._role_of.get(conn) == role
+            }
+
     def of_process(self, pid: int) -> kinds.GroupMember | None:
         """Return the last line about the member that a process is; ``None``: it never joined."""
         with self._up_to_date():
