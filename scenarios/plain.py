@@ -108,7 +108,7 @@ BROKER_CRASH_BEFORE_APPEND = FRAMES.scenario(
         ALO: holds(REPEATED_REQUEST),
         EOS: holds(REPEATED_REQUEST),
     },
-    together=True,
+    together="crash",
 )
 
 BROKER_CRASH_BEFORE_ACK = FRAMES.scenario(
@@ -123,7 +123,7 @@ BROKER_CRASH_BEFORE_ACK = FRAMES.scenario(
         ALO: DUPLICATES,
         EOS: holds(REPEATED_REQUEST),
     },
-    together=True,
+    together="crash",
 )
 
 BROKER_CRASH_BEFORE_POSITION = FRAMES.scenario(
@@ -139,7 +139,7 @@ BROKER_CRASH_BEFORE_POSITION = FRAMES.scenario(
         ALO: Predicted(duplicated=AtLeast()),
         EOS: holds(ABSORBED),
     },
-    together=True,
+    together="crash",
 )
 
 DELIVERY_LOST = FRAMES.scenario(

@@ -44,7 +44,7 @@ UNFLUSHED = Scenario(
     pipeline=PLAIN,
     id="power-loss",
     deployment=Deployment.OWN,
-    together=True,
+    together="crash",
     consumer_starts_after_fault=True,
     fault=Kill(NEXT, (Role.BROKER,), forget=Forget.TOPIC),
     because="With one replica, an ack without a flush promises nothing about power: all "
@@ -82,6 +82,7 @@ POWER_LOSS_FLUSHED = replace(
 EVERYTHING = replace(
     UNFLUSHED,
     id="power-loss-everything",
+    together="everything",
     by_client={},
     fault=Kill(NEXT, (Role.BROKER, Role.PRODUCER), forget=Forget.ALL),
     because="Positions and transactions are kept in topics, and are lost with them; the producer "
@@ -120,7 +121,7 @@ REUSED_OFFSETS = replace(
 _TOLD = replace(
     UNFLUSHED,
     deployment=Deployment.TRACED,
-    together=False,
+    together="",
     by_client={},
     fault=Kill(NEXT, (Role.BROKER,), forget=Forget.UNFLUSHED),
     suite=Suite.NIGHT,

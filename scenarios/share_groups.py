@@ -248,7 +248,7 @@ BROKER_BEFORE_ACK = shared(
     },
     fault=Kill(OnWire(Role.CONSUMER, Api.SHARE_ACKNOWLEDGE, REQUEST), (Role.BROKER,)),
     deployment=Deployment.OWN,
-    together=True,
+    together="crash",
 )
 
 COORDINATOR_BEFORE_WRITE = replace(
@@ -256,7 +256,7 @@ COORDINATOR_BEFORE_WRITE = replace(
     id="share-coordinator-crash-before-write",
     failure_point="share-coordinator-crash-before-write",
     fault=Kill(OnWire(Role.BROKER, Api.WRITE_SHARE_GROUP_STATE, REQUEST), (Role.BROKER,)),
-    together=False,
+    together="",
     because="The broker has the acknowledgement and passes it to the share coordinator (the same "
     "broker), which dies before it has written it down. No answer was given, and the record "
     "is delivered again.",

@@ -60,7 +60,7 @@ TOPIC_SCENARIOS = (
     scenario(
         id="broker-crash-before-append",
         deployment=Deployment.OWN,
-        together=True,
+        together="crash",
         fault=Kill(OnWire(PROCESSOR, Api.PRODUCE, REQUEST), (Role.BROKER,)),
         because="The broker dies with the result not yet seen. Where nobody sends again, it is "
         "gone, and so is what the source's producer sends meanwhile.",
@@ -73,7 +73,7 @@ TOPIC_SCENARIOS = (
     scenario(
         id="broker-crash-before-ack",
         deployment=Deployment.OWN,
-        together=True,
+        together="crash",
         fault=Kill(OnWire(PROCESSOR, Api.PRODUCE, RESPONSE), (Role.BROKER,)),
         because="The broker has stored the result and dies before it answers: a retry stores it "
         "again, unless the recovered log knows its number.",

@@ -7,6 +7,7 @@ from __future__ import annotations
 import itertools
 import queue
 from collections import Counter
+from math import ceil
 from typing import TYPE_CHECKING, TypeAlias
 
 from harness.interfaces import LimitsDeployments, TakesOneCell
@@ -45,6 +46,10 @@ OF_ONE_BROKER = (Deployment.SHARED, Deployment.OWN)
 WORTH_A_BROKER = 2
 """How many cells that kill their broker must wait before another broker starts: a start takes as
 long as one cell.
+"""
+DIE_AT_ONCE = 8
+"""How many cells share one death of their broker, unless more than these run at once anyhow. They
+mostly wait for each other, and each death costs a start, and what the JVM learns anew.
 """
 OWN_LANES = 2
 """How many brokers, at most, run at once for cells that kill theirs. The second one runs when no
@@ -122,10 +127,12 @@ class Lanes:
         for cell in planned:
             if cell.scenario.deployment is need:
                 groups.setdefault(cell.dies_with or cell.id, []).append(cell)
-        waiting, at_once = queue.SimpleQueue[_Group](), max(1, self._jobs)
+        waiting = queue.SimpleQueue[_Group]()
+        at_once = max(1, min(self._jobs**2, max(self._jobs, DIE_AT_ONCE)))
         for cells in groups.values():
-            for at in range(0, len(cells), at_once):
-                waiting.put(tuple(cells[at : at + at_once]))
+            deaths = ceil(len(cells) / at_once)
+            for each in range(deaths):
+                waiting.put(tuple(cells[each::deaths]))
         return waiting
 
     def _started(self) -> Sequence[Thread]:

@@ -117,9 +117,8 @@ class Cell:
         """What cells have in common that may share one death of their broker; ``None``: it dies for
         this cell alone. Seeds are repetitions: one must not depend on another.
         """
-        if not self.scenario.together:
-            return None
-        return self.scenario.id, self.pipeline, self.client, self.seed
+        death = self.scenario.together
+        return (death, self.pipeline, self.client, self.seed) if death else None
 
     @property
     def stands_s(self) -> float:

@@ -290,9 +290,10 @@ class Scenario:
     """
     suite: Suite = Suite.DAY
     """The smallest suite that the scenario belongs to. Selected by name, it always runs."""
-    together: bool = False
-    """Whether its semantics may share one death of the broker: each cell is held at its failure
-    point until all of them are.
+    together: str = ""
+    """The name of the broker's death that its cells may share with each other, and with those of
+    scenarios that give it the same name: each cell is held at its failure point until all are.
+    Empty: the broker dies for each cell alone.
     """
     pace_ms: int = 0
     """The source gives one record every so many ms, whatever the seed; 0: as fast as possible, with
@@ -334,8 +335,7 @@ class Scenario:
             self.deployment is not Deployment.OWN or not self.pipeline.shares_death
         ):
             raise SettingsError(
-                f"{self.id}: together=True needs Deployment.OWN and a pipeline with "
-                "shares_death=True"
+                f"{self.id}: together needs Deployment.OWN and a pipeline with shares_death=True"
             )
         if self.broker_settings and self.deployment.shared:
             raise SettingsError(

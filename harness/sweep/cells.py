@@ -139,7 +139,7 @@ def sharing(point: Cell) -> Cell:
     """Return the cell of a point, which shares the death of its broker if it can."""
     if not shares_death(point):
         return point
-    return replace(point, scenario=replace(point.scenario, together=True))
+    return replace(point, scenario=replace(point.scenario, together=GROUP))
 
 
 def with_fault(

@@ -90,8 +90,8 @@ IMPOSSIBLE: dict[str, tuple[Callable[[], object], str]] = {
     "no poll unit": (lambda: replace(AT_LEAST_ONCE.consumer, unit=0), "must be at least 1"),
     "no consumer": (lambda: replace(AT_LEAST_ONCE.consumer, count=0), "must be at least 1"),
     "a death shared of what everybody shares": (
-        lambda: scenario(together=True),
-        "s: together=True needs Deployment.OWN and a pipeline with shares_death=True",
+        lambda: scenario(together="crash"),
+        "s: together needs Deployment.OWN and a pipeline with shares_death=True",
     ),
     "offsets in a transaction into a database": (
         lambda: scenario(

@@ -226,7 +226,9 @@ def broker_cells() -> tuple[Cell, ...]:
     return (
         *named(3),
         *(
-            replace(cell, scenario=replace(cell.scenario, id=f"own-{cell.scenario.id}"))
+            replace(
+                cell, scenario=replace(cell.scenario, id=f"own-{cell.scenario.id}", together="")
+            )
             for cell in own
         ),
     )

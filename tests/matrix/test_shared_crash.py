@@ -193,19 +193,20 @@ def together(
     return groups
 
 
-def test_the_semantics_of_one_scenario_and_seed_share_a_death(
+def test_cells_of_one_seed_share_the_death_that_their_scenarios_name(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Neither another scenario nor another seed does; and cells of a scenario that does not say so
-    run alone.
+    """Neither another seed does, nor a scenario that names another death, as one must that takes
+    the files of all; and cells of a scenario that names none run alone.
     """
-    scenarios = (BROKER_CRASH_BEFORE_ACK, BROKER_CRASH_BEFORE_APPEND)
+    other = replace(BROKER_CRASH_BEFORE_ACK, id="all-is-lost", together="everything")
+    scenarios = (BROKER_CRASH_BEFORE_ACK, BROKER_CRASH_BEFORE_APPEND, other)
     cells = [*expand(scenarios, semantics=Semantic, seeds=[1, 2], system="memory", client="none")]
-    alone = named(2, replace(BROKER_CRASH_BEFORE_ACK, together=False))
+    alone = named(2, replace(BROKER_CRASH_BEFORE_ACK, together=""))
     groups = together([*cells, *alone], tmp_path, monkeypatch, jobs=3)
-    assert [len(group) for group in groups] == [3, 3, 3, 3, 1, 1]
+    assert [len(group) for group in groups] == [6, 3, 6, 3, 1, 1]
     assert all(
-        len({(cell.rpartition("/")[2], cell.split("/")[3]) for cell in group}) == 1
+        len({(cell.rpartition("/")[2], "all-is-lost" in cell) for cell in group}) == 1
         for group in groups
     )
     assert sorted(cell for group in groups for cell in group) == sorted(
@@ -213,18 +214,19 @@ def test_the_semantics_of_one_scenario_and_seed_share_a_death(
     )
 
 
-def test_one_job_is_one_cell_at_a_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """``--jobs 1`` gives every cell a death of its own."""
-    cells = [
-        *expand(
-            (BROKER_CRASH_BEFORE_ACK,),
-            semantics=Semantic,
-            seeds=[1],
-            system="memory",
-            client="none",
-        )
-    ]
-    assert together(cells, tmp_path, monkeypatch, jobs=1) == [(cell.id,) for cell in cells]
+@pytest.mark.parametrize(
+    ("jobs", "sizes"), [(1, [1] * 12), (2, [4, 4, 4]), (3, [6, 6]), (10, [6, 6]), (12, [12])]
+)
+def test_how_many_share_a_death_follows_from_the_jobs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, jobs: int, sizes: list[int]
+) -> None:
+    """Up to eight, or as many as run at once; they are dealt out evenly. ``--jobs 1`` gives every
+    cell a death of its own.
+    """
+    scenarios = [replace(BROKER_CRASH_BEFORE_ACK, id=name) for name in "abcd"]
+    cells = [*expand(scenarios, semantics=Semantic, seeds=[1], system="memory", client="none")]
+    groups = together(cells, tmp_path, monkeypatch, jobs=jobs)
+    assert [len(group) for group in groups] == sizes
 
 
 def test_all_of_a_volley_are_over_before_the_next_begins(
@@ -241,7 +243,7 @@ def test_all_of_a_volley_are_over_before_the_next_begins(
             running.remove(scenario)
 
     monkeypatch.setattr("harness.matrix.lanes.OWN_LANES", 1)
-    scenarios = [replace(BROKER_CRASH_BEFORE_ACK, id=name) for name in ("a", "b")]
+    scenarios = [replace(BROKER_CRASH_BEFORE_ACK, id=name, together=name) for name in ("a", "b")]
     cells = tuple(expand(scenarios, semantics=Semantic, seeds=[1], system="memory", client="none"))
     assert run_troubled(cells, tmp_path, watch, jobs=3).whole
     assert beside == {frozenset("a"), frozenset("b")}

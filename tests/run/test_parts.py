@@ -232,7 +232,7 @@ def test_a_cell_whose_fault_has_not_fired_keeps_nobody_waiting(tmp_path: Path) -
     is closed.
     """
     fault: Any = UnfiredFault()
-    shared, volley = first(lambda cell: cell.scenario.together), Leaving()
+    shared, volley = first(lambda cell: bool(cell.scenario.together)), Leaving()
     cell = replace(shared, scenario=replace(shared.scenario, fault=fault))
     parts = made(cell, tmp_path, crash=volley)
     history: Any = Kept()
@@ -244,7 +244,7 @@ def test_a_cell_whose_fault_has_not_fired_keeps_nobody_waiting(tmp_path: Path) -
 
 
 def test_a_cell_that_was_never_prepared_leaves_what_it_was_to_share(tmp_path: Path) -> None:
-    cell, volley = first(lambda cell: cell.scenario.together), Leaving()
+    cell, volley = first(lambda cell: bool(cell.scenario.together)), Leaving()
     history: Any = Kept()
     CellRun(cell, history, made(cell, tmp_path, crash=volley)).close()
     assert volley.left == [cell.id]
