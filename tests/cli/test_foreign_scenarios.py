@@ -47,7 +47,7 @@ BUILDS = {
 """What makes a wheel: of the repository, and of the archive of sources that is made of that."""
 
 
-@pytest.fixture(params=FOREIGN)
+@pytest.fixture(params=[FOREIGN[0], pytest.param(FOREIGN[1], marks=pytest.mark.rest)])
 def folder(tmp_path: Path, request: pytest.FixtureRequest) -> Path:
     """A project that has scenarios of its own."""
     (tmp_path / "scenarios").mkdir()

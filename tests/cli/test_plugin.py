@@ -109,17 +109,19 @@ def test_a_session_is_one_run(folder: Path) -> None:
     _properties_are_counts(folder / "junit.xml", report["cells"])
 
 
-def test_the_cells_of_a_file_are_one_run(folder: Path) -> None:
+@pytest.mark.parametrize(
+    ("workers", "dist", "runs"),
+    [("2", "loadfile", 1), pytest.param("1", "load", 3, marks=pytest.mark.rest)],
+)
+def test_the_cells_of_a_file_are_one_run(folder: Path, workers: str, dist: str, runs: int) -> None:
     """Under pytest-xdist one worker has all cells of a file, if it distributes by file; else each
     cell is a run of its own.
     """
-    for workers, dist, runs in (("2", "loadfile", 1), ("1", "load", 3)):
-        reports = folder / dist
-        words = ("-n", workers, "--dist", dist, "--lostack-reports", str(reports))
-        done = session(folder, *words, "-k", "ack-lost")
-        assert "3 passed" in done.stdout, done.stdout + done.stderr
-        found = [one for one in reports.iterdir() if one.is_dir() and not one.is_symlink()]
-        assert len(found) == runs
+    words = ("-n", workers, "--dist", dist, "--lostack-reports", "kept")
+    done = session(folder, *words, "-k", "ack-lost")
+    assert "3 passed" in done.stdout, done.stdout + done.stderr
+    found = [one for one in (folder / "kept").iterdir() if one.is_dir() and not one.is_symlink()]
+    assert len(found) == runs
 
 
 def _properties_are_counts(junit: Path, cells: list[dict[str, object]]) -> None:

@@ -41,7 +41,6 @@ BOTH = (signal.SIGINT, signal.SIGTERM)
     [
         pytest.param([sys.executable], signal.SIGTERM, id="sigterm"),
         pytest.param(deaf(*BOTH), signal.SIGINT, id="ignored ctrl-c"),
-        pytest.param(deaf(*BOTH), signal.SIGTERM, id="ignored sigterm"),
         pytest.param(deaf(blocked=BOTH), signal.SIGINT, id="blocked ctrl-c"),
     ],
 )

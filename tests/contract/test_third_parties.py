@@ -57,17 +57,37 @@ def lostack(*words: str, folder: Path, packages: Path | None) -> subprocess.Comp
     )
 
 
-def test_its_cells_run_and_are_judged(installed: Path, tmp_path: Path) -> None:
+FEW = (
+    "request-lost/at-most-once",
+    "ack-lost/at-least-once",
+    "delivery-lost/at-least-once",
+    "consumer-crash-before-commit/at-most-once",
+    "broker-crash-before-ack/exactly-once",
+    "request-lost/at-least-once",
+    "power-loss/at-least-once",
+)
+
+
+@pytest.mark.parametrize(
+    ("only", "cells"),
+    [
+        pytest.param(FEW, len(FEW) - 1, id="few"),
+        pytest.param((), 18, id="all", marks=pytest.mark.rest),
+    ],
+)
+def test_its_cells_run_and_are_judged(
+    installed: Path, tmp_path: Path, only: tuple[str, ...], cells: int
+) -> None:
     """A real server, real programs, real SIGKILL; by sign and settings of its own. What it cannot
     do does not apply.
     """
-    done = lostack(
-        "run", "--system", "toy", "--suite", "night", folder=tmp_path, packages=installed
-    )
+    words = ["run", "--system", "toy", "--suite", "night"]
+    words += [word for each in only for word in ("--only", each)]
+    done = lostack(*words, folder=tmp_path, packages=installed)
     assert done.returncode == 0, done.stdout + done.stderr
     told = json.loads((tmp_path / "reports" / "latest" / "report.json").read_text())
     assert {cell["outcome"] for cell in told["cells"]} == {"kept"}
-    assert len(told["cells"]) == 18
+    assert len(told["cells"]) == cells
     anomalies = {
         (cell["scenario"], cell["semantic"]): (len(cell["lost_ids"]), len(cell["duplicated_ids"]))
         for cell in told["cells"]

@@ -37,11 +37,12 @@ def figures_of_oracle(found: Row) -> Row:
 
 def figures_of_account(found: Account) -> Row:
     """Return the account's answer in the same form."""
-    rows = zip(
-        found.records["record"], found.records["state"], found.records["last_hop"], strict=True
-    )
     records = {
-        record: (str(state), None if hop is None else str(hop)) for record, state, hop in rows
+        row["record"]: (
+            str(row["state"]),
+            None if row["last_hop"] is None else str(row["last_hop"]),
+        )
+        for row in found.rows
     }
     return {
         "counts": found.counts,

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import TYPE_CHECKING
 
 from harness import registry
@@ -22,11 +23,12 @@ def knowers() -> Mapping[str, tuple[Callable[[History], Mapping[object, object]]
     return {name: load(where).signs for name, where in named.items() if where}
 
 
-def signs_of_engines() -> set[str]:
+@functools.cache
+def signs_of_engines() -> frozenset[str]:
     """Return all of these signs, by their names."""
-    return {
+    return frozenset(
         str(sign)
         for each in knowers().values()
         for know in each
         for sign in know(a_history((), ()))
-    }
+    )

@@ -196,6 +196,7 @@ def test_jars_come_through_the_proxy(fetching: Fetching) -> None:
         assert set(proxy.asked) == {f"http://repo.invalid{AT}"}
 
 
+@pytest.mark.rest
 def test_a_tunnel_is_asked_for_and_its_refusal_told(fetching: Fetching) -> None:
     """HTTPS goes by CONNECT; what the proxy answers is the reason."""
     with serving({}) as proxy:
@@ -215,6 +216,7 @@ def test_a_proxy_that_wants_a_login_gets_it(fetching: Fetching) -> None:
     assert stat.S_IMODE(options.stat().st_mode) == 0o600
 
 
+@pytest.mark.rest
 def test_a_login_that_ivy_cannot_give_a_socks_proxy_is_told(fetching: Fetching) -> None:
     with socks_to(0, "me:s3cret#") as proxy:
         said = fetching.failure("http://repo.invalid", ALL_PROXY=proxy.named)
@@ -222,6 +224,7 @@ def test_a_login_that_ivy_cannot_give_a_socks_proxy_is_told(fetching: Fetching) 
     assert "s3cret" not in said
 
 
+@pytest.mark.rest
 def test_jars_do_not_come_by_socks_4(fetching: Fetching) -> None:
     """Java hands such a proxy addresses, and looks up no names for it: as the docs say."""
     with serving({}) as proxy:
@@ -238,6 +241,7 @@ def test_jars_come_through_a_socks_proxy(fetching: Fetching) -> None:
         assert set(proxy.asked) == {("repo.invalid", 80)}
 
 
+@pytest.mark.rest
 def test_no_proxy_is_heeded_with_socks(fetching: Fetching) -> None:
     with serving({AT: b"jar"}) as repository, socks_to(repository.port) as proxy:
         said = fetching.failure(
@@ -247,6 +251,7 @@ def test_no_proxy_is_heeded_with_socks(fetching: Fetching) -> None:
     assert "repo.invalid: not found" in said or "repo.invalid: repo.invalid" in said
 
 
+@pytest.mark.rest
 def test_no_proxy_is_heeded(fetching: Fetching) -> None:
     with serving({AT: b"jar"}) as repository, serving({}) as proxy:
         root = repository.address.replace("127.0.0.1", "localhost")
@@ -287,6 +292,7 @@ def test_a_server_that_is_not_there_is_told(fetching: Fetching) -> None:
     assert f"127.0.0.1:{gone.port}: Connection refused" in said
 
 
+@pytest.mark.rest
 def test_a_module_that_the_repository_lacks_is_not_found(fetching: Fetching) -> None:
     with serving({}) as repository:
         assert "not found: org.test#thing;1" in fetching.failure(repository.address)

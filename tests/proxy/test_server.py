@@ -264,8 +264,7 @@ def said_by(running: subprocess.Popen[str]) -> dict[str, str]:
     return said
 
 
-@pytest.mark.parametrize("struck", [True, False])
-@pytest.mark.parametrize("end", [signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize(("struck", "end"), [(True, signal.SIGTERM), (False, signal.SIGINT)])
 def test_the_command_stands_until_it_is_told_to_end(
     broker: ScriptedBroker, *, struck: bool, end: signal.Signals
 ) -> None:
