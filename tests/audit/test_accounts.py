@@ -76,6 +76,7 @@ def test_every_column_has_a_type_in_spark() -> None:
 
 
 @pytest.mark.spark
+@pytest.mark.rest(together="spark")
 def test_golden_histories(spark: SparkSession) -> None:
     both_agree(spark, GOLDEN, sorted(path.parent for path in GOLDEN.glob("*/history")))
 

@@ -48,6 +48,7 @@ def begun() -> tuple[subprocess.Popen[str], int, Path]:
     return program, int(pid), Path(folder.strip())
 
 
+@pytest.mark.rest
 def test_the_driver_dies_with_a_killed_harness() -> None:
     """SIGKILL, so that nothing of ours can tidy up: the guardian ends the JVM and removes what it
     had put aside.

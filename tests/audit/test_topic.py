@@ -218,7 +218,7 @@ def test_fetched_by_the_tasks_or_by_sparks_connector(spark: SparkSession, kafka:
 
 
 RARELY = [
-    pytest.param(each, marks=pytest.mark.rest)
+    pytest.param(each, marks=pytest.mark.rest(together="spark"))
     for each in (
         "id=value",
         "id=header:n",
@@ -268,6 +268,7 @@ def test_what_is_no_id_is_the_same_for_the_tasks_and_for_sparks_connector(
     assert fetched.unread_offered == fetched.unread_arrived
 
 
+@pytest.mark.rest(together="spark")
 def test_padded_keys_of_another_verifier_are_all_there(spark: SparkSession, kafka: Any) -> None:
     """Eighteen digits each: kept, with a stranger's record if one was stated, and void without."""
     servers = kafka.broker.bootstrap
@@ -297,6 +298,7 @@ def test_padded_keys_of_another_verifier_are_all_there(spark: SparkSession, kafk
     assert rule(ours, Semantic.EXACTLY_ONCE).kind is Kind.VOID
 
 
+@pytest.mark.rest(together="spark")
 def test_a_topic_that_cannot_be_read(spark: SparkSession, kafka: Any) -> None:
     """No such topic, nobody there: one line, within the time-out."""
     with pytest.raises(AuditError, match="there is no such topic"):

@@ -23,6 +23,7 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return to
 
 
+@pytest.mark.rest(together=True)
 def test_every_page_is_there_and_can_be_searched(built: Path) -> None:
     """README is the first one, under the name that a server looks for."""
     names = [
@@ -35,6 +36,7 @@ def test_every_page_is_there_and_can_be_searched(built: Path) -> None:
     assert [name for name in names if name not in found and name != "index.html"] == []
 
 
+@pytest.mark.rest(together=True)
 def test_its_first_page_has_the_moving_picture(built: Path) -> None:
     assert 'src="docs/demo.svg"' in (built / "index.html").read_text(encoding="utf-8")
     assert (built / "docs" / "demo.svg").read_bytes() == (ROOT / "docs" / "demo.svg").read_bytes()

@@ -94,6 +94,7 @@ def test_a_right_pipeline_is_kept(system: DeclaredSystem, tmp_path: Path) -> Non
     assert twice.judgement.account.duplicated == {twice.plan.target}
 
 
+@pytest.mark.rest
 def test_what_totals_have_counted_twice_or_not_at_all_is_named(
     system: DeclaredSystem, tmp_path: Path
 ) -> None:

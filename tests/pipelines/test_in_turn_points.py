@@ -122,8 +122,7 @@ command = "cat"
 """
 
 
-@pytest.mark.parametrize("count", [2, 3, 4])
-@pytest.mark.parametrize("long", [False, True])
+@pytest.mark.parametrize(("count", "long"), [(2, False), (3, True), (4, False)])
 def test_a_topic_without_records_in_a_wave_is_not_struck_there(
     tmp_path: Path, *, count: int, long: bool
 ) -> None:

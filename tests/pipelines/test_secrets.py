@@ -372,6 +372,7 @@ def test_names() -> None:
 
 
 @pytest.mark.kafka
+@pytest.mark.rest
 @pytest.mark.timeout(300)
 def test_nothing_of_a_whole_check_gives_a_secret_away(
     file: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
@@ -395,7 +396,7 @@ def test_nothing_of_a_whole_check_gives_a_secret_away(
     assert [each for each in found if each[1]] == []
 
 
-@pytest.mark.parametrize("before", range(-90, 3000, 300))
+@pytest.mark.parametrize("before", [-90, 210, 810, 2010])
 def test_a_secret_of_several_lines_is_masked_in_a_long_log(before: int, tmp_path: Path) -> None:
     """Wherever it lies, by its shape and because it was brought; what is around it stays."""
     register_secrets([{"SIGNING_SECRET": "line-0ne-of-it\nline-tw0-of-it"}])

@@ -31,6 +31,7 @@ POINTS = (
 pytestmark = [pytest.mark.kafka, pytest.mark.timeout(600)]
 
 
+@pytest.mark.rest
 def test_cells_side_by_side_come_to_the_same(tmp_path: Path) -> None:
     """Each has a broker of its own, and its records, faults and results are its own alone."""
     system = DeclaredSystem(keep=True)
