@@ -85,11 +85,11 @@ def ended(sweep: Path) -> dict[str, Path]:
 @pytest.mark.parametrize(
     ("behind", "number"),
     [
-        pytest.param(DRY, signal.SIGKILL, id="dry runs, sigkill"),
-        pytest.param(POINT, signal.SIGINT, id="points, ctrl-c"),
+        pytest.param(DRY, signal.SIGINT, id="dry runs, ctrl-c"),
+        pytest.param(POINT, signal.SIGKILL, id="points, sigkill"),
         pytest.param(SHRINKING, signal.SIGKILL, id="shrinking, sigkill"),
-        pytest.param(DRY, signal.SIGINT, id="dry runs, ctrl-c", marks=pytest.mark.rest),
-        pytest.param(POINT, signal.SIGKILL, id="points, sigkill", marks=pytest.mark.rest),
+        pytest.param(DRY, signal.SIGKILL, id="dry runs, sigkill", marks=pytest.mark.rest),
+        pytest.param(POINT, signal.SIGINT, id="points, ctrl-c", marks=pytest.mark.rest),
         pytest.param(SHRINKING, signal.SIGINT, id="shrinking, ctrl-c", marks=pytest.mark.rest),
     ],
 )
