@@ -407,7 +407,7 @@ def parts_of(
             supervised=cell.supervised,
         )
 
-    producing = Producing(history, make(Role.PRODUCER, "producer"))
+    producing = Producing(history, make(Role.PRODUCER, "producer"), gate=scene.gate)
     reading = Reading(make, reader, settings.consumer.count)
     server, last_hit, needs = server_of(broker, history), LastHit(), cell.scenario.deployment
     several = (
@@ -471,6 +471,7 @@ def parts_of(
             {} if several is None else {Takeover: partial(QueueTakenOver, several)},
         ),
         when=_when(cell.scenario),
+        freed=(producing.release,),
         drain=drain,
         authorities=(
             scene.observe_offered,

@@ -42,6 +42,16 @@ class CellScene:
         return self.directory / "failpoints"
 
     @property
+    def gate(self) -> Path | None:
+        """The file for which the producer waits before its last unit; none if a target is in that
+        unit: nothing can follow it.
+        """
+        load = self.load
+        last_unit = (len(load.records) - 1) // load.unit * load.unit + 1
+        struck = max(each.position for each in (load.target, *load.targets))
+        return self.failpoints / "gate" if struck < last_unit else None
+
+    @property
     def outbox(self) -> Path:
         """The file of the outbox, from which lostack's own producers take records."""
         return self.directory / "outbox.sqlite"

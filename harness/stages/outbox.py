@@ -51,6 +51,11 @@ class Outbox:
         for row in rows:
             yield Record(*row)
 
+    def last(self) -> int:
+        """Return the position of the last record; 0 if there is none."""
+        found = self._db.execute("SELECT MAX(position) FROM records").fetchone()[0]
+        return int(found or 0)
+
     def cursor(self) -> int:
         """Return the next position to send."""
         return int(self._db.execute("SELECT position FROM cursor").fetchone()[0])

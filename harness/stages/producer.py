@@ -14,6 +14,7 @@ from harness.failpoint import failpoint
 from harness.model import kinds
 from harness.stages.clients import client_of
 from harness.stages.clients.interface import ClientError
+from harness.stages.gate import pass_gate
 from harness.stages.outbox import Outbox
 from harness.stages.producer_settings import SaveCursor
 from harness.stages.sending import Message, Sender
@@ -43,6 +44,7 @@ class Producing:
         again = None if stage.incarnation == 1 else self._settings.catches_up
         self._unit = again or self._settings.unit
         self._outbox = Outbox(Path(stage.outbox))
+        self._gate = Path(stage.gate) if stage.gate and not again else None
         self._client = client_of(stage)
         self._dice = random.Random(stage.seed)
         self._sender = Sender(stage, ledger, self._new_producer(), hop="topic")
@@ -85,6 +87,8 @@ class Producing:
         """Send every record from the cursor on; return false if the client cannot continue."""
         for unit in _units(self._outbox.read(cursor), self._unit):
             after = unit[-1].position + 1
+            if self._gate and after > self._outbox.last():
+                pass_gate(self._gate)
             _taken(self._ledger, unit)
             if self._settings.cursor is SaveCursor.BEFORE_SEND:
                 self._outbox.save_cursor(after)

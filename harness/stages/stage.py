@@ -84,6 +84,11 @@ class Stage:
     """Its client library: a name of :data:`harness.stages.clients.ADAPTERS`."""
     adapter: str = ""
     """The module of its client, if another package brings it; empty: lostack has it itself."""
+    gate: str = ""
+    """A file that lostack makes when the fault is over: a producer waits for it before its last
+    unit, so that load follows the fault (see :mod:`harness.stages.gate`). Empty: it waits for
+    nothing.
+    """
     access: str = ""
     """The file with its TLS and log-in settings (see :mod:`harness.stages.access`); empty: none are
     needed.

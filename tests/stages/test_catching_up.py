@@ -79,6 +79,8 @@ def ran(
     client: Client,
     incarnation: int,
     catches_up: int | None,
+    *,
+    gate: str = "",
 ) -> int:
     """Run a producer to its end; return its cursor."""
     monkeypatch.setattr(producer, "client_of", lambda _: client)
@@ -97,6 +99,7 @@ def ran(
         outbox=str(outbox),
         sink="",
         history="",
+        gate=gate,
         client=STOMP_PY,
         settings=replace(IN_DOUBT, producer=replace(IN_DOUBT.producer, catches_up=catches_up)),
     )

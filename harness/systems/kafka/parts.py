@@ -119,14 +119,17 @@ class CellOnKafka:
         """Return what makes the cell's stages. ``setup``: the client that the cell is pinned to."""
         return StageMaker(self.scene, self.database.there, setup)
 
-    def producing(self, settings: Settings | None = None) -> Producing:
+    def producing(
+        self, settings: Settings | None = None, *, when: ReadersStart = ReadersStart.BEFORE_LOAD
+    ) -> Producing:
         """Return lostack's producer. ``settings``: those of a system's own stages, if it has its
-        own.
+        own. Readers that start ``when`` all is there need its last unit before the fault.
         """
         node = self.maker().make(Role.PRODUCER, "producer")
         if settings is not None:
             node = replace(node, stage=replace(node.stage, settings=settings))
-        return Producing(self.scene.history, node)
+        gate = None if when is ReadersStart.FILLED else self.scene.gate
+        return Producing(self.scene.history, node, gate=gate)
 
     def ground(self) -> tuple[Opened | PlaceOnWire | Database, ...]:
         """Return the parts of the ground in the order in which they are opened."""
@@ -224,6 +227,7 @@ class CellOnKafka:
                 partial(observe_reading, scene, positions, sink.observe),
             ),
             when=when,
+            freed=(producing.release,),
             armed_before_load=armed_before_load,
         )
 
@@ -240,7 +244,7 @@ class CellOnKafka:
 def parts_of(on_kafka: CellOnKafka, crash: SharedCrash, setup: ClientSetup | None) -> Parts:
     """Return the parts of a cell of lostack's own stages."""
     scene, cell, maker = on_kafka.scene, on_kafka.scene.cell, on_kafka.maker(setup)
-    producing = Producing(scene.history, maker.make(Role.PRODUCER, "producer"))
+    producing = Producing(scene.history, maker.make(Role.PRODUCER, "producer"), gate=scene.gate)
     reading = Reading(
         maker.make,
         Role.PROCESSOR if cell.scenario.pipeline.to_topic else Role.CONSUMER,
@@ -319,7 +323,7 @@ def parts_of(on_kafka: CellOnKafka, crash: SharedCrash, setup: ClientSetup | Non
         ),
         drain=(lambda: Refused(producing)) if refused else parts.drain,
         authorities=(source, observed, brokers.observe),
-        freed=(brokers.leave,),
+        freed=(brokers.leave, *parts.freed),
     )
 
 

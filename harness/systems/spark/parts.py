@@ -50,7 +50,7 @@ def parts_of(on_kafka: CellOnKafka, *, spark: SparkGround, session: SharedSessio
     scene, scenario = on_kafka.scene, on_kafka.scene.cell.scenario
     if sink := SINKS.get(scenario.pipeline):
         on_kafka = on_kafka.recording_in(sink(scene))
-    producing = on_kafka.producing()
+    producing = on_kafka.producing(when=ReadersStart.FILLED)
     query = Query(scene, on_kafka.maker().make(Role.DRIVER, "driver"), spark, session)
     saved_positions = partial(query.saved_positions, on_kafka.database)
     feed, cluster = FilledTopic(scene, producing, query, saved_positions), query.cluster
