@@ -280,7 +280,9 @@ class WireControls:
 
     def say(self, phase: str, **fields: object) -> None:
         """Write a ``fault`` event."""
-        self.state.fired += phase == FaultPhase.FIRED
+        if phase == FaultPhase.FIRED:
+            self.state.fired += 1
+            self.scene.open_gate()
         self.scene.history.write(
             kinds.Fault(phase=phase, fault=self.cell.scenario.fault.id, facts=fields)
         )
@@ -299,6 +301,7 @@ class WireControls:
         """Wait until the producer has ended. The limit is longer than the time after which its
         client gives up a record.
         """
+        self.scene.open_gate()
         within_s = self._fire_s + self.cell.settings.patience_s
         wait_until(
             self._beside(self.watching.exhausted),

@@ -384,6 +384,7 @@ def parts_of(
             topic_cursor="",
             group="",
             outbox=str(scene.outbox),
+            gate=scene.gate,
             sink=results.there,
             history=str(scene.history_folder),
             settings=settings,
@@ -407,7 +408,7 @@ def parts_of(
             supervised=cell.supervised,
         )
 
-    producing = Producing(history, make(Role.PRODUCER, "producer"), gate=scene.gate)
+    producing = Producing(history, make(Role.PRODUCER, "producer"))
     reading = Reading(make, reader, settings.consumer.count)
     server, last_hit, needs = server_of(broker, history), LastHit(), cell.scenario.deployment
     several = (
@@ -471,7 +472,7 @@ def parts_of(
             {} if several is None else {Takeover: partial(QueueTakenOver, several)},
         ),
         when=_when(cell.scenario),
-        freed=(producing.release,),
+        freed=(scene.open_gate,),
         drain=drain,
         authorities=(
             scene.observe_offered,

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from harness.model import events as kinds
 from harness.model.history import HISTORY, LOGS
 from harness.model.tail import SoFar
+from harness.stages.gate import open_gate
 from harness.stages.outbox import Outbox
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from harness.model.cell import Cell
     from harness.model.history import HistoryWriter
 
@@ -42,14 +42,19 @@ class CellScene:
         return self.directory / "failpoints"
 
     @property
-    def gate(self) -> Path | None:
-        """The file for which the producer waits before its last unit; none if a target is in that
+    def gate(self) -> str:
+        """The file for which the producer waits before its last unit; empty if a target is in that
         unit: nothing can follow it.
         """
         load = self.load
         last_unit = (len(load.records) - 1) // load.unit * load.unit + 1
         struck = max(each.position for each in (load.target, *load.targets))
-        return self.failpoints / "gate" if struck < last_unit else None
+        return str(self.failpoints / "gate") if struck < last_unit else ""
+
+    def open_gate(self) -> None:
+        """Let the producer send its last unit: the fault has fired, or is over."""
+        if self.gate:
+            open_gate(Path(self.gate))
 
     @property
     def outbox(self) -> Path:

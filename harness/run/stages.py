@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from harness.model import events as kinds
 from harness.model.events import NodePhase
 from harness.run.drain import StageEndedError
 from harness.run.nodes import LIVES
-from harness.stages.gate import open_gate
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-    from pathlib import Path
 
     from harness.model.history import HistoryWriter
     from harness.model.scenario import Role
@@ -25,17 +22,9 @@ class Producing:
     :class:`harness.run.parts.Feed`; a part of the ground.
     """
 
-    def __init__(
-        self, history: HistoryWriter, first: StageNode, *, gate: Path | None = None
-    ) -> None:
-        """``gate``: the file for which the producer waits before its last unit; none: it does not
-        wait.
-        """
+    def __init__(self, history: HistoryWriter, first: StageNode) -> None:
         self._history = history
-        self._gate = gate
-        self.node = (
-            first if gate is None else replace(first, stage=replace(first.stage, gate=str(gate)))
-        )
+        self.node = first
         self._replaced: tuple[StageNode, ...] = ()
 
     def open(self) -> None:
@@ -47,11 +36,6 @@ class Producing:
 
     def await_filled(self) -> None:
         """Do not wait: here readers always start before the first record."""
-
-    def release(self) -> None:
-        """Let the last unit follow: the fault is over."""
-        if self._gate is not None:
-            open_gate(self._gate)
 
     def succeed(self, node: StageNode) -> None:
         """Replace the producer by another one, and write that to the history."""

@@ -1,5 +1,5 @@
-"""The gate before a producer's last unit: it opens when the fault is over, so load follows it,
-however late it strikes.
+"""The gate before a producer's last unit: it opens when the fault has fired, so load
+follows it, however late it strikes.
 
 A producer sends its records within a tenth of a second, and a reader may be slower. A fault that
 strikes the reader would then follow the last record, and prove nothing.

@@ -85,7 +85,7 @@ class Stage:
     adapter: str = ""
     """The module of its client, if another package brings it; empty: lostack has it itself."""
     gate: str = ""
-    """A file that lostack makes when the fault is over: a producer waits for it before its last
+    """A file that lostack makes when the fault has fired: a producer waits for it before its last
     unit, so that load follows the fault (see :mod:`harness.stages.gate`). Empty: it waits for
     nothing.
     """

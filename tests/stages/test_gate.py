@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from harness.model.cell import Cell
+from harness.model.events import FaultPhase
 from harness.model.scenario import Edge, Role
 from harness.model.semantics import Semantic
+from harness.run.controls import WireControls
 from harness.run.scene import CellScene
-from harness.run.stages import Producing
 from harness.stages import gate, producer
 from scenarios import plain
 from tests.judge import scenes
@@ -19,7 +21,6 @@ from tests.stages.test_catching_up import Client, ran
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from pathlib import Path
 
 CELL = Cell(plain.ACK_LOST, Semantic.AT_LEAST_ONCE, "kafka", "kafka-python", "process", 1, 24)
 
@@ -68,15 +69,15 @@ def test_nothing_waits_where_nothing_can_follow(
     """A target is the last record: in its place, or as the last of several."""
     scene = scene_of(tmp_path, replace(CELL, scenario=replace(CELL.scenario, edge=edge)))
     scene.load = replace(scene.load, targets=tuple(scene.load.records[at - 1] for at in targets))
-    assert (scene.gate is not None) is waits
+    assert bool(scene.gate) is waits
 
 
-def test_the_gate_opens_when_the_fault_is_over(tmp_path: Path) -> None:
-    file = tmp_path / "failpoints" / "gate"
+@pytest.mark.parametrize("phase", [FaultPhase.FIRED, FaultPhase.ARMED])
+def test_the_gate_opens_when_the_fault_has_fired(tmp_path: Path, phase: FaultPhase) -> None:
     history: Any = scenes.Kept()
-    node = scenes.living(scenes.scene_of(tmp_path, history=history), Role.PRODUCER, "producer")
-    producing = Producing(history, node, gate=file)
-    assert producing.node.stage.gate == str(file)
-    assert not file.exists()
-    producing.release()
-    assert file.exists()
+    scene = scenes.scene_of(tmp_path, history=history)
+    node = scenes.living(scene, Role.PRODUCER, "producer")
+    nothing: Any = None
+    controls = WireControls(scene, nothing, nothing, nothing)
+    controls.say(phase)
+    assert Path(node.stage.gate).exists() is (phase is FaultPhase.FIRED)

@@ -123,13 +123,14 @@ class CellOnKafka:
         self, settings: Settings | None = None, *, when: ReadersStart = ReadersStart.BEFORE_LOAD
     ) -> Producing:
         """Return lostack's producer. ``settings``: those of a system's own stages, if it has its
-        own. Readers that start ``when`` all is there need its last unit before the fault.
+        own. Where readers start ``when`` all is there, its last unit does not wait for the fault.
         """
         node = self.maker().make(Role.PRODUCER, "producer")
         if settings is not None:
             node = replace(node, stage=replace(node.stage, settings=settings))
-        gate = None if when is ReadersStart.FILLED else self.scene.gate
-        return Producing(self.scene.history, node, gate=gate)
+        if when is ReadersStart.FILLED:
+            node = replace(node, stage=replace(node.stage, gate=""))
+        return Producing(self.scene.history, node)
 
     def ground(self) -> tuple[Opened | PlaceOnWire | Database, ...]:
         """Return the parts of the ground in the order in which they are opened."""
@@ -227,7 +228,7 @@ class CellOnKafka:
                 partial(observe_reading, scene, positions, sink.observe),
             ),
             when=when,
-            freed=(producing.release,),
+            freed=(scene.open_gate,),
             armed_before_load=armed_before_load,
         )
 
@@ -244,7 +245,7 @@ class CellOnKafka:
 def parts_of(on_kafka: CellOnKafka, crash: SharedCrash, setup: ClientSetup | None) -> Parts:
     """Return the parts of a cell of lostack's own stages."""
     scene, cell, maker = on_kafka.scene, on_kafka.scene.cell, on_kafka.maker(setup)
-    producing = Producing(scene.history, maker.make(Role.PRODUCER, "producer"), gate=scene.gate)
+    producing = Producing(scene.history, maker.make(Role.PRODUCER, "producer"))
     reading = Reading(
         maker.make,
         Role.PROCESSOR if cell.scenario.pipeline.to_topic else Role.CONSUMER,

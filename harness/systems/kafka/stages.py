@@ -46,6 +46,7 @@ class StageMaker:
             topic_cursor=scene.cursor,
             group=scene.group,
             outbox=str(scene.outbox),
+            gate=scene.gate,
             sink=self._sink,
             history=str(scene.history_folder),
             settings=scene.settings,
