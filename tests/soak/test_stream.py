@@ -75,8 +75,9 @@ def test_what_ends_as_it_should(tmp_path: Path) -> None:
             fault.partition,
             fault.hit,
         )
-        partition, low, _ = play.harmed[one.number]
-        wanted = [[partition, low, 2, 1]] if one.scenario in {"ack-lost", "commit-lost"} else []
+        partition, low, end = play.harmed[one.number]
+        twice = min(2, end - low)  # the last unit may have a single record
+        wanted = [[partition, low, twice, 1]] if one.scenario in {"ack-lost", "commit-lost"} else []
         assert (one.lost, one.duplicated) == ([], wanted)
     for before, after in zip(found.faults, found.faults[1:], strict=False):
         assert all(
