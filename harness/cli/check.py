@@ -157,7 +157,7 @@ def check(
             for line in missed:
                 progress.say(line)
             progress.say(at_once(rehearsed.jobs, rehearsed.because))
-            progress.say(rehearsed.price(cells))
+            progress.say(rehearsed.price(pipeline, cells))
         if explain:
             raise typer.Exit(alone or (ExitCode.VOID if missed else ExitCode.KEPT))
         with make_progress(sys.stderr if as_json else sys.stdout) as progress:

@@ -65,9 +65,8 @@ class Rehearsal:
     because: str = ""
     runs: tuple[tuple[CellResult, DeclaredCell], ...] = ()
 
-    def price(self, cells: Sequence[DeclaredCell]) -> str:
-        """Say how long these cells take together."""
-        pipeline = self.runs[0][1].declared
+    def price(self, pipeline: Pipeline, cells: Sequence[DeclaredCell]) -> str:
+        """Say how long these cells of a pipeline take together."""
         return price(
             [cell.scenario for cell in cells],
             awake_s(self.dry, pipeline.output.quiet_s),
