@@ -15,31 +15,15 @@ from harness.matrix.runner import RunPlan, run
 from harness.matrix.selection import select
 from harness.model.scenario import Deployment
 from harness.systems.kafka.system import KafkaSystem
+from tests.planted.lies import Silent
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from harness.model.cell import Cell
-    from harness.saved import CellResult, SavedRun
+    from harness.saved import SavedRun
 
 CELL = "plain/ack-lost/at-least-once"
 JOBS = 3
-
-
-class _Silent:
-    """Progress that nobody watches."""
-
-    def say(self, text: str) -> None:
-        """Ignore it."""
-
-    def planned(self, cells: Sequence[Cell]) -> None:
-        """Ignore it."""
-
-    def began(self, cell: Cell, directory: Path) -> None:
-        """Ignore it."""
-
-    def ended(self, result: CellResult) -> None:
-        """Ignore it."""
 
 
 def measure(rounds: int) -> dict[str, Any]:
@@ -98,7 +82,7 @@ def _run(
             chosen.seeds,
             chosen.records,
         ),
-        _Silent(),
+        Silent(),
     )
 
 

@@ -26,7 +26,7 @@ from harness.stages.clients import ADAPTERS
 from harness.stages.settings import Settings, recipe
 from harness.systems.kafka.system import KafkaSystem
 from scenarios.plain import NONE
-from tests.bench.cells import _Silent
+from tests.planted.lies import Silent
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -65,7 +65,7 @@ def measure(rounds: int) -> dict[str, Any]:
         plan = RunPlan(
             (KafkaSystem(),), cells, (), Path(reports), 1, "bench", seeds, max(FULL_SPEED.values())
         )
-        results = {result.plan.id: result for result in run(plan, _Silent()).results}
+        results = {result.plan.id: result for result in run(plan, Silent()).results}
         seen = {
             key: _median([_figures(results[cell.id], key[0]) for cell in group])
             for key, group in groups.items()

@@ -11,7 +11,7 @@ import pytest
 from harness import registry
 from harness.matrix.runner import RunPlan, run
 from harness.matrix.selection import select
-from tests.trust.test_trust import Silent
+from tests.planted.lies import Silent
 
 if TYPE_CHECKING:
     from pathlib import Path

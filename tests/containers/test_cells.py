@@ -13,13 +13,13 @@ from harness.matrix.runner import RunPlan, run
 from harness.matrix.selection import choose, select
 from harness.model import events as kinds
 from harness.model.history import HISTORY, read_history
+from tests.planted.lies import Silent
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-    from harness.model.cell import Cell
-    from harness.saved import CellResult, SavedRun
+    from harness.saved import SavedRun
 
 pytestmark = [pytest.mark.docker, pytest.mark.timeout(600)]
 
@@ -43,16 +43,6 @@ all.
 """
 
 
-class _Silent:
-    def say(self, text: str) -> None: ...
-
-    def planned(self, cells: Sequence[Cell]) -> None: ...
-
-    def began(self, cell: Cell, directory: Path) -> None: ...
-
-    def ended(self, result: CellResult) -> None: ...
-
-
 @pytest.fixture(scope="session")
 def smoke(tmp_path_factory: pytest.TempPathFactory) -> SavedRun:
     """Run them all, overlapping."""
@@ -67,7 +57,7 @@ def smoke(tmp_path_factory: pytest.TempPathFactory) -> SavedRun:
         seeds=(1,),
         records=chosen.records,
     )
-    return run(plan, _Silent())
+    return run(plan, Silent())
 
 
 @pytest.mark.parametrize("name", SMOKE)
@@ -110,7 +100,7 @@ def alone(reports: Path, system: str, *only: str, clients: Sequence[str] = ()) -
             seeds=(1,),
             records=chosen.records,
         ),
-        _Silent(),
+        Silent(),
     )
 
 

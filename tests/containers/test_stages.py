@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import json
 import shutil
 import subprocess
@@ -21,6 +20,7 @@ from harness.model.history import HISTORY, read_history
 from harness.pipelines import read_pipeline
 from harness.provision.images import OWN
 from harness.systems.declared.system import DeclaredSystem
+from tests.pipelines.test_check import Silent
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -33,14 +33,6 @@ IMAGE = OWN["lostack"]
 """It has a Python with kafka-python in it."""
 STORE = Path(__file__).parents[1] / "pipelines" / "programs" / "with-store"
 """A pipeline whose results are in a service's database."""
-
-
-class Silent(io.StringIO):
-    """Says nothing."""
-
-    def write(self, _: str) -> int:
-        """Take it."""
-        return 0
 
 
 @pytest.fixture(scope="module")

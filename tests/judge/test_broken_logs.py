@@ -23,6 +23,7 @@ from tests.judge.runs import (
     PARTITIONS,
     RECORDS,
     TARGET,
+    all_of,
     append,
     attempt_of,
     first,
@@ -52,16 +53,6 @@ PARTITION, OFFSET = place(TARGET)
 END = COUNT // PARTITIONS
 UNKNOWN = 2
 """A second connection, beside that of the consumer."""
-
-
-def both(*changes: Callable[[Story], object]) -> Callable[[Story], None]:
-    """Make one change of several."""
-
-    def change(story: Story) -> None:
-        for each in changes:
-            each(story)
-
-    return change
 
 
 def asks(conn: int, *, committed: bool) -> Callable[[Story], None]:
@@ -322,9 +313,9 @@ CORPUS: dict[str, Planted] = {
     "a result of an aborted copy": Planted(
         {
             "unknown reader": aborted,
-            "reader of committed records": both(aborted, asks(1, committed=True)),
-            "no epoch in the sink": both(aborted, without_an_epoch),
-            "another topic's reader asked for all": both(
+            "reader of committed records": all_of(aborted, asks(1, committed=True)),
+            "no epoch in the sink": all_of(aborted, without_an_epoch),
+            "another topic's reader asked for all": all_of(
                 aborted,
                 asks(1, committed=True),
                 asks(UNKNOWN, committed=False),
@@ -334,36 +325,36 @@ CORPUS: dict[str, Planted] = {
         f"1 resurrected, which at-least-once forbids; the aborted copy of {TARGET} in "
         f"t/{PARTITION} at {OFFSET} (is recorded|reached a reader of committed records)",
         {
-            "reader of uncommitted records": both(aborted, asks(1, committed=False)),
-            "somebody asked for uncommitted records": both(aborted, asks(9, committed=False)),
-            "no place": both(aborted, unread),
-            "another epoch": both(aborted, of_another_epoch),
+            "reader of uncommitted records": all_of(aborted, asks(1, committed=False)),
+            "somebody asked for uncommitted records": all_of(aborted, asks(9, committed=False)),
+            "no place": all_of(aborted, unread),
+            "another epoch": all_of(aborted, of_another_epoch),
             "committed": marked,
         },
     ),
     "a delivery of an aborted copy": Planted(
         {
-            "reader of committed records": both(
+            "reader of committed records": all_of(
                 aborted_beside, asks(UNKNOWN, committed=True), reads(TARGET, *GIVEN)
             ),
         },
         f"1 resurrected, which at-least-once forbids; the aborted copy of {TARGET} in "
         rf"t/{PARTITION} at {END} reached a reader of committed records at 0\.000 s",
         {
-            "reader of uncommitted records": both(
+            "reader of uncommitted records": all_of(
                 aborted_beside, asks(UNKNOWN, committed=False), reads(TARGET, *GIVEN)
             ),
-            "asked for both": both(
+            "asked for both": all_of(
                 aborted_beside,
                 asks(UNKNOWN, committed=True),
                 asks(UNKNOWN, committed=False),
                 reads(TARGET, *GIVEN),
             ),
-            "isolation unknown": both(aborted_beside, reads(TARGET, *GIVEN)),
-            "another connection asked": both(
+            "isolation unknown": all_of(aborted_beside, reads(TARGET, *GIVEN)),
+            "another connection asked": all_of(
                 aborted_beside, asks(1, committed=True), reads(TARGET, *GIVEN)
             ),
-            "never arrived": both(
+            "never arrived": all_of(
                 aborted_beside, asks(UNKNOWN, committed=True), reads(TARGET, *GIVEN, reached=False)
             ),
         },
@@ -373,15 +364,15 @@ CORPUS: dict[str, Planted] = {
             "another record": other_record,
             "another epoch": other_epoch,
             "a hole": hole,
-            "both in sync": both(hole, in_sync(*NODES)),
+            "both in sync": all_of(hole, in_sync(*NODES)),
         },
         f"the log is wrong: the replicas of t/{PARTITION} differ at {OFFSET}, below the high "
         rf"watermark 3: broker-1 has {TARGET} \(epoch 0\), broker-2 has",
         {
             "they agree": replicas,
-            "one is not in sync": both(other_record, in_sync("broker-1")),
-            "a hole in one that is not in sync": both(hole, in_sync("broker-1")),
-            "a hole where records are removed": both(hole, removed),
+            "one is not in sync": all_of(other_record, in_sync("broker-1")),
+            "a hole in one that is not in sync": all_of(hole, in_sync("broker-1")),
+            "a hole where records are removed": all_of(hole, removed),
         },
     ),
     "different records at one offset": Planted(
@@ -425,12 +416,12 @@ CORPUS: dict[str, Planted] = {
         },
     ),
     "an open transaction that is passed": Planted(
-        {"left open": both(in_a_transaction, left_open)},
+        {"left open": all_of(in_a_transaction, left_open)},
         rf"the log is wrong: no request has ended the transaction of tx with {LAST} at 3 of t/0 "
         r"\(sent at 0\.\d+ s\), but the last stable offset is 5",
         {
             "it was ended": in_a_transaction,
-            "a successor has ended it": both(
+            "a successor has ended it": all_of(
                 in_a_transaction, left_open, lambda s: begins(s, "8:1")
             ),
         },
@@ -502,7 +493,7 @@ def convicted(name: str) -> bool:
 def test_a_copy_that_still_waits_is_not_aborted() -> None:
     """Above the last stable offset nothing is decided: no copy there is resurrected."""
     story = run()
-    both(aborted, still_open)(story)
+    all_of(aborted, still_open)(story)
     found = judged(story)
     assert found.account.counts["resurrected"] == 0
     assert "resurrected" not in found.verdict.reason

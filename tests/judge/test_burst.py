@@ -12,18 +12,16 @@ import pytest
 from harness.controls import OnWire
 from harness.faults import InBacklog, InBurst
 from harness.model.bursts import Strike
-from harness.model.history import read_history
 from harness.model.scenario import Role
-from harness.model.writing import LedgerWriter
 from harness.proofs.burst import FromBacklog, TwoUnderWay
 from harness.protocols.kafka.steps import Api
 from harness.wire.rules import Direction
 from tests.judge.recording import Recording
+from tests.judge.test_moved import history
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from harness.model.history import History
 
 ASKED = OnWire(Role.PRODUCER, Api.PRODUCE, Direction.REQUEST)
 ANSWERED = OnWire(Role.PRODUCER, Api.PRODUCE, Direction.RESPONSE)
@@ -121,14 +119,6 @@ def burst(**change: dict[str, Any] | None) -> list[dict[str, Any]]:
         **change,
     }
     return sorted((each for each in found.values() if each), key=lambda each: each["t"])
-
-
-def history(tmp_path: Path, told: list[dict[str, Any]]) -> History:
-    """Write a history, with these times."""
-    with LedgerWriter(tmp_path / "wire.jsonl", cell="c", by="wire") as out:
-        for line in told:
-            out.write(line["event"], **{k: v for k, v in line.items() if k != "event"})
-    return read_history(tmp_path)
 
 
 NOT_TRIED = "not tried: the producer sent nothing else"

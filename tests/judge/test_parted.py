@@ -18,9 +18,9 @@ from harness.proofs.parted import PartedWhileHeld
 from harness.protocols.kafka.steps import Api
 from harness.wire.rules import Direction
 from tests.judge.recording import Recording
+from tests.judge.test_moved import history, member
 from tests.judge.test_moved import lines as moved
-from tests.judge.test_moved import member
-from tests.judge.test_told import TOLD, history, rule
+from tests.judge.test_told import TOLD, rule
 
 if TYPE_CHECKING:
     from pathlib import Path

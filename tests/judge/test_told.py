@@ -10,20 +10,18 @@ import pytest
 from harness.controls import OnWire
 from harness.faults import ToldLate
 from harness.model import events as kinds
-from harness.model.history import read_history
 from harness.model.rebalances import Regrouping
 from harness.model.scenario import Role
-from harness.model.writing import LedgerWriter
 from harness.proofs.moved import Moved
 from harness.proofs.told import ToldWhileSaving, tells
 from harness.protocols.kafka.steps import Api
 from harness.wire.rules import Direction
 from tests.judge.recording import Recording
+from tests.judge.test_moved import history
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from harness.model.history import History
 
 AT = OnWire(Role.CONSUMER, Api.FETCH, Direction.RESPONSE)
 
@@ -104,14 +102,6 @@ def lines(**change: dict[str, Any] | None) -> list[dict[str, Any]]:
         **change,
     }
     return sorted((each for each in found.values() if each), key=lambda each: each["t"])
-
-
-def history(tmp_path: Path, told: list[dict[str, Any]]) -> History:
-    """Write a history, with these times."""
-    with LedgerWriter(tmp_path / "wire.jsonl", cell="c", by="wire") as out:
-        for line in told:
-            out.write(line["event"], **{k: v for k, v in line.items() if k != "event"})
-    return read_history(tmp_path)
 
 
 ASSIGNED = {**TOLD, "api": "SyncGroup", "error": 0, "assigned": ["orders/0"]}

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from harness.systems.declared.system import DeclaredSystem
 from tests.pipelines.scenes import Scenes
 
 if TYPE_CHECKING:
@@ -19,3 +20,11 @@ def scenes(tmp_path: Path) -> Iterator[Scenes]:
     made = Scenes(tmp_path / "scenes")
     yield made
     made.close()
+
+
+@pytest.fixture(scope="module")
+def system() -> Iterator[DeclaredSystem]:
+    """Launch pipelines on a broker that all tests of a module share."""
+    found = DeclaredSystem(keep=True)
+    yield found
+    found.close()

@@ -21,16 +21,15 @@ from harness.model.writes import Point, Side
 from harness.pipelines import read_pipeline
 from harness.protocols.kafka.steps import Api
 from harness.report.record import advice
-from harness.systems.declared.system import DeclaredSystem
 from harness.wire.rules import Direction
 from tests.pipelines.test_check import EXAMPLES, Silent, check
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from pathlib import Path
 
     from harness.model.history import Event
     from harness.saved import CellResult
+    from harness.systems.declared.system import DeclaredSystem
 
     A = TypeVar("A", bound=Event)
 
@@ -45,14 +44,6 @@ pytestmark = [
     pytest.mark.rest(together=True),
     pytest.mark.timeout(600),
 ]
-
-
-@pytest.fixture(scope="module")
-def system() -> Iterator[DeclaredSystem]:
-    """One broker for all of them."""
-    found = DeclaredSystem(keep=True)
-    yield found
-    found.close()
 
 
 def told(found: CellResult, kind: type[A]) -> list[A]:

@@ -10,27 +10,18 @@ from typing import TYPE_CHECKING
 import pytest
 
 from harness.judge.verdict import Kind
-from harness.systems.declared.system import DeclaredSystem
 from tests.pipelines.test_check import PROGRAMS, check
 from tests.pipelines.traffic import traffic
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from pathlib import Path
 
     from harness.saved import CellResult
+    from harness.systems.declared.system import DeclaredSystem
 
 pytestmark = [pytest.mark.kafka, pytest.mark.rest(together=True), pytest.mark.timeout(300)]
 SEEN = traffic(producer=("Produce",), consumer=("Fetch", "OffsetCommit", "JoinGroup", "Heartbeat"))
 """What a dry run would show, which all of these programs pass."""
-
-
-@pytest.fixture(scope="module")
-def system() -> Iterator[DeclaredSystem]:
-    """One broker for all of them."""
-    found = DeclaredSystem(keep=True)
-    yield found
-    found.close()
 
 
 def checked(

@@ -25,7 +25,7 @@ from harness.systems.declared.system import DeclaredSystem
 from harness.systems.declared.transport.log import HELD_BACK_S
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Mapping
 
     from harness.pipelines.traffic import StageTraffic
     from harness.saved import CellResult
@@ -33,14 +33,6 @@ if TYPE_CHECKING:
 EXAMPLES = Path(__file__).parents[2] / "examples"
 PROGRAMS = Path(__file__).with_name("programs")
 pytestmark = [pytest.mark.kafka, pytest.mark.timeout(600)]
-
-
-@pytest.fixture(scope="module")
-def system() -> Iterator[DeclaredSystem]:
-    """One broker for all of them."""
-    found = DeclaredSystem(keep=True)
-    yield found
-    found.close()
 
 
 class Silent(io.StringIO):

@@ -27,7 +27,6 @@ from harness.proofs.start import READ_LATE, StartedLate, start_signs
 from harness.protocols.kafka.steps import Api
 from harness.scenarios.plain import NONE
 from harness.systems.declared import abilities
-from harness.systems.declared.system import DeclaredSystem
 from harness.wire.rules import Direction
 from tests.events import a_history, typed
 from tests.judge.recording import played, steps
@@ -35,11 +34,12 @@ from tests.pipelines.test_check import EXAMPLES, Silent, check
 from tests.pipelines.test_declaration import GOOD, declared
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
     from pathlib import Path
 
     from harness.model.scenario import Scenario
     from harness.pipelines.declaration import Pipeline
+    from harness.systems.declared.system import DeclaredSystem
     from tests.pipelines.scenes import Scenes
 
 PROGRAMS = EXAMPLES.parent / "tests" / "pipelines" / "programs"
@@ -275,14 +275,6 @@ def test_positions_go_while_their_reader_is_dead() -> None:
 
 
 # --- with a broker --------------------------------------------------------------------------------
-
-
-@pytest.fixture(scope="module")
-def system() -> Iterator[DeclaredSystem]:
-    """One broker for all of them."""
-    found = DeclaredSystem(keep=True)
-    yield found
-    found.close()
 
 
 @pytest.mark.kafka

@@ -15,23 +15,15 @@ from harness.judge.verdict import Kind
 from harness.model import events as kinds
 from harness.model.history import HISTORY, read_history
 from harness.pipelines import read_pipeline
-from harness.systems.declared.system import DeclaredSystem
 from tests.pipelines.test_check import PROGRAMS, check
 from tests.pipelines.test_late import run
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from pathlib import Path
 
+    from harness.systems.declared.system import DeclaredSystem
+
 pytestmark = [pytest.mark.kafka, pytest.mark.rest(together=True), pytest.mark.timeout(300)]
-
-
-@pytest.fixture(scope="module")
-def system() -> Iterator[DeclaredSystem]:
-    """One broker for all of them."""
-    found = DeclaredSystem(keep=True)
-    yield found
-    found.close()
 
 
 def test_what_a_timer_doubles_after_a_crash_is_seen(system: DeclaredSystem, tmp_path: Path) -> None:

@@ -14,12 +14,12 @@ from harness.provision.cache import cache_root
 from harness.provision.compiled import compiled
 from harness.provision.jars import ensure_jars, read_jar_set
 from harness.provision.java import find_java
-from harness.systems.declared.system import DeclaredSystem
 from tests.pipelines.test_check import PROGRAMS, check
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from pathlib import Path
+
+    from harness.systems.declared.system import DeclaredSystem
 
 pytestmark = [pytest.mark.rest, pytest.mark.timeout(300)]
 JMS = "jakarta.jms-api-2.0.3.jar"
@@ -43,14 +43,6 @@ ON = [
     )
     for protocol in protocols
 ]
-
-
-@pytest.fixture(scope="module")
-def system() -> Iterator[DeclaredSystem]:
-    """Return what starts a broker for each cell."""
-    found = DeclaredSystem(keep=True)
-    yield found
-    found.close()
 
 
 def declared(folder: Path, system: str, protocol: str, *changes: tuple[str, str]) -> Path:

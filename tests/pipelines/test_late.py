@@ -20,25 +20,15 @@ from harness.model import events as kinds
 from harness.model.history import HISTORY, read_history
 from harness.model.semantics import Semantic
 from harness.pipelines import read_pipeline
-from harness.systems.declared.system import DeclaredSystem
 from tests.pipelines.test_check import Silent
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from harness.pipelines.declaration import Pipeline
     from harness.saved import CellResult
+    from harness.systems.declared.system import DeclaredSystem
 
 LATE = Path(__file__).parent / "programs" / "late"
 pytestmark = [pytest.mark.kafka, pytest.mark.rest(together=True), pytest.mark.timeout(300)]
-
-
-@pytest.fixture(scope="module")
-def system() -> Iterator[DeclaredSystem]:
-    """One broker for all of them."""
-    found = DeclaredSystem(keep=True)
-    yield found
-    found.close()
 
 
 def late(name: str, **more: Any) -> Pipeline:

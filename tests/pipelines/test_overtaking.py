@@ -23,14 +23,13 @@ from harness.model.writes import FirstWrites
 from harness.pipelines import read_pipeline
 from harness.pipelines.overtaking import MARK_OVERTAKES, OVERTAKES
 from harness.proofs.overtaken import MARK_WAITED, POSITION_WAITED
-from harness.systems.declared.system import DeclaredSystem
 from tests.pipelines.test_check import PROGRAMS, Silent, check
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from pathlib import Path
 
     from harness.saved import CellResult
+    from harness.systems.declared.system import DeclaredSystem
 
 pytestmark = [
     pytest.mark.kafka,
@@ -38,14 +37,6 @@ pytestmark = [
     pytest.mark.rest(together=True),
     pytest.mark.timeout(300),
 ]
-
-
-@pytest.fixture(scope="module")
-def system() -> Iterator[DeclaredSystem]:
-    """One broker for all of them."""
-    found = DeclaredSystem(keep=True)
-    yield found
-    found.close()
 
 
 def checked(

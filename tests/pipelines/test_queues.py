@@ -28,7 +28,6 @@ from harness.run.queue_broker import Count, Message
 from harness.systems.declared.brokers.leftovers import Leftovers
 from harness.systems.declared.programs.errors import StageError
 from harness.systems.declared.results.matcher import RecordMatcher, Result
-from harness.systems.declared.system import DeclaredSystem
 from harness.systems.declared.transport.queue import Queue
 from tests.judge.growing import tell
 from tests.judge.scenes import Kept
@@ -37,9 +36,9 @@ from tests.pipelines.test_check import EXAMPLES, Silent, check
 from tests.pipelines.traffic import traffic
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from pathlib import Path
 
+    from harness.systems.declared.system import DeclaredSystem
     from tests.pipelines.scenes import Scenes
 
 PARCELS = EXAMPLES / "parcels" / "pipeline.toml"
@@ -279,14 +278,6 @@ def test_what_an_earlier_cell_left_is_taken_off_the_count_it_stands_in() -> None
     journal.count = lambda _: Count(ready=2, in_flight=1, scheduled=1)
     count = older.count(journal, "parcels")
     assert (count.ready + count.in_flight, count.scheduled) == (1, 0)
-
-
-@pytest.fixture(scope="module")
-def system() -> Iterator[DeclaredSystem]:
-    """Return what starts a broker for each cell."""
-    found = DeclaredSystem(keep=True)
-    yield found
-    found.close()
 
 
 class TestOnARealBroker:

@@ -19,7 +19,6 @@ from harness.proofs.retention import WENT_ON, Passed, retention_signs
 from harness.protocols.kafka.steps import Api
 from harness.report.record import advice
 from harness.systems.declared.retention import DeletedRecords
-from harness.systems.declared.system import DeclaredSystem
 from harness.wire.rules import Direction
 from tests.events import a_history, typed
 from tests.judge.recording import played
@@ -28,9 +27,9 @@ from tests.pipelines.test_declaration import GOOD, declared
 from tests.pipelines.test_firsts import FOLDER
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from pathlib import Path
 
+    from harness.systems.declared.system import DeclaredSystem
     from tests.pipelines.scenes import Scenes
 
 POINT = "retention-passes-position"
@@ -153,14 +152,6 @@ def test_where_the_target_is_must_have_been_seen(scenes: Scenes) -> None:
     object.__setattr__(scene.cell.scenario, "fault", fault)
     with pytest.raises(NotFiredError, match="did not see where"):
         DeletedRecords(scene, given).expire()
-
-
-@pytest.fixture(scope="module")
-def system() -> Iterator[DeclaredSystem]:
-    """One broker for both."""
-    found = DeclaredSystem(keep=True)
-    yield found
-    found.close()
 
 
 @pytest.mark.kafka

@@ -7,23 +7,15 @@ from typing import TYPE_CHECKING
 import pytest
 
 from harness.judge.verdict import Kind
-from harness.systems.declared.system import DeclaredSystem
 from tests.pipelines.test_check import PROGRAMS, check
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from pathlib import Path
+
+    from harness.systems.declared.system import DeclaredSystem
 
 FOLDER = PROGRAMS / "goes-back"
 pytestmark = [pytest.mark.kafka, pytest.mark.rest(together=True), pytest.mark.timeout(300)]
-
-
-@pytest.fixture(scope="module")
-def system() -> Iterator[DeclaredSystem]:
-    """One broker for all of them."""
-    found = DeclaredSystem(keep=True)
-    yield found
-    found.close()
 
 
 @pytest.mark.parametrize(

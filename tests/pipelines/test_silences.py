@@ -43,7 +43,6 @@ from tests.pipelines.test_check import EXAMPLES, Silent, check
 from tests.pipelines.test_firsts import PROGRAMS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from pathlib import Path
 
 FOLDER = PROGRAMS / "silent-peer"
@@ -206,14 +205,6 @@ def test_a_restarted_reader_asks_for_its_positions_in_vain() -> None:
 
 
 # --- with a broker --------------------------------------------------------------------------------
-
-
-@pytest.fixture(scope="module")
-def system() -> Iterator[DeclaredSystem]:
-    """One broker for all of them."""
-    found = DeclaredSystem(keep=True)
-    yield found
-    found.close()
 
 
 @pytest.mark.kafka

@@ -16,15 +16,15 @@ from harness.judge.verdict import Kind
 from harness.matrix.seen import seen_in
 from harness.model import events as kinds
 from harness.model.history import HISTORY, read_history
-from harness.systems.declared.system import DeclaredSystem
 from tests.pipelines.test_check import EXAMPLES, check
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Mapping
     from pathlib import Path
 
     from harness.pipelines.traffic import StageTraffic
     from harness.saved import CellResult
+    from harness.systems.declared.system import DeclaredSystem
 
 pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.timeout(600)]
 MISTAKES = EXAMPLES / "mistakes"
@@ -37,14 +37,6 @@ ICEBERG = re.compile(r"metadata/v(\d+)\.metadata\.json")
 FIRST = {DELTA: 0, ICEBERG: 2}
 """The name of a version → the version of the first batch. The first one of Iceberg makes the table.
 """
-
-
-@pytest.fixture(scope="module")
-def system() -> Iterator[DeclaredSystem]:
-    """One broker for all of them."""
-    found = DeclaredSystem(keep=True)
-    yield found
-    found.close()
 
 
 @pytest.fixture(scope="module")

@@ -20,7 +20,6 @@ from harness.proofs.appeared import FOUND_IT, Appeared, appeared_signs
 from harness.protocols.kafka.steps import Api
 from harness.report.record import advice
 from harness.systems.declared.late_topic import CreatedLate
-from harness.systems.declared.system import DeclaredSystem
 from harness.wire.rules import Direction
 from tests.events import a_history, typed
 from tests.judge.recording import steps
@@ -29,9 +28,10 @@ from tests.pipelines.test_declaration import GOOD, declared
 from tests.pipelines.test_firsts import FOLDER
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Mapping
     from pathlib import Path
 
+    from harness.systems.declared.system import DeclaredSystem
     from tests.pipelines.scenes import Scenes
 
 POINT = "consumer-topic-appears"
@@ -116,14 +116,6 @@ def test_a_reader_that_never_asks_proves_nothing(scenes: Scenes, monkeypatch: An
     with pytest.raises(NotFiredError, match="the consumer to ask for its topic"):
         late.appear(Role.CONSUMER)
     assert len(armed) == 1
-
-
-@pytest.fixture(scope="module")
-def system() -> Iterator[DeclaredSystem]:
-    """One broker for both."""
-    found = DeclaredSystem(keep=True)
-    yield found
-    found.close()
 
 
 @pytest.mark.kafka

@@ -13,24 +13,15 @@ from harness.judge.verdict import Kind
 from harness.model import events as kinds
 from harness.model.history import HISTORY, read_history
 from harness.model.states import Hop
-from harness.systems.declared.system import DeclaredSystem
 from tests.pipelines.test_check import check
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from harness.systems.declared.system import DeclaredSystem
 
 PROGRAMS = Path(__file__).parent / "programs"
 POINT = "commit-ack-lost"
 TOPICS = ("orders", "payments")
 pytestmark = [pytest.mark.kafka, pytest.mark.rest(together=True), pytest.mark.timeout(600)]
-
-
-@pytest.fixture(scope="module")
-def system() -> Iterator[DeclaredSystem]:
-    """One broker for all."""
-    found = DeclaredSystem(keep=True)
-    yield found
-    found.close()
 
 
 @pytest.mark.parametrize(

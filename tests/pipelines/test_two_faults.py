@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from harness.judge.verdict import Kind
-from tests.pipelines.test_check import PROGRAMS, check, system
+from tests.pipelines.test_check import PROGRAMS, check
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from harness.systems.declared.system import DeclaredSystem
 
 pytestmark = [pytest.mark.kafka, pytest.mark.timeout(600), pytest.mark.rest]
-__all__ = ["system"]
 
 
 def written(folder: Path, name: str, *changes: tuple[str, str]) -> Path:

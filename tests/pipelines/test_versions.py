@@ -12,15 +12,14 @@ import pytest
 from harness.judge.verdict import Kind
 from harness.scoreboard.building import built
 from harness.scoreboard.table import Client
-from harness.systems.declared.system import DeclaredSystem
 from tests.pipelines.test_check import PROGRAMS, check
 from tests.pipelines.traffic import traffic
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from pathlib import Path
 
     from harness.saved import CellResult
+    from harness.systems.declared.system import DeclaredSystem
 
 pytestmark = [pytest.mark.kafka, pytest.mark.rest(together=True), pytest.mark.timeout(300)]
 AGAIN, JOINS = "ack-lost", "member-joins-with-record-in-hand"
@@ -39,14 +38,6 @@ class Own(Client):
     def folder(self) -> Path:
         """Where they are."""
         return PROGRAMS / self.name
-
-
-@pytest.fixture(scope="module")
-def system() -> Iterator[DeclaredSystem]:
-    """One broker for all of them."""
-    found = DeclaredSystem(keep=True)
-    yield found
-    found.close()
 
 
 def copied(folder: Path, name: str, **words: str) -> Path:

@@ -24,11 +24,9 @@ from harness.stages.sinks.opening import create_sink
 from harness.systems.kafka.system import KafkaSystem
 from harness.wire.rules import Direction
 from scenarios.database import COMMIT_ANSWER_LOST, CRASH_AFTER_COMMIT, NONE
+from tests.planted.lies import Silent
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from pathlib import Path
-
     from harness.controls import Target
     from harness.model.scenario import Scenario
     from harness.saved import CellResult
@@ -73,16 +71,6 @@ LIES = {
 }
 
 
-class _Silent:
-    def say(self, text: str) -> None: ...
-
-    def planned(self, cells: Sequence[Cell]) -> None: ...
-
-    def began(self, cell: Cell, directory: Path) -> None: ...
-
-    def ended(self, result: CellResult) -> None: ...
-
-
 def lying(where: str) -> None:
     """Make the sink, and let it lie where it is to."""
     create_sink(where)
@@ -111,7 +99,7 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> dict[str, CellResult]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(sinks, "create_sink", lying)
         patch.setattr(CellNodes, "target", wrong)
-        saved = run(plan, _Silent())
+        saved = run(plan, Silent())
     return {result.plan.id: result for result in saved.results}
 
 

@@ -31,9 +31,9 @@ from harness.run.queue_broker import Count
 from harness.run.queue_server import QueueServer
 from harness.stages.sinks.opening import create_sink
 from tests.narrow import narrow
+from tests.planted.lies import Silent
 from tests.trust.faults import Disarmed, WrongVictim
 from tests.trust.test_sigkill import assert_nothing_left
-from tests.trust.test_trust import Silent
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

@@ -17,8 +17,8 @@ from harness.model.scenario import Role
 from harness.scenarios.streaming_topic import BEFORE_SEND, PARTITIONS_ADDED
 from harness.wire.rules import How
 from scenarios.streaming import MID_BATCH, killed_at
+from tests.planted.lies import Silent
 from tests.trust.faults import Disarmed
-from tests.trust.test_trust import Silent
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -27,13 +27,13 @@ from scenarios.plain import (
     PRODUCER_CRASH_BEFORE_SEND,
 )
 from tests.narrow import narrow
+from tests.planted.lies import Silent
 from tests.trust.faults import Disarmed, Shoots, StopsReading, WrongVictim
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
     from pathlib import Path
 
-    from harness.model.cell import Cell
     from harness.model.scenario import Scenario
     from harness.saved import CellResult
 
@@ -64,22 +64,6 @@ LIES = (
     replace(NONE, id="stops-reading", fault=StopsReading()),
     replace(NONE, id="shoots", fault=Shoots()),
 )
-
-
-class Silent:
-    """Progress that nobody watches."""
-
-    def say(self, text: str) -> None:
-        """Ignore it."""
-
-    def planned(self, cells: Sequence[Cell]) -> None:
-        """Ignore it."""
-
-    def began(self, cell: Cell, directory: Path) -> None:
-        """Ignore it."""
-
-    def ended(self, result: CellResult) -> None:
-        """Ignore it."""
 
 
 def run_cells(

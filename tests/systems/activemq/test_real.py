@@ -21,6 +21,7 @@ from harness.model.waiting import wait_until
 from harness.run.queue_broker import Count
 from harness.scenarios.activemq import SCENARIOS
 from harness.systems.activemq.system import launcher
+from tests.planted.lies import Silent
 from tests.systems.queues import (
     WITHIN_S,
     Client,
@@ -32,7 +33,6 @@ from tests.systems.queues import (
     read_alone,
     sent,
 )
-from tests.trust.test_trust import Silent
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
