@@ -50,17 +50,21 @@ class DriverNode(StageNode):
     cluster: Cluster | None = None
     session: SharedSession | None = None
     """The shared session that runs its query; ``None`` if it has a driver of its own."""
+    heir: SharedSession | None = None
+    """The shared session that runs its query from the second incarnation on, which no fault
+    strikes; another JVM of its own would take as much CPU time again. ``None``: there is none.
+    """
     ready_within_s: float = READY_S
     _joined: bool = False
     _ahead: Launched | None = None
     """The next incarnation, started ahead as a standby."""
 
     def stand_by(self) -> None:
-        """Start the JVM and session of the next incarnation ahead. Its query begins with
-        :meth:`start`.
+        """Start the JVM and session of the next incarnation ahead, or the shared ones. Its query
+        begins with :meth:`start`.
         """
-        if self.session is not None:
-            self.session.stand_by()
+        if session := self._next_session():
+            session.stand_by()
         elif self.ground is not None and self.ground.at_hand:
             self._ahead = self._launch(self._next())
 
@@ -74,6 +78,7 @@ class DriverNode(StageNode):
         """Start the next incarnation, the JVM and its program; or let the standby begin."""
         self.stage = self._next()
         ahead, self._ahead = self._ahead, None
+        self.session = self._next_session()
         launched = (
             self.session.begin(self.stage) if self.session else ahead or self._launch(self.stage)
         )
@@ -86,6 +91,9 @@ class DriverNode(StageNode):
     def _next(self) -> Stage:
         stage: Stage = replace(self.stage, incarnation=self.stage.incarnation + 1)
         return stage
+
+    def _next_session(self) -> SharedSession | None:
+        return self.heir if self.started and self.heir else self.session
 
     def _turn(self, stage: Stage) -> Path:
         """Return the file whose existence tells a standby to begin."""

@@ -9,6 +9,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from harness.faults import Kill
 from harness.model.record import decode_id
 from harness.model.scenario import Role
 from harness.model.waiting import wait_until
@@ -51,6 +52,15 @@ def shares_a_session(cell: Cell) -> bool:
     return not suffers and not Settings.of(cell.settings).consumer.query.executors
 
 
+def dies_once(cell: Cell) -> bool:
+    """Say whether all that the cell's fault does to the driver is to kill the first one, and it has
+    no executors.
+    """
+    fault = cell.scenario.fault
+    kills = isinstance(fault, Kill) and Role.DRIVER in fault.victims
+    return kills and not Settings.of(cell.settings).consumer.query.executors
+
+
 class Query:
     """The query of one cell. Implements :class:`harness.run.parts.Stages`; opened and closed with
     the cell.
@@ -81,6 +91,7 @@ class Query:
             ground=spark,
             cluster=self.cluster,
             session=session if spark.at_hand and shares_a_session(scene.cell) else None,
+            heir=session if spark.at_hand and dies_once(scene.cell) else None,
         )
         self._replaced: list[DriverNode] = []
         self.last: Mapping[int, int] = {}
@@ -97,8 +108,8 @@ class Query:
             self.driver.stand_by()
 
     def start(self) -> None:
-        """Start the query, and wait until it runs. If the fault kills the driver, also start the
-        next driver as a standby.
+        """Start the query, and wait until it runs. If the fault kills the driver, also start what
+        runs the query next.
         """
         if self.cluster is not None:
             self.cluster.start()
