@@ -35,14 +35,20 @@ class Module(NamedTuple):
     revision: str
     kind: str = "jar"
     """The extension of its file in the repository."""
+    classifier: str = ""
+    """What its file's name has besides, if the module has several files."""
+
+    @property
+    def stem(self) -> str:
+        """Return the name of its file, without the extension."""
+        return "-".join(filter(None, (self.name, self.revision, self.classifier)))
 
 
 def address_of(module: Module, environ: Mapping[str, str] = os.environ) -> str:
     """Return the address of a module's file in the repository."""
     root = (environ.get(MIRROR) or _central()).rstrip("/")
     folder = "/".join((*module.organisation.split("."), module.name, module.revision))
-    file = f"{module.name}-{module.revision}.{module.kind}"
-    return f"{root}/{quote(f'{folder}/{file}')}"
+    return f"{root}/{quote(f'{folder}/{module.stem}.{module.kind}')}"
 
 
 def _central() -> str:
@@ -63,7 +69,7 @@ def fetch_listed(
     say(f"fetching {name}: {len(modules)} jars (a few seconds, once)")
 
     def fetch(module: Module) -> None:
-        file = target / f"{module.name}-{module.revision}.jar"
+        file = target / f"{module.stem}.jar"
         download(urllib.request.Request(address_of(module), headers=AGENT), file)  # noqa: S310 - a pinned address, or the user's own
 
     with ThreadPoolExecutor(AT_ONCE) as pool:

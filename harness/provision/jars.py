@@ -7,7 +7,7 @@ modules in front::
     # <organisation> <module> <revision>
 
 and a fourth word if the module's file in the repository does not end with ``.jar`` (such as
-``nar``; lostack stores it as a jar).
+``nar``; lostack stores it as a jar), and a fifth if it has a classifier.
 
 A list names the module of each of its jars. These are fetched alone, without their dependencies,
 because the dependencies were resolved once, when the list was made. Only the jars are fetched:
@@ -47,8 +47,8 @@ if TYPE_CHECKING:
 
 LISTS: Final = Path(__file__).parent
 STAMP: Final = ".verified.json"
-WORDS: Final = 3
-"""The least number of words in a module's line."""
+WORDS: Final = (3, 4, 5)
+"""How many words a module's line may have."""
 MODULES: Final = "modules.xml"
 SETTINGS: Final = "settings.xml"
 OPTIONS: Final = "java.options"
@@ -70,6 +70,8 @@ JARS_ALONE: Final = (
 """Ivy settings that fetch only jars from Maven Central. Checksum files are not needed: the sums are
 in lostack's lists.
 """
+MAVEN: Final = "http://ant.apache.org/ivy/maven"
+"""The namespace of what only Maven's modules have."""
 FOUND: Final = re.compile(r"^\s+found \S+#")
 DOWNLOADED: Final = re.compile(r"\[SUCCESSFUL \].*\.jar")
 SIZE: Final = re.compile(r"\((\d+)kB\)$")
@@ -130,12 +132,7 @@ def read_jar_set(name: str, lists: Path = LISTS) -> JarSet:
         jar: digest
         for digest, _, jar in (line.partition("  ") for line in lines if not line.startswith("#"))
     }
-    if (
-        not modules
-        or not sums
-        or "" in sums
-        or any(len(words) not in (WORDS, WORDS + 1) for words in modules)
-    ):
+    if not modules or not sums or "" in sums or any(len(words) not in WORDS for words in modules):
         raise EnvironmentFailure(
             f"{path} is no list of jars: write '# organisation module revision', then lines of "
             "sha256sum"
@@ -294,15 +291,17 @@ def ivy_module(jar_set: JarSet) -> str:
     )
     wanted = "".join(_wanted(module, kind) for module in jar_set.modules)
     return (
-        '<ivy-module version="2.0"><info organisation="lostack" '
+        f'<ivy-module version="2.0" xmlns:m={quoteattr(MAVEN)}><info organisation="lostack" '
         'module="jars"/><configurations><conf '
         f'name="default"/></configurations><dependencies>{wanted}</dependencies></ivy-module>'
     )
 
 
 def _wanted(module: Module, kind: str) -> str:
-    organisation, name, revision, suffix = map(quoteattr, module)
-    other = "" if module.kind == "jar" else f"<artifact name={name} type={suffix} ext={suffix}/>"
+    organisation, name, revision, suffix, classifier = map(quoteattr, module)
+    named = f" m:classifier={classifier}" if module.classifier else ""
+    plain = module.kind == "jar" and not module.classifier
+    other = "" if plain else f"<artifact name={name} type={suffix} ext={suffix}{named}/>"
     return f"<dependency org={organisation} name={name} rev={revision} {kind}>{other}</dependency>"
 
 

@@ -151,14 +151,20 @@ def test_a_module_may_be_called_otherwise_than_a_jar(tmp_path: Path) -> None:
     assert ivy_module(found).count("<artifact") == 1
 
 
+def test_a_module_may_have_several_files(tmp_path: Path) -> None:
+    """The fifth word of its line, the classifier, says which; it is in the file's name."""
+    (tmp_path / "one.sha256").write_text("# org a 1 jar x\n# org b 2\n00  a-1-x.jar\n11  b-2.jar\n")
+    found = read_jar_set("one", tmp_path)
+    assert [f"{module.stem}.jar" for module in found.modules] == sorted(found.sums)
+    named = '<artifact name="a" type="jar" ext="jar" m:classifier="x"/>'
+    assert ivy_module(found).count(named) == ivy_module(found).count("<artifact") == 1
+
+
 @pytest.mark.parametrize("name", sorted(file.stem for file in LISTS.glob("*.sha256")))
 def test_our_lists_have_the_module_of_every_jar(name: str) -> None:
     """Where one is not there, all of a set is resolved again, which takes most of a minute."""
     jars = read_jar_set(name)
-    assert [
-        f"{module.name}-{module.revision}.jar"
-        for module in sorted(jars.modules, key=lambda each: each.name)
-    ] == sorted(jars.sums, key=lambda jar: jar.rpartition("-")[0])
+    assert sorted(f"{module.stem}.jar" for module in jars.modules) == sorted(jars.sums)
     assert jars.listed
 
 

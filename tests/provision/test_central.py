@@ -18,9 +18,14 @@ from tests.provision.served import serving
 if TYPE_CHECKING:
     from pathlib import Path
 
-CONTENT: Final = {"thing-1.jar": b"a jar", "nest-2.0.jar": b"an archive"}
-MODULES: Final = (Module("org.test", "thing", "1"), Module("org", "nest", "2.0", "nar"))
+CONTENT: Final = {"thing-1.jar": b"a jar", "nest-2.0.jar": b"an archive", "ore-3-no.jar": b"other"}
+MODULES: Final = (
+    Module("org.test", "thing", "1"),
+    Module("org", "nest", "2.0", "nar"),
+    Module("org", "ore", "3", "jar", "no"),
+)
 FILES: Final = {
+    "/m2/org/ore/3/ore-3-no.jar": CONTENT["ore-3-no.jar"],
     "/m2/org/test/thing/1/thing-1.jar": CONTENT["thing-1.jar"],
     "/m2/org/nest/2.0/nest-2.0.nar": CONTENT["nest-2.0.jar"],
 }
