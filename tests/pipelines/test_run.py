@@ -4,6 +4,7 @@ should be; without a broker.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
@@ -182,6 +183,31 @@ def test_readers_that_go_on_from_transaction_to_transaction_are_not_held_back(
     ends[0] = LogEnds(0, 20, 20)
     assert stands.trouble() is None
     assert told(scene).of("held_back") == []
+
+
+def test_what_a_program_says_to_itself_is_awaited_only_if_it_stays_open(
+    scenes: Scenes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A sink that does so for ever would hardly be at rest; a dead one's holds its coordinator
+    back. In a topic of the load each open transaction counts.
+    """
+    clock = Clock()
+    monkeypatch.setattr(log, "time", clock)
+    hidden, ends = "__control", {0: LogEnds(0, 0, 1)}
+    found = SimpleNamespace(ends=lambda topic: ends if topic == hidden else {})
+    scene = scenes("orders", observer=found)
+    scene.pipeline = replace(scene.pipeline, topics=("orders", hidden))
+    stands = log_of(scene)
+    for number in range(20):
+        clock.now += 1
+        ends[0] = LogEnds(0, number, number + 1)
+        assert stands.trouble() is None
+    clock.now += 1
+    assert stands.trouble() == f"{hidden}/0: last stable offset 19, high watermark 20"
+    clock.now += 60
+    ends[0] = LogEnds(0, 20, 20)
+    assert stands.trouble() is None
+    assert told(scene).of("held_back", "log", "seconds") == [(f"{hidden}/0", 61)]
 
 
 def test_members_that_go_in_time_are_waited_for(scenes: Scenes) -> None:

@@ -14,6 +14,7 @@ from harness.model import events as kinds
 from harness.model.failures import CellFailure
 from harness.model.waiting import WaitTimeoutError, wait_until
 from harness.run.drain import Check
+from harness.systems.declared.wire.topics import HIDDEN
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
@@ -33,6 +34,8 @@ is 45 s by default.
 """
 HELD_BACK_S = 3.0
 """If an open transaction holds readers back for longer (seconds), the history says so."""
+PASSES_S = 0.5
+"""How long (seconds) a transaction is open at most with which a program speaks to itself."""
 HELD_BACK_BY = (
     "isolation.level=read_committed waits for its end, transaction.timeout.ms brings it about"
 )
@@ -91,19 +94,28 @@ class Log:
     def trouble(self) -> str | None:
         """Say which partition has an open transaction, or return ``None``; the history notes a long
         one.
+
+        Where programs speak to themselves, as a sink of Connect does for ever, only one that stays
+        open counts: it holds their readers back.
         """
-        for topic in sorted(
-            {*self._scene.pipeline.topics, *self._scene.topics_seen.with_records()}
-        ):
+        loaded, passing = self._scene.topics_seen.with_records(), None
+        for topic in sorted({*self._scene.pipeline.topics, *loaded}):
             for partition, ends in self._scene.kafka.observer.ends(topic).items():
-                if ends.stable != ends.end:
-                    self._hold_back((f"{topic}/{partition}", ends.stable))
-                    return (
-                        f"{topic}/{partition}: last stable offset {ends.stable}, high watermark "
-                        f"{ends.end}"
-                    )
-        self._hold_back(None)
+                if ends.stable == ends.end:
+                    continue
+                at = f"{topic}/{partition}", ends.stable
+                if topic.startswith(HIDDEN) and topic not in loaded and not self._stays(at):
+                    passing = at
+                    continue
+                self._hold_back(at)
+                return f"{at[0]}: last stable offset {ends.stable}, high watermark {ends.end}"
+        self._hold_back(passing)
         return None
+
+    def _stays(self, at: tuple[str, int]) -> bool:
+        """Say whether this was held back at the last look, too, and for how long already."""
+        before, since = self._held_back
+        return at == before and time.monotonic() - since >= PASSES_S
 
     def refused(self) -> str | None:
         """Say which record the broker refuses for its size, or return ``None``.
