@@ -4,8 +4,9 @@ that shows that it works.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from enum import Enum, auto
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from harness.model.scenario import Predicted, Role
 from harness.model.semantics import Anomaly, Semantic, forbids
@@ -19,7 +20,7 @@ from harness.pipelines.practice import UNSEEN
 from harness.pipelines.writes import AT_WRITE
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator
+    from collections.abc import Collection, Iterable, Iterator, Mapping
 
     from harness.judge.verdict import Judgement
     from harness.model.scenario import Scenario
@@ -47,6 +48,8 @@ class Advice(Enum):
     PLACES_EXIST = auto()
     KEEP_LONGER = auto()
     KEYS_OF_THEIR_OWN = auto()
+    A_ROW_FOR_EACH = auto()
+    """Only the last record of each key is in the output."""
     NEVER_PURGE = auto()
     NEW_IDS = auto()
     ACKNOWLEDGED_SENDS = auto()
@@ -184,6 +187,10 @@ WORDS: Final = {
     ),
     Advice.KEYS_OF_THEIR_OWN: (
         "give each record a key of its own where its log is compacted, or do not compact it"
+    ),
+    Advice.A_ROW_FOR_EACH: (
+        "the output has the last record of each key alone, and does not show what became of the "
+        "others: let it have a row for each (a history beside the table, by a trigger if need be)"
     ),
     Advice.NEVER_PURGE: "never empty a queue that is yet to be read",
     Advice.NEW_IDS: (
@@ -351,10 +358,11 @@ def _against_loss(judgement: Judgement, *, at_write: bool) -> Iterator[Advice]:
     plan, account = judgement.plan, judgement.account
     if account.lost:
         hops = {row["last_hop"] for row in account.rows if row["state"] == State.LOST}
-        for hop, advice in LOST.items():
-            if hop not in hops:
-                continue
-            if plan.failure_point == COMPACTED and hop in (LastHop.SKIPPED, LastHop.DELIVERED):
+        last_alone = _last_alone(account.rows)
+        for hop, advice in ((hop, advice) for hop, advice in LOST.items() if hop in hops):
+            if last_alone and hop in (LastHop.SKIPPED, LastHop.DELIVERED):
+                yield Advice.A_ROW_FOR_EACH
+            elif plan.failure_point == COMPACTED and hop in (LastHop.SKIPPED, LastHop.DELIVERED):
                 yield Advice.READ_PAST_GAPS
             elif at_write and hop in (LastHop.SKIPPED, LastHop.DELIVERED):
                 yield Advice.ONE_TRANSACTION_OR_REPEATABLE
@@ -368,6 +376,16 @@ def _against_loss(judgement: Judgement, *, at_write: bool) -> Iterator[Advice]:
                 yield advice
     if account.set_aside and not plan.dead_letters:
         yield Advice.READ_DEAD_LETTERS
+
+
+def _last_alone(rows: Iterable[Mapping[str, Any]]) -> bool:
+    """Whether of each of several keys the last record is recorded, and all others are lost."""
+    by_key: dict[object, list[State]] = defaultdict(list)
+    for row in sorted(rows, key=lambda row: row["position"]):
+        by_key[row["key"]].append(row["state"])
+    return len(by_key) > 1 and all(
+        last == State.RECORDED and {*others} <= {State.LOST} for *others, last in by_key.values()
+    )
 
 
 def _against_duplicates(

@@ -44,6 +44,8 @@ def advised(
     rows = (
         {
             "record": "a",
+            "key": "k",
+            "position": 1,
             "state": State.LOST if last_hop else State.RECORDED,
             "last_hop": last_hop,
             "stored_twice": stored,
@@ -91,6 +93,37 @@ def test_who_lost_a_record_is_who_is_advised(hop: LastHop, said: set[str]) -> No
     assert {
         word for word in ("acks=all", "enable.auto.commit=false", "retention.ms") if word in told
     } == said
+
+
+@pytest.mark.parametrize(
+    ("lost", "said"),
+    [({1, 2, 3}, True), ({1, 2}, False), ({1, 2, 3, 5}, False), ({2, 3, 5}, False)],
+)
+def test_a_table_of_last_values_shows_too_little(lost: set[int], said: bool) -> None:
+    """It loses all but the last record of each key, at rest and without a fault: no commit mends
+    that. Who loses others, or not all of these, is advised as ever.
+    """
+    rows = [
+        {
+            "record": f"{key}-{at}",
+            "key": key,
+            "position": at,
+            "state": State.LOST if at in lost else State.RECORDED,
+            "last_hop": LastHop.DELIVERED if at in lost else None,
+        }
+        for at, key in enumerate("abaab", start=1)
+    ]
+    settings = {"output": {"kind": "sqlite"}, "stages": [{"role": "consumer"}], "system": "kafka"}
+    plan = SimpleNamespace(
+        semantic=ALO, failure_point="none", settings=settings, dead_letters=False
+    )
+    account = SimpleNamespace(
+        lost=lost, set_aside=frozenset(), duplicated=frozenset(), rows=rows, aside_in=()
+    )
+    judgement: Any = SimpleNamespace(plan=plan, account=account, verdict=Verdict(Kind.BROKEN, ""))
+    told = str(fix_of(judgement, registry.scenarios(), UNSEEN))
+    assert (WORDS[Advice.A_ROW_FOR_EACH] in told) is said
+    assert (WORDS[Advice.COMMIT_BEHIND_WORK] in told) is not said
 
 
 @pytest.mark.parametrize("system", ["activemq", "artemis", "pulsar"])
@@ -356,7 +389,14 @@ def test_who_runs_a_sink_connector_is_not_told_to_commit() -> None:
 def test_the_same_words_are_said_once() -> None:
     """A queue has one advice for what was given up and for what was not recorded."""
     rows = [
-        {"state": State.LOST, "last_hop": hop, "stored_twice": 0, "delivered_twice": 0}
+        {
+            "key": "k",
+            "position": 1,
+            "state": State.LOST,
+            "last_hop": hop,
+            "stored_twice": 0,
+            "delivered_twice": 0,
+        }
         for hop in (LastHop.GIVEN_UP, LastHop.DELIVERED)
     ]
     settings = {"output": {"kind": "sqlite"}, "stages": [], "system": "activemq"}
