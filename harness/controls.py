@@ -121,8 +121,13 @@ class Fired:
 
 class NotFiredError(Exception):
     """A trigger did not fire. The fault ends without a ``healed`` event, and the judge voids the
-    cell.
+    cell. If it is told as text why, so does the verdict.
     """
+
+    @property
+    def because(self) -> str | None:
+        """Why, if that was told."""
+        return next((said for said in self.args if isinstance(said, str)), None)
 
 
 class Target(Protocol):

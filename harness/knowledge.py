@@ -8,6 +8,7 @@ import functools
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from harness.judge.evidence import evidence_detail
+from harness.judge.firing import given_up
 from harness.judge.proof import Knowledge
 from harness.model.cell import system_name
 from harness.model.failures import EnvironmentFailure
@@ -105,6 +106,7 @@ COMMON: Final = Knowledge(
         silence_signs,
         start_signs,
     ),
+    remarks=(given_up,),
     details={"evidence": evidence_detail},
     recipes={pipeline.name: pipeline.recipes for pipeline in PIPELINES},
 )

@@ -241,6 +241,12 @@ class Firing:
         )
 
 
+def given_up(history: History) -> str | None:
+    """Say what the fault needed, and what never came; ``None``: nobody gave it up."""
+    faults = history.of(kinds.Fault)
+    return next((e.because for e in faults if e.phase == FaultPhase.GIVEN_UP), None)
+
+
 def _is_hit(event: Hit) -> bool:
     """Whether a line says that a trigger of the fault was hit. A rule that holds back the load is
     none of its triggers.

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
 from harness.abilities import BrokerSettings
 from harness.controls import NotFiredError, injectable
 from harness.model import events as kinds
-from harness.model.events import DrainPhase
+from harness.model.events import DrainPhase, FaultPhase
 from harness.model.failures import CellFailure
+from harness.model.secrets import masked
 from harness.run.parts import ReadersStart
 
 if TYPE_CHECKING:
@@ -76,8 +77,12 @@ class CellRun:
         with ExitStack() as frees:
             for free in reversed(self.parts.freed):
                 frees.callback(free)
-            with suppress(NotFiredError):
+            try:
                 self._fault.inject(self.parts.controls)
+            except NotFiredError as error:
+                if error.because is not None:
+                    because = masked(error.because)
+                    self._history.write(kinds.Fault(phase=FaultPhase.GIVEN_UP, because=because))
         if self.parts.when is ReadersStart.AFTER_FAULT:
             self.parts.stages.start()
 

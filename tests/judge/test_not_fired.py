@@ -9,24 +9,38 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
+import pytest
 from kafka.errors import KafkaTimeoutError
 
 from harness.controls import Fired, InProgram, NotFiredError
+from harness.judge.verdict import Kind
 from harness.model.scenario import Role
 from harness.model.waiting import WaitTimeoutError
 from harness.run import controls, drain
 from harness.run.controls import FIRE_S, IDLE_S, UNSETTLED_S, Watching, WireControls
 from harness.run.scene import CellScene
 from harness.systems.kafka.parts import UNANSWERED
+from tests.judge.runs import first, judged, run, without
 from tests.judge.scenes import CELL, Kept
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    import pytest
-
 TRIGGER = InProgram(Role.CONSUMER, "before-commit")
 STEP_S = 0.25
+
+
+@pytest.mark.parametrize("said", [True, False])
+def test_a_void_verdict_says_what_never_came(said: bool) -> None:
+    """If the fault was given up for that; what the fault did until then is judged as ever."""
+    story = run()
+    without(story, lambda row: row["event"] == "fault" and row["phase"] == "healed")
+    if said:
+        line = story.tell("fault", "runner", phase="given-up", because="waited 20 s for a cleaner")
+        line["t"] = first(story, "fault", phase="applied")["t"] + 1
+    verdict = judged(story).verdict
+    assert verdict.kind is Kind.VOID
+    assert verdict.reason == "the fault was never healed" + "; waited 20 s for a cleaner" * said
 
 
 class Clock:

@@ -65,6 +65,8 @@ class Played:
         self.does("inject")
         if "no trigger" in self._fails:
             raise NotFiredError(TRIGGER)
+        if "nothing came" in self._fails:
+            raise NotFiredError("waited 20 s for the cleaner")
         self.does("injected")
 
     def disarm(self) -> None:
@@ -203,6 +205,17 @@ def test_every_way_to_start_is_tried() -> None:
         if each.name == "parametrize"
     ]
     assert {case[0] for case in mark.args[1]} == {*ReadersStart}
+
+
+@pytest.mark.parametrize("fails", ["no trigger", "nothing came"])
+def test_the_history_says_what_a_fault_waited_for_in_vain(fails: str) -> None:
+    """Where somebody said so. A trigger that does not fire is no news of its own."""
+    run = run_of(Played(fails))
+    for step in (run.prepare, run.load, run.inject):
+        step()
+    history: Any = run._history
+    said = [("given-up", "waited 20 s for the cleaner")] if fails == "nothing came" else []
+    assert history.of("fault", "phase", "because") == said
 
 
 def test_the_step_ends_where_a_fault_has_not_fired() -> None:

@@ -57,6 +57,8 @@ class FaultPhase(StrEnum):
     FIRED = "fired"
     APPLIED = "applied"
     HEALED = "healed"
+    GIVEN_UP = "given-up"
+    """Something that it needs never came: ``because`` says what."""
     FORGOT = "forgot"
     """The system has forgotten something, as the fault says."""
     CARRIED_ON = "carried-on"
@@ -303,6 +305,8 @@ class Fault(Event, frozen=True, kw_only=True):
     """How many subtasks have acknowledged it."""
     of: int | None = None
     """How many subtasks there are."""
+    because: str | None = None
+    """Of ``given-up``."""
     unseen: int | None = None
     """Of ``readers``: how many offsets they cannot see because of an open transaction."""
     instance: str | None = None

@@ -108,7 +108,7 @@ class CompactedLog(LogCompaction):
         self._tell(topic, {LAG: "0"})
 
         cleaned = Cleaned(self.scene, topic, target)
-        self._await(cleaned.log, CLEANED_S, f"{topic} compacted")
+        self._await(cleaned.log, CLEANED_S, f"the cleaner to compact {topic}")
         self._tell(topic, {LAG: KEPT_WHOLE[LAG]})  # a pass that has begun goes on
         log = self._await(
             partial(cleaned.log, QUIET_S), CLEANED_S, f"the cleaner of {topic} to rest"

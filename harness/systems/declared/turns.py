@@ -41,12 +41,12 @@ class TargetsInTurn(NextTarget):
             wait_until(
                 self._rests,
                 within_s=max(FIRE_S, watching.fire_s),
-                because="rest behind a target",
+                because=f"rest behind {self.scene.load.target.id}",
                 advance=watching.advance,
                 poll_s=0.05,
             )
         except WaitTimeoutError as error:
-            raise NotFiredError(self.scene.load.target.id) from error
+            raise NotFiredError(str(error)) from error
 
     def aim(self, number: int) -> str:
         """Make another record the target."""
