@@ -289,6 +289,21 @@ LOST_CHECKPOINT = scenario(
         EOS: Predicted(sign=ABSORBED),
     },
 )
+BY_TIMER = replace(
+    BEFORE_COMMIT_LOG,
+    id="driver-crash-before-commit-log+available-now",
+    suite=Suite.NIGHT,
+    because="A query that a timer starts (availableNow) plans all that is there as batches of the "
+    "usual size, and goes on with its checkpoint: the batch that the commit log does not have "
+    "runs again.",
+    expect={
+        ALO: Predicted(
+            duplicated=Exactly(Select.BATCH),
+            settings=querying(recipe(DATABASE, ALO), available_now=True),
+        ),
+        EOS: Predicted(sign=ABSORBED, settings=querying(recipe(DATABASE, EOS), available_now=True)),
+    },
+)
 ZOMBIE = scenario(
     id="zombie-driver",
     fault=Zombie(InProgram(Role.DRIVER, "before-commit-log")),
@@ -399,6 +414,7 @@ EVERY = (
     *NETWORK_POINTS,
     SPLIT,
     LOST_CHECKPOINT,
+    BY_TIMER,
     ZOMBIE,
     TASK_RETRIED,
     TASK_BEFORE_OUTPUT,
