@@ -16,10 +16,11 @@ the tests of the module that share it have this word, and are a unit.
 from __future__ import annotations
 
 import hashlib
+import importlib
 import subprocess
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -37,6 +38,8 @@ REST = "rest"
 QUICK = ("-p", "no:hypothesispytest")
 """For sessions of pytest within tests: that plugin alone takes two seconds to import."""
 _REAL = ("kafka", "spark", "postgres", "browser", "server", "rabbitmq")
+SHARING = frozenset({"tests/audit", "tests/browser"})
+"""Folders whose tests share a Spark, or a browser and the pages in it: both are dear to start."""
 _CELL = "lostack_cell"
 
 
@@ -81,6 +84,29 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     real = {item.path for item in kept if tier_of(item) is not Tier.FAST}
     # real systems wait more than they work, and take the longest: what is fast fills the gaps
     items[:] = sorted(kept, key=lambda item: item.path not in real)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """With ``--dist loadfile`` a worker has a file; of a folder whose tests share a Spark or a
+    browser, all of it.
+    """
+    if config.getoption("dist", "no") != "loadfile":
+        return None
+    scheduler = importlib.import_module("xdist.scheduler").LoadFileScheduling(config, log)
+    scheduler._split_scope = scope_of
+    return scheduler
+
+
+def scope_of(nodeid: str) -> str:
+    """Return the name of what one worker has.
+
+    >>> scope_of("tests/wire/test_rules.py::test_one"), scope_of("tests/audit/test_topic.py::test")
+    ('tests/wire/test_rules.py', 'tests/audit')
+    """
+    file = nodeid.partition("::")[0]
+    folder = file.rpartition("/")[0]
+    return folder if folder in SHARING else file
 
 
 def tier_of(item: pytest.Item) -> Tier:

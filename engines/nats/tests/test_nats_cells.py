@@ -121,6 +121,7 @@ if "harness.cli" in sys.orig_argv:
 """
 
 
+@pytest.mark.rest
 def test_a_kill_of_another_than_the_leader_is_void(tmp_path: Path) -> None:
     """The producer is connected to a follower, which would die in place of the leader."""
     (tmp_path / "first").mkdir()
