@@ -142,7 +142,7 @@ def check(
                 raise typer.Exit(ExitCode.INTERRUPTED) from None
             dry, asked = rehearsed.dry, replace(asked, jobs=rehearsed.jobs)
             alone = _tell_dry_run(dry, known)
-            seen, late = asked.overlapping(seen_in(dry), only or (), progress)
+            seen, late = asked.rehearsals(seen_in(dry), only or (), progress)
             alone = alone or _tell_late(late, known)
             cells, rest = asked.plan(seen, only or ())
             for line in chain(

@@ -6,11 +6,12 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
-from harness.faults import InBurst, NoFault
+from harness.faults import ChangesGroup, InBurst, NoFault
 from harness.judge.verdict import Kind
 from harness.matrix.runner import RunPlan, run
 from harness.matrix.seen import awake_s, enough
 from harness.matrix.selection import not_run
+from harness.model.history import HISTORY, read_history
 from harness.model.keep import Keep
 from harness.model.scenario import NotApplicable
 from harness.pipelines.cells import aim, cells_of
@@ -18,12 +19,14 @@ from harness.pipelines.failure_points import (
     NO_FAULT,
     burst_rehearsal,
     failure_points,
+    joining_rehearsal,
     left_over,
     named_by,
 )
 from harness.pipelines.pairs import Paired, Pairs
 from harness.pipelines.refusing import DeclarationError, nearest
 from harness.pipelines.silences import is_long, left_out, price
+from harness.proofs.moved import taken_in
 from harness.systems.declared.learnt.silence import rests_s
 
 if TYPE_CHECKING:
@@ -40,7 +43,6 @@ if TYPE_CHECKING:
 
 DRY_RUNS = "dry-runs"
 NOT_TRIED = "not tried: "
-
 """What the proofs of a fault begin with that met nothing."""
 REHEARSAL = "rehearsal"
 """The name of the runs without a fault beside the dry run; a number follows it."""
@@ -145,23 +147,34 @@ class Check:
         by_name = {result.plan.scenario: result for result in saved.results}
         return tuple((by_name[cell.scenario.id], cell) for cell in cells)
 
-    def overlapping(
+    def rehearsals(
         self, seen: Mapping[str, StageTraffic], only: Sequence[str], progress: Progress
     ) -> tuple[dict[str, StageTraffic], tuple[CellResult, ...]]:
-        """Return what was seen, and besides of which stages requests overlap: if points are asked
-        for that need that, an answer to each sending stage is a little late in a run of its own.
-        Return these runs, too.
+        """Return what was seen, and besides what runs of their own show, if points are asked for
+        that need it: of which stages requests overlap, where an answer to each sending stage is a
+        little late; and which partitions a member takes when it joins, where the others keep
+        theirs. Return the runs with a late answer, too.
 
         Raises:
             KeyboardInterrupt: Ctrl-C was pressed.
         """
-        cells, _ = self.plan(seen, only)
-        bursts = [cell.scenario.fault for cell in cells if isinstance(cell.scenario.fault, InBurst)]
-        roles = dict.fromkeys(fault.at.role for fault in bursts)
-        if not roles:
+        faults = [cell.scenario.fault for cell in self.plan(seen, only)[0]]
+        bursts = dict.fromkeys(each.at.role for each in faults if isinstance(each, InBurst))
+        joins = dict.fromkeys(
+            each.at.role
+            for each in faults
+            if isinstance(each, ChangesGroup) and each.joins and seen[each.at.role].incremental
+        )
+        if bursts:
+            progress.say("dry run: an answer is late (void: no requests overlap)")
+        for role in joins:
+            progress.say(f"dry run: another {role} joins, to see which partitions it takes")
+        asked = [
+            *(burst_rehearsal(self.pipeline, role) for role in bursts),
+            *(joining_rehearsal(self.pipeline, role) for role in joins),
+        ]
+        if not asked:
             return dict(seen), ()
-        progress.say("dry run: an answer is late (void: no requests overlap)")
-        asked = [burst_rehearsal(self.pipeline, role) for role in roles]
         made = cells_of(
             self.pipeline, asked, seed=self.seed, records=enough(self.pipeline, seen)[0]
         )
@@ -175,17 +188,23 @@ class Check:
         )
         if saved.info.interrupted:
             raise KeyboardInterrupt
+        found = {result.plan.scenario: result for result in saved.results}
+        late = tuple(found[each.id] for each in asked[: len(bursts)])
         reasons = {
             result.plan.scenario: "in a run with a late answer, "
             + result.verdict.reason.removeprefix(NOT_TRIED)
-            for result in saved.results
+            for result in late
             if not_tried(result)
         }
         learnt = {
             role: replace(one, alone=reasons.get(f"{role}-sends-on", ""))
             for role, one in seen.items()
         }
-        return learnt, saved.results
+        for role, point in zip(joins, asked[len(bursts) :], strict=True):
+            taken = taken_in(read_history(found[point.id].directory / HISTORY))
+            share = learnt[role].share.with_taken(taken)
+            learnt[role] = replace(learnt[role], share=share)
+        return learnt, late
 
     def plan(
         self, seen: Mapping[str, StageTraffic], only: Sequence[str] = ()

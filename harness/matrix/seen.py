@@ -17,6 +17,7 @@ from harness.pipelines.overtaking import rhythms_in
 from harness.pipelines.shares import Share
 from harness.pipelines.traffic import STEPS, Owner, StageTraffic
 from harness.pipelines.writes import UNWATCHED, Written
+from harness.proofs.moved import is_incremental
 from harness.report.summary import counted
 from harness.systems.declared.wire.topics import HIDDEN
 from harness.wire.rules import Direction
@@ -72,6 +73,7 @@ def seen_in(result: CellResult) -> dict[str, StageTraffic]:
     shares, rhythms = shares_in(history, of), rhythms_in(history, of)
     said = service_traffic(history, result.plan.target)
     elsewhere = {e.role: e.servers for e in history.of(kinds.Elsewhere)}
+    incremental = {of.get(str(e.conn)) for e in history.of(kinds.GroupMember) if is_incremental(e)}
     owners = list(history.of(kinds.Owner))
     written = {
         e.role: Written(e.made, e.records, e.because, e.files) for e in history.of(kinds.Writes)
@@ -91,6 +93,7 @@ def seen_in(result: CellResult) -> dict[str, StageTraffic]:
             rhythms.get(role, UNSEEN),
             said.get(role, {}),
             elsewhere.get(role, ()),
+            incremental=role in incremental,
         )
         for role in sorted({str(e.role) for e in frames})
     }
@@ -111,15 +114,24 @@ def shares_in(history: History, roles: Mapping[str, str]) -> dict[str, Share]:
     """Return which records each stage was given, and which it sent. ``roles``: by connection."""
     positions = {e.record: e.position for e in history.of(kinds.Offered)}
     given, sent = defaultdict[str, set[int]](set), defaultdict[str, set[int]](set)
+    logs = defaultdict[str, dict[str, set[int]]](lambda: defaultdict(set))
     for event in history.of(kinds.Fetched, kinds.Sent):
         if event.record not in positions:
             continue
         if isinstance(event, kinds.Sent):
             sent[roles.get(str(event.request).split(":")[0], "")].add(positions[event.record])
         elif event.reached:
-            given[roles.get(str(event.conn), "")].add(positions[event.record])
+            role = roles.get(str(event.conn), "")
+            given[role].add(positions[event.record])
+            if event.at is not None:
+                logs[role][f"{event.topic}/{event.at[0]}"].add(positions[event.record])
     return {
-        role: Share(frozenset(given[role]), frozenset(sent[role]), len(positions))
+        role: Share(
+            frozenset(given[role]),
+            frozenset(sent[role]),
+            len(positions),
+            {log: frozenset(found) for log, found in logs[role].items()},
+        )
         for role in {*given, *sent}
     }
 

@@ -37,7 +37,7 @@ from harness.pipelines.overtaking import overtaking_points
 from harness.pipelines.pairs import Paired
 from harness.pipelines.parting import parting_points
 from harness.pipelines.points import POINTS, WRITING, Point
-from harness.pipelines.rebalances import OTHER_REBALANCES, REBALANCES
+from harness.pipelines.rebalances import OTHER_REBALANCES, REBALANCES, joining
 from harness.pipelines.refusals import Refusal
 from harness.pipelines.silences import SILENCES
 from harness.pipelines.traffic import NOTHING, traffic_of
@@ -190,6 +190,12 @@ def _beside(pipeline: Pipeline, point: Point, seen: DryRun, sending: Collection[
             or (ends and Moment.COMMIT in (seen or {}).get(stage.known, NOTHING).moments)
         )
     ]
+
+
+def joining_rehearsal(pipeline: Pipeline, role: Role) -> Scenario:
+    """Return the scenario that shows which partitions a member of a stage takes when it joins."""
+    because = f"Another {role} joins: which partitions does it take?"
+    return _scenario(pipeline, f"{role}-joins", joining(role, pipeline.dialect), because, None)
 
 
 def _alone(role: Role, seen: DryRun) -> str | None:

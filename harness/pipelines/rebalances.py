@@ -22,8 +22,10 @@ if TYPE_CHECKING:
 JOINS: Final = (Api.JOIN_GROUP, Api.CONSUMER_GROUP_HEARTBEAT)
 """The requests by which a member joins its group, in the two protocols."""
 
-BEATS: Final = (Api.HEARTBEAT,)
-"""The requests of a classic group whose answers tell a member that its group shares out anew."""
+BEATS: Final = (Api.HEARTBEAT, Api.CONSUMER_GROUP_HEARTBEAT)
+"""The requests whose answers tell a member that its group shares out anew. By an incremental
+assignor a member then joins again, and is told by SyncGroup's answer what it must give up.
+"""
 
 
 def _changed(change: Change, *, dies: bool = False) -> Callable[[OnWire, Dialect], Fault]:
@@ -39,6 +41,11 @@ def _told_late(*, answered: bool) -> Callable[[OnWire, Dialect], Fault]:
     be seen to save in the dry run.
     """
     return lambda at, dialect: ToldLate(OnWire(at.role, *dialect.steps[Moment.DELIVERY]), answered)
+
+
+def joining(role: Role, dialect: Dialect) -> Rebalanced:
+    """Return what shows which partitions a member takes that joins."""
+    return Rebalanced(OnWire(role, *dialect.steps[Moment.DELIVERY]), Change.JOINS)
 
 
 def why_not(pipeline: Pipeline, role: Role) -> str | None:
@@ -151,4 +158,4 @@ OTHER_REBALANCES: Final = frozenset(
 """All but the first, which says for all why a stage has none."""
 
 
-__all__ = ["OTHER_REBALANCES", "OUTLASTS", "REBALANCES", "WORK_UNDERWAY", "why_not"]
+__all__ = ["OTHER_REBALANCES", "OUTLASTS", "REBALANCES", "WORK_UNDERWAY", "joining", "why_not"]

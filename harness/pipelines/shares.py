@@ -10,11 +10,11 @@ from __future__ import annotations
 import hashlib
 import random
 from collections import Counter
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from harness.controls import OnWire
-from harness.faults import NoFault
+from harness.faults import ChangesGroup, NoFault
 from harness.model.cell import middle_of, middles_of
 from harness.pipelines.dialects import Moment
 
@@ -43,6 +43,10 @@ class Share:
     given: frozenset[int] = frozenset()
     sent: frozenset[int] = frozenset()
     offered: int = 0
+    of_log: Mapping[str, frozenset[int]] = field(default_factory=dict)
+    """Those given, by their partition (``topic/partition``)."""
+    taken: frozenset[int] | None = None
+    """Those of partitions that another member takes when it joins; ``None``: any, or unknown."""
 
     def some(self, *, sent: bool) -> frozenset[int] | None:
         """Return the records that the stage was given, or has ``sent``; ``None`` if it was all of
@@ -51,6 +55,11 @@ class Share:
         found = self.sent if sent else self.given
         return found if 0 < len(found) < self.offered else None
 
+    def with_taken(self, logs: Collection[str]) -> Share:
+        """Return it with what another member takes when it joins; no ``logs``: that is unknown."""
+        taken = frozenset[int]().union(*(self.of_log.get(each, ()) for each in logs))
+        return replace(self, taken=taken or None)
+
 
 def share_of(fault: Fault, dialect: Dialect, shares: Mapping[str, Share]) -> frozenset[int] | None:
     """Return the positions from which the target of a fault must be drawn; ``None``: any."""
@@ -58,6 +67,8 @@ def share_of(fault: Fault, dialect: Dialect, shares: Mapping[str, Share]) -> fro
         return None
     at: Any = getattr(fault, "at", fault)
     share = shares.get(str(at.role), Share())
+    if share.taken is not None and isinstance(fault, ChangesGroup) and fault.joins:
+        return share.taken
     sends = {dialect.steps[each][0] for each in SENDING if each in dialect.steps}
     sends |= {step for each in SENDING for step in dialect.others.get(each, ())}
     return share.some(sent=isinstance(at, OnWire) and at.api in sends)

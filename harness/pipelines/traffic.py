@@ -100,6 +100,8 @@ class StageTraffic:
     """What it said to each service."""
     elsewhere: tuple[str, ...] = ()
     """The servers that it spoke to past the wire."""
+    incremental: bool = False
+    """Whether its group shares out incrementally: a member keeps what nobody takes from it."""
     alone: str = ""
     """Why its requests never overlap; empty: they do, or nobody has tried."""
 

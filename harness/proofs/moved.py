@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from harness.model.history import History
     from harness.model.tail import SoFar
 
+COOPERATIVE: Final = "cooperative"
+"""What the names of incremental assignors of classic groups have in them."""
 MOVED_IN_HAND: Final = Sign(
     "moved-in-hand",
     "the partition of this record was assigned anew while a member had the record in hand: its "
@@ -150,6 +152,19 @@ def _is_holder(line: kinds.GroupMember, change: kinds.Regroup) -> bool:
     return line.conn == change.conn or line.member == change.member
 
 
+def taken_in(history: History) -> frozenset[str]:
+    """Return the partitions (``topic/partition``) that a member has taken which joined a group when
+    lostack had started it.
+    """
+    started = next((e for e in history.of(kinds.Regroup) if e.phase == RegroupPhase.STARTED), None)
+    lines = [e for e in history.of(kinds.GroupMember) if not e.error]
+    if started is None:
+        return frozenset()
+    known = {e.member for e in lines if e.t < started.t}
+    late = (e.assigned or () for e in lines if e.member not in known)
+    return frozenset(log for assigned in late for log in assigned)
+
+
 def moving_signs(history: History) -> Mapping[Sign, AbstractSet[str]]:
     """Return the target, if its partition was assigned anew behind a change of its group."""
     hits = (e for e in history.of(kinds.Rule) if e.rule == "fault" and e.phase == RulePhase.HIT)
@@ -165,6 +180,26 @@ def moving_signs(history: History) -> Mapping[Sign, AbstractSet[str]]:
     return {PARTITION_WAITED if waited else MOVED_IN_HAND: frozenset({target})}
 
 
+def is_incremental(line: kinds.GroupMember) -> bool:
+    """Say whether an answer shows that a group shares out incrementally: its members give up only
+    what is taken from them.
+    """
+    return (
+        line.api == Request.CONSUMER_GROUP_HEARTBEAT
+        or COOPERATIVE in (line.assignor or "")
+        or bool(line.owned)
+    )
+
+
+def has_left(line: kinds.GroupMember) -> bool:
+    """Say whether an answer shows that a member has left its group. In the newer protocol its epoch
+    says so: one that has no partitions is a member still.
+    """
+    if line.api == Request.CONSUMER_GROUP_HEARTBEAT:
+        return not line.error and (line.generation or 0) < 0
+    return not line.error and line.api == Request.LEAVE_GROUP
+
+
 def left_by_itself(history: History | SoFar) -> kinds.GroupMember | None:
     """Return the answer by which the member that has the target left its group, which nobody had
     told it.
@@ -172,16 +207,11 @@ def left_by_itself(history: History | SoFar) -> kinds.GroupMember | None:
     changes = [e for e in history.of(kinds.Regroup) if e.phase == RegroupPhase.CHANGED]
     if not changes:
         return None
-    leaves = (Request.LEAVE_GROUP, Request.CONSUMER_GROUP_HEARTBEAT)
     return next(
         (
             e
             for e in history.of(kinds.GroupMember)
-            if e.t > changes[0].t
-            and _is_holder(e, changes[0])
-            and e.api in leaves
-            and not e.error
-            and e.assigned == ()
+            if e.t > changes[0].t and _is_holder(e, changes[0]) and has_left(e)
         ),
         None,
     )
@@ -213,7 +243,10 @@ __all__ = [
     "MOVED_IN_HAND",
     "PARTITION_WAITED",
     "Moved",
+    "has_left",
+    "is_incremental",
     "left_by_itself",
     "moving_signs",
     "returning_signs",
+    "taken_in",
 ]

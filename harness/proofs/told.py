@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, ClassVar, Final
 
 from harness.model import events as kinds
 from harness.model.events import RegroupPhase, RulePhase
-from harness.model.kinds import Direction
 from harness.model.requests import Request
+from harness.proofs.moved import is_incremental
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -18,28 +18,21 @@ if TYPE_CHECKING:
     from harness.model.tail import SoFar
 
 TELLING: Final = "telling"
-"""The rules that hold the answers to heartbeats."""
+"""The rules that hold the answers that tell a member of its partitions."""
 SAVING: Final = "saving"
 """The rule that holds requests to save a position."""
 SAVED: Final = "saved"
 """The rule that holds the answers to them."""
 
 
-def tells(hit: kinds.Rule, history: History | SoFar) -> bool:
-    """Say whether the answer to a heartbeat, of which only the header is known while it is held,
-    says that the group shares out anew: it is an error, or in the newer protocol longer than one
-    that changes nothing.
+def tells(hit: kinds.Rule, log: str | None) -> bool:
+    """Say whether an answer that is held tells its member to give a partition up: the error of a
+    heartbeat (of a classic group), or partitions that lack this one. ``log``: ``topic/partition``;
+    ``None``: nobody knows yet which it is.
     """
-    if hit.api != Request.CONSUMER_GROUP_HEARTBEAT:
-        return hit.error not in (None, 0)
-    sizes = [
-        e.size
-        for e in history.of(kinds.Frame)
-        if (e.conn, e.api, e.dir)
-        == (hit.conn, Request.CONSUMER_GROUP_HEARTBEAT, Direction.RESPONSE)
-        and e.size is not None
-    ]
-    return hit.size is not None and bool(sizes) and hit.size > min(sizes)
+    if hit.assigned is None:
+        return hit.api == Request.HEARTBEAT and hit.error not in (None, 0)
+    return log not in hit.assigned
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,23 +69,43 @@ class ToldWhileSaving:
 
 
 def told_of(history: History | SoFar, target: str) -> Iterator[kinds.GroupMember]:
-    """Yield what told the member that has the target to give its partition up, and was held."""
+    """Yield what told the member that has the target to give its partition up, and was held. The
+    error of a heartbeat does so only if the member gives up all that it has before it joins again.
+    """
     change = next((e for e in history.of(kinds.Regroup) if e.phase == RegroupPhase.CHANGED), None)
-    copies = (e for e in history.of(kinds.Fetched) if e.record == target and e.at is not None)
-    copy = next(copies, None)
-    if change is None or copy is None or copy.at is None:
+    log = log_of(history, target)
+    if change is None or log is None:
         return
-    log = f"{copy.topic}/{copy.at[0]}"
     held = {
         f"{e.conn}:{e.corr}"
         for e in history.of(kinds.Rule)
         if e.rule.startswith(TELLING) and e.phase == RulePhase.HIT
     }
-    for line in history.of(kinds.GroupMember):
-        mine = line.conn == change.conn or line.member == change.member
-        gone = line.assigned is None or log not in line.assigned
-        if mine and line.reached and line.t > change.t and line.request in held and gone:
+    mine = [
+        line
+        for line in history.of(kinds.GroupMember)
+        if line.conn == change.conn or line.member == change.member
+    ]
+    for number, line in enumerate(mine):
+        if not line.reached or line.t < change.t or line.request not in held:
+            continue
+        if line.assigned is not None:
+            revokes = log not in line.assigned
+        else:
+            owned = next((each.owned for each in mine[number:] if each.owned is not None), None)
+            kept = any(map(is_incremental, mine[:number]))
+            revokes = not kept if owned is None else log not in owned
+        if revokes:
             yield line
+
+
+def log_of(history: History | SoFar, target: str) -> str | None:
+    """Return the partition that the target is in, as ``topic/partition``; ``None``: it never came
+    to a reader.
+    """
+    copies = (e for e in history.of(kinds.Fetched) if e.record == target and e.at is not None)
+    copy = next(copies, None)
+    return None if copy is None or copy.at is None else f"{copy.topic}/{copy.at[0]}"
 
 
 __all__ = [
@@ -100,6 +113,7 @@ __all__ = [
     "SAVING",
     "TELLING",
     "ToldWhileSaving",
+    "log_of",
     "tells",
     "told_of",
 ]

@@ -9,6 +9,7 @@ import pytest
 
 from harness.controls import OnWire
 from harness.faults import PutOutWhileJoining, Rebalanced
+from harness.model import events as kinds
 from harness.model.history import read_history
 from harness.model.rebalances import Change, Regrouping
 from harness.model.scenario import Role
@@ -18,8 +19,11 @@ from harness.proofs.moved import (
     MOVED_IN_HAND,
     PARTITION_WAITED,
     Moved,
+    is_incremental,
+    left_by_itself,
     moving_signs,
     returning_signs,
+    taken_in,
 )
 from harness.protocols.kafka.steps import Api
 from harness.wire.rules import Direction
@@ -306,3 +310,55 @@ def test_a_static_member_came_back_if_nobody_else_had_its_partition(
     }
     found = returning_signs(history(tmp_path, [each for each in told.values() if each]))
     assert found == ({CAME_BACK: frozenset({"k1-1"})} if came_back else {})
+
+
+@pytest.mark.parametrize(
+    ("line", "left"),
+    [
+        ({"api": "LeaveGroup", "assigned": []}, True),
+        ({"api": "LeaveGroup", "assigned": [], "error": 25}, False),
+        ({"api": "ConsumerGroupHeartbeat", "assigned": [], "generation": -1}, True),
+        ({"api": "ConsumerGroupHeartbeat", "assigned": [], "generation": -2}, True),
+        ({"api": "ConsumerGroupHeartbeat", "assigned": [], "generation": 4}, False),
+        ({"api": "ConsumerGroupHeartbeat", "assigned": [], "generation": -1, "error": 25}, False),
+        ({"api": "ConsumerGroupHeartbeat", "assigned": [], "generation": -1, "conn": 2}, False),
+    ],
+    ids=["classic", "refused", "newer", "static", "no partitions", "refused too", "another"],
+)
+def test_who_has_no_partitions_has_not_left(
+    tmp_path: Path, line: dict[str, Any], *, left: bool
+) -> None:
+    """In the newer protocol a member of the group may be assigned nothing."""
+    found = left_by_itself(history(tmp_path, lines(gave_up=member(7, **{"conn": 1, **line}))))
+    assert (found is not None) is left
+
+
+@pytest.mark.parametrize(
+    ("line", "keeps"),
+    [
+        (member(1, "JoinGroup", assignor="range"), False),
+        (member(1, "JoinGroup", assignor="range", owned=[]), False),
+        (member(1, "JoinGroup", assignor="cooperative-sticky"), True),
+        (member(1, "JoinGroup", assignor="mine", owned=["orders/1"]), True),
+        (member(1, "ConsumerGroupHeartbeat", assigned=[]), True),
+    ],
+)
+def test_which_groups_share_out_incrementally(
+    tmp_path: Path, line: dict[str, Any], *, keeps: bool
+) -> None:
+    [told] = history(tmp_path, [line]).of(kinds.GroupMember)
+    assert is_incremental(told) is keeps
+
+
+def test_what_a_member_takes_that_joins(tmp_path: Path) -> None:
+    """And not what those that were there have again."""
+    told = [
+        member(1, conn=1, assigned=["orders/0", "orders/1", "orders/2"]),
+        {"event": "regroup", "t": 2, "role": "consumer", "phase": "started", "number": 2},
+        member(5, conn=1, assigned=["orders/0", "orders/1"]),
+        member(6, conn=3, assigned=["orders/1"], error=27),
+    ]
+    assert taken_in(history(tmp_path / "a", told)) == frozenset()
+    late = [*told, member(7, conn=3, assigned=["orders/2"])]
+    assert taken_in(history(tmp_path / "b", late)) == {"orders/2"}
+    assert taken_in(history(tmp_path / "c", [told[0], late[-1]])) == frozenset()

@@ -145,25 +145,46 @@ def test_what_the_history_must_show(
     assert found is None if said is None else said in str(found)
 
 
+JOINED = {**TOLD, "t": 7, "api": "JoinGroup", "error": 0}
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"before": {**JOINED, "t": 0, "assignor": "cooperative-sticky"}}, NOBODY),
+        ({"before": {**JOINED, "t": 0, "assignor": "range"}}, None),
+        ({"joined": {**JOINED, "owned": ["orders/1"]}}, NOBODY),
+        ({"joined": {**JOINED, "owned": []}}, None),
+        ({"told": ASSIGNED, "joined": {**JOINED, "owned": ["orders/1"]}}, None),
+        ({"told": {**ASSIGNED, "assigned": []}}, None),
+    ],
+    ids=["cooperative", "eager", "it keeps", "it gives up", "by SyncGroup", "all of them"],
+)
+def test_an_incremental_member_gives_up_only_what_it_is_told_to(
+    tmp_path: Path, change: dict[str, dict[str, Any] | None], said: str | None
+) -> None:
+    """The error of its heartbeat says that it must join again, and no more."""
+    told = history(tmp_path, lines(**change))
+    course: Any = SimpleNamespace(history=told, plan=SimpleNamespace(target="k1-1"))
+    found = ToldWhileSaving(answered=False).trouble(course)
+    assert found is None if said is None else said in str(found)
+
+
 @pytest.mark.parametrize(
     ("hit", "says"),
     [
         ({"api": "Heartbeat", "error": 27}, True),
         ({"api": "Heartbeat", "error": 0}, False),
         ({"api": "Heartbeat"}, False),
-        ({"api": "ConsumerGroupHeartbeat", "error": 0, "size": 80}, True),
-        ({"api": "ConsumerGroupHeartbeat", "error": 0, "size": 40}, False),
-        ({"api": "ConsumerGroupHeartbeat", "error": 0, "size": 80, "conn": 2}, False),
+        ({"api": "SyncGroup", "error": 27}, False),
+        ({"api": "SyncGroup", "assigned": ["orders/0", "orders/1"]}, False),
+        ({"api": "SyncGroup", "assigned": ["orders/0"]}, True),
+        ({"api": "ConsumerGroupHeartbeat", "error": 0}, False),
+        ({"api": "ConsumerGroupHeartbeat", "error": 0, "assigned": []}, True),
+        ({"api": "ConsumerGroupHeartbeat", "error": 0, "assigned": ["orders/1"]}, False),
     ],
 )
-def test_which_heartbeat_tells(tmp_path: Path, hit: dict[str, Any], *, says: bool) -> None:
-    """A heartbeat that is refused; in the newer protocol one that is longer than one
-    without partitions.
-    """
-    frame = {"event": "frame", "api": "ConsumerGroupHeartbeat", "dir": "response", "conn": 1}
-    told = history(
-        tmp_path,
-        [{**frame, "t": 1, "size": 40}, {**frame, "t": 2, "size": 80}, rule(3, "x", "hit", **hit)],
-    )
-    [asked] = told.of(kinds.Rule)
-    assert tells(asked, told) is says
+def test_which_answer_tells(tmp_path: Path, hit: dict[str, Any], *, says: bool) -> None:
+    """A heartbeat that is refused, or partitions without the target's."""
+    [asked] = history(tmp_path, [rule(3, "x", "hit", **hit)]).of(kinds.Rule)
+    assert tells(asked, "orders/1") is says

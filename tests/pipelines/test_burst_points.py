@@ -109,12 +109,12 @@ def test_requests_are_made_to_overlap_only_where_that_is_asked_for(tmp_path: Pat
     system: Any = SimpleNamespace(attached=False)
     check = Check(ORDERS, system, tmp_path, "pytest")
     progress: Any = None
-    assert check.overlapping(SEEN, (), progress) == (SEEN, ())
-    assert check.overlapping(SEEN, ("commit-lost-in-a-backlog",), progress) == (SEEN, ())
+    assert check.rehearsals(SEEN, (), progress) == (SEEN, ())
+    assert check.rehearsals(SEEN, ("commit-lost-in-a-backlog",), progress) == (SEEN, ())
     with pytest.raises(AttributeError):
-        check.overlapping(SEEN, ("ack-lost-in-a-burst",), progress)
+        check.rehearsals(SEEN, ("ack-lost-in-a-burst",), progress)
     with pytest.raises(AttributeError):
-        replace(check, long=True).overlapping(SEEN, (), progress)
+        replace(check, long=True).rehearsals(SEEN, (), progress)
 
 
 @pytest.mark.parametrize(

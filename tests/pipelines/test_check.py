@@ -63,7 +63,7 @@ def check(
             if not only:
                 return {"none": dry}
             assert dry.verdict.kind is Kind.KEPT, f"without a fault: {dry.verdict.reason}"
-            seen = seen_in(dry)
+            seen, _ = asked.rehearsals(seen_in(dry), only, progress)
         cells, rest = asked.plan(seen, only)
         assert not rest
         saved = asked.faults(cells, rest, progress)

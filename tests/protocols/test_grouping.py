@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
+from uuid import UUID
 
 import pytest
 from kafka.protocol.consumer.group import (
@@ -19,12 +20,16 @@ from kafka.protocol.consumer.metadata import (
 )
 
 from harness.model.identity import Identity
+from harness.protocols.kafka import messages
+from harness.protocols.kafka.codec import topic_id_name
 from harness.protocols.kafka.session import Kafka
 from harness.wire.rules import Direction
 from tests.events import fields_of
 from tests.wire.kafka_frames import encoded, heartbeat, join, sync
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from kafka.protocol.api_message import ApiMessage
 
     from harness.protocols.kafka.session import KafkaFrame
@@ -35,14 +40,13 @@ PARTS = ConsumerProtocolAssignment.TopicPartition
 OWNED = ConsumerProtocolSubscription.TopicPartition
 
 
-def talk(
+def frames_of(
     *said: tuple[bytes, ApiMessage | None], identity: Identity | None = THEIRS
-) -> list[dict[str, Any]]:
-    """Return the lines of a conversation: requests, each with its answer."""
+) -> Iterator[tuple[KafkaFrame, list[dict[str, Any]]]]:
+    """Yield each frame of a conversation with its lines: requests, each with its answer."""
     protocol = Kafka()
     ledger = protocol.ledger("k", identity)
     session = protocol.session(7, limit=1 << 20)
-    found: list[dict[str, Any]] = []
     for corr, (asked, answer) in enumerate(said, 1):
         frames = [(Direction.REQUEST, asked)]
         frames += [(Direction.RESPONSE, encoded(answer, corr))] if answer is not None else []
@@ -51,11 +55,15 @@ def talk(
             session.read(frame, data, ledger)
             if way is Direction.REQUEST:
                 session.sending(frame)
-            found += [
-                {"event": event.event, **fields_of(event)}
-                for event in session.settled(frame, ledger, reached=True)
-            ]
-    return found
+            lines = session.settled(frame, ledger, reached=True)
+            yield frame, [{"event": event.event, **fields_of(event)} for event in lines]
+
+
+def talk(
+    *said: tuple[bytes, ApiMessage | None], identity: Identity | None = THEIRS
+) -> list[dict[str, Any]]:
+    """Return the lines of a conversation."""
+    return [line for _, lines in frames_of(*said, identity=identity) for line in lines]
 
 
 def joining(owned: tuple[int, ...], corr: int = 1, instance: str | None = None) -> bytes:
@@ -118,6 +126,7 @@ def test_who_joins_and_what_it_has_not_given_up(
         "assigned": None,
         "instance": instance,
         "poll_ms": 1,
+        "assignor": "range",
         "reached": True,
     }
 
@@ -140,6 +149,51 @@ def test_what_a_member_is_assigned(version: int) -> None:
     [line] = talk((sync(1, "c", version=version), answer))
     assert line["assigned"] == ["orders/1", "orders/2"]
     assert (line["member"], line["generation"]) == (MEMBER, 1)
+
+    *_, (held, _) = frames_of((sync(1, "c", version=version), answer))
+    assert held.facts["assigned"] == ("orders/1", "orders/2")
+
+
+@pytest.mark.parametrize(
+    ("epoch", "partitions"), [(0, (1, 2)), (0, ()), (0, None), (-1, None)], ids=str
+)
+def test_a_member_of_the_newer_protocol(epoch: int, partitions: tuple[int, ...] | None) -> None:
+    """Its heartbeat is answered with partitions, if they change; -1: it leaves. What it is assigned
+    is known while the answer is held.
+    """
+    topic = UUID(int=7)
+    request = messages.ConsumerGroupHeartbeatRequest(
+        version=0, group_id=GROUP, member_id=MEMBER, member_epoch=epoch, rebalance_timeout_ms=6000
+    )
+    answers = messages.ConsumerGroupHeartbeatResponse
+    told = None
+    if partitions is not None:
+        told = answers.Assignment(
+            version=0,
+            topic_partitions=[
+                answers.Assignment.TopicPartitions(
+                    version=0, topic_id=topic, partitions=[*partitions]
+                )
+            ],
+        )
+    answer = answers(
+        version=0,
+        throttle_time_ms=0,
+        error_code=0,
+        member_id=MEMBER,
+        member_epoch=epoch or 5,
+        heartbeat_interval_ms=5000,
+        assignment=told,
+    )
+    *_, (held, lines) = frames_of((encoded(request, 1, "c"), answer))
+    logs = [f"{topic_id_name(topic)}/{each}" for each in partitions or ()]
+    if partitions is None and not epoch:
+        assert not lines
+        assert "assigned" not in held.facts
+        return
+    [line] = lines
+    assert (line["assigned"], line["generation"], line["poll_ms"]) == (logs, epoch or 5, 6000)
+    assert held.facts["assigned"] == tuple(logs)
 
 
 def test_a_group_of_others_than_consumers_says_nothing_that_can_be_read() -> None:

@@ -97,6 +97,10 @@ class OfFrame(Event, frozen=True, kw_only=True):
     """In an answer: the number of brokers whose addresses the wire replaced by its own. The client
     got these bytes; ``size`` is that of the broker's answer.
     """
+    assigned: tuple[str, ...] | None = None
+    """Of an answer that tells a member of a group its partitions from now on: these, as
+    ``topic/partition``.
+    """
     committed_only: bool | None = None
     """Whether a Fetch request of a reader asks for committed records only
     (``isolation.level=read_committed``).
@@ -349,6 +353,8 @@ class GroupMember(Event, frozen=True, kw_only=True):
     """Of a member that joins: how long its group waits for it in a rebalance, which is its
     ``max.poll.interval`` in most clients.
     """
+    assignor: str | None = None
+    """Of a classic member that joins: by which assignor its group shares out its partitions."""
     reached: bool | None = None
 
 

@@ -55,14 +55,15 @@ class InGroup:
 
 @dataclass(frozen=True, slots=True)
 class InGroupAnswer:
-    """The answer: its error; of a JoinGroup the member's id and generation, of a SyncGroup its
-    partitions.
+    """The answer: its error; of a JoinGroup the member's id and generation and the group's
+    assignor, of a SyncGroup its partitions.
     """
 
     error: int
     member: str = ""
     generation: int | None = None
     assigned: Partitions | None = None
+    assignor: str | None = None
 
 
 Content: TypeAlias = InGroup | InGroupAnswer
@@ -106,7 +107,12 @@ def _read_answer(message: ApiMessage, _version: int) -> InGroupAnswer:
 
 
 def _read_joined(message: ApiMessage, _version: int) -> InGroupAnswer:
-    return InGroupAnswer(message.error_code, message.member_id or "", message.generation_id)
+    return InGroupAnswer(
+        message.error_code,
+        message.member_id or "",
+        message.generation_id,
+        assignor=message.protocol_name or None,
+    )
 
 
 def _read_assigned(message: ApiMessage, version: int) -> InGroupAnswer:

@@ -29,7 +29,7 @@ def about(content: Content, asked: Insight, request: str) -> Insight:
 
 def lines(
     content: object, asked: Insight, api: str, conn: int, names: Mapping[str, str]
-) -> tuple[kinds.Event, ...]:
+) -> tuple[kinds.GroupMember, ...]:
     """Return what an answer says of a member, as a history line. A heartbeat that changes nothing
     has none. ``names``: of topics that are known by their ids.
     """
@@ -57,6 +57,7 @@ def lines(
         assigned=_named(None if content.error else assigned, names),
         instance=before.instance if isinstance(before, InGroup) else None,
         poll_ms=before.poll_ms,
+        assignor=content.assignor if isinstance(content, InGroupAnswer) else None,
     )
     return (told,)
 

@@ -314,6 +314,9 @@ class KafkaSession:
         if asks or not tracker.foreign or frame.step not in memberships.APIS:
             return found
         lines = memberships.lines(content, asked, frame.step, self._conn, self._names)
+        for told in lines:  # known while the answer is held
+            if told.assigned is not None and frame.step != Api.LEAVE_GROUP:
+                frame.facts["assigned"] = told.assigned
         return replace(found, lines=lines)
 
     def sending(self, frame: KafkaFrame) -> None:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from harness.model import events as kinds
 from harness.model.events import RulePhase
-from harness.proofs.told import SAVED, SAVING, TELLING, tells
+from harness.proofs.told import SAVED, SAVING, TELLING, log_of, tells, told_of
 from harness.protocols.kafka.steps import Api
 from harness.wire.rules import Action, Direction, How, Rule
 
@@ -54,8 +54,10 @@ class Telling:
         self._handled: set[str] = set()
 
     def begin(self) -> None:
-        """Hold the answers to heartbeats from now on."""
-        for number, api in enumerate((Api.HEARTBEAT, Api.CONSUMER_GROUP_HEARTBEAT)):
+        """Hold from now on what may tell the member: the answers to heartbeats, and to SyncGroup,
+        by which an incremental assignor takes away.
+        """
+        for number, api in enumerate((Api.HEARTBEAT, Api.SYNC_GROUP, Api.CONSUMER_GROUP_HEARTBEAT)):
             self._arm(f"{TELLING}-{number}", api, Direction.RESPONSE)
 
     def tell(self, *, answered: bool) -> None:
@@ -73,6 +75,7 @@ class Telling:
         self._release(TELLING)
         if answered:
             self._wait(lambda: self._held(SAVED), TOLD_S, "the position to be saved")
+        self._wait(self._revoked, TOLD_S, "the member to be told of its partitions")
         self._wait(lambda: False, LATE_S, "what the member does meanwhile")
         self.end()
 
@@ -136,7 +139,11 @@ class Telling:
         return hit.rule.startswith(TELLING)
 
     def _tells(self, hit: kinds.Rule) -> bool:
-        return tells(hit, self._scene.so_far)
+        return tells(hit, log_of(self._scene.so_far, self._scene.load.target.id))
+
+    def _revoked(self) -> bool:
+        """Whether the member was told to give the target's partition up."""
+        return any(told_of(self._scene.so_far, self._scene.load.target.id))
 
     def _told(self) -> bool:
         mine = self._mine()

@@ -7,7 +7,8 @@ The second argument says how:
 - ``once``: one thread writes; who writes an order again replaces its file. Right.
 - ``again``: one thread writes, each time into another file. Wrong.
 
-The third is the assignor: ``range``, which is eager, or ``cooperative-sticky``.
+The third is the assignor: ``range``, which is eager, or ``cooperative-sticky``; or ``consumer``,
+which is the newer group protocol.
 """
 
 import contextlib
@@ -28,10 +29,16 @@ consumer = Consumer(
         "group.id": "billing",
         "enable.auto.commit": False,
         "auto.offset.reset": "earliest",
-        "heartbeat.interval.ms": 500,
-        "session.timeout.ms": 6000,
         "max.poll.interval.ms": 6000 if alone else 60000,
-        "partition.assignment.strategy": assignor,
+        **(
+            {"group.protocol": "consumer"}
+            if assignor == "consumer"
+            else {
+                "heartbeat.interval.ms": 500,
+                "session.timeout.ms": 6000,
+                "partition.assignment.strategy": assignor,
+            }
+        ),
     }
 )
 pool = ThreadPoolExecutor(4)
