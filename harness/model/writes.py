@@ -45,6 +45,8 @@ WRITES: Final = ("write", "pwrite64", "writev", "pwritev", "pwritev2")
 """Calls that write into a file. The same calls also write to sockets and pipes, which
 do not count.
 """
+LOCKS: Final = ("fcntl",)
+"""Calls that lock a file, or a part of it, as SQLite does before a transaction."""
 MOST: Final = 6
 """How many points of one stage are tried."""
 LEAST: Final = 2
@@ -86,11 +88,13 @@ class FirstWrites:
 
     ``files``: calls about these files count, and plain writes into them. Without files every call
     of :data:`CALLS` counts. ``within``: a glob; of the files that the program has open, those that
-    it matches count, too.
+    it matches count, too. ``locks``: a lock of one of these files counts, too: who is held later
+    keeps others out of a database.
     """
 
     files: tuple[str, ...] = ()
     within: str = ""
+    locks: bool = False
 
 
 def chosen(made: Mapping[str, Sequence[int]], records: int) -> tuple[Point, ...]:

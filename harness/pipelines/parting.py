@@ -4,18 +4,21 @@ held, as the dry run shows that it can be, while the group shares out anew.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-from harness.controls import OnWire
+from harness.controls import InHand, OnWire
 from harness.faults import PartedFromWork
 from harness.model.rebalances import Change
 from harness.pipelines.dialects import Moment
+from harness.pipelines.outputs import OutputKind
 from harness.pipelines.overtaking import Overtaking, held_work
 from harness.pipelines.rebalances import BEATS, JOINS, OUTLASTS, WORK_UNDERWAY, why_not
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from harness.model.writes import FirstWrites
     from harness.pipelines.declaration import Pipeline
     from harness.pipelines.stages import Stage
     from harness.pipelines.traffic import DryRun, StageTraffic
@@ -34,6 +37,8 @@ LEFT_S: Final = 6.0
 """How much longer than ``max.poll.interval`` it takes until another has the partition, in
 seconds.
 """
+OF_SQLITE: Final = ("-journal", "-wal")
+"""How files end that SQLite keeps beside a database."""
 MOST_S: Final = 60.0
 """A ``max.poll.interval`` of so many seconds, or more, is not awaited. Clients that never leave by
 themselves (kafkajs, franz-go, sarama) name so much, or what their program sets.
@@ -52,6 +57,8 @@ def parting_points(pipeline: Pipeline, seen: DryRun) -> Iterator[Overtaking]:
         for point, change in ((WORK_UNDERWAY, Change.JOINS), (OUTLASTS, Change.OVERDUE)):
             name = point if len(reading) == 1 else f"{role}-{point}"
             work = held_work(pipeline, stage, at, found) if found is not None else None
+            if isinstance(work, InHand) and work.writes is not None:
+                work = replace(work, writes=_before_locks(pipeline, work.writes))
             why = why_not(pipeline, role) or _why_unseen(stage, found, seen, change)
             poll_s = (found.rhythm.poll_s if found else None) or 0.0
             yield Overtaking(
@@ -62,6 +69,15 @@ def parting_points(pipeline: Pipeline, seen: DryRun) -> Iterator[Overtaking]:
                 point,
                 TOLD_S if change is Change.JOINS else poll_s + LEFT_S,
             )
+
+
+def _before_locks(pipeline: Pipeline, writes: FirstWrites) -> FirstWrites:
+    """Return where the work of one member is held if others write into the same files: before it
+    locks a database of SQLite's, which no other could use until it goes on.
+    """
+    result = bool(writes.within) and pipeline.output.kind is OutputKind.SQLITE
+    locks = result or any(file.endswith(OF_SQLITE) for file in writes.files)
+    return replace(writes, locks=locks)
 
 
 def _why_unseen(

@@ -1225,6 +1225,9 @@ def test_members_come_and_go_where_there_are_several(
     assert len(shown) == (1 if change == ("", "") else len(REBALANCES))
 
 
+UNTOLD = "the dry run saw no Heartbeat or ConsumerGroupHeartbeat of the consumer"
+
+
 @pytest.mark.parametrize(
     ("saves", "heartbeat", "why"),
     [
@@ -1237,7 +1240,8 @@ def test_members_come_and_go_where_there_are_several(
                 "its transactions"
             ),
         ),
-        ("OffsetCommit", "ConsumerGroupHeartbeat", "the dry run saw no Heartbeat of the consumer"),
+        ("OffsetCommit", "ConsumerGroupHeartbeat", None),
+        ("OffsetCommit", "SyncGroup", UNTOLD),
     ],
 )
 @pytest.mark.parametrize("name", ["asked", "answered"])

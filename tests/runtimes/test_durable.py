@@ -188,6 +188,42 @@ def test_of_first_writes_every_call_is_held() -> None:
     assert anywhere == f"inject={','.join(f'?{call}' for call in CALLS)}:delay_enter=3600s"
 
 
+INSERTS = (
+    sys.executable,
+    "-I",
+    "-c",
+    (
+        "import sqlite3, sys; sys.stdin.readline(); database = sqlite3.connect(sys.argv[1])\n"
+        "with database: database.execute('INSERT INTO orders VALUES (1)')"
+    ),
+)
+
+
+@pytest.mark.strace
+@pytest.mark.parametrize("locks", [True, False])
+def test_who_is_held_before_it_locks_a_database_keeps_nobody_out(
+    tmp_path: Path, runtime: ProcessRuntime, *, locks: bool
+) -> None:
+    """Held at a write of SQLite's, it has locked the file."""
+    file, log = tmp_path / "orders.db", tmp_path / "log"
+    with contextlib.closing(sqlite3.connect(file, timeout=0)) as other:
+        other.execute("CREATE TABLE orders (number TEXT)")
+        point = FirstWrites((str(file), f"{file}-journal"), locks=locks)
+        node, tracing = begin(runtime, (*INSERTS, str(file)), log, point)
+        [held] = wait_until(tracing.standing, within_s=WITHIN_S, because="it to be held")
+        assert held.write.call == ("fcntl" if locks else "pwrite64")
+        if locks:
+            with other:
+                other.execute("INSERT INTO orders VALUES (2)")
+        else:
+            with pytest.raises(sqlite3.OperationalError, match="locked"), other:
+                other.execute("INSERT INTO orders VALUES (2)")
+        tracing.end()
+        assert node.wait(WITHIN_S) is not None
+        [count] = other.execute("SELECT count(*) FROM orders").fetchone()
+        assert count == 1 + locks
+
+
 FAKES = {
     "none": (None, "strace is not on the PATH (Debian: apt-get install strace)"),
     "too old": (

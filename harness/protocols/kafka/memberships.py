@@ -13,7 +13,7 @@ from harness.protocols.kafka.insights import Insight
 from harness.protocols.kafka.steps import Api
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
     from harness.protocols.kafka.grouping import Content, Partitions
 
@@ -60,6 +60,14 @@ def lines(
         assignor=content.assignor if isinstance(content, InGroupAnswer) else None,
     )
     return (told,)
+
+
+def facts(lines: Iterable[kinds.GroupMember]) -> dict[str, tuple[str, ...]]:
+    """Return what is known of an answer with these lines while it is held: the partitions that it
+    assigns.
+    """
+    told = next((e for e in lines if e.assigned is not None and e.api != Api.LEAVE_GROUP), None)
+    return {} if told is None or told.assigned is None else {"assigned": told.assigned}
 
 
 def _named(partitions: Partitions | None, names: Mapping[str, str]) -> tuple[str, ...] | None:

@@ -314,9 +314,7 @@ class KafkaSession:
         if asks or not tracker.foreign or frame.step not in memberships.APIS:
             return found
         lines = memberships.lines(content, asked, frame.step, self._conn, self._names)
-        for told in lines:  # known while the answer is held
-            if told.assigned is not None and frame.step != Api.LEAVE_GROUP:
-                frame.facts["assigned"] = told.assigned
+        frame.facts |= memberships.facts(lines)
         return replace(found, lines=lines)
 
     def sending(self, frame: KafkaFrame) -> None:
@@ -401,9 +399,7 @@ class KafkaSession:
         return self._client
 
     def silence_s(self, way: Direction) -> None:
-        """Return ``None``: a connection may be silent. Brokers have time-outs for group members and
-        producers only.
-        """
+        """Return ``None``: brokers have time-outs for members and producers, not for connections."""
 
     def ended(self, by: str, ledger: object) -> Iterable[Event]:  # noqa: ARG002 - whoever ended it
         """Return no line: a broker's state belongs to group members and producers, and not to

@@ -43,7 +43,7 @@ from typing import TYPE_CHECKING, Final
 
 from harness.model.failures import CellFailure
 from harness.model.waiting import WaitTimeoutError, wait_until
-from harness.model.writes import CALLS, WRITES, FirstWrites, Point, Side
+from harness.model.writes import CALLS, LOCKS, WRITES, FirstWrites, Point, Side
 from harness.runtimes.process.members import VARIABLE, Members, end, look, tracer_of
 from harness.runtimes.process.traced import (
     HeldThread,
@@ -225,7 +225,8 @@ def _meant(
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Return the calls that are traced, and the files to which these are limited (none: any)."""
     if isinstance(point, FirstWrites):
-        return (CALLS + WRITES if point.files else CALLS), point.files
+        into = WRITES + LOCKS if point.locks else WRITES
+        return (CALLS + into if point.files else CALLS), point.files
     if point is not None and point.call in WRITES:
         return WRITES, point.files
     return (CALLS + WRITES + CONNECTS if plain else CALLS), ()

@@ -7,7 +7,7 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from harness.model.writes import CALLS, WRITES, Point, Side
+from harness.model.writes import CALLS, LOCKS, WRITES, Point, Side
 from harness.runtimes.process.members import read
 
 if TYPE_CHECKING:
@@ -179,8 +179,10 @@ def _calls(lines: Iterable[str]) -> list[_Call]:
 
 
 def _is_into(call: str, words: str) -> bool:
-    """Whether it is a write into a file: the same call writes into sockets, pipes and devices."""
-    return call in WRITES and _INTO.match(words) is not None
+    """Whether it writes into a file, or locks one: the same call is made for sockets, pipes and
+    devices.
+    """
+    return call in WRITES + LOCKS and _INTO.match(words) is not None
 
 
 def _counted(calls: Iterable[_Call]) -> Iterator[Write]:
