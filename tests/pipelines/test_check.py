@@ -25,8 +25,9 @@ from harness.systems.declared.system import DeclaredSystem
 from harness.systems.declared.transport.log import HELD_BACK_S
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
+    from harness.matrix.listener import Progress
     from harness.pipelines.traffic import StageTraffic
     from harness.saved import CellResult
 
@@ -54,20 +55,34 @@ def check(
     """Run a pipeline dry, then at these failure points. Whose programs are never late need no long
     patience. ``seen``: what the dry run would show, in its place.
     """
-    asked = Check(
-        dataclasses.replace(read_pipeline(file), patience_s=6.0), system, reports, "pytest", seed
-    )
+    asked = _asked(system, reports, file, seed)
     with make_progress(Silent()) as progress:
-        if seen is None:
-            dry = asked.dry_run(progress)
-            if not only:
-                return {"none": dry}
-            assert dry.verdict.kind is Kind.KEPT, f"without a fault: {dry.verdict.reason}"
-            seen, _ = asked.rehearsals(seen_in(dry), only, progress)
+        if seen is None and not only:
+            return {"none": asked.dry_run(progress)}
+        seen = seen or _seen(asked, only, progress)
         cells, rest = asked.plan(seen, only)
         assert not rest
         saved = asked.faults(cells, rest, progress)
     return {result.plan.scenario: result for result in saved.results}
+
+
+def rehearse(
+    system: DeclaredSystem, reports: Path, file: Path, *only: str
+) -> Mapping[str, StageTraffic]:
+    """Return what the runs without a fault show that these points need."""
+    with make_progress(Silent()) as progress:
+        return _seen(_asked(system, reports, file), only, progress)
+
+
+def _asked(system: DeclaredSystem, reports: Path, file: Path, seed: int = 1) -> Check:
+    pipeline = dataclasses.replace(read_pipeline(file), patience_s=6.0)
+    return Check(pipeline, system, reports, "pytest", seed)
+
+
+def _seen(asked: Check, only: Sequence[str], progress: Progress) -> Mapping[str, StageTraffic]:
+    dry = asked.dry_run(progress)
+    assert dry.verdict.kind is Kind.KEPT, f"without a fault: {dry.verdict.reason}"
+    return asked.rehearsals(seen_in(dry), only, progress)[0]
 
 
 def test_a_right_pipeline_is_kept(system: DeclaredSystem, tmp_path: Path) -> None:

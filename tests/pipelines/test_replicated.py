@@ -122,3 +122,29 @@ def test_a_commit_without_an_answer_is_not_aborted(
         assert result.verdict.kind is kind, result.verdict.reason
         duplicated = result.judgement.account.duplicated
         assert (result.plan.target in duplicated) is (kind is Kind.BROKEN)
+
+
+@pytest.mark.parametrize(
+    ("client", "books", "kind"),
+    [
+        ("confluent-kafka==2.1.0", "slow.py", Kind.BROKEN),
+        ("confluent-kafka==2.1.1", "slow.py", Kind.KEPT),
+        ("kafka-python==3.0.5", "book.py waits", Kind.STUCK),
+        ("kafka-python==3.0.6", "book.py waits", Kind.KEPT),
+        ("confluent-kafka==2.2.0", "ends.py", Kind.STUCK),
+        ("confluent-kafka==2.3.0", "ends.py", Kind.KEPT),
+    ],
+)
+def test_a_client_must_go_on_where_it_was_when_a_leader_changes(
+    system: DeclaredSystem, tmp_path: Path, client: str, books: str, kind: Kind
+) -> None:
+    """Bugs #4261 and #4225 of librdkafka, #3106 of kafka-python: records come twice, or nothing
+    comes any more.
+    """
+    shutil.copytree(PROGRAMS / "replicated", tmp_path / "replicated")
+    file = tmp_path / "replicated" / "client.toml"
+    text = file.read_text(encoding="utf-8").replace("CLIENT", client).replace("BOOKS", books)
+    file.write_text(text, encoding="utf-8")
+    found = check(system, tmp_path / "reports", file, MOVED, seen=SEEN)[MOVED]
+    assert (found.verdict.kind, found.verdict.by_fault) == (kind, True), found.verdict.reason
+    assert bool(found.judgement.account.duplicated) is (kind is Kind.BROKEN)

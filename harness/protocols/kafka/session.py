@@ -399,7 +399,7 @@ class KafkaSession:
         return self._client
 
     def silence_s(self, way: Direction) -> None:
-        """Return ``None``: brokers have time-outs for members and producers, not for connections."""
+        """Return ``None``: brokers have time-outs for members and producers alone."""
 
     def ended(self, by: str, ledger: object) -> Iterable[Event]:  # noqa: ARG002 - whoever ended it
         """Return no line: a broker's state belongs to group members and producers, and not to
