@@ -11,7 +11,7 @@ from harness.judge.verdict import Kind
 from harness.matrix.runner import RunPlan, run
 from harness.matrix.seen import awake_s, enough
 from harness.matrix.selection import not_run
-from harness.model.history import HISTORY, read_history
+from harness.model.history import HISTORY, HistoryError, read_history
 from harness.model.keep import Keep
 from harness.model.scenario import NotApplicable
 from harness.pipelines.cells import aim, cells_of
@@ -201,8 +201,7 @@ class Check:
             for role, one in seen.items()
         }
         for role, point in zip(joins, asked[len(bursts) :], strict=True):
-            taken = taken_in(read_history(found[point.id].directory / HISTORY))
-            share = learnt[role].share.with_taken(taken)
+            share = learnt[role].share.with_taken(_taken_in(found[point.id]))
             learnt[role] = replace(learnt[role], share=share)
         return learnt, late
 
@@ -316,6 +315,16 @@ class Check:
             keep=self.keep,
         )
         return run(plan, progress)
+
+
+def _taken_in(result: CellResult) -> frozenset[str]:
+    """Return the partitions that a member took which joined; none, if the history cannot be
+    read.
+    """
+    try:
+        return taken_in(read_history(result.directory / HISTORY))
+    except HistoryError:
+        return frozenset()
 
 
 def at_once(jobs: int, because: str) -> str:
