@@ -44,21 +44,26 @@ CHECKPOINT = "checkpoint"
 
 
 def shares_a_session(cell: Cell) -> bool:
-    """Say whether a cell's query may run in a shared session: no fault strikes its driver, and it
-    has no executors.
-    """
+    """Say whether a cell's query may run in a shared session: no fault strikes its driver."""
     need = cell.scenario.fault.evidence()
     suffers = Role.DRIVER in (*need.killed, *need.paused) or need.proof(NetworkBad) is not None
-    return not suffers and not Settings.of(cell.settings).consumer.query.executors
+    return not suffers and _goes_on(cell)
 
 
 def dies_once(cell: Cell) -> bool:
-    """Say whether all that the cell's fault does to the driver is to kill the first one, and it has
-    no executors.
+    """Say whether the second driver's query may run in a shared session: all that the fault does to
+    the driver is to kill the first one.
     """
     fault = cell.scenario.fault
-    kills = isinstance(fault, Kill) and Role.DRIVER in fault.victims
-    return kills and not Settings.of(cell.settings).consumer.query.executors
+    return isinstance(fault, Kill) and Role.DRIVER in fault.victims and _goes_on(cell)
+
+
+def _goes_on(cell: Cell) -> bool:
+    """Say whether a query needs nothing but a session: no executors, and nobody who starts it again
+    when it has read what there is.
+    """
+    query = Settings.of(cell.settings).consumer.query
+    return not (query.executors or query.available_now)
 
 
 class Query:

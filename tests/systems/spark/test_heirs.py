@@ -9,16 +9,16 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from harness.controls import InProgram, OnWire
-from harness.faults import Kill, Pause, Twice
+from harness.faults import Kill, NoFault, Pause, Twice
 from harness.model.cell import expand
 from harness.model.scenario import Role
 from harness.model.semantics import Semantic
 from harness.protocols.kafka.steps import Api
 from harness.systems.spark.driver import DriverNode
 from harness.systems.spark.launcher import Launched
-from harness.systems.spark.query import dies_once
+from harness.systems.spark.query import dies_once, shares_a_session
 from harness.wire.rules import Direction
-from scenarios.streaming import MID_BATCH, TASK_BEFORE_OUTPUT
+from scenarios.streaming import BY_TIMER, MID_BATCH, TASK_BEFORE_OUTPUT
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -143,16 +143,11 @@ def test_a_killed_drivers_query_goes_on_in_the_shared_session(
 )
 def test_whose_driver_dies_once(fault: Fault, once: bool) -> None:
     """A second fault would strike the session of other cells."""
-    scenario = replace(MID_BATCH, fault=fault)
-    [cell] = expand(
-        [scenario], semantics=[Semantic.AT_LEAST_ONCE], seeds=[1], system="spark", client=CLIENT
-    )
-    assert dies_once(cell) is once
+    assert dies_once(cell(MID_BATCH, fault)) is once
 
 
-def test_executors_need_their_own_driver() -> None:
-    scenario = replace(TASK_BEFORE_OUTPUT, fault=KILLED)
-    [cell] = expand(
-        [scenario], semantics=[Semantic.AT_LEAST_ONCE], seeds=[1], system="spark", client=CLIENT
-    )
-    assert not dies_once(cell)
+@pytest.mark.parametrize("like", [TASK_BEFORE_OUTPUT, BY_TIMER])
+def test_who_needs_more_than_a_session_has_a_driver_again(like: Scenario) -> None:
+    """Executors, or a program that starts the query again each time that it has read all."""
+    assert not dies_once(cell(like, KILLED))
+    assert not shares_a_session(cell(like, NoFault()))
