@@ -311,21 +311,16 @@ def _states(rows: Rows, recordings: Counter[str | None]) -> dict[str, State]:
 
 
 def _superseded(rows: Rows) -> set[str]:
-    """Return the records that compaction took for a later one of their key, before a reader was
-    given them. Who was given a record, had passed it before, or passed a copy that is still there,
-    has lost it. So is a record lost that was in aborted transactions alone.
+    """Return the records that compaction took for a later one of their key, before their reader
+    came to them. If it was given a record, was behind it, or passed a copy that is still there, the
+    record is lost. So is one that was in aborted transactions alone.
     """
     copies = rows.copies
-    given = {(row.topic, row.record) for row in rows.of(kinds.Fetched) if row.reached}
     there = ids(row for row in rows.in_topic if row.visible and not copies.gone(row))
     taken = ids(
         row
         for row in rows.of(kinds.Removed)
-        if row.why is Removal.COMPACTION
-        and row.later
-        and row.visible
-        and (row.topic, row.record) not in given
-        and not row.passed
+        if row.why is Removal.COMPACTION and row.later and row.visible and not row.passed
     )
     return taken - there - ids(rows.of(kinds.Delivered))
 

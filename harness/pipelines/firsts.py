@@ -82,7 +82,7 @@ def _no_compaction(pipeline: Pipeline, role: Role) -> str | None:
     if pipeline.aggregate is not None:
         return "the output has totals, which do not show which records compaction took"
     stage = pipeline.stage(role)
-    if stage is not None and stage.scale > 1:
+    if stage is not None and (stage.scale > 1 or stage.one_dies):
         return "while one process is dead the others read on: one could be given what then goes"
     return _begins_at_end(pipeline, role)
 

@@ -4,16 +4,18 @@ a later record of its key is there.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Final
 
 from harness.model import events as kinds
-from harness.model.events import NodePhase
+from harness.model.events import ConnPhase, NodePhase
 from harness.model.sign import Sign
 
 if TYPE_CHECKING:
     from harness.judge.proof import ProofContext
     from harness.model.history import History
+    from harness.model.tail import SoFar
 
 READ_ON: Final = Sign(
     "read-on-behind-the-gap",
@@ -25,7 +27,7 @@ READ_ON: Final = Sign(
 @dataclass(frozen=True, slots=True)
 class CompactedAway:
     """When the reader of ``role`` was started again, the target was missing in its log, a later
-    record of its key was there, and no reader had been given the target.
+    record of its key was there, and it had not been given the target. Nobody else read that log.
     """
 
     name: ClassVar[str] = "compacted-away"
@@ -43,11 +45,14 @@ class CompactedAway:
             return f"{told.record} was still at {told.offset} of {at}: compaction did not take it"
         if told.later is None or told.later <= told.offset:
             return f"{at} had no later record with the key of {told.record}"
-        given = [
-            e for e in history.of(kinds.Fetched) if (e.record, e.topic) == (told.record, told.topic)
-        ]
-        if any(e.reached for e in given):
-            return f"not tried: a reader was given {told.record} before compaction took it"
+        given = given_by(history, told.topic)
+        if any(line.record == told.record for line in given.get(self.role, ())):
+            return f"not tried: the {self.role} was given {told.record} before compaction took it"
+        if others := sorted(given.keys() - {self.role}):
+            return (
+                f"not tried: the {' and the '.join(others)} reads {told.topic}, too, and nobody "
+                "knows whose results what compaction took would have been"
+            )
         back = [
             e.t
             for e in history.of(kinds.Node)
@@ -59,6 +64,39 @@ class CompactedAway:
 def compacted_in(history: History) -> kinds.Compacted | None:
     """Return the line that says what a log had when its reader came back."""
     return next(iter(history.of(kinds.Compacted)), None)
+
+
+def given_by(seen: History | SoFar, topic: str) -> dict[str, list[kinds.Fetched]]:
+    """Return what each stage was given from a topic, by its role."""
+    roles, found = _roles(seen), defaultdict(list)
+    for line in seen.of(kinds.Fetched):
+        if line.reached and line.topic == topic and (role := roles.get(line.conn)):
+            found[role].append(line)
+    return found
+
+
+def how_far(seen: History | SoFar, topic: str, role: str) -> dict[tuple[str, int], int]:
+    """Return how far a stage is in each log of a topic: it was given the copy before that, or has
+    saved that as its position.
+    """
+    roles = _roles(seen)
+    lines = [(each.partition, (each.offset or 0) + 1) for each in given_by(seen, topic)[role]]
+    lines += [
+        (each.partition, each.offset)
+        for each in seen.of(kinds.Committed)
+        if each.reached and each.topic == topic
+        if roles.get(int(str(each.request).partition(":")[0])) == role
+    ]
+    found: dict[tuple[str, int], int] = {}
+    for partition, offset in lines:
+        log = topic, partition or 0
+        found[log] = max(found.get(log, 0), offset)
+    return found
+
+
+def _roles(seen: History | SoFar) -> dict[int | None, str | None]:
+    """Return whose each connection is."""
+    return {e.conn: e.role for e in seen.of(kinds.Conn) if e.phase is ConnPhase.OPEN}
 
 
 def compaction_signs(history: History) -> dict[Sign, set[str]]:
@@ -76,4 +114,4 @@ def compaction_signs(history: History) -> dict[Sign, set[str]]:
     return {READ_ON: {told.record}} if went_on else {}
 
 
-__all__ = ["READ_ON", "CompactedAway", "compacted_in", "compaction_signs"]
+__all__ = ["READ_ON", "CompactedAway", "compacted_in", "compaction_signs", "given_by", "how_far"]

@@ -353,6 +353,22 @@ def foreign(story: Story) -> None:
     append(story, None, 0, intact=False, foreign=True)
 
 
+def compact(story: Story, record: str, **said: object) -> None:
+    """Let compaction take a record for the last one of its key, before anybody was given it."""
+    partition, offset = place(record)
+    lose(story, record, "stored", "fetched", "delivered", "recorded")
+    without(story, lambda row: row["event"] == "end_txn")
+    gone = story.tell("removed", record=record, topic="t", why="compaction", visible=True, **said)
+    gone.update(partition=partition, epoch=0, offset=offset, later=f"{partition}:0:2")
+    gone["t"] = first(story, "cell", phase="observed")["t"] - 1
+
+
+def compact_both(story: Story) -> None:
+    """Let it take another one, too, behind which the reader already was."""
+    compact(story, RECORDS[1])
+    compact(story, RECORDS[3], passed=True)
+
+
 FAULTLESS: dict[str, Any] = {"evidence": Evidence("none"), "sign": None}
 CONTROL: dict[str, Any] = {"control": True, "semantic": EOS, "sign": None, "duplicated": Exactly()}
 ONE_LOST = {"recorded": -1, "lost": 1}
@@ -645,6 +661,21 @@ GOLDEN |= {
         {TARGET: "never sent"},
         green=True,
         plan={"semantic": AMO, "sign": None, "lost": Exactly()},
+    ),
+    "sealed-kept-though-compaction-took-one": Golden(
+        lambda s: compact(s, RECORDS[1]),
+        "kept",
+        "5 of 6 recorded; 1 superseded (k0-2: compaction took them for later records of their "
+        "keys); k1-3 was protected (taken-again)",
+        {"stored": -1, "recorded": -1, "superseded": 1},
+        green=True,
+    ),
+    "sealed-broken-by-what-compaction-took": Golden(
+        compact_both,
+        "broken",
+        "at-least-once forbids loss: 1 lost (k0-4 stored, compacted away)",
+        {"stored": -2, "recorded": -2, "lost": 1, "superseded": 1},
+        {RECORDS[3]: "stored, compacted away"},
     ),
     "sealed-kept-beside-foreign-records": Golden(foreign, "kept", "6 of 6 recorded", green=True),
     "sealed-broken-though-not-by-the-fault": Golden(

@@ -342,22 +342,15 @@ def state_of(record: str, offer: Row, rows: list[Row]) -> str:
 
 
 def is_superseded(record: str, rows: list[Row]) -> bool:
-    """Whether compaction took a copy of a record that no reader was given, and its log had a later
-    one of the key.
+    """Whether compaction took a copy of a record to which no reader had come, and its log had a
+    later one of the key.
     """
     if [row for row in of(rows, "delivered") if row["record"] == record]:
         return False
     for row in of(rows, "removed"):
         if row["record"] != record or row["why"] != "compaction" or not row.get("later"):
             continue
-        if not row.get("visible", True) or row.get("passed"):
-            continue
-        given = [
-            each
-            for each in of(rows, "fetched")
-            if (each["record"], each.get("topic")) == (record, row.get("topic")) and each["reached"]
-        ]
-        if not given:
+        if row.get("visible", True) and not row.get("passed"):
             return True
     return False
 

@@ -4,6 +4,7 @@ loses records by it.
 
 from __future__ import annotations
 
+import dataclasses
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +17,7 @@ from harness.model import events as kinds
 from harness.model.history import HISTORY, read_history
 from harness.model.record import Record
 from harness.model.scenario import NotApplicable, Role
+from harness.model.semantics import Semantic
 from harness.model.states import Hop, LastHop, State
 from harness.pipelines import failure_points, read_pipeline
 from harness.pipelines.broker import CLEANING, KEPT_WHOLE, TopicSettings
@@ -23,14 +25,16 @@ from harness.pipelines.cells import aim, cells_of
 from harness.pipelines.firsts import COMPACTED
 from harness.pipelines.fixes import WORDS, Advice
 from harness.pipelines.shares import outlived
-from harness.proofs.compaction import READ_ON, CompactedAway, compaction_signs
+from harness.proofs.compaction import READ_ON, CompactedAway, compaction_signs, how_far
 from harness.protocols.kafka.steps import Api
 from harness.report.record import advice
-from harness.systems.declared.compaction import CompactedLog, how_far, last_of_key
+from harness.systems.declared import compaction
+from harness.systems.declared.compaction import HELD, CompactedLog, last_of_key
 from harness.systems.declared.system import DeclaredSystem
 from harness.systems.declared.transport import positions
+from harness.systems.declared.transport.authorities import Authorities
 from harness.systems.kafka.log_copies import LogCopy, LogEnds, WholeLog
-from harness.wire.rules import Direction
+from harness.wire.rules import Direction, How
 from tests.events import a_history, account, typed
 from tests.judge.histories import Story
 from tests.judge.recording import played
@@ -67,9 +71,11 @@ BACK = {
     "role": "consumer",
     "incarnation": 2,
 }
+OPENED = {"event": "conn", "t": 1, "phase": "open", "conn": 1, "role": "consumer"}
 GIVEN = {
     "event": "fetched",
     "t": 7,
+    "conn": 1,
     "record": "b",
     "topic": "orders",
     "partition": 1,
@@ -158,15 +164,29 @@ def test_the_topic_is_compacted_while_its_reader_is_dead() -> None:
         ({"later": None}, "orders/1 had no later record with the key of a"),
         ({"later": 6}, "orders/1 had no later record with the key of a"),
         ({"t": 7}, "the consumer was not started again behind the compaction"),
-        ({"record": "b"}, "not tried: a reader was given b before compaction took it"),
+        ({"record": "b"}, "not tried: the consumer was given b before compaction took it"),
     ],
 )
 def test_the_proof_is_a_gap_where_the_target_was(changed: dict[str, Any], said: str | None) -> None:
     """And a later record of its key behind it, when the reader comes back. Disarmed it is void."""
-    course: Any = SimpleNamespace(history=a_history(map(typed, (GONE | changed, BACK, GIVEN))))
+    lines = (OPENED, GONE | changed, BACK, GIVEN)
+    course: Any = SimpleNamespace(history=a_history(map(typed, lines)))
     assert CompactedAway("consumer").trouble(course) == said
     course.history = a_history([typed(BACK)])
     assert CompactedAway("consumer").trouble(course) == "no log was compacted"
+
+
+def test_it_is_void_where_two_stages_read_the_log() -> None:
+    """The results may be of the one that lives, which was given what compaction took."""
+    lines = [OPENED, OPENED | {"conn": 2, "role": "audit"}, GONE, BACK, GIVEN, GIVEN | {"conn": 2}]
+    course: Any = SimpleNamespace(history=a_history(map(typed, lines)))
+    said = CompactedAway("consumer").trouble(course)
+    assert said == (
+        "not tried: the audit reads orders, too, and nobody knows whose results what compaction "
+        "took would have been"
+    )
+    course.history = a_history(map(typed, [*lines[:-1], GIVEN | {"conn": 2, "topic": "others"}]))
+    assert CompactedAway("consumer").trouble(course) is None
 
 
 def test_a_reader_that_goes_on_behind_the_gap_shows_it() -> None:
@@ -212,10 +232,9 @@ def passed_by(story: Story) -> None:
     ("plants", "state", "hop"),
     [
         ([taken()], State.SUPERSEDED, None),
-        ([taken(), lambda s: s.fetched("a-1", 0, 0, reached=False)], State.SUPERSEDED, None),
+        ([taken(), lambda s: s.fetched("a-1", 0, 0, reached=True)], State.SUPERSEDED, None),
         ([taken(), lambda s: s.recorded("a-1", 1, 0, 0)], State.RECORDED, None),
         ([taken(None)], State.LOST, LastHop.COMPACTED),
-        ([taken(), lambda s: s.fetched("a-1", 0, 0, reached=True)], State.LOST, LastHop.COMPACTED),
         ([taken(), lambda s: s.delivered("a-1", 0, 0)], State.LOST, LastHop.DELIVERED),
         ([taken(), passed_by], State.LOST, LastHop.SKIPPED),
         ([aborted], State.LOST, LastHop.COMPACTED),
@@ -226,7 +245,9 @@ def passed_by(story: Story) -> None:
 def test_superseded_is_only_what_no_reader_could_have_kept(
     plants: list[Callable[[Story], object]], state: State, hop: LastHop | None
 ) -> None:
-    """Not the last record of its key, nor one that a reader was given, or that is still there."""
+    """Not the last record of its key, nor one to which its reader had come, or that is still there.
+    Whom another reader's answer reached was told nothing of it.
+    """
     story = Story()
     story.offered("a-1", "a", 1)
     story.acked("a-1", None)
@@ -269,15 +290,19 @@ def test_every_copy_that_is_missing_is_told(scenes: Scenes) -> None:
 
 
 def test_a_copy_that_a_reader_has_left_behind_is_told_as_passed(scenes: Scenes) -> None:
-    """By what it was given, or has saved; not by what never reached it, nor in another topic."""
+    """By what it was given, or has saved; not by what never reached it, nor in another topic.
+    How far another stage is says nothing.
+    """
     scene = scenes("orders", fault=Compacted(GIVES))
     topic = scene.pipeline.topic
     at = GIVEN | {"record": "b", "topic": topic, "partition": 0}
     saved = {"event": "committed", "by": "wire", "t": 3, "topic": topic, "partition": 1}
     saved |= {"group": "g", "request": "1:1", "conn": 1, "reached": True}
-    seen = [at | {"offset": 2}, at | {"offset": 7, "reached": False}, saved | {"offset": 4}]
+    seen = [at | {"offset": 1}, at | {"offset": 7, "reached": False}, saved | {"offset": 4}]
     seen += [at | {"offset": 9, "topic": "others"}, saved | {"offset": 9, "reached": False}]
-    found = how_far(a_history(map(typed, seen)), topic)
+    others = OPENED | {"conn": 2, "role": "audit"}
+    seen += [OPENED, others, at | {"offset": 9, "conn": 2}, saved | {"offset": 9, "request": "2:1"}]
+    found = how_far(a_history(map(typed, seen)), topic, "consumer")
     assert found == {(topic, 0): 2, (topic, 1): 4}
     scene.passed |= found
     last = scene.cell.line(scene.load.records[0]).encode()
@@ -289,11 +314,100 @@ def test_a_copy_that_a_reader_has_left_behind_is_told_as_passed(scenes: Scenes) 
     assert gone == [("0:0:1", True), ("0:0:2", None), ("1:0:3", True)]
 
 
+@pytest.mark.parametrize(
+    ("line", "keys", "later"),
+    [
+        ("{id} {key}", "aba", "0:0:2"),
+        ("{id} {key}", "abb", None),
+        ("{id}", "abb", "0:0:2"),
+        ("{id} {key}", "ab-", "0:0:2"),
+    ],
+)
+def test_a_record_of_another_key_takes_no_place_though_the_log_says_so(
+    scenes: Scenes, line: str, keys: str, later: str | None
+) -> None:
+    """A producer that gives all records one key loses all but the last: nobody superseded them.
+    Where the line has no key, only the log knows one. A tombstone takes each place.
+    """
+    scene = scenes("orders", fault=Compacted(GIVES))
+    scene.pipeline = dataclasses.replace(
+        scene.pipeline, input=dataclasses.replace(scene.pipeline.input, line=line)
+    )
+    records = [Record(f"{key}-{at}", key, at, "") for at, key in enumerate(keys, start=1)]
+    scene.known = {record.id: record for record in records}
+    ids = {record.id.encode(): record.id for record in records if record.key != "-"}
+    matcher: Any = SimpleNamespace(id_of=lambda copy: ids.get(copy.value))
+    whole = [copy(at, b"all", record.id.encode()) for at, record in enumerate(records)]
+    ends = {0: LogEnds(0, 3, 3)}
+    found = Authorities(scene, SimpleNamespace(), matcher)
+    found.observe_compacted("orders", WholeLog(ends, tuple(whole)), WholeLog(ends, (whole[2],)))
+    assert told(scene).of("removed", "record", "later")[0] == (records[0].id, later)
+
+
+class Wired:
+    """A wire that says what was done, and holds an answer by each of two rules."""
+
+    def __init__(self, cell: str) -> None:
+        self._cell = cell
+        self.done: list[object] = []
+
+    def arm(self, _: str, rule: Any) -> None:
+        """A rule."""
+        self.done.append((rule.id, str(rule.action), rule.api.label, rule.role, rule.limit))
+
+    def disarm(self, _: str, rule: str) -> None:
+        """It holds no more."""
+        self.done.append(f"disarm {rule}")
+
+    def holds(self) -> list[Any]:
+        """What it holds."""
+        rules = HELD, "fault"
+        return [SimpleNamespace(cell=self._cell, rule=each, held=f"of {each}") for each in rules]
+
+    def resolve(self, held: str, how: How) -> None:
+        """It goes on, or is discarded."""
+        self.done.append(f"{how} {held}")
+
+
+@pytest.mark.parametrize("recorded", [True, False])
+def test_a_reader_is_given_nothing_more_before_it_is_killed(
+    scenes: Scenes, recorded: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another connection would bring it what compaction then takes: nobody could have kept that.
+    If it does not record what it has, it goes on, and the cell is void.
+    """
+    monkeypatch.setattr(compaction, "RECORDED_S", 0.5)
+    scene = scenes("orders", fault=Compacted(GIVES))
+    wire = Wired(scene.cell.id)
+    controls: Any = SimpleNamespace(wire=wire)
+    matcher: Any = SimpleNamespace(ids=lambda: {"a"} if recorded else set(), set_aside=set)
+    given: Any = SimpleNamespace()
+    log = CompactedLog(scene, controls, given, matcher)
+    monkeypatch.setattr(log, "_given", lambda: {"a"})
+    held = (HELD, "hold", "Fetch", "consumer", None)
+    if recorded:
+        log.await_recorded()
+        assert wire.done == [held]
+    else:
+        with pytest.raises(NotFiredError, match="what the consumer was given to be recorded"):
+            log.await_recorded()
+        assert wire.done == [held, f"disarm {HELD}", f"release of {HELD}"]
+
+
+def test_where_loss_is_permitted_nothing_is_awaited(scenes: Scenes) -> None:
+    """A reader that filters never records all that it is given."""
+    scene, nothing = scenes("orders", fault=Compacted(GIVES)), SimpleNamespace()
+    scene.pipeline = dataclasses.replace(scene.pipeline, claims=Semantic.AT_MOST_ONCE)
+    given: Any = nothing
+    CompactedLog(scene, given, given, given).await_recorded()
+
+
 def test_where_the_topic_is_not_compacted_nothing_is_done(scenes: Scenes) -> None:
     scene, nothing = scenes("orders", fault=Compacted(GIVES)), SimpleNamespace()
     given: Any = nothing
+    controls: Any = SimpleNamespace(wire=Wired("c"))
     with pytest.raises(NotFiredError, match="is in no topic that is compacted"):
-        CompactedLog(scene, given, given).compact()
+        CompactedLog(scene, controls, given, given).compact()
 
 
 @pytest.fixture(scope="module")
@@ -309,27 +423,39 @@ def system() -> Iterator[DeclaredSystem]:
 @pytest.mark.kafka
 @pytest.mark.rest(together=True)
 @pytest.mark.timeout(600)
-@pytest.mark.parametrize("of", ["pipeline.toml", "right.toml"])
+@pytest.mark.parametrize("of", ["pipeline.toml", "right.toml", "one-key.toml"])
 def test_who_counts_by_offsets_loses_what_compaction_has_left(
     system: DeclaredSystem, tmp_path: Path, of: str
 ) -> None:
-    """What it has taken is lost by nobody."""
+    """What it has taken is lost by nobody, also where a tombstone took its place; but a producer
+    that gives all records one key has lost the last one of each customer.
+    """
     found = check(system, tmp_path, FOLDER / of, COMPACTED)[COMPACTED]
-    wrong = of == "pipeline.toml"
+    wrong = of != "right.toml"
     kind = Kind.BROKEN if wrong else Kind.KEPT
     assert (found.verdict.kind, found.verdict.fired) == (kind, 1), found.verdict.reason
-    [gap] = read_history(found.directory / HISTORY).of(kinds.Compacted)
+    history = read_history(found.directory / HISTORY)
+    [gap] = history.of(kinds.Compacted)
     assert gap.next is not None
     assert gap.next > gap.offset
     counted = found.judgement.account
     assert counted.superseded
-    assert found.plan.target in counted.superseded
     last = {row["key"]: row["record"] for row in counted.rows}
-    assert counted.superseded.isdisjoint(last.values()), "the last of a key is nobody's to take"
+    hops = {row["last_hop"] for row in counted.rows if row["record"] in counted.lost}
+    said = "\n".join(advice(found))
     assert bool(counted.lost) is wrong
-    if wrong:
-        assert found.verdict.by_fault
-        assert WORDS[Advice.READ_PAST_GAPS] in "\n".join(advice(found))
-    else:
+    if of == "right.toml":
+        assert found.plan.target in counted.superseded
         assert READ_ON in found.verdict.reason
         assert f"{len(counted.superseded)} superseded" in found.verdict.reason
+        tombstones = {line.place for line in history.of(kinds.Stored) if line.record is None}
+        assert tombstones & {line.later for line in history.of(kinds.Removed)}
+        return
+    assert found.verdict.by_fault
+    assert counted.superseded.isdisjoint(last.values()), "the last of a key is nobody's to take"
+    if of == "pipeline.toml":
+        assert WORDS[Advice.READ_PAST_GAPS] in said
+    else:
+        assert hops == {LastHop.COMPACTED}
+        assert counted.lost <= set(last.values())
+        assert WORDS[Advice.KEYS_OF_THEIR_OWN] in said

@@ -33,10 +33,11 @@ class Removed(OfCopy, frozen=True, kw_only=True):
     visible: bool = True
     later: str | None = None
     """Of a copy that compaction took: the place of the last copy of its key, which was there then.
+    One that the load offers with another key is none.
     """
     passed: bool = False
-    """Of such a copy: when the log was compacted, a reader had been given something behind it, or
-    had saved a position behind it.
+    """Of such a copy: when the log was compacted, its reader had been given it, or something behind
+    it, or had saved a position behind it.
     """
 
 

@@ -11,20 +11,25 @@ from typing import TYPE_CHECKING, Final, TypeVar
 from harness.abilities import LogCompaction
 from harness.controls import NotFiredError
 from harness.model import events as kinds
+from harness.model.semantics import Anomaly, forbids
 from harness.model.waiting import WaitTimeoutError, wait_until
 from harness.pipelines.broker import KEPT_WHOLE, LAG
+from harness.proofs.compaction import given_by, how_far
+from harness.protocols.kafka.steps import Api
+from harness.wire.rules import Action, Direction, How, Rule
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from harness.model.history import History
-    from harness.model.tail import SoFar
+    from harness.run.controls import WireControls
     from harness.systems.declared.feed.feed import DeclaredFeed
     from harness.systems.declared.results.matcher import RecordMatcher
     from harness.systems.declared.scene import Scene
     from harness.systems.kafka.log_copies import LogCopy, WholeLog
 
 T = TypeVar("T")
+HELD: Final = "given-no-more"
+"""The rule that holds all answers to a reader's fetches."""
 RECORDED_S: Final = 20.0
 """How long a reader may take to record what it was given; or longer, where the dry run's silences
 were longer.
@@ -48,27 +53,58 @@ class CompactedLog(LogCompaction):
     """Compacts the target's topic. Implements :class:`harness.abilities.LogCompaction`."""
 
     scene: Scene
+    controls: WireControls
     feed: DeclaredFeed
     matcher: RecordMatcher
 
     def await_recorded(self) -> None:
-        """Wait until all that the wire saw reach a reader of the topic is in the output: nobody can
-        read it again when compaction has taken it.
+        """Let the reader be given nothing more, and wait until all that it was given is in the
+        output: nobody can read it again when compaction has taken it. If the claim permits loss,
+        what it was given may be lost with it.
 
         Raises:
-            NotFiredError: it is not.
+            NotFiredError: it is not. The reader is given the rest then.
         """
-        topics = self.scene.pipeline.between
+        scene = self.scene
+        if not forbids(scene.pipeline.claims, Anomaly.LOST):
+            return
+        rule = Rule(
+            HELD,
+            Action.HOLD,
+            Api.FETCH,
+            direction=Direction.RESPONSE,
+            role=str(scene.reader),
+            limit=None,
+        )
+        self.controls.wire.arm(scene.cell.id, rule)
+        before: set[str] | None = None
 
         def recorded() -> bool:
-            given = {
-                e.record
-                for e in self.scene.so_far.of(kinds.Fetched)
-                if e.reached and e.topic in topics
-            }
-            return given <= {*self.matcher.ids(), *self.matcher.set_aside()}
+            nonlocal before
+            given, last = self._given(), before
+            before = given
+            return given == last and given <= {*self.matcher.ids(), *self.matcher.set_aside()}
 
-        self._await(recorded, RECORDED_S, "what the reader was given to be recorded")
+        try:
+            self._await(recorded, RECORDED_S, f"what the {scene.reader} was given to be recorded")
+        except NotFiredError:
+            self._let_go(How.RELEASE)
+            raise
+
+    def _given(self) -> set[str]:
+        """Return the records of compacted topics that the reader was given."""
+        scene, settings = self.scene, self.scene.pipeline.topic_settings
+        topics = [topic for topic in scene.pipeline.between if settings.compacts((topic,))]
+        found = (given_by(scene.so_far, topic)[str(scene.reader)] for topic in topics)
+        return {line.record for lines in found for line in lines}
+
+    def _let_go(self, how: How) -> None:
+        """Hold no more answers to the reader, and resolve those that are held."""
+        wire, cell = self.controls.wire, self.scene.cell.id
+        wire.disarm(cell, HELD)
+        for held in wire.holds():
+            if (held.cell, held.rule) == (cell, HELD):
+                wire.resolve(held.held, how)
 
     def compact(self) -> None:
         """Let the remaining records come, each into a segment of its own; then let the cleaner take
@@ -79,6 +115,7 @@ class CompactedLog(LogCompaction):
             NotFiredError: the target is not in a topic that is compacted, or has no later record of
                 its key, or the cleaner has not taken it.
         """
+        self._let_go(How.DISCARD)  # whom they were for is dead
         topic, target = self._target()
         try:
             self._compact(topic, target)
@@ -88,7 +125,7 @@ class CompactedLog(LogCompaction):
             raise
 
     def _compact(self, topic: str, target: LogCopy) -> None:
-        self.scene.passed |= how_far(self.scene.so_far, topic)
+        self.scene.passed |= how_far(self.scene.so_far, topic, str(self.scene.reader))
         self._tell(topic, {ROLLS: "1"})
         ends = self.scene.kafka.observer.ends(topic)
         self.feed.release()
@@ -196,9 +233,11 @@ UNDECLARED: Final = {ROLLS: "604800000"}
 """Kafka's own defaults."""
 
 
-def last_of_key(log: WholeLog, of: LogCopy) -> LogCopy | None:
-    """Return the last visible copy with a copy's key behind it in its partition; ``None``: none. A
-    copy without a value (a tombstone) is one, too.
+def last_of_key(
+    log: WholeLog, of: LogCopy, alike: Callable[[LogCopy], bool] = lambda _: True
+) -> LogCopy | None:
+    """Return the last visible copy with a copy's key behind it in its partition that is ``alike``;
+    ``None``: none. A copy without a value (a tombstone) is one, too.
     """
     later = [
         copy
@@ -206,22 +245,9 @@ def last_of_key(log: WholeLog, of: LogCopy) -> LogCopy | None:
         if copy.visible
         and (copy.partition, copy.key) == (of.partition, of.key)
         and copy.offset > of.offset
+        and alike(copy)
     ]
     return max(later, key=lambda copy: copy.offset, default=None)
-
-
-def how_far(seen: History | SoFar, topic: str) -> dict[tuple[str, int], int]:
-    """Return how far readers are in each log of a topic: the highest offset that they were given,
-    or have saved as their position. They are behind each copy below it.
-    """
-    lines: list[kinds.Fetched | kinds.Committed]
-    lines = [*seen.of(kinds.Fetched), *seen.of(kinds.Committed)]
-    found: dict[tuple[str, int], int] = {}
-    for line in lines:
-        if line.topic == topic and line.reached:
-            log = topic, line.partition or 0
-            found[log] = max(found.get(log, 0), line.offset or 0)
-    return found
 
 
 def _spot(copy: LogCopy) -> tuple[int, int]:

@@ -44,6 +44,7 @@ from harness.systems.declared.abilities import (
     TracedWrites,
 )
 from harness.systems.declared.anew import RemadeTopic
+from harness.systems.declared.brokers.attached import AttachedBrokers
 from harness.systems.declared.brokers.cluster import OwnCluster
 from harness.systems.declared.bursts import GatheredRecords, OverlappingRequests
 from harness.systems.declared.compaction import CompactedLog
@@ -174,12 +175,12 @@ def parts_of(
         SavedPositions: GroupPositions(scene),
         NewPartitions: AddedPartitions(scene, feed),
         Retention: DeletedRecords(scene, feed),
-        LogCompaction: CompactedLog(scene, feed, matcher),
         Beginning: reading,
         Overlap: OverlappingRequests(scene, nodes),
         Backlog: GatheredRecords(scene, feed, owners.attribute),
     }
     through: dict[type, Callable[[WireControls], object]] = {
+        LogCompaction: lambda controls: CompactedLog(scene, controls, feed, matcher),
         DurableWrites: lambda controls: TracedWrites(scene, controls, nodes),
         NewTopic: lambda controls: RemadeTopic(
             scene,
@@ -195,8 +196,8 @@ def parts_of(
             scene, controls, nodes, feed, victim, owners.attribute
         ),
     }
-    if isinstance(brokers, OwnCluster):
-        several = brokers.brokers
+    if isinstance(brokers, OwnCluster | AttachedBrokers):
+        several = brokers.brokers if isinstance(brokers, OwnCluster) else ()
         through[Takeover] = lambda controls: BrokerTakenOver(scene, controls, several, last_hit)
     controls = WireControls(
         scene,

@@ -141,20 +141,32 @@ class Authorities:
         return copies
 
     def observe_compacted(self, topic: str, whole: WholeLog, log: WholeLog) -> None:
-        """Write the copies that compaction took. ``whole``: the log before that."""
+        """Write the copies that compaction took. ``whole``: the log before that.
+
+        A later copy whose record has another key of the load took no place of this one, though the
+        log's keys are the same. Whether it has is known where the line has ``{key}``.
+        """
         several = topic if self._scene.cell.topics else None
+        keys = {None: None} | {record: each.key for record, each in self._scene.known.items()}
+        told = "{key}" in self._scene.pipeline.input.line
         left = {(copy.partition, copy.offset) for copy in log.copies}
         for copy in whole.copies:
             if (copy.partition, copy.offset) in left or copy.offset < log.ends[
                 copy.partition
             ].start:
                 continue
-            last = last_of_key(whole, copy)
+            record = self._matcher.id_of(copy)
+            of = keys.get(record) if told else None
+
+            def alike(other: LogCopy, of: str | None = of) -> bool:
+                return of is None or keys.get(self._matcher.id_of(other)) in (None, of)
+
+            last = last_of_key(whole, copy, alike)
             self._scene.history.write(
                 kinds.Removed(
                     why=Removal.COMPACTION,
                     topic=topic,
-                    record=self._matcher.id_of(copy),
+                    record=record,
                     visible=copy.visible,
                     later=in_log(last.partition, last.epoch, last.offset, several)
                     if last
