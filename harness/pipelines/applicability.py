@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from harness.controls import OnWire
 from harness.faults import (
@@ -14,12 +14,15 @@ from harness.faults import (
     Twice,
 )
 from harness.model.scenario import Role
+from harness.model.takeovers import Turn
+from harness.pipelines.broker import CLUSTER
 from harness.pipelines.clusters import needs_all
 from harness.pipelines.dialects import LINES, Moment
 from harness.pipelines.inputs import InputKind
 from harness.pipelines.points import INPUT_ENDS, Point
 from harness.pipelines.shares import SENDING
 from harness.pipelines.traffic import NOTHING, traffic_of
+from harness.proofs.takeover import COORDINATED
 from harness.protocols.kafka.steps import Api
 
 if TYPE_CHECKING:
@@ -100,16 +103,37 @@ def why_unseen(api: StepName, role: Role, seen: DryRun, what: str = "request") -
     return f"the dry run saw no {api.label} {what} of the {role}{why}"
 
 
-def why_not_attached(fault: Fault) -> str | None:
+def why_not_attached(fault: Fault, pipeline: Pipeline) -> str | None:
     """Say what lostack does not do to a cluster that it has not started, or return ``None``."""
-    if needs_all(fault):
-        return "the broker was not started by lostack, which kills only what it has started"
     if isinstance(fault, RetentionPasses):
         return "lostack deletes no records of an attached cluster"
     if isinstance(fault, Compacted):
         return "lostack compacts no topics of an attached cluster"
     if isinstance(fault, TakenOver):
-        return "lostack moves no leaders of an attached cluster"
+        return _why_not_taken_over(fault, pipeline)
+    if needs_all(fault):
+        return KILLS_ITS_OWN
+    return None
+
+
+KILLS_ITS_OWN: Final = "the broker was not started by lostack, which kills only what it has started"
+
+
+def _why_not_taken_over(fault: TakenOver, pipeline: Pipeline) -> str | None:
+    """Say why no broker of an attached cluster takes over from another: a request of an
+    administrator about the pipeline's own topics is all that lostack asks of it.
+    """
+    if pipeline.brokers == 1:
+        return f"if the attached cluster has several brokers, say brokers = {CLUSTER}"
+    if fault.turn.stops:
+        return KILLS_ITS_OWN
+    if fault.turn is Turn.OVERTAKEN:
+        return "what followers copy does not go through the wire of an attached cluster"
+    if fault.at.api.label in COORDINATED:
+        return (
+            f"the log of coordinators ({COORDINATED[fault.at.api.label]}) belongs to everybody on "
+            "an attached cluster: lostack moves the leaders of the pipeline's own topics alone"
+        )
     return None
 
 

@@ -120,7 +120,7 @@ def failure_points(
             if pipeline.brokers > 1:
                 fault = on_cluster(fault)
             reason = (
-                (why_not_attached(fault) if attached else None)
+                (why_not_attached(fault, pipeline) if attached else None)
                 or why_inapplicable(point, role, pipeline, seen)
                 or why_one_process(fault, role, pipeline, seen)
                 or paired.reason(point, role, pipeline)

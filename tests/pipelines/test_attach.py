@@ -32,8 +32,9 @@ from harness.systems.declared.brokers.attachment import Attachment
 from harness.systems.declared.brokers.listeners import addresses, listeners_of
 from harness.systems.declared.system import DeclaredSystem
 from harness.systems.kafka.launcher import new_cluster_id
-from tests.pipelines.test_check import EXAMPLES, Silent
+from tests.pipelines.test_check import EXAMPLES, PROGRAMS, Silent, check
 from tests.pipelines.test_pytest import TEST, session
+from tests.pipelines.traffic import traffic
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -53,6 +54,7 @@ def lostack_kafka():
 """
 ORDERS = EXAMPLES / "orders" / "pipeline.toml"
 ROLES = ("producer", "consumer")
+MOVED = "leader-moved-while-reading"
 
 
 def test_a_broker_tells_where_the_wire_must_be() -> None:
@@ -100,7 +102,7 @@ def test_another_machine_needs_a_word(at: str, said: str) -> None:
     assert said in str(done.exception)
 
 
-@pytest.fixture(scope="module", params=[1, 2], ids=["one-broker", "two-brokers"])
+@pytest.fixture(scope="module", params=[1, 3], ids=["one-broker", "three-brokers"])
 def broker(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[str]:
@@ -273,6 +275,56 @@ def test_somebody_elses_broker_is_used_and_left_as_it_was(
     reached = {event.node for event in wire if not str(event.node).startswith("bootstrap")}
     brokers = {f"broker-{7 + number}" for number in range(len(broker.split(",")))}
     assert reached == brokers if prepared else reached and reached <= brokers
+    assert what_is_there(broker) == before
+
+
+@pytest.mark.kafka
+@pytest.mark.rest
+@pytest.mark.timeout(400)
+@pytest.mark.parametrize("broker", [3], indirect=True)
+def test_leaders_of_somebody_elses_cluster_are_moved_by_an_election(
+    broker: str, tmp_path: Path
+) -> None:
+    """Of the pipeline's own topic alone, and no broker dies: who goes on with what comes from now
+    on loses records; the right twin waits for the new leader.
+    """
+    before, seen = what_is_there(broker), traffic(producer=("Produce",), consumer=("Fetch",))
+    for books, kind in (("waits", Kind.KEPT), ("anew", Kind.BROKEN)):
+        folder = tmp_path / books
+        shutil.copytree(PROGRAMS / "replicated", folder)
+        file = folder / "pipeline.toml"
+        text = file.read_text(encoding="utf-8").replace("SENDS", "send.py all")
+        file.write_text(text.replace("BOOKS", books), encoding="utf-8")
+        attachment = Attachment(broker, read_pipeline(file))
+        system = DeclaredSystem(keep=True, source=AttachedKafka(attachment))
+        try:
+            [found] = check(system, folder / "runs", file, MOVED, seen=seen).values()
+        finally:
+            system.close()
+        assert (found.verdict.kind, found.verdict.by_fault) == (kind, True), found.verdict.reason
+        history = read_history(found.directory / HISTORY)
+        assert {e.topic for e in history.of(kinds.Leadership)} == {"orders"}
+        assert {len(e.replicas) for e in history.of(kinds.Leadership)} == {3}
+        assert {event.node for event in history.of(kinds.Node)} == {"producer", "consumer"}
+        assert what_is_there(broker) == before
+
+
+@pytest.mark.kafka
+@pytest.mark.rest
+@pytest.mark.timeout(400)
+@pytest.mark.parametrize("broker", [1], indirect=True)
+def test_a_cluster_with_fewer_brokers_than_declared_is_not_touched(
+    broker: str, tmp_path: Path
+) -> None:
+    before = what_is_there(broker)
+    pipeline = replace(read_pipeline(ORDERS), brokers=3)
+    system = DeclaredSystem(keep=True, source=AttachedKafka(Attachment(broker, pipeline)))
+    with (
+        make_progress(Silent()) as progress,
+        pytest.raises(EnvironmentFailure, match=r"brokers = 3, and .* has 1: "),
+    ):
+        Check(pipeline, system, tmp_path, "pytest").dry_run(progress)
+    system.close()
     assert what_is_there(broker) == before
 
 

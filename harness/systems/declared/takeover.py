@@ -14,6 +14,7 @@ from harness.model.waiting import WaitTimeoutError, wait_until
 from harness.proofs.takeover import COORDINATED, COPIES, EVERYBODY, FEW, requested_acks
 from harness.protocols.kafka.steps import Api
 from harness.run.nodes import ServerNode
+from harness.systems.declared.brokers.attachment import BOOTSTRAP
 from harness.systems.declared.brokers.cluster import ENOUGH, LEAST
 from harness.systems.kafka.broker import INTER_BROKER, INTERNAL_TOPICS, leadership, name_of
 from harness.systems.kafka.cluster import ORDERLY_S, SYNC_S, answered
@@ -72,6 +73,8 @@ class BrokerTakenOver(Takeover):
             NotFiredError: it does not lead what the frame is about: the client has not asked anew.
         """
         hit = self._hit
+        if str(hit.node).startswith(BOOTSTRAP):
+            raise NotFiredError(f"the frame is for {hit.node}, an address of an unknown broker")
         self._number = int(str(hit.node).rpartition("-")[2])
         about = COORDINATED.get(hit.api or "")
         meant = self._scene.pipeline.topics if about is None else (about,)

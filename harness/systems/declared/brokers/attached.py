@@ -1,7 +1,8 @@
 """Attach to a Kafka cluster that already runs: the wire stands between it and the pipeline's
 programs.
 
-lostack kills only the programs, never a broker of the cluster. The wire puts addresses of its own
+lostack kills only the programs, never a broker of the cluster. If it has several, lostack may ask
+it to elect other leaders of the pipeline's own topics. The wire puts addresses of its own
 into the brokers' answers, so that the programs reach every broker through it. On a prepared cluster
 each broker has a listener per stage instead, ``LOSTACK_CONSUMER`` and the like, whose advertised
 address is where the wire listens; lostack reads these addresses from the brokers' settings. In the
@@ -211,12 +212,11 @@ class AttachedBrokers:
         return tuple(group for group in self.groups(seen) if group not in self._groups_before)
 
     def create(self, topics: Mapping[str, int], settings: TopicSettings, copies: int) -> None:
-        """Create the pipeline's topics (name → partitions), with the cluster's default replication
-        factor.
+        """Create the pipeline's topics (name → partitions): if the declaration says nothing of
+        several brokers, with the cluster's default replication factor.
         """
-        del copies
         self._created |= set(topics)
-        create(self.observer, topics, settings, replicas=-1)
+        create(self.observer, topics, settings, replicas=copies if copies > 1 else -1)
 
     def clean(self, topics: Iterable[str]) -> None:
         """Delete those topics of the pipeline that an earlier cell created."""

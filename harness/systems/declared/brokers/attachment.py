@@ -6,7 +6,7 @@ import contextlib
 import itertools
 import socket
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from kafka.admin import ConfigResource, ConfigResourceType, KafkaAdminClient
 from kafka.errors import KafkaError, UnknownBrokerIdError
@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from harness.pipelines.declaration import Pipeline
     from harness.pipelines.security import DeclaredSecurity
 
+BOOTSTRAP: Final = "bootstrap"
+"""How the names of routes to the given addresses begin: nobody knows which brokers are there."""
 ANSWER_MS = 10_000
 """How long the brokers may take to answer, in milliseconds."""
 
@@ -146,6 +148,11 @@ class Attachment:
                         "and deletes its topics: delete it, or let the pipeline use another name"
                     )
                 brokers = admin.describe_cluster()["brokers"]
+                if self.pipeline.brokers > len(brokers):
+                    raise EnvironmentFailure(
+                        f"brokers = {self.pipeline.brokers}, and {self.bootstrap} has "
+                        f"{len(brokers)}: each topic would have as many copies; take brokers away"
+                    )
                 if self.prepared:
                     return Entrances(
                         tuple(each for broker in brokers for each in self._of(admin, broker, roles))
@@ -162,9 +169,9 @@ class Attachment:
             self.allow(str(broker["host"]))
             own.append((str(broker["host"]), int(str(broker["port"]))))
         asked = own[: self.bootstrap.count(",") + 1]
-        names = ("bootstrap",) if len(asked) == 1 else itertools.count(1)
+        names = (BOOTSTRAP,) if len(asked) == 1 else itertools.count(1)
         entrances = tuple(
-            Listener(name if isinstance(name, str) else f"bootstrap-{name}", role, *at, 0)
+            Listener(name if isinstance(name, str) else f"{BOOTSTRAP}-{name}", role, *at, 0)
             for name, at in zip(names, asked, strict=False)
             for role in roles
         )
