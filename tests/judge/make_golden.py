@@ -353,13 +353,15 @@ def foreign(story: Story) -> None:
     append(story, None, 0, intact=False, foreign=True)
 
 
-def compact(story: Story, record: str, **said: object) -> None:
+def compact(story: Story, record: str, *, passed: bool = False) -> None:
     """Let compaction take a record for the last one of its key, before anybody was given it."""
     partition, offset = place(record)
     lose(story, record, "stored", "fetched", "delivered", "recorded")
     without(story, lambda row: row["event"] == "end_txn")
-    gone = story.tell("removed", record=record, topic="t", why="compaction", visible=True, **said)
-    gone.update(partition=partition, epoch=0, offset=offset, later=f"{partition}:0:2")
+    gone = story.tell("removed", record=record, topic="t", why="compaction", visible=True)
+    gone.update(
+        passed=passed, partition=partition, epoch=0, offset=offset, later=f"{partition}:0:2"
+    )
     gone["t"] = first(story, "cell", phase="observed")["t"] - 1
 
 

@@ -339,7 +339,8 @@ def test_a_record_of_another_key_takes_no_place_though_the_log_says_so(
     matcher: Any = SimpleNamespace(id_of=lambda copy: ids.get(copy.value))
     whole = [copy(at, b"all", record.id.encode()) for at, record in enumerate(records)]
     ends = {0: LogEnds(0, 3, 3)}
-    found = Authorities(scene, SimpleNamespace(), matcher)
+    nobody: Any = SimpleNamespace()
+    found = Authorities(scene, nobody, matcher)
     found.observe_compacted("orders", WholeLog(ends, tuple(whole)), WholeLog(ends, (whole[2],)))
     assert told(scene).of("removed", "record", "later")[0] == (records[0].id, later)
 
