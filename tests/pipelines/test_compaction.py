@@ -411,6 +411,63 @@ def test_where_the_topic_is_not_compacted_nothing_is_done(scenes: Scenes) -> Non
         CompactedLog(scene, controls, given, given).compact()
 
 
+def test_a_cleaner_that_takes_nothing_is_named(
+    scenes: Scenes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It may be off, or stuck; nothing is compacted then, and settings go back to what they were.
+    The verdict has this sentence.
+    """
+    monkeypatch.setattr(compaction, "CLEANED_S", 0.3)
+    scene, told_to = scenes("orders", fault=Compacted(GIVES)), {}
+    topic = scene.pipeline.topic
+    settings = TopicSettings(each={"cleanup.policy": "compact"})
+    scene.pipeline = dataclasses.replace(scene.pipeline, topic_settings=settings)
+    line = scene.cell.line(scene.load.target).encode()
+    before, later = copy(0, b"k", line), copy(1, b"k", None)
+    logs = [
+        WholeLog({0: LogEnds(0, end, end)}, kept)
+        for end, kept in ((1, (before,)), (2, (before, later)))
+    ]
+
+    class Observer:
+        """Answers as a broker whose cleaner is off."""
+
+        def copies(self, _: str) -> Any:
+            """The target alone."""
+            return logs[0].copies
+
+        def ends(self, _: str) -> Any:
+            """As at first."""
+            return logs[0].ends
+
+        def log(self, _: str) -> WholeLog:
+            """As it is now."""
+            return logs[1]
+
+        def leaderships(self, _: str) -> Any:
+            """One broker."""
+            return {0: SimpleNamespace(leader=1)}
+
+        def tell_topic(self, _: str, told: Any) -> None:
+            """It takes settings."""
+            told_to.update(told)
+
+        def told_to(self, _: int, __: str, name: str) -> str | None:
+            """And has them."""
+            return told_to.get(name)
+
+    scene.brokers.observer = Observer()  # type: ignore[attr-defined]
+    feed: Any = SimpleNamespace(release=lambda: None, exhausted=lambda: True)
+    ids = {line: scene.load.target.id}
+    matcher: Any = SimpleNamespace(id_of=lambda each: ids.get(each.value))
+    controls: Any = SimpleNamespace(wire=Wired("c"))
+    with pytest.raises(NotFiredError) as said:
+        CompactedLog(scene, controls, feed, matcher).compact()
+    assert said.value.because == f"waited 0.3 s for the cleaner to compact {topic}"
+    assert told_to["min.compaction.lag.ms"] == KEPT_WHOLE["min.compaction.lag.ms"]
+    assert scene.superseded == set()
+
+
 @pytest.fixture(scope="module")
 def system() -> Iterator[DeclaredSystem]:
     """One broker for both. These programs never pause."""
