@@ -157,7 +157,12 @@ class CompactedLog(LogCompaction):
             if _spot(copy) not in left and (record := self.matcher.id_of(copy)) is not None
         }
         later = last_of_key(log, target)
-        offsets = [c.offset for c in log.copies if c.visible and c.partition == target.partition]
+        offsets = [
+            copy.offset
+            for copy in log.copies
+            if copy.visible and copy.partition == target.partition
+            if self.matcher.id_of(copy) is not None
+        ]
         self.scene.history.write(
             kinds.Compacted(
                 record=self.scene.load.target.id,

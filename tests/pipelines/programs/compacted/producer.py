@@ -1,7 +1,7 @@
 """Read orders from standard input, one JSON object a line, and send each to a topic, by the key of
 its customer. Knows nothing of lostack.
 
-Called with ``delete`` it sends a tombstone behind every sixth order: its customer is forgotten.
+Called with ``delete`` it sends a tombstone behind the 42nd order: its customer is forgotten.
 Called with ``one`` it gives all orders the same key.
 """
 
@@ -15,6 +15,6 @@ producer = KafkaProducer(bootstrap_servers=os.environ["BOOTSTRAP_SERVERS"], acks
 for number, line in enumerate(sys.stdin, start=1):
     key = b"shop" if "one" in sys.argv else json.loads(line)["customer"].encode()
     producer.send("orders", line.strip().encode(), key=key).get(timeout=60)
-    if "delete" in sys.argv and number % 6 == 0:
+    if "delete" in sys.argv and number == 42:
         producer.send("orders", None, key=key).get(timeout=60)
 producer.close()
