@@ -42,7 +42,7 @@ class Compacted(Event, frozen=True, kw_only=True):
     offset: int
     """Where that copy was."""
     next: int | None
-    """The offset of the first copy from there on; ``None``: none."""
+    """The offset of the first copy of a record from there on; ``None``: none."""
     later: int | None
     """The offset of the last copy with the same key; ``None``: none behind it."""
 
