@@ -37,7 +37,7 @@ SEEDS = 10
 REST = "rest"
 QUICK = ("-p", "no:hypothesispytest")
 """For sessions of pytest within tests: that plugin alone takes two seconds to import."""
-_REAL = ("kafka", "spark", "postgres", "browser", "server", "rabbitmq")
+_REAL = frozenset({"kafka", "spark", "postgres", "browser", "server", "rabbitmq"})
 SHARING = frozenset({"tests/audit", "tests/browser"})
 """Folders whose tests share a Spark, or a browser and the pages in it: both are dear to start."""
 _CELL = "lostack_cell"
@@ -74,14 +74,13 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         tiers = [Tier.REST]
     if tiers is None:
         return
-    kept = [
-        item
+    kept = {
+        item: tier
         for item in items
-        if tier_of(item) in tiers and number in {None, slice_of(unit_of(item))}
-    ]
-    meant = set(kept)
-    config.hook.pytest_deselected(items=[item for item in items if item not in meant])
-    real = {item.path for item in kept if tier_of(item) is not Tier.FAST}
+        if (tier := tier_of(item)) in tiers and number in {None, slice_of(unit_of(item))}
+    }
+    config.hook.pytest_deselected(items=[item for item in items if item not in kept])
+    real = {item.path for item, tier in kept.items() if tier is not Tier.FAST}
     # real systems wait more than they work, and take the longest: what is fast fills the gaps
     items[:] = sorted(kept, key=lambda item: item.path not in real)
 
@@ -114,9 +113,10 @@ def tier_of(item: pytest.Item) -> Tier:
     cell = _cell_of(item)
     if cell is not None:
         return Tier.CORE if cell.scenario.suite is Suite.CORE and cell.seed == 1 else Tier.REST
-    if item.get_closest_marker(REST) or item.get_closest_marker("docker"):
+    names = {mark.name for mark in item.iter_markers()}
+    if names & {REST, "docker"}:
         return Tier.REST
-    return Tier.CORE if any(item.get_closest_marker(name) for name in _REAL) else Tier.FAST
+    return Tier.CORE if names & _REAL else Tier.FAST
 
 
 def unit_of(item: pytest.Item) -> str:

@@ -1,11 +1,11 @@
 """One Spark for all tests that need one: local[2], loopback only, with the class-data archive; and
-both engines.
+both engines. A worker of pytest-xdist has all of this folder (``tests/tiers.py``).
 """
 
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import pytest
 
@@ -21,6 +21,16 @@ if TYPE_CHECKING:
     from tests.audit.cases import Auditor
 
 
+FOR_LITTLE: Final = {
+    "spark.sql.shuffle.partitions": "2",
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+}
+"""Settings for a few rows: no compiler runs for code that is run once. What users have is tried by
+``test_command.py``, as a command.
+"""
+
+
 @pytest.fixture(scope="session")
 def spark() -> Iterator[SparkSession]:
     """Give the session; its JVM ends with the tests."""
@@ -28,10 +38,11 @@ def spark() -> Iterator[SparkSession]:
     def say(text: str) -> None:
         sys.stderr.write(f"{text}\n")
 
-    with spark_session(
-        master="local[2]", say=say, jars=ensure_driver("jdbc:sqlite:", say)
-    ) as session:
-        yield session
+    jars = ensure_driver("jdbc:sqlite:", say)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("JDK_JAVA_OPTIONS", "-XX:TieredStopAtLevel=1")
+        with spark_session(master="local[2]", say=say, jars=jars, conf=FOR_LITTLE) as session:
+            yield session
 
 
 @pytest.fixture(params=["here", pytest.param("spark", marks=pytest.mark.spark)])

@@ -141,7 +141,13 @@ def test_so_does_what_runs():
 """
 
 
-@pytest.mark.parametrize("workers", [(), ("-n", "1")], ids=["alone", "workers"])
+@pytest.mark.parametrize(
+    "workers",
+    [
+        pytest.param((), id="alone"),
+        pytest.param(("-n", "1"), id="workers", marks=pytest.mark.rest),
+    ],
+)
 def test_tests_hear_signals_where_pytest_was_begun_with_them_ignored(
     tmp_path: Path, workers: tuple[str, ...]
 ) -> None:

@@ -204,9 +204,9 @@ def finish(sock: socket.socket | TlsSocket) -> None:
     sock.leave() if isinstance(sock, TlsSocket) else sock.close()
 
 
-def test_100_megabytes_are_streamed(joint: Joint) -> None:
+def test_48_megabytes_are_streamed(joint: Joint) -> None:
     joint.say(joint.speaker.opening(joint.key))
-    size = 100 * MEGABYTE
+    size = 48 * MEGABYTE
     head = joint.speaker.large(joint.key, size)
     memory = psutil.Process(joint.wire.process.pid).memory_info
     before = memory().rss

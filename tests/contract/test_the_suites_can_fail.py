@@ -565,7 +565,7 @@ PROTOCOL_CASES = cases_of(
         },
         wrong_protocols.WantsTheWholeFrame: {
             of_protocols.test_a_large_frame_is_known_by_its_beginning: r"Need\(bytes=104857600\)",
-            in_a_wire.test_100_megabytes_are_streamed: "bytes are needed to tell what they are",
+            in_a_wire.test_48_megabytes_are_streamed: "bytes are needed to tell what they are",
         },
         wrong_protocols.TakesBeatsForFrames: {
             of_protocols.test_heart_beats_are_no_frames_and_have_a_time: "assert False",

@@ -119,7 +119,7 @@ def test_a_command_says_which_extra_it_needs(
     assert line.endswith(f"which is not installed: pip install 'lostack[{extra}]'")
 
 
-@pytest.mark.parametrize("command", ["list", "points", "doctor"])
+@pytest.mark.parametrize("command", ["points", "doctor"])
 def test_what_needs_no_extra_runs_without(python: Path, command: str) -> None:
     ended = run(python, "-m", "harness.cli", command)
     assert ended.returncode in ({0, 3} if command == "doctor" else {0}), ended.stderr
