@@ -1,5 +1,6 @@
 """Faults of a connector: its task fails, and somebody restarts the task by the worker's REST
-interface; or its settings are changed there while a task has a record in hand.
+interface; or its settings are changed there, or its worker leaves, while a task has a record in
+hand.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from typing import TYPE_CHECKING, ClassVar, Protocol
 from harness.controls import InProgram, Stop
 from harness.faults.triggers import await_fault
 from harness.model import events as kinds
+from harness.model.events import NodePhase
 from harness.model.scenario import Evidence
 
 if TYPE_CHECKING:
@@ -32,6 +34,43 @@ class Reconfiguration(Protocol):
 
     def let_go(self) -> None:
         """Release the failpoint that holds the old task."""
+
+
+class Moving(Protocol):
+    """A task that is given to another worker when its own one ends in good order."""
+
+    def move(self, node: str) -> None:
+        """Tell the worker to end. When it has told its task to stop, release the failpoint that
+        holds the task, and wait until another worker has started it and this one has ended.
+        """
+
+    def come_back(self, node: str) -> None:
+        """Start the worker again."""
+
+
+@dataclass(frozen=True, slots=True)
+class StartedElsewhere:
+    """The worker whose task was held lived on until it was told to end, and another one started the
+    task behind that.
+    """
+
+    name: ClassVar[str] = "task-started-elsewhere"
+
+    def trouble(self, course: ProofContext) -> str | None:
+        """Say why this is not proved, or return ``None``."""
+        nodes = list(course.history.of(kinds.Node))
+        held = {e.pid for e in course.history.of(kinds.Failpoint)}
+        told = next((e for e in nodes if e.phase == NodePhase.TOLD and e.pid in held), None)
+        if told is None:
+            return "the worker that had the record in hand was not told to end"
+        own = f"{told.node}-"
+        starts = (e for e in course.history.of(kinds.Ready) if e.t > told.t)
+        if not any(not str(e.by).startswith(own) for e in starts):
+            return "no other worker started the task"
+        end = next((e for e in nodes if e.phase == NodePhase.EXITED and e.pid == told.pid), None)
+        return (
+            None if end and end.asked and end.signal is None else "the worker did not end by itself"
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,4 +161,44 @@ class Reconfigured:
         controls.await_exhausted()
         controls.settle()
         connector.let_go()
+        controls.say("healed")
+
+
+@dataclass(frozen=True, slots=True)
+class Moved:
+    """At ``at`` the task is held with the target in hand, and its worker is told to end (SIGTERM).
+    The task goes on when the worker has told it to stop, so that it is given up in good order;
+    another worker starts it, and does the rest.
+    """
+
+    id: ClassVar[str] = "moved"
+
+    at: InProgram
+
+    def evidence(self) -> Evidence:
+        """Return what the history must show: the failpoint was hit at the target, its worker was
+        told to end and did, and another one started the task.
+        """
+        return Evidence("failpoint", told=(self.at.role,), proofs=(StartedElsewhere(),))
+
+    def needs(self) -> tuple[type, ...]:
+        """Return the abilities that it needs: another worker."""
+        return (Moving,)
+
+    def arm(self, controls: Controls) -> None:
+        """Arm the failpoint."""
+        controls.arm(self.at, Stop.PAUSE)
+        controls.say("armed")
+
+    def inject(self, controls: Controls) -> None:
+        """Let the worker end when the task is held, wait until another one has done the rest, and
+        start the worker again.
+        """
+        fired = await_fault(controls, self.at)
+        workers = controls.ability(Moving)
+        workers.move(str(fired.node))
+        controls.say("applied", node=fired.node)
+        controls.await_exhausted()
+        controls.settle()
+        workers.come_back(str(fired.node))
         controls.say("healed")

@@ -11,7 +11,7 @@ from harness.model.events import RulePhase
 from harness.model.sign import Sign
 from harness.protocols.kafka.steps import Api
 from harness.wire.rules import Direction
-from lostack_connect.faults import StartedAgain
+from lostack_connect.faults import StartedAgain, StartedElsewhere
 from lostack_connect.settings import PIPELINES
 
 if TYPE_CHECKING:
@@ -61,7 +61,7 @@ def connect_signs(history: History) -> dict[Sign, set[str]]:
 
 
 KNOWLEDGE: Final = Knowledge(
-    proofs={StartedAgain.name: StartedAgain},
+    proofs={each.name: each for each in (StartedAgain, StartedElsewhere)},
     signs=(connect_signs,),
     recipes={pipeline.name: pipeline.recipes for pipeline in PIPELINES},
 )

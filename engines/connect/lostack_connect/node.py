@@ -21,6 +21,9 @@ from lostack_connect.words import CLIENT, worker_words
 if TYPE_CHECKING:
     from lostack_connect.install import ConnectInstall
 
+STOPS: Final = b"Stopping task"
+"""What a worker says in its log when it has told a task to stop."""
+STOPS_S: Final = 60.0
 READY_S: Final = 90.0
 """How long a worker may take to start the task: also until a dead one's transaction times out."""
 
@@ -96,6 +99,21 @@ class WorkerNode(StageNode):
             )
         except WaitTimeoutError:
             raise CellFailure(f"{self.name} was killed, but still listens at {self.port}") from None
+
+    def leave(self) -> None:
+        """Tell the worker to end, and release the failpoint that holds its task when it has told
+        the task to stop. Until then the task would go on as if nothing had happened.
+        """
+        log = self.logs / f"{self.name}.log"
+        before = log.stat().st_size
+        self.tell_to_end()
+        wait_until(
+            lambda: STOPS in log.read_bytes()[before:],
+            within_s=STOPS_S,
+            because=f"{self.name} to stop its task",
+            poll_s=0.02,
+        )
+        self.release()
 
     def resume(self) -> None:
         """Let the worker go on, and release the failpoint that holds its task."""

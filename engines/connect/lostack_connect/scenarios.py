@@ -23,7 +23,7 @@ from harness.protocols.kafka.steps import Api
 from harness.scenarios.plain import ALO, AMO, DUPLICATES, EOS, FRAMES, REQUEST, RESPONSE, holds
 from harness.stages.consumer_settings import Members
 from harness.systems.streams.faults import TakenOver
-from lostack_connect.faults import Reconfigured, TaskFails
+from lostack_connect.faults import Moved, Reconfigured, TaskFails
 from lostack_connect.knowledge import OFFSET_SENT_AGAIN, TASK_TOOK_AGAIN
 from lostack_connect.settings import SINK, SOURCE, ConnectSettings, Writes, told
 
@@ -199,6 +199,16 @@ SOURCES: Final = (
         alo=Predicted(duplicated=AtLeast()),
         eos=holds(ABORTED),
     ),
+    with_two(
+        SOURCE,
+        "connect-source-moved",
+        Moved(InProgram(Role.PRODUCER, "before-send")),
+        "The worker is told to end while its source task has read the record. The task is stopped, "
+        "and what it still returns is sent and its offset saved before the worker leaves; another "
+        "worker, which is given the task in the rebalance, goes on behind it.",
+        alo=holds(RESUMED_PAST),
+        eos=holds(RESUMED_PAST),
+    ),
     Scenario(
         pipeline=SOURCE,
         id="connect-source-task-fails",
@@ -231,6 +241,27 @@ SOURCES: Final = (
                 lost=Exactly(Select.NEXT),
                 control=True,
                 settings=told(ConnectSettings.of(SOURCE.recipes[ALO]), ahead=1),
+            )
+        },
+    ),
+    Scenario(
+        pipeline=SOURCE,
+        id="control-connect-moved-too-far",
+        failure_point="connect-source-moved",
+        fault=Moved(InProgram(Role.PRODUCER, "before-send")),
+        suite=Suite.NIGHT,
+        because="Control: the same connector, whose offsets are too far, and a worker that ends in "
+        "good order: the task that another worker is given skips a record.",
+        expect={
+            ALO: Predicted(
+                lost=Exactly(Select.NEXT),
+                control=True,
+                settings=told(
+                    ConnectSettings.of(SOURCE.recipes[ALO]),
+                    ahead=1,
+                    workers=2,
+                    session_ms=SOON_MS,
+                ),
             )
         },
     ),
@@ -306,6 +337,16 @@ SINKS: Final = (
         "does all the work. Then the first wakes up and writes its row: nothing fences a sink.",
         alo=Predicted(duplicated=AtLeast()),
         eos=holds(ABSORBED),
+    ),
+    with_two(
+        SINK,
+        "connect-sink-moved",
+        Moved(InProgram(Role.CONSUMER, "before-recording")),
+        "The worker is told to end while its sink task has the record in hand. The task is "
+        "stopped: it writes the row, and its position is saved before the worker leaves; another "
+        "worker, which is given the task in the rebalance, goes on behind it.",
+        alo=holds(RESUMED_PAST),
+        eos=holds(RESUMED_PAST),
     ),
     Scenario(
         pipeline=SINK,

@@ -17,7 +17,7 @@ from harness.run.stages import Producing, kill_all
 from harness.run.who import CellNodes
 from harness.runtimes.ports import PortLease
 from lostack_connect.authorities import saved_positions
-from lostack_connect.faults import Reconfiguration, TaskRestart
+from lostack_connect.faults import Moving, Reconfiguration, TaskRestart
 from lostack_connect.node import READY_S, WorkerNode
 from lostack_connect.rest import RestError
 from lostack_connect.settings import ConnectSettings
@@ -37,7 +37,7 @@ CONNECTOR: Final = "connector"
 """The name of a cell's one connector."""
 
 
-class Workers(TaskRestart, Reconfiguration):
+class Workers(TaskRestart, Reconfiguration, Moving):
     """The workers of one cell. Implements :class:`harness.run.parts.Stages`; opened and closed with
     the cell.
     """
@@ -115,9 +115,26 @@ class Workers(TaskRestart, Reconfiguration):
         for node in self.nodes:
             node.release()
 
-    def _await_task(self, since: int) -> None:
+    def move(self, node: str) -> None:
+        """Let a worker end, and its held task go on when it is told to stop; wait until another
+        worker has started the task and this one has ended.
+        """
+        leaving = self._named(node)
+        since = time.monotonic_ns()
+        leaving.leave()
+        self._await_task(since, but=node)
+        leaving.await_end()
+
+    def come_back(self, node: str) -> None:
+        """Start the worker again."""
+        self._named(node).restart()
+
+    def _named(self, name: str) -> WorkerNode:
+        return next(node for node in self.nodes if node.name == name)
+
+    def _await_task(self, since: int, but: str = "") -> None:
         wait_until(
-            lambda: self.at_work(since),
+            lambda: self.at_work(since, but),
             within_s=UP_S,
             because="the task to start again",
             poll_s=0.02,

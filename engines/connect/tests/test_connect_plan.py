@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from lostack_connect.about import SYSTEM
 from lostack_connect.authorities import observe_source, saved_positions
-from lostack_connect.faults import Reconfigured, StartedAgain, TaskFails
+from lostack_connect.faults import Moved, Reconfigured, StartedAgain, StartedElsewhere, TaskFails
 from lostack_connect.install import VERSION, versions
 from lostack_connect.knowledge import OFFSET_SENT_AGAIN, TASK_TOOK_AGAIN, connect_signs
 from lostack_connect.node import WorkerNode
@@ -305,3 +305,36 @@ def test_a_task_that_is_not_held_is_not_replaced() -> None:
     fault = Reconfigured(InProgram(Role.CONSUMER, "before-recording"))
     assert "healed" not in str(vars(played(fault, ())))
     assert fault.evidence().proofs == (StartedAgain(),)
+
+
+TOLD = {**STARTED, "t": 6, "phase": "told"}
+EXITED = {**STARTED, "t": 12, "phase": "exited", "status": 143, "asked": True}
+ELSEWHERE = {**READY, "t": 9, "by": "worker-2-1"}
+
+
+@pytest.mark.parametrize(
+    ("lines", "trouble"),
+    [
+        ((STARTED, FAILED, TOLD, ELSEWHERE, EXITED), None),
+        ((STARTED, FAILED, TOLD, {**ELSEWHERE, "t": 5}, EXITED), "no other worker"),
+        ((STARTED, FAILED, TOLD, {**READY, "t": 9}, EXITED), "no other worker"),
+        ((STARTED, FAILED, {**TOLD, "pid": 8}, ELSEWHERE, EXITED), "was not told"),
+        ((STARTED, FAILED, TOLD, ELSEWHERE), "did not end by itself"),
+        (
+            (STARTED, FAILED, TOLD, ELSEWHERE, {**EXITED, "status": None, "signal": 9}),
+            "did not end by itself",
+        ),
+    ],
+)
+def test_a_moved_task_is_another_worker_s_behind_the_end(lines: Any, trouble: str | None) -> None:
+    """Of the worker that had the record, which was told to end and not killed."""
+    course: Any = SimpleNamespace(history=a_history(lines), fired_at=5)
+    said = StartedElsewhere().trouble(course)
+    assert said is None if trouble is None else trouble in str(said)
+
+
+def test_a_task_that_is_not_held_is_not_moved() -> None:
+    """Nothing heals what did not happen."""
+    fault = Moved(InProgram(Role.PRODUCER, "before-send"))
+    assert "healed" not in str(vars(played(fault, ())))
+    assert fault.evidence().told == (Role.PRODUCER,)
