@@ -19,6 +19,8 @@ from lostack_connect.settings import ConnectSettings
 from lostack_connect.words import CLIENT, worker_words
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from lostack_connect.install import ConnectInstall
 
 STOPS: Final = b"Stopping task"
@@ -35,6 +37,8 @@ class WorkerNode(StageNode):
     install: ConnectInstall | None = field(default=None, kw_only=True)
     port: int = field(default=0, kw_only=True)
     """Of its REST interface."""
+    put_out: Callable[[], object] = field(default=lambda: None, kw_only=True)
+    """Called when it is dead, before it is started again."""
 
     def is_ready(self) -> bool:
         """Say whether this incarnation has started the task; one of several need only answer."""
@@ -72,6 +76,13 @@ class WorkerNode(StageNode):
         )
         self._told = self._asked = False
         self._say(NodePhase.STARTED, pid=self.node.pid, supervised=self.by_supervisor)
+
+    def begin_again(self) -> None:
+        """Start the next incarnation; do not wait. The dead one leaves its cluster, as when its
+        session is over, only sooner: else its successor would be given no task until then.
+        """
+        self.put_out()
+        super().begin_again()
 
     def properties(self) -> dict[str, str]:
         """Return the properties of this incarnation."""

@@ -26,6 +26,11 @@ def topic_of(key: str, what: str) -> str:
     return f"{key}.{TOPICS[what]}"
 
 
+def cluster_of(key: str) -> str:
+    """Return the ``group.id`` of the workers of a cell."""
+    return f"{key}.worker"
+
+
 def worker_words(
     settings: ConnectSettings, key: str, *, client: str, bootstrap: str, port: int
 ) -> dict[str, str]:
@@ -35,7 +40,7 @@ def worker_words(
     connect = settings.connect
     return {
         "bootstrap.servers": bootstrap,
-        "group.id": f"{key}.worker",
+        "group.id": cluster_of(key),
         "client.id": client,
         "listeners": f"http://127.0.0.1:{port}",
         "rest.advertised.host.name": "127.0.0.1",

@@ -21,7 +21,7 @@ from lostack_connect.faults import Moving, Reconfiguration, TaskRestart
 from lostack_connect.node import READY_S, WorkerNode
 from lostack_connect.rest import RestError
 from lostack_connect.settings import ConnectSettings
-from lostack_connect.words import TOPICS, sink_words, source_words, topic_of
+from lostack_connect.words import TOPICS, cluster_of, sink_words, source_words, topic_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -51,11 +51,15 @@ class Workers(TaskRestart, Reconfiguration, Moving):
         self._settings = ConnectSettings.of(scene.settings)
         self._lease = PortLease(self._settings.connect.workers)
 
+        def put_out() -> None:
+            if self._settings.connect.workers == 1:  # of several, the others take over
+                scene.observer.expel(cluster_of(scene.cell.key))
+
         def make(number: int, port: int) -> WorkerNode:
             stage = maker.make(role, f"worker-{number}")
             own = {each.name: getattr(stage, each.name) for each in fields(stage) if each.init}
             own["ready_within_s"] = READY_S
-            return WorkerNode(**own, install=install, port=port)
+            return WorkerNode(**own, install=install, port=port, put_out=put_out)
 
         self.nodes = tuple(make(number, port) for number, port in enumerate(self._lease.ports, 1))
 
