@@ -1,4 +1,6 @@
-"""Ask the topic in which workers keep source offsets how far a source connector is."""
+"""Ask the topic in which workers keep source offsets how far a source connector is, and that of the
+dead letters which records a sink connector set aside.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +8,9 @@ import json
 from typing import TYPE_CHECKING
 
 from harness.model import events as kinds
-from lostack_connect.words import topic_of
+from harness.model.states import Hop
+from harness.systems.kafka.authorities import observe_log
+from lostack_connect.words import letters_of, topic_of
 
 if TYPE_CHECKING:
     from harness.systems.kafka.scene import Scene
@@ -28,3 +32,8 @@ def observe_source(scene: Scene) -> None:
     """Write the offered records, and the saved source offset."""
     scene.observe_offered()
     scene.history.write(kinds.Cursor(position=saved_positions(scene)[-1], where="topic"))
+
+
+def observe_letters(scene: Scene) -> None:
+    """Write the dead letters of a sink connector."""
+    observe_log(scene, Hop.ASIDE, letters_of(scene.cell.key))

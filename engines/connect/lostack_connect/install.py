@@ -23,6 +23,7 @@ MAIN: Final = "org.apache.kafka.connect.cli.ConnectDistributed"
 SERVICES: Final = {
     "org.apache.kafka.connect.source.SourceConnector": "lostack.connect.OutboxSource",
     "org.apache.kafka.connect.sink.SinkConnector": "lostack.connect.RowSink",
+    "org.apache.kafka.connect.transforms.Transformation": "lostack.connect.RowSink$Refusal",
 }
 """With these a worker need not look for connectors in all jars, which takes it two seconds."""
 DATABASE: Final = "sqlite-jdbc-3.50.3.0"

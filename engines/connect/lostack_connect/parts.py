@@ -14,7 +14,7 @@ from harness.run.drain import Check
 from harness.run.stages import Producing, Reading, supervise
 from harness.systems.kafka.one_broker import OneBroker
 from lostack_connect.abilities import TakenOverByWorker
-from lostack_connect.authorities import observe_source
+from lostack_connect.authorities import observe_letters, observe_source
 from lostack_connect.faults import Moving, Reconfiguration, TaskRestart
 from lostack_connect.settings import SOURCE
 from lostack_connect.workers import Sourcing, WorkerNodes, Workers
@@ -61,4 +61,6 @@ def parts_of(on_kafka: CellOnKafka, *, install: ConnectInstall) -> Parts:
     )
     if role is Role.PRODUCER:
         return replace(parts, authorities=(partial(observe_source, scene), parts.authorities[1]))
+    if cell.scenario.dead_letters:
+        return replace(parts, authorities=(*parts.authorities, partial(observe_letters, scene)))
     return parts

@@ -23,9 +23,9 @@ from harness.protocols.kafka.steps import Api
 from harness.scenarios.plain import ALO, AMO, DUPLICATES, EOS, FRAMES, REQUEST, RESPONSE, holds
 from harness.stages.consumer_settings import Members
 from harness.systems.streams.faults import TakenOver
-from lostack_connect.faults import Moved, Reconfigured, TaskFails
+from lostack_connect.faults import LetterWithheld, Moved, Reconfigured, TaskFails
 from lostack_connect.knowledge import OFFSET_SENT_AGAIN, TASK_TOOK_AGAIN
-from lostack_connect.settings import SINK, SOURCE, ConnectSettings, Writes, told
+from lostack_connect.settings import SINK, SOURCE, Aside, ConnectSettings, Writes, told
 
 if TYPE_CHECKING:
     from harness.model.pipeline import Pipeline
@@ -267,6 +267,14 @@ SOURCES: Final = (
     ),
 )
 COMMITTED: Final = OnWire(Role.CONSUMER, Api.OFFSET_COMMIT, RESPONSE)
+LETTER: Final = LetterWithheld(OnWire(Role.CONSUMER, Api.PRODUCE, REQUEST), COMMITTED)
+
+
+def with_letters(semantic: Semantic, aside: Aside) -> ConnectSettings:
+    """Return the settings of a sink connector that sets the target aside."""
+    return told(ConnectSettings.of(SINK.recipes[semantic]), aside=aside)
+
+
 UNDER_WAY: Final = (
     " (Connect does not wait for its commits: that of the row before may be under way, and then "
     "this row is written again, too.)"
@@ -355,6 +363,37 @@ SINKS: Final = (
         because="The sink task fails behind the row, and somebody restarts it by REST. The worker "
         "lives on. A failed batch's position is not saved: the record is delivered again.",
         expect={AMO: NOT_OFFERED, ALO: DUPLICATES, EOS: holds(ABSORBED)},
+    ),
+    Scenario(
+        pipeline=SINK,
+        id="connect-dead-letter-withheld",
+        fault=LETTER,
+        dead_letters=True,
+        because="The sink task reports the record as one that it cannot write, and the request "
+        "with the dead letter is on its way. The framework waits for its answer before it saves "
+        "the position; then the worker dies.",
+        expect={
+            AMO: NOT_OFFERED,
+            ALO: Predicted(sign=RESUMED_PAST, settings=with_letters(ALO, Aside.REPORTED)),
+            EOS: Predicted(sign=RESUMED_PAST, settings=with_letters(EOS, Aside.REPORTED)),
+        },
+    ),
+    Scenario(
+        pipeline=SINK,
+        id="control-connect-letter-not-awaited",
+        failure_point="connect-dead-letter-withheld",
+        fault=LETTER,
+        dead_letters=True,
+        because="Control: not the task but a transformation refuses the record. Connect 4.3.0 "
+        "drops the future of such a dead letter, and saves the position while the letter is on "
+        "its way; the worker dies, and the record is neither in the table nor in the dead letters.",
+        expect={
+            ALO: Predicted(
+                lost=Exactly(Select.TARGET),
+                control=True,
+                settings=with_letters(ALO, Aside.REFUSED),
+            )
+        },
     ),
     Scenario(
         pipeline=SINK,

@@ -34,6 +34,17 @@ class Writes(StrEnum):
     """
 
 
+class Aside(StrEnum):
+    """How the target comes into the dead letters of a sink connector."""
+
+    NONE = "none"
+    """It does not."""
+    REPORTED = "reported"
+    """The connector reports it (``ErrantRecordReporter``), and the framework waits for that."""
+    REFUSED = "refused"
+    """A transformation refuses it, and the framework does not wait."""
+
+
 @dataclass(frozen=True, slots=True)
 class Connect:
     """Settings of a worker and of lostack's connectors."""
@@ -48,6 +59,7 @@ class Connect:
     """By how many records the offset of each source record is too far. Above 0: a wrong connector.
     """
     writes: Writes = Writes.INSERT
+    aside: Aside = Aside.NONE
     workers: int = 1
     """How many workers the cluster has."""
     session_ms: int = SESSION_MS

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from harness.stages.consumer_settings import Members
+from lostack_connect.settings import Aside
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -88,8 +89,17 @@ def source_words(settings: ConnectSettings, file: str, topic: str) -> Mapping[st
     }
 
 
-def sink_words(settings: ConnectSettings, file: str, topic: str, group: str) -> Mapping[str, str]:
-    """Return the settings of the sink connector. ``file``: of the database that it writes to."""
+def letters_of(key: str) -> str:
+    """Return the topic of a cell's dead letters."""
+    return f"{key}.letters"
+
+
+def sink_words(
+    settings: ConnectSettings, file: str, topic: str, group: str, *, letters: str, bad: str
+) -> Mapping[str, str]:
+    """Return the settings of the sink connector. ``file``: of the database that it writes to;
+    ``bad``: the record that it sets aside in the topic ``letters``, if it does.
+    """
     consumer = settings.consumer
     words: dict[str, object] = {
         "client.id": f"${{env:{CLIENT}}}",
@@ -112,7 +122,25 @@ def sink_words(settings: ConnectSettings, file: str, topic: str, group: str) -> 
         "topics": topic,
         "file": file,
         "mode": str(settings.connect.writes),
+        **_aside_words(settings.connect.aside, letters, bad),
         **{f"consumer.override.{name}": str(value) for name, value in words.items()},
+    }
+
+
+def _aside_words(aside: Aside, letters: str, bad: str) -> dict[str, str]:
+    if aside is Aside.NONE:
+        return {}
+    refuses = {
+        "transforms": "refusal",
+        "transforms.refusal.type": f"{PACKAGE}.RowSink$Refusal",
+        "transforms.refusal.bad": bad,
+    }
+    return {
+        "errors.tolerance": "all",
+        "errors.deadletterqueue.topic.name": letters,
+        "errors.deadletterqueue.topic.replication.factor": "1",
+        "producer.override.client.id": f"${{env:{CLIENT}}}",
+        **({"bad": bad} if aside is Aside.REPORTED else refuses),
     }
 
 

@@ -20,8 +20,15 @@ from lostack_connect.authorities import saved_positions
 from lostack_connect.faults import Moving, Reconfiguration, TaskRestart
 from lostack_connect.node import READY_S, WorkerNode
 from lostack_connect.rest import RestError
-from lostack_connect.settings import ConnectSettings
-from lostack_connect.words import TOPICS, cluster_of, sink_words, source_words, topic_of
+from lostack_connect.settings import Aside, ConnectSettings
+from lostack_connect.words import (
+    TOPICS,
+    cluster_of,
+    letters_of,
+    sink_words,
+    source_words,
+    topic_of,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -66,6 +73,8 @@ class Workers(TaskRestart, Reconfiguration, Moving):
     def open(self) -> None:
         """Create the topics that workers keep, and the file that the source connector reads."""
         kept = {topic_of(self._scene.cell.key, name): (1, _COMPACT) for name in TOPICS}
+        if self._settings.connect.aside is not Aside.NONE:
+            kept[letters_of(self._scene.cell.key)] = (1, {})
         self._scene.observer.create_topics(kept)
         if self.role is Role.PRODUCER:
             self._file.write_bytes(b"".join(map(self._line, self._scene.load.records)))
@@ -197,7 +206,14 @@ class Workers(TaskRestart, Reconfiguration, Moving):
         if self.role is Role.PRODUCER:
             return source_words(self._settings, str(self._file), scene.source)
         sink = str(Path(self.nodes[0].stage.sink).absolute())
-        return sink_words(self._settings, sink, scene.source, scene.group)
+        return sink_words(
+            self._settings,
+            sink,
+            scene.source,
+            scene.group,
+            letters=letters_of(scene.cell.key),
+            bad=scene.load.target.id,
+        )
 
 
 _COMPACT: Final = {"cleanup.policy": "compact"}

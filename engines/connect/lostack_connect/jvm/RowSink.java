@@ -18,9 +18,11 @@ import org.apache.kafka.common.TopicPartition;
 import org.apache.kafka.common.config.ConfigDef;
 import org.apache.kafka.connect.connector.Task;
 import org.apache.kafka.connect.errors.ConnectException;
+import org.apache.kafka.connect.errors.DataException;
 import org.apache.kafka.connect.sink.SinkConnector;
 import org.apache.kafka.connect.sink.SinkRecord;
 import org.apache.kafka.connect.sink.SinkTask;
+import org.apache.kafka.connect.transforms.Transformation;
 
 /** A sink of rows in the database of harness.stages.sinks.database. */
 public final class RowSink extends SinkConnector {
@@ -45,6 +47,7 @@ public final class RowSink extends SinkConnector {
         private Connection database;
         private boolean upsert;
         private boolean late;
+        private String bad;
         private long since;
 
         @Override public void start(Map<String, String> given) {
@@ -58,6 +61,7 @@ public final class RowSink extends SinkConnector {
             }
             upsert = given.get("mode").equals("upsert");
             late = given.get("mode").equals("late");
+            bad = given.get("bad");
         }
 
         @Override public void open(Collection<TopicPartition> partitions) {
@@ -76,6 +80,10 @@ public final class RowSink extends SinkConnector {
                 Ledger.write("delivered", "\"record\":\"" + record + "\",\"partition\":" + each.kafkaPartition() + ",\"epoch\":"
                     + Epochs.of(each) + ",\"offset\":" + each.kafkaOffset());
                 Ledger.pass("before-processing", record);
+                if (record.equals(bad)) {
+                    context.errantRecordReporter().report(each, new DataException(record + " is not to be written"));
+                    continue;
+                }
                 waiting.add(each);
                 since = System.nanoTime();
             }
@@ -121,6 +129,26 @@ public final class RowSink extends SinkConnector {
         @Override public void stop() {}
 
         @Override public String version() { return "1"; }
+    }
+
+    /** A transformation that refuses one record. */
+    public static final class Refusal implements Transformation<SinkRecord> {
+        private String bad;
+
+        @Override public void configure(Map<String, ?> given) { bad = String.valueOf(given.get("bad")); }
+
+        @Override public SinkRecord apply(SinkRecord given) {
+            if (Ledger.record((byte[]) given.value()).equals(bad)) {
+                throw new DataException(bad + " is not to be written");
+            }
+            return given;
+        }
+
+        @Override public ConfigDef config() {
+            return new ConfigDef().define("bad", ConfigDef.Type.STRING, ConfigDef.Importance.LOW, "the id of the record");
+        }
+
+        @Override public void close() {}
     }
 
     /** The leader's epoch of each record, which a task is not told. */
