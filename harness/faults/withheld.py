@@ -21,7 +21,8 @@ if TYPE_CHECKING:
 @dataclass(frozen=True, slots=True)
 class Withheld:
     """The request ``at`` is held on its living connection, and its sender is killed at its next
-    durable step, ``dies``: an answer on another connection, or a place in its program.
+    durable step, ``dies``: an answer on another connection, or a place in its program. An answer is
+    counted since ``at``, or is about the target itself.
 
     A sender that waits for the answer to ``at`` first does not come to ``dies``. After
     ``patience_s`` seconds the request goes on, and the sender is killed at ``dies`` all the same.
@@ -36,11 +37,11 @@ class Withheld:
     def __post_init__(self) -> None:
         if self.at.direction is not Direction.REQUEST:
             raise ValueError("only a request can be withheld from the broker")
-        counted = self.dies.since == self.at if isinstance(self.dies, OnWire) else True
+        counted = self.dies.since in (None, self.at) if isinstance(self.dies, OnWire) else True
         if self.dies.role != self.at.role or not counted:
             raise ValueError(
-                f"dies must be a frame of the {self.at.role} that is counted since at, or a "
-                "failpoint of its program"
+                f"dies must be a frame of the {self.at.role} that is counted since at or about the "
+                "target, or a failpoint of its program"
             )
 
     def evidence(self) -> Evidence:
@@ -48,7 +49,10 @@ class Withheld:
         SIGKILL.
         """
         return Evidence(
-            "rule", killed=(self.at.role,), at_target=not self.at.offset, approached=True
+            "rule",
+            killed=(self.at.role,),
+            at_target=self.at.at_target,
+            approached=self.at.since is not None,
         )
 
     def arm(self, controls: Controls) -> None:

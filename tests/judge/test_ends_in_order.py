@@ -183,4 +183,12 @@ def test_only_a_request_can_be_withheld_from_the_broker() -> None:
     with pytest.raises(ValueError, match="only a request"):
         Withheld(SAVED, replace(SAVED, since=SAVED))
     with pytest.raises(ValueError, match="a frame of the processor"):
-        Withheld(SENDS_ON, replace(SAVED, since=None))
+        Withheld(SENDS_ON, replace(SAVED, since=SAVED))
+    with pytest.raises(ValueError, match="a frame of the processor"):
+        Withheld(SENDS_ON, replace(SAVED, role=Role.CONSUMER, since=None))
+
+
+def test_a_position_behind_the_target_need_not_be_counted() -> None:
+    """It names the record: it is no earlier one, whenever it is saved."""
+    saved = replace(SAVED, since=None)
+    assert "resolve OffsetCommit discard" in steps(Withheld(SENDS_ON, saved), SENDS_ON, saved)

@@ -5,16 +5,14 @@ hand.
 
 from __future__ import annotations
 
-import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Protocol
 
-from harness.controls import InProgram, NotFiredError, OnWire, Stop
-from harness.faults.triggers import await_fault, rule_at
+from harness.controls import InProgram, Stop
+from harness.faults.triggers import await_fault
 from harness.model import events as kinds
 from harness.model.events import NodePhase
 from harness.model.scenario import Evidence
-from harness.wire.rules import Action, FreezeScope, How
 
 if TYPE_CHECKING:
     from harness.controls import Controls
@@ -203,50 +201,4 @@ class Moved:
         controls.await_exhausted()
         controls.settle()
         workers.come_back(str(fired.node))
-        controls.say("healed")
-
-
-@dataclass(frozen=True, slots=True)
-class LetterWithheld:
-    """The request with a dead letter (``at``) is held on its living connection, and the worker is
-    killed when the position behind the record is stored (``passes``): the letter never arrives.
-
-    A worker that waits for the letter first does not save that position. After ``patience_s``
-    seconds the letter arrives, and the worker is killed at ``passes`` all the same.
-    """
-
-    id: ClassVar[str] = "letter-withheld"
-
-    at: OnWire
-    passes: OnWire
-    patience_s: float = 3.0
-
-    def evidence(self) -> Evidence:
-        """Return what the history must show: the letter was the target's, and the worker died."""
-        return Evidence("rule", killed=(self.at.role,))
-
-    def arm(self, controls: Controls) -> None:
-        """Arm both. The worker is not frozen by the first: it may go on."""
-        controls.arm(self.at, rule_at(self.at, Action.HOLD))
-        rule = rule_at(self.passes, Action.HOLD, "passes", freeze=FreezeScope.CLIENT)
-        controls.arm(self.passes, rule)
-        controls.say("armed")
-
-    def inject(self, controls: Controls) -> None:
-        """Hold the letter, wait for the position, kill the worker there, discard what is held, and
-        start the worker again.
-        """
-        held = [await_fault(controls, self.at).hold]
-        until = time.monotonic() + self.patience_s
-        try:
-            reached = controls.await_fired(self.passes, unless=lambda: time.monotonic() > until)
-        except NotFiredError:
-            controls.resolve(held.pop(), How.RELEASE)
-            reached = controls.await_fired(self.passes)
-        victim = controls.target(self.at.role, reached.node)
-        victim.kill()
-        controls.say("applied", node=victim.name)
-        for hold in (*held, reached.hold):
-            controls.resolve(hold, How.DISCARD)
-        victim.restart()
         controls.say("healed")

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from harness.controls import InProgram, OnWire
-from harness.faults import Drop, Kill, Pause
+from harness.faults import Drop, Kill, Pause, Withheld
 from harness.judge.signs import (
     ABORTED,
     ABSORBED,
@@ -23,7 +23,7 @@ from harness.protocols.kafka.steps import Api
 from harness.scenarios.plain import ALO, AMO, DUPLICATES, EOS, FRAMES, REQUEST, RESPONSE, holds
 from harness.stages.consumer_settings import Members
 from harness.systems.streams.faults import TakenOver
-from lostack_connect.faults import LetterWithheld, Moved, Reconfigured, TaskFails
+from lostack_connect.faults import Moved, Reconfigured, TaskFails
 from lostack_connect.knowledge import OFFSET_SENT_AGAIN, TASK_TOOK_AGAIN
 from lostack_connect.settings import SINK, SOURCE, Aside, ConnectSettings, Writes, told
 
@@ -267,7 +267,7 @@ SOURCES: Final = (
     ),
 )
 COMMITTED: Final = OnWire(Role.CONSUMER, Api.OFFSET_COMMIT, RESPONSE)
-LETTER: Final = LetterWithheld(OnWire(Role.CONSUMER, Api.PRODUCE, REQUEST), COMMITTED)
+LETTER: Final = Withheld(OnWire(Role.CONSUMER, Api.PRODUCE, REQUEST), COMMITTED)
 
 
 def with_letters(semantic: Semantic, aside: Aside) -> ConnectSettings:
