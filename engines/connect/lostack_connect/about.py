@@ -7,7 +7,7 @@ from typing import Final
 from harness.abilities import Membership
 from harness.interfaces import System
 from harness.provision.known import known_by
-from lostack_connect.faults import Moving, Reconfiguration, TaskRestart
+from lostack_connect.faults import Tasks
 from lostack_connect.settings import POINTS
 
 VERSIONS: Final = known_by("lostack_connect.install:versions")
@@ -18,7 +18,7 @@ SYSTEM: Final = System(
     knowledge="lostack_connect.knowledge:KNOWLEDGE",
     clients=("connect",),
     versions=VERSIONS,
-    abilities=lambda _: frozenset({Membership, TaskRestart, Reconfiguration, Moving}),
+    abilities=lambda _: frozenset({Membership, Tasks}),
     transport="kafka",
     points=POINTS,
 )

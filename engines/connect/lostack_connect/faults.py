@@ -19,25 +19,19 @@ if TYPE_CHECKING:
     from harness.judge.proof import ProofContext
 
 
-class TaskRestart(Protocol):
-    """The task of a connector, which can fail while its worker lives on."""
+class Tasks(Protocol):
+    """The task of a connector, which can fail while its worker lives on, be made anew when the
+    connector's settings change, and be given to another worker.
+    """
 
     def restart_task(self) -> None:
         """Wait until the task has failed, restart it, and wait until it works."""
-
-
-class Reconfiguration(Protocol):
-    """A connector whose settings can be changed."""
 
     def reconfigure(self) -> None:
         """Change a setting of the connector, and wait until a new task works."""
 
     def let_go(self) -> None:
         """Release the failpoint that holds the old task."""
-
-
-class Moving(Protocol):
-    """A task that is given to another worker when its own one ends in good order."""
 
     def move(self, node: str) -> None:
         """Tell the worker to end. When it has told its task to stop, release the failpoint that
@@ -110,7 +104,7 @@ class TaskFails:
 
     def needs(self) -> tuple[type, ...]:
         """Return the abilities that it needs: a task that can be restarted."""
-        return (TaskRestart,)
+        return (Tasks,)
 
     def arm(self, controls: Controls) -> None:
         """Arm the failpoint."""
@@ -120,7 +114,7 @@ class TaskFails:
     def inject(self, controls: Controls) -> None:
         """Wait until the task has failed, and restart it."""
         await_fault(controls, self.at)
-        controls.ability(TaskRestart).restart_task()
+        controls.ability(Tasks).restart_task()
         controls.say("healed")
 
 
@@ -143,7 +137,7 @@ class Reconfigured:
 
     def needs(self) -> tuple[type, ...]:
         """Return the abilities that it needs: a connector whose settings can be changed."""
-        return (Reconfiguration,)
+        return (Tasks,)
 
     def arm(self, controls: Controls) -> None:
         """Arm the failpoint."""
@@ -155,7 +149,7 @@ class Reconfigured:
         the old one go on.
         """
         await_fault(controls, self.at)
-        connector = controls.ability(Reconfiguration)
+        connector = controls.ability(Tasks)
         connector.reconfigure()
         controls.say("applied")
         controls.await_exhausted()
@@ -183,7 +177,7 @@ class Moved:
 
     def needs(self) -> tuple[type, ...]:
         """Return the abilities that it needs: another worker."""
-        return (Moving,)
+        return (Tasks,)
 
     def arm(self, controls: Controls) -> None:
         """Arm the failpoint."""
@@ -195,7 +189,7 @@ class Moved:
         start the worker again.
         """
         fired = await_fault(controls, self.at)
-        workers = controls.ability(Moving)
+        workers = controls.ability(Tasks)
         workers.move(str(fired.node))
         controls.say("applied", node=fired.node)
         controls.await_exhausted()

@@ -15,7 +15,7 @@ from harness.run.stages import Producing, Reading, supervise
 from harness.systems.kafka.one_broker import OneBroker
 from lostack_connect.abilities import TakenOverByWorker
 from lostack_connect.authorities import observe_letters, observe_source
-from lostack_connect.faults import Moving, Reconfiguration, TaskRestart
+from lostack_connect.faults import Tasks
 from lostack_connect.settings import SOURCE
 from lostack_connect.workers import Sourcing, WorkerNodes, Workers
 
@@ -54,9 +54,7 @@ def parts_of(on_kafka: CellOnKafka, *, install: ConnectInstall) -> Parts:
         positions=on_kafka.saved_positions,
         abilities={
             Membership: TakenOverByWorker(scene, workers),
-            TaskRestart: workers,
-            Reconfiguration: workers,
-            Moving: workers,
+            Tasks: workers,
         },
     )
     if role is Role.PRODUCER:

@@ -17,7 +17,7 @@ from harness.run.stages import Producing, kill_all
 from harness.run.who import CellNodes
 from harness.runtimes.ports import PortLease
 from lostack_connect.authorities import saved_positions
-from lostack_connect.faults import Moving, Reconfiguration, TaskRestart
+from lostack_connect.faults import Tasks
 from lostack_connect.node import READY_S, WorkerNode
 from lostack_connect.rest import RestError
 from lostack_connect.settings import Aside, ConnectSettings
@@ -44,7 +44,7 @@ CONNECTOR: Final = "connector"
 """The name of a cell's one connector."""
 
 
-class Workers(TaskRestart, Reconfiguration, Moving):
+class Workers(Tasks):
     """The workers of one cell. Implements :class:`harness.run.parts.Stages`; opened and closed with
     the cell.
     """
