@@ -20,8 +20,8 @@ AHEAD = 2
 
 
 def is_read(database: psycopg.Connection) -> bool:
-    """Say whether somebody reads the changes."""
-    slots = "SELECT FROM pg_replication_slots WHERE confirmed_flush_lsn IS NOT NULL"
+    """Say whether somebody follows the log: who is still at the snapshot would begin it again."""
+    slots = "SELECT FROM pg_replication_slots WHERE active"
     return database.execute(slots).fetchone() is not None
 
 
