@@ -22,6 +22,7 @@ MISTAKES = [
     pytest.param("slot-dropped", "told-to-end-while-sending", False, marks=pytest.mark.postgres),
     pytest.param("copied-rows", "mark-overtakes-acknowledgement", True, marks=pytest.mark.postgres),
     pytest.param("iceberg-first-commit", "consumer-first-commit-answer-lost", True),
+    pytest.param("key-change-split", "producer-crash-before-ack", True, marks=pytest.mark.postgres),
 ]
 """The folder of each, the point that shows it, and whether the record that is struck is lost."""
 WITHIN_S = 600.0
@@ -87,7 +88,8 @@ def test_a_mistake_loses_what_was_under_way(
     folder: Path, mistake: str, point: str, is_target: bool
 ) -> None:
     """The changes of a table that has no slot meanwhile; the rest of a COPY, whose first rows are
-    sent; what files have that a coordinator of Iceberg's never hears of.
+    sent; the second event of a new key, whose first is; what files have that a coordinator of
+    Iceberg's never hears of.
     """
     said, [cell] = check(folder, EXAMPLES / "mistakes" / mistake / "pipeline.toml", point)
     assert cell["outcome"] == "broken", said
@@ -97,8 +99,8 @@ def test_a_mistake_loses_what_was_under_way(
 
 @pytest.mark.parametrize(("mistake", "point", "is_target"), MISTAKES)
 def test_its_twin_keeps_it(folder: Path, mistake: str, point: str, is_target: bool) -> None:
-    """With its slot; in a release that counts the changes of one position; or with a coordinator
-    that begins at the start.
+    """With its slot; in a release that counts the changes of one position; in batches that do not
+    end between two events of one change; or with a coordinator that begins at the start.
     """
     del is_target
     said, [cell] = check(folder, EXAMPLES / "mistakes" / mistake / "right.toml", point)
