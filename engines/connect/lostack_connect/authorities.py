@@ -35,5 +35,5 @@ def observe_source(scene: Scene) -> None:
 
 
 def observe_letters(scene: Scene) -> None:
-    """Write the dead letters of a sink connector."""
-    observe_log(scene, Hop.ASIDE, letters_of(scene.cell.key))
+    """Write the dead letters of a sink connector, which nobody has read."""
+    observe_log(scene, Hop.ASIDE, letters_of(scene.cell.key), {})

@@ -371,10 +371,14 @@ SINKS: Final = (
         dead_letters=True,
         because="The sink task reports the record as one that it cannot write, and the request "
         "with the dead letter is on its way. The framework waits for its answer before it saves "
-        "the position; then the worker dies.",
+        "the position; then the worker dies." + UNDER_WAY,
         expect={
             AMO: NOT_OFFERED,
-            ALO: Predicted(sign=RESUMED_PAST, settings=with_letters(ALO, Aside.REPORTED)),
+            ALO: Predicted(
+                duplicated=Permitted(),
+                sign=RESUMED_PAST,
+                settings=with_letters(ALO, Aside.REPORTED),
+            ),
             EOS: Predicted(sign=RESUMED_PAST, settings=with_letters(EOS, Aside.REPORTED)),
         },
     ),
@@ -390,6 +394,7 @@ SINKS: Final = (
         expect={
             ALO: Predicted(
                 lost=Exactly(Select.TARGET),
+                duplicated=Permitted(),
                 control=True,
                 settings=with_letters(ALO, Aside.REFUSED),
             )
