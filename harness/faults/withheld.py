@@ -56,11 +56,13 @@ class Withheld:
         )
 
     def arm(self, controls: Controls) -> None:
-        """Arm both. The sender is not frozen by the first: it may go on."""
+        """Arm both. The sender is not frozen by the first: it may go on, also where the second,
+        which is about the target, comes before the first.
+        """
         controls.arm(self.at, rule_at(self.at, Action.HOLD))
         if isinstance(self.dies, OnWire):
-            rule = rule_at(self.dies, Action.HOLD, DIES, freeze=FreezeScope.CLIENT)
-            controls.arm(self.dies, rule)
+            freeze = FreezeScope.CLIENT if self.dies.since else None
+            controls.arm(self.dies, rule_at(self.dies, Action.HOLD, DIES, freeze=freeze))
         else:
             controls.arm(self.dies, Stop.KILL)
         controls.say("armed")

@@ -189,6 +189,17 @@ def test_only_a_request_can_be_withheld_from_the_broker() -> None:
 
 
 def test_a_position_behind_the_target_need_not_be_counted() -> None:
-    """It names the record: it is no earlier one, whenever it is saved."""
+    """It names the record: it is no earlier one, whenever it is saved. Where it comes before the
+    request, the sender must still come to that.
+    """
     saved = replace(SAVED, since=None)
     assert "resolve OffsetCommit discard" in steps(Withheld(SENDS_ON, saved), SENDS_ON, saved)
+    for dies, frozen in ((saved, False), (SAVED, True)):
+        fault = Withheld(SENDS_ON, dies)
+        controls = Recording(fault)
+        fault.arm(controls)
+        armed = dict(controls.armed)
+        assert [getattr(armed[at], "freeze", None) is not None for at in (SENDS_ON, dies)] == [
+            False,
+            frozen,
+        ]
