@@ -3,8 +3,11 @@
 Each wave treats four orders in one transaction. They come in by one COPY, whose rows PostgreSQL
 writes into its log as one entry, and so with one position. A row has the number of its last event,
 and the one that its end will have, so that each change event tells its own: a new key is the end of
-one row and the beginning of another. Only the first wave is there before somebody reads the
-changes, and only two come while nobody reads them any more.
+one row and the beginning of another.
+
+Who has saved no position begins its snapshot again, which shows the rows as they are then. So there
+are only new rows until a position is saved: the first wave before anybody follows the log, the
+second one then. And only two waves come while nobody follows it any more.
 """
 
 import sys
@@ -15,7 +18,7 @@ import psycopg
 TABLES = """
 CREATE TABLE IF NOT EXISTS orders (id int PRIMARY KEY, event int NOT NULL, ends int NOT NULL);
 ALTER TABLE orders REPLICA IDENTITY FULL;
-CREATE TABLE IF NOT EXISTS done (wave int PRIMARY KEY);
+CREATE TABLE IF NOT EXISTS done (wave int PRIMARY KEY, lsn pg_lsn);
 """
 ORDERS = 4
 CHANGES = (
@@ -23,16 +26,21 @@ CHANGES = (
     "UPDATE orders SET id = -id, event = ends + 1, ends = %(first)s + 16 WHERE id = %(id)s",
     "DELETE FROM orders WHERE id = -%(id)s",
 )
+FOLLOWED = """
+SELECT active, confirmed_flush_lsn > (SELECT lsn FROM done WHERE wave = 1) FROM pg_replication_slots
+"""
 WAVES = 1 + len(CHANGES)
 EVENTS = 5 * ORDERS
 EACH_S = 0.3
 AHEAD = 2
 
 
-def is_read(database: psycopg.Connection) -> bool:
-    """Say whether somebody follows the log: who is still at the snapshot would begin it again."""
-    slots = "SELECT FROM pg_replication_slots WHERE active"
-    return database.execute(slots).fetchone() is not None
+def followed(database: psycopg.Connection) -> tuple[bool, bool]:
+    """Say whether somebody follows the log, and whether a position behind the second wave's
+    beginning is confirmed: it is when that is saved.
+    """
+    found = database.execute(FOLLOWED).fetchone()
+    return (bool(found[0]), bool(found[1])) if found else (False, False)
 
 
 def take_in(database: psycopg.Connection, orders: list[dict[str, int]]) -> None:
@@ -42,15 +50,14 @@ def take_in(database: psycopg.Connection, orders: list[dict[str, int]]) -> None:
             copy.write_row((order["id"], order["first"], order["first"] + 8 + order["nth"]))
 
 
-def do(database: psycopg.Connection, wave: int) -> None:
+def do(database: psycopg.Connection, wave: int, group: int, act: int) -> None:
     """Make, change, renumber or delete four orders, once."""
-    group, act = divmod(wave, WAVES)
     orders = [
         {"id": group * ORDERS + nth + 1, "first": group * EVENTS + nth + 1, "nth": nth}
         for nth in range(ORDERS)
     ]
     with database.transaction():
-        noted = "INSERT INTO done VALUES (%s) ON CONFLICT DO NOTHING"
+        noted = "INSERT INTO done VALUES (%s, pg_current_wal_lsn()) ON CONFLICT DO NOTHING"
         if database.execute(noted, (wave,)).rowcount:
             if act == 0:
                 take_in(database, orders)
@@ -59,15 +66,19 @@ def do(database: psycopg.Connection, wave: int) -> None:
     print(f"wave {wave} is done", flush=True)
 
 
-wave, read = 0, -AHEAD
+acts = [(group, act) for group in range(int(sys.argv[2]) // EVENTS) for act in range(WAVES)]
+acts.sort(key=lambda each: (each[0] + (each[1] > 0), each[1]))  # the next orders come first
+wave, read = 0, 0
 while True:
     try:
         with psycopg.connect(sys.argv[1], autocommit=True) as database:
             database.execute(TABLES)
-            while wave < int(sys.argv[2]) // EVENTS * WAVES:
-                read = wave if is_read(database) else read
-                if wave == 0 or wave <= read + AHEAD:
-                    do(database, wave)
+            while wave < len(acts):
+                active, saved = followed(database)
+                if active:
+                    read = wave + AHEAD if saved else 1
+                if wave <= read:
+                    do(database, wave, *acts[wave])
                     wave += 1
                 time.sleep(EACH_S)
             time.sleep(3600)
