@@ -5,6 +5,7 @@ both engines. A worker of pytest-xdist has all of this folder (``tests/tiers.py`
 from __future__ import annotations
 
 import sys
+from contextlib import ExitStack
 from typing import TYPE_CHECKING, Final
 
 import pytest
@@ -39,10 +40,13 @@ def spark() -> Iterator[SparkSession]:
         sys.stderr.write(f"{text}\n")
 
     jars = ensure_driver("jdbc:sqlite:", say)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("JDK_JAVA_OPTIONS", "-XX:TieredStopAtLevel=1")
-        with spark_session(master="local[2]", say=say, jars=jars, conf=FOR_LITTLE) as session:
-            yield session
+    with ExitStack() as stack:
+        with pytest.MonkeyPatch.context() as patch:  # for this JVM, and none that starts later
+            patch.setenv("JDK_JAVA_OPTIONS", "-XX:TieredStopAtLevel=1")
+            session = stack.enter_context(
+                spark_session(master="local[2]", say=say, jars=jars, conf=FOR_LITTLE)
+            )
+        yield session
 
 
 @pytest.fixture(params=["here", pytest.param("spark", marks=pytest.mark.spark)])
