@@ -23,13 +23,9 @@ _OF_A_CLUSTER: Final = frozenset({"leader", "follower", "controller", "coordinat
 
 def plan_of_before(data: dict[str, Any]) -> dict[str, Any]:
     """Return the content of ``cell.json`` with proofs by name. Up to version 2 the evidence had a
-    field for each proof. Earlier plans also have settings of engines among those of any consumer,
-    and how a client acknowledges by the name of JMS.
+    field for each proof. Earlier plans also have settings of engines among those of any consumer.
     """
     consumer = data.get("settings", {}).get("consumer", {})
-    if _JMS in consumer:
-        consumer = {_ACKNOWLEDGING if name == _JMS else name: consumer[name] for name in consumer}
-        data = data | {"settings": data["settings"] | {"consumer": consumer}}
     if not _OF_ENGINES.keys().isdisjoint(consumer):
         now = _settings_of_before(consumer)
         data = data | {"settings": data["settings"] | {"consumer": now}}
@@ -65,10 +61,9 @@ def _settings_of_before(consumer: dict[str, object]) -> dict[str, object]:
     return now
 
 
-_JMS, _ACKNOWLEDGING = "jms", "acknowledging"
 _OF_ENGINES: Final = dict.fromkeys(
     ("executors", "per_batch", "fail_on_loss", "assigned", "listed"), "query"
-) | dict.fromkeys(("mode", "blocking"), _ACKNOWLEDGING)
+) | dict.fromkeys(("mode", "blocking"), "acknowledging")
 """Settings that only consumers of one engine have, and by what name those are together today."""
 _FLAGS: Final = {
     "moved": "leader-moved",

@@ -331,8 +331,6 @@ def test_settings_of_before_are_where_they_are_today() -> None:
     assert now == {"settings": {"consumer": consumer, "unit": 1}, "proofs": {}}
     assert data["settings"] == {"consumer": before, "unit": 1}
     assert older.plan_of_before(now) is now
-    named = {"jms" if name == "acknowledging" else name: consumer[name] for name in consumer}
-    assert older.plan_of_before({"settings": {"consumer": named, "unit": 1}, "proofs": {}}) == now
 
 
 def test_a_plan_of_today_is_left_as_it_is() -> None:
