@@ -191,7 +191,9 @@ def parts_of(
         ),
         NextTarget: lambda controls: TargetsInTurn(scene, controls, feed),
         SavedMarks: lambda controls: MarksInSource(scene, controls, nodes, feed),
-        Regrouping: lambda controls: GroupChange(scene, controls, nodes, victim, owners.attribute),
+        Regrouping: lambda controls: GroupChange(
+            scene, controls, nodes, victim, owners.attribute, feed.release
+        ),
         HeldWork: lambda controls: WorkOnItsWay(
             scene, controls, nodes, feed, victim, owners.attribute
         ),

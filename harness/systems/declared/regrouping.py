@@ -50,22 +50,24 @@ heartbeat, 3 s or 5 s later in most clients.
 class GroupChange(Regrouping):
     """Changes the group of one stage. Implements :class:`harness.abilities.Regrouping`."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0917 - what a cell has
         self,
         scene: Scene,
         controls: WireControls,
         nodes: FaultTargets,
         victim: Victim,
         look: Callable[[], object],
+        more: Callable[[], None],
     ) -> None:
         """``victim``: the process that has the target; ``look``: called while anything is
-        awaited.
+        awaited; ``more`` lets the load go on.
         """
         self._scene = scene
         self._controls = controls
         self._nodes = nodes
         self._victim = victim
         self._look = look
+        self._more = more
         self._change = Change.JOINS
         self._holder: kinds.GroupMember | None = None
         self._stage_of: CommandNode | None = None
@@ -118,7 +120,7 @@ class GroupChange(Regrouping):
             StageError: the process that has the target never joined a group.
         """
         self._find(role, self._change)
-        self._telling = Telling(self._scene, self._stage.role, self._mine, self._await)
+        self._telling = Telling(self._scene, self._stage.role, self._mine, self._await, self._more)
         self._controls.undo(self._telling.end)
         self._telling.begin()
 

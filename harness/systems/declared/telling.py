@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from harness.model import events as kinds
 from harness.model.events import RulePhase
+from harness.proofs.moved import is_incremental
 from harness.proofs.told import SAVED, SAVING, TELLING, log_of, tells, told_of
 from harness.protocols.kafka.steps import Api
 from harness.wire.rules import Action, Direction, How, Rule
@@ -26,6 +27,8 @@ PARTS_S: Final = 7.0
 """How long a group may take to part a member that has been told from its partition: in the newer
 protocol another has it at its own next heartbeat, 5 s later.
 """
+INCREMENTAL: Final = (Api.SYNC_GROUP, Api.CONSUMER_GROUP_HEARTBEAT)
+"""The requests whose answers take partitions from members that keep the others."""
 LATE_S: Final = 2.0
 """For how long a position is on its way when its member has been told: what a client does then that
 does not wait for it, it does within that time.
@@ -34,7 +37,8 @@ does not wait for it, it does within that time.
 
 class Telling:
     """Holds what tells one member, and what it asks. ``mine``: returns its connections; ``wait``
-    waits until something is so, within so many seconds, because of what.
+    waits until something is so, within so many seconds, because of what; ``more`` lets the load go
+    on.
     """
 
     def __init__(
@@ -43,22 +47,27 @@ class Telling:
         role: Role,
         mine: Callable[[], set[int | None]],
         wait: Callable[[Callable[[], object], float, str], bool],
+        more: Callable[[], None],
     ) -> None:
         self._scene = scene
         self._role = role
         self._mine = mine
         self._wait = wait
+        self._more = more
         self._rules: list[Rule] = []
         self._keeps: set[str] = set()
         """The rules whose holds are kept, by name; of other members nothing is."""
         self._handled: set[str] = set()
 
     def begin(self) -> None:
-        """Hold from now on what may tell the member: the answers to heartbeats, and to SyncGroup,
-        by which an incremental assignor takes away.
+        """Hold from now on what may tell the member. By an incremental assignor it joins again when
+        its heartbeat is refused, and only SyncGroup's answer takes a partition away.
         """
-        for number, api in enumerate((Api.HEARTBEAT, Api.SYNC_GROUP, Api.CONSUMER_GROUP_HEARTBEAT)):
-            self._arm(f"{TELLING}-{number}", api, Direction.RESPONSE)
+        mine = self._mine()
+        lines = [e for e in self._scene.so_far.of(kinds.GroupMember) if e.conn in mine]
+        incremental = any(map(is_incremental, lines))
+        for api in INCREMENTAL if incremental else (Api.HEARTBEAT,):
+            self._arm(f"{TELLING}-{api}", api, Direction.RESPONSE)
 
     def tell(self, *, answered: bool) -> None:
         """Let the member learn of it, and its next position be late: its request, or (``answered``)
@@ -66,7 +75,8 @@ class Telling:
         """
         self._wait(self._told, TOLD_S, "the member to be told")
         self._arm(SAVING, Api.OFFSET_COMMIT, Direction.REQUEST)
-        if not self._wait(lambda: self._held(SAVING), SAVES_S, "the member to save a position"):
+        self._more()  # all that it was given may be saved
+        if not self._wait(lambda: self._held(SAVING), self._saves_s, "a position to be saved"):
             self._release(TELLING)  # only now it has reason to
             self._wait(lambda: self._held(SAVING), SAVES_S, "the member to save its position")
         if answered:
@@ -113,6 +123,15 @@ class Telling:
         self._keeps.add(name)
         self._rules.append(rule)
         self._scene.brokers.wire.arm(self._scene.cell.id, rule)
+
+    @property
+    def _saves_s(self) -> float:
+        """How long a member may take to save a position while what tells it is held: half of its
+        session, at most, for it is put out behind that.
+        """
+        mine, frames = self._mine(), self._scene.so_far.of(kinds.Frame)
+        sessions = (e.session_ms / 2000 for e in frames if e.session_ms and e.conn in mine)
+        return min([SAVES_S, *sessions])
 
     def _release(self, name: str) -> None:
         self._keeps = {each for each in self._keeps if not each.startswith(name)}
