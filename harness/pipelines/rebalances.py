@@ -139,7 +139,7 @@ REBALANCES: Final = (
         _told_late(answered=False),
         "Another {role} joins as the record reaches the one that is there. That one learns of it "
         "while its request to save its position is on its way, which takes 2 s longer than usual.",
-        BEATS[:1],
+        BEATS,
     ),
     _point(
         "member-joins-while-position-is-answered",
@@ -147,7 +147,7 @@ REBALANCES: Final = (
         _told_late(answered=True),
         "Another {role} joins as the record reaches the one that is there. That one learns of it "
         "when its position is saved; the answer that says so takes 2 s longer than usual.",
-        BEATS[:1],
+        BEATS,
     ),
 )
 WORK_UNDERWAY: Final = "member-joins-while-work-is-underway"

@@ -1236,7 +1236,7 @@ def test_members_come_and_go_where_there_are_several(
     assert len(shown) == (1 if change == ("", "") else len(REBALANCES))
 
 
-UNTOLD = "the dry run saw no Heartbeat of the consumer"
+UNTOLD = "the dry run saw no Heartbeat or ConsumerGroupHeartbeat of the consumer"
 
 
 @pytest.mark.parametrize(
@@ -1251,7 +1251,8 @@ UNTOLD = "the dry run saw no Heartbeat of the consumer"
                 "its transactions"
             ),
         ),
-        ("OffsetCommit", "ConsumerGroupHeartbeat", UNTOLD),
+        ("OffsetCommit", "ConsumerGroupHeartbeat", None),
+        ("OffsetCommit", "SyncGroup", UNTOLD),
     ],
 )
 @pytest.mark.parametrize("name", ["asked", "answered"])
