@@ -11,11 +11,11 @@ import pytest
 
 from harness.judge.verdict import Kind
 from harness.model import events as kinds
-from harness.model.events import WorkPhase
+from harness.model.events import RulePhase, WorkPhase
 from harness.model.history import HISTORY, read_history
 from harness.pipelines.rebalances import OUTLASTS, WORK_UNDERWAY
 from harness.proofs.moved import MOVED_IN_HAND, PARTITION_WAITED, left_by_itself, seen_of
-from harness.proofs.told import told_of
+from harness.proofs.told import SAVED, SAVING, told_of
 from harness.systems.declared.system import DeclaredSystem
 from tests.pipelines.test_check import PROGRAMS, check, rehearse
 
@@ -28,6 +28,10 @@ if TYPE_CHECKING:
     from harness.pipelines.traffic import StageTraffic
     from harness.saved import CellResult
 
+ASKED = "member-joins-while-position-is-asked"
+ANSWERED = "member-joins-while-position-is-answered"
+STANDS = {ASKED: SAVING, ANSWERED: SAVED}
+"""The rule that holds the position, or the answer to it."""
 pytestmark = [
     pytest.mark.kafka,
     pytest.mark.strace,
@@ -127,3 +131,29 @@ def test_a_member_leaves_while_its_work_is_held(
     assert seen.assigned is not None
     assert left.t < seen.assigned.t < released
     assert seen.elsewhere
+
+
+@pytest.mark.parametrize("point", [ASKED, ANSWERED])
+@pytest.mark.parametrize(
+    ("group", "by"),
+    [("cooperative-sticky", "SyncGroup"), ("consumer", "ConsumerGroupHeartbeat")],
+)
+def test_a_member_is_told_while_its_position_is_on_its_way(
+    checked: Callable[..., tuple[CellResult, History]], group: str, by: str, point: str
+) -> None:
+    """In groups that share out incrementally. Who is right is kept; where nobody was told then, the
+    case would be void.
+    """
+    found, history = checked(f"once {group}", point)
+    assert (found.verdict.kind, found.verdict.by_fault) == (Kind.KEPT, True), found.verdict.reason
+    target = found.plan.target
+    told = next(told_of(history, target))
+    assert told.api == by
+    position = {e.phase: e for e in history.of(kinds.Rule) if e.rule == STANDS[point]}
+    arrived = position[RulePhase.RELEASED]
+    assert arrived.conn == told.conn
+    assert told.t < arrived.t
+    moved = seen_of(history, target)
+    assert moved.assigned is not None
+    assert moved.elsewhere
+    assert arrived.t < moved.assigned.t
