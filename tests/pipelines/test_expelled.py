@@ -67,6 +67,8 @@ WORKER = joined(3, PRODUCER, "worker")
         # the one reader's are all that nobody else is in
         (CONSUMER, {CONSUMER}, {CONSUMER: {"books"}}, WORKER, ["books", "elsewhere"]),
         (CONSUMER, {CONSUMER}, {}, [], ["books", "elsewhere", "worker"]),
+        # not one in which another stage lives
+        (PRODUCER, {CONSUMER}, {}, [*WORKER, *joined(4, CONSUMER, "worker")], []),
         # one of several readers: what it saved a position in, or joined
         (CONSUMER, {CONSUMER, PRODUCER}, {CONSUMER: {"books"}}, WORKER, ["books"]),
     ],

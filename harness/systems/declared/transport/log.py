@@ -179,7 +179,7 @@ def expel(scene: Scene, role: Role) -> None:
         return
     groups = set(scene.kafka.deletable_groups(mine))
     others = {group for each in scene.roles if each != role for group in scene.members.groups(each)}
-    for group in sorted(groups - others if readers == [role] else groups & mine):
+    for group in sorted((groups if readers == [role] else groups & mine) - others):
         if count := scene.kafka.observer.expel(group):
             scene.history.write(kinds.Expelled(group=group, members=count, role=role))
 
