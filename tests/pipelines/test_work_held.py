@@ -5,6 +5,7 @@ that carries anything.
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
@@ -207,13 +208,17 @@ def test_of_a_stage_that_starts_its_processes_all_work_is_held(bench: Bench) -> 
     assert bench.among is None
 
 
+@pytest.mark.parametrize("locks", [False, True])
 def test_a_stage_that_never_rests_proves_nothing(
-    bench: Bench, monkeypatch: pytest.MonkeyPatch
+    bench: Bench, monkeypatch: pytest.MonkeyPatch, *, locks: bool
 ) -> None:
+    """If it is held before it locks a database, it may be read too often."""
     monkeypatch.setattr(overtaking, "RESTS_S", 0.05)
     bench.busy = 1_000_000
-    with pytest.raises(CellFailure, match="before it was given the target"):
-        bench.parts(WorkOnItsWay).hold(BOTH)
+    work = replace(BOTH, writes=FirstWrites(("/w/out",), locks=locks))
+    with pytest.raises(CellFailure, match="before it was given the target") as failed:
+        bench.parts(WorkOnItsWay).hold(work)
+    assert ("to read its database counts" in str(failed.value)) is locks
     assert bench.done[-1] == "release h1"
 
 

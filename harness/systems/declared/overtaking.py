@@ -97,7 +97,7 @@ class WorkOnItsWay(HeldWork):
             if time.monotonic() > deadline:
                 raise CellFailure(
                     f"the {role} did not rest for {work.quiet_s:.1f} s before it was given the "
-                    "target, so nobody can say whose work is held"
+                    f"target, so nobody can say whose work is held{_locked(work)}"
                 )
         self._say(kinds.Work(role=self._node.name, phase=WorkPhase.WATCHED))
 
@@ -261,6 +261,16 @@ class WorkOnItsWay(HeldWork):
         if told.phase is WorkPhase.HELD:
             self._held_at = time.monotonic()
         self._scene.history.write(told)
+
+
+def _locked(work: InHand) -> str:
+    """Say what to do where a member is held before it locks a database."""
+    if work.writes is None or not work.writes.locks:
+        return ""
+    return (
+        "; to read its database counts, too, for that locks it: let it do so less often while it "
+        "has no record in hand"
+    )
 
 
 class MarksInSource(SavedMarks):
