@@ -110,10 +110,16 @@ def wrong(tree: ast.AST, known: set[str]) -> Iterator[str]:
             yield f"{name}: there is no {each}"
 
 
+CLASS = re.compile(r"^ *(class \w+)", re.MULTILINE)
+
+
 def modules() -> Iterator[tuple[Path, ast.AST]]:
-    """Yield the modules of the harness."""
+    """Yield the modules of the harness; of one in which nothing is raised, its classes alone."""
     for file in sorted((ROOT / "harness").rglob("*.py")):
-        yield file.relative_to(ROOT), ast.parse(file.read_text(encoding="utf-8"))
+        text = file.read_text(encoding="utf-8")
+        if "aise" not in text:
+            text = "".join(f"{line}: ...\n" for line in CLASS.findall(text))
+        yield file.relative_to(ROOT), ast.parse(text)
 
 
 def test_what_is_raised_stands_in_a_block() -> None:
