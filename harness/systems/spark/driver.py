@@ -84,7 +84,8 @@ class DriverNode(StageNode):
         )
         self.node, self.front = launched.node, launched.front
         self._told = self._joined = False
-        self._say(NodePhase.STARTED, pid=self.node.pid, stood_by=ahead is not None)
+        waited = ahead or (self.heir and self.session is self.heir)
+        self._say(NodePhase.STARTED, pid=self.node.pid, stood_by=bool(waited))
         self._join()
         self._turn(self.stage).touch()
 

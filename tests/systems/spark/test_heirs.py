@@ -11,6 +11,7 @@ import pytest
 from harness.controls import InProgram, OnWire
 from harness.faults import Kill, NoFault, Pause, Twice
 from harness.model.cell import expand
+from harness.model.events import NodePhase
 from harness.model.scenario import Role
 from harness.model.semantics import Semantic
 from harness.protocols.kafka.steps import Api
@@ -110,7 +111,8 @@ def test_a_killed_drivers_query_goes_on_in_the_shared_session(
     """The one that dies has a JVM of its own in any case: nobody else's query dies with it."""
     ground = Ground()
     runtime: Any = SimpleNamespace(check=lambda: None)
-    history: Any = SimpleNamespace(write=lambda _: None)
+    told: list[Any] = []
+    history: Any = SimpleNamespace(write=told.append)
     so_far: Any = None
     (tmp_path / "cell").mkdir()
     folder = tmp_path / "cell" / "failpoints"
@@ -121,6 +123,8 @@ def test_a_killed_drivers_query_goes_on_in_the_shared_session(
     driver.stand_by()
     driver.kill()
     driver.start()
+    waited = [event.stood_by for event in told if event.phase is NodePhase.STARTED]
+    assert waited == [False, True], "the second JVM is there already when the first dies"
     first = "own driver-1"
     if inherits:
         assert ground.began == [first, "shared", "shared driver-2"]
