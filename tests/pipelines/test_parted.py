@@ -108,7 +108,6 @@ def test_a_member_is_told_while_its_work_is_held(
     ("name", "group"),
     [
         ("pipeline", "range"),
-        ("pipeline", "consumer"),
         ("java", "classic"),
         ("java", "consumer"),
         ("plain", ""),
