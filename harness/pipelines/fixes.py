@@ -106,6 +106,8 @@ to query a database).
 """
 BETWEEN: Final = frozenset(LOST.values()) - {Advice.COMMIT_BEHIND_WORK, Advice.ACKNOWLEDGED_SENDS}
 """Advice about what happens to a record between the stages."""
+NOT_OURS: Final = BETWEEN | {Advice.READ_DEAD_LETTERS, Advice.A_ROW_FOR_EACH}
+"""Advice that lostack's own programs at the failure point do not show."""
 ENDS: Final = frozenset(
     {"told-to-end-while-sending", "told-to-end-while-sending-then-killed", INPUT_ENDS}
 )
@@ -287,6 +289,11 @@ OF_READER: Final = {
     ),
 }
 """How advice is said to who runs a sink connector."""
+_IN_TRANSACTIONS: Final = (
+    "the connector saves its positions in transactions of its own already (seen on the wire), "
+    "beside what it says in them: whoever reads that must begin at its start where it has no "
+    "position yet (auto.offset.reset=earliest)"
+)
 
 
 def _shown(
@@ -321,7 +328,11 @@ def _at_connectors(
             told = "records and positions are in one transaction already (seen on the wire): let "
             told += "the connector go on from the position that the worker gives it"
             words[Advice.RECOGNISE_REPEATS] = f"{told}{_committed(seen, readers)}"
-    return words | OF_READER if Role.CONSUMER in connectors else words
+    if Role.CONSUMER in connectors:
+        words |= OF_READER
+        if Role.CONSUMER in seen.offsets_sent:
+            words[Advice.COMMIT_BEHIND_WORK] = _IN_TRANSACTIONS
+    return words
 
 
 def _fitted(advice: Advice, seen: ClientPractice, sender: str, readers: Collection[str]) -> str:
@@ -453,7 +464,7 @@ def fix_of(
     row = OWN_POINTS.get(plan.failure_point, plan.failure_point)
     # where the fault had no part in it, the failure point has none either
     ours = judgement.verdict.by_fault and row != NO_FAULT and on_kafka
-    if not ours or connectors or {*BETWEEN, Advice.READ_DEAD_LETTERS}.intersection(advice):
+    if not ours or connectors or NOT_OURS.intersection(advice):
         return told
     shown = _shown(row, plan.semantic, roles, scenarios)
     whose = f". To see that this works with lostack's own programs, run: lostack run --only {shown}"

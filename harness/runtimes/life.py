@@ -57,7 +57,7 @@ class NodeLife:
         self._ended.wait(within_s)
         if self._exit is None:
             self._check()
-        return self._exit
+        return self.exit
 
     def log_tail(self, lines: int = 20) -> str:
         """Return the last ``lines`` lines that this incarnation wrote, from the last 64 KiB of the

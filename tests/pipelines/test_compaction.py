@@ -400,7 +400,13 @@ def test_where_loss_is_permitted_nothing_is_awaited(scenes: Scenes) -> None:
     scene, nothing = scenes("orders", fault=Compacted(GIVES)), SimpleNamespace()
     scene.pipeline = dataclasses.replace(scene.pipeline, claims=Semantic.AT_MOST_ONCE)
     given: Any = nothing
-    CompactedLog(scene, given, given, given).await_recorded()
+    wire = Wired(scene.cell.id)
+    controls: Any = SimpleNamespace(wire=wire)
+    log = CompactedLog(scene, controls, given, given)
+    log.await_recorded()
+    with pytest.raises(NotFiredError, match="is in no topic that is compacted"):
+        log.compact()
+    assert wire.done == [], "no rule was armed, so none is disarmed"
 
 
 def test_where_the_topic_is_not_compacted_nothing_is_done(scenes: Scenes) -> None:

@@ -407,7 +407,7 @@ class Wire:
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
-        so_far = so_far_of(folder)
+        self.so_far = so_far = so_far_of(folder)
         self.records_seen = RecordsOnWire(so_far, known=("a", "b", "c"))
         self.topics_seen = TopicsOnWire(so_far)
         self.stages_seen = StagesOnWire(so_far)
@@ -495,6 +495,8 @@ def test_nobody_waits_for_what_a_program_says_to_itself(wire: Wire) -> None:
     assert wire.records_seen.unanswered("producer") == 0
     wire.says("frame", corr=3, records=["b"], **header)
     assert wire.records_seen.unanswered("producer") == 1
+    wire.records_seen = RecordsOnWire(wire.so_far, totals=True)
+    assert wire.records_seen.unanswered("producer") == 2, "a total has no id of the load"
 
 
 @pytest.mark.parametrize(("error", "reached"), [(0, False), (7, True)])

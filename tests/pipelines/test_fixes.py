@@ -115,14 +115,19 @@ def test_a_table_of_last_values_shows_too_little(lost: set[int], said: bool) -> 
     ]
     settings = {"output": {"kind": "sqlite"}, "stages": [{"role": "consumer"}], "system": "kafka"}
     plan = SimpleNamespace(
-        semantic=ALO, failure_point="none", settings=settings, dead_letters=False
+        semantic=ALO,
+        failure_point="consumer-crash-before-commit",
+        settings=settings,
+        dead_letters=False,
     )
     account = SimpleNamespace(
         lost=lost, set_aside=frozenset(), duplicated=frozenset(), rows=rows, aside_in=()
     )
-    judgement: Any = SimpleNamespace(plan=plan, account=account, verdict=Verdict(Kind.BROKEN, ""))
+    verdict = Verdict(Kind.BROKEN, "", by_fault=True)
+    judgement: Any = SimpleNamespace(plan=plan, account=account, verdict=verdict)
     told = str(fix_of(judgement, registry.scenarios(), UNSEEN))
     assert (WORDS[Advice.A_ROW_FOR_EACH] in told) is said
+    assert ("lostack run --only" in told) is not said, "lostack's own programs show nothing of it"
     assert (WORDS[Advice.COMMIT_BEHIND_WORK] in told) is not said
 
 
@@ -380,6 +385,10 @@ def test_who_runs_a_sink_connector_is_not_told_to_commit() -> None:
     said = advised(last_hop=LastHop.DELIVERED, connector=Role.CONSUMER)
     assert "behind flush()" in said
     assert "enable.auto.commit" not in said
+    seen = replace(UNSEEN, offsets_sent=frozenset({"consumer"}))
+    said = advised(last_hop=LastHop.DELIVERED, connector=Role.CONSUMER, seen=seen)
+    assert "in transactions of its own already (seen on the wire)" in said
+    assert "flush()" not in said
     again = advised(AMO, delivered=1, connector=Role.CONSUMER)
     assert again.startswith("a worker commits a position behind the work, and no setting turns")
     sender = advised(last_hop=LastHop.ACKED, connector=Role.CONSUMER)

@@ -208,6 +208,12 @@ def test_what_a_program_says_to_itself_is_awaited_only_if_it_stays_open(
     ends[0] = LogEnds(0, 20, 20)
     assert stands.trouble() is None
     assert told(scene).of("held_back", "log", "seconds") == [(f"{hidden}/0", 61)]
+    ends[0] = LogEnds(0, 20, 21)
+    for number in range(3):  # beside one that hangs another program goes on
+        ends[1] = LogEnds(0, number, number + 1)
+        troubled = stands.trouble()
+        clock.now += 1
+    assert troubled == f"{hidden}/0: last stable offset 20, high watermark 21"
 
 
 def test_members_that_go_in_time_are_waited_for(scenes: Scenes) -> None:

@@ -56,6 +56,7 @@ class CompactedLog(LogCompaction):
     controls: WireControls
     feed: DeclaredFeed
     matcher: RecordMatcher
+    _holds: bool = False
 
     def await_recorded(self) -> None:
         """Let the reader be given nothing more, and wait until all that it was given is in the
@@ -77,6 +78,7 @@ class CompactedLog(LogCompaction):
             limit=None,
         )
         self.controls.wire.arm(scene.cell.id, rule)
+        self._holds = True
         before: set[str] | None = None
 
         def recorded() -> bool:
@@ -100,7 +102,10 @@ class CompactedLog(LogCompaction):
 
     def _let_go(self, how: How) -> None:
         """Hold no more answers to the reader, and resolve those that are held."""
+        if not self._holds:
+            return
         wire, cell = self.controls.wire, self.scene.cell.id
+        self._holds = False
         wire.disarm(cell, HELD)
         for held in wire.holds():
             if (held.cell, held.rule) == (cell, HELD):

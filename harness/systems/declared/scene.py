@@ -89,7 +89,12 @@ class Scene(CellScene):
         self.pipeline = cell.declared
         self.known = {record.id: record for record in self.load.records}
         """Record id → record, for every record of the load."""
-        self.records_seen = RecordsOnWire(self.so_far, self.pipeline.dialect, self.known)
+        self.records_seen = RecordsOnWire(
+            self.so_far,
+            self.pipeline.dialect,
+            self.known,
+            totals=self.pipeline.aggregate is not None,
+        )
         self.topics_seen = TopicsOnWire(self.so_far)
         self.stages_seen = StagesOnWire(self.so_far, self.pipeline.dialect)
         self.members = GroupMembers(self.so_far)

@@ -54,6 +54,8 @@ class Log:
         self._authorities = authorities
         self._peopled: frozenset[str] = frozenset()
         """The groups of the brokers that had members before a stage was started."""
+        self._open_since: dict[tuple[str, int, int], float] = {}
+        """Since when a transaction is open in a partition, at which offset."""
         self._held_back: tuple[tuple[str, int] | None, float] = None, time.monotonic()
         """The partition whose readers an open transaction holds back, at which offset, and since
         when.
@@ -98,24 +100,30 @@ class Log:
         Where programs speak to themselves, as a sink of Connect does for ever, only one that stays
         open counts: it holds their readers back.
         """
-        loaded, passing = self._scene.topics_seen.with_records(), None
-        for topic in sorted({*self._scene.pipeline.topics, *loaded}):
-            for partition, ends in self._scene.kafka.observer.ends(topic).items():
-                if ends.stable == ends.end:
-                    continue
-                at = f"{topic}/{partition}", ends.stable
-                if topic.startswith(HIDDEN) and topic not in loaded and not self._stays(at):
-                    passing = at
-                    continue
-                self._hold_back(at)
-                return f"{at[0]}: last stable offset {ends.stable}, high watermark {ends.end}"
-        self._hold_back(passing)
-        return None
-
-    def _stays(self, at: tuple[str, int]) -> bool:
-        """Say whether this was held back at the last look, too, and for how long already."""
-        before, since = self._held_back
-        return at == before and time.monotonic() - since >= PASSES_S
+        loaded, now = self._scene.topics_seen.with_records(), time.monotonic()
+        ends = {
+            (topic, partition): each
+            for topic in sorted({*self._scene.pipeline.topics, *loaded})
+            for partition, each in self._scene.kafka.observer.ends(topic).items()
+            if each.stable != each.end
+        }
+        since = {
+            (*place, each.stable): self._open_since.get((*place, each.stable), now)
+            for place, each in ends.items()
+        }
+        self._open_since = since
+        held = [
+            at
+            for at, began in since.items()
+            if not at[0].startswith(HIDDEN) or at[0] in loaded or now - began >= PASSES_S
+        ]
+        longest = min(held or since, key=lambda at: since[at], default=None)
+        self._hold_back(longest and (f"{longest[0]}/{longest[1]}", longest[2]))
+        if not held or longest is None:
+            return None
+        topic, partition, stable = longest
+        end = ends[topic, partition].end
+        return f"{topic}/{partition}: last stable offset {stable}, high watermark {end}"
 
     def refused(self) -> str | None:
         """Say which record the broker refuses for its size, or return ``None``.

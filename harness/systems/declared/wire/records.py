@@ -25,12 +25,19 @@ class RecordsOnWire(SeenOnWire):
     """How far the load has come, and which records may be sent again."""
 
     def __init__(
-        self, so_far: SoFar, dialect: Dialect = KAFKA, known: Collection[str] = frozenset()
+        self,
+        so_far: SoFar,
+        dialect: Dialect = KAFKA,
+        known: Collection[str] = frozenset(),
+        *,
+        totals: bool = False,
     ) -> None:
-        """``known``: the ids of the load's records. Only these count as :meth:`firsts`."""
+        """``known``: the ids of the load's records. Only these count as :meth:`firsts`. ``totals``:
+        what is sent may be the load's without an id of it.
+        """
         super().__init__(so_far)
         self._sending, self._answering = dialect.sends, dialect.answers
-        self._firsts = FirstSteps(known)
+        self._firsts, self._totals = FirstSteps(known), totals
         self._sends = Sends()
         self._moments: list[int] = []
         self._positions: set[tuple[str | None, str | None, int, int]] = set()
@@ -126,7 +133,8 @@ class RecordsOnWire(SeenOnWire):
             return
         if event.dir == Direction.REQUEST:
             # what a program says to itself, as a sink of Connect's does for ever, is no load
-            if event.api in self._sending and event.answered is not False and event.records:
+            told = event.records or self._totals
+            if event.api in self._sending and event.answered is not False and told:
                 self._sends.requested(conn, event.corr)
         elif event.api in self._answering:
             self._sends.answered(role, conn, event.corr)
