@@ -7,7 +7,8 @@ one row and the beginning of another.
 
 Who has saved no position begins its snapshot again, which shows the rows as they are then. So there
 are only new rows until a position is saved: the first wave before anybody follows the log, the
-second one then. And only two waves come while nobody follows it any more.
+second one then. It is confirmed to the log, but for that of a snapshot alone: who has followed the
+log for five seconds has saved it. And only two waves come while nobody follows it any more.
 """
 
 import sys
@@ -33,6 +34,7 @@ WAVES = 1 + len(CHANGES)
 EVENTS = 5 * ORDERS
 EACH_S = 0.3
 AHEAD = 2
+SAVED_S = 5.0
 
 
 def followed(database: psycopg.Connection) -> tuple[bool, bool]:
@@ -68,7 +70,7 @@ def do(database: psycopg.Connection, wave: int, group: int, act: int) -> None:
 
 acts = [(group, act) for group in range(int(sys.argv[2]) // EVENTS) for act in range(WAVES)]
 acts.sort(key=lambda each: (each[0] + (each[1] > 0), each[1]))  # the next orders come first
-wave, read = 0, 0
+wave, read, since = 0, 0, time.monotonic()
 while True:
     try:
         with psycopg.connect(sys.argv[1], autocommit=True) as database:
@@ -76,7 +78,10 @@ while True:
             while wave < len(acts):
                 active, saved = followed(database)
                 if active:
+                    saved = saved or time.monotonic() - since >= SAVED_S
                     read = wave + AHEAD if saved else 1
+                else:
+                    since = time.monotonic()
                 if wave <= read:
                     do(database, wave, *acts[wave])
                     wave += 1

@@ -16,6 +16,7 @@ from harness.contract.systems import Subject, of_registry
 from harness.pipelines import failure_points, read_pipeline
 from harness.pipelines.cells import cells_of
 from harness.systems.declared.system import DeclaredSystem
+from tests import tiers
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -31,8 +32,10 @@ never late.
 
 def declared() -> Subject:
     """Return declared pipelines: the right ones among the examples. The simplest is run; of each
-    other one every fifth point is looked at, of each another fifth.
+    other one every fifth point is looked at, of each another fifth, and with each seed that is due
+    (:func:`tests.tiers.due`) the next.
     """
+    _, turn = tiers.due(tiers.position())
     files = sorted(EXAMPLES.glob("*/pipeline.toml"), key=lambda file: file.parent.name != "orders")
 
     def cells(seed: int) -> tuple[Cell, ...]:
@@ -40,7 +43,9 @@ def declared() -> Subject:
             cell
             for number, each in enumerate(pipelines)
             for cell in cells_of(
-                each, failure_points(each)[number % 5 :: 5 if number else 1], seed=seed
+                each,
+                failure_points(each)[(number + turn) % 5 :: 5] if number else failure_points(each),
+                seed=seed,
             )
         )
 

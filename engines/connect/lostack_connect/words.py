@@ -153,7 +153,7 @@ def launched_words(
     A worker that comes back is given its tasks at once, and not after the five minutes in which the
     others of a cluster would wait for it.
     """
-    # topics whose names begin so are no topics of the pipeline
+    # a topic whose name begins so is no topic of the pipeline while no record of the load is in it
     topics = {f"{name}.storage.topic": f"__{cluster}-{suffix}" for name, suffix in TOPICS.items()}
     return {
         "group.id": cluster,
