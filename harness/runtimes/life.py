@@ -54,10 +54,10 @@ class NodeLife:
         Raises:
             Exception: the runtime can no longer be used, so the node's state is unknown.
         """
-        self._ended.wait(within_s)
+        ended = self._ended.wait(within_s)
         if self._exit is None:
             self._check()
-        return self.exit
+        return self._exit if ended else None
 
     def log_tail(self, lines: int = 20) -> str:
         """Return the last ``lines`` lines that this incarnation wrote, from the last 64 KiB of the
