@@ -38,7 +38,7 @@ test-fast: $(READY)  ## what needs no broker, no Spark, no server and no contain
 	@$(BIN)/python -m pytest tests engines --tier fast -n auto --dist worksteal $(ARGS)
 
 # in one session: while brokers and browsers of one file start and wait, the next workers have pure tests
-test: $(READY)  ## that, and what must hold of every commit on a real Kafka and Spark: 10 minutes
+test: $(READY)  ## that, and what must hold of every commit on a real Kafka and Spark: 7 minutes
 	@$(BIN)/python -m pytest scenarios tests engines --tier fast --tier core --lostack-suite core -n auto --dist loadfile \
 	  --no-loadscope-reorder $(ARGS)
 
