@@ -8,7 +8,6 @@ import importlib
 import sys
 import threading
 from contextlib import contextmanager
-from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING, Annotated, NamedTuple, ParamSpec, TypeVar
 
 import typer
@@ -16,6 +15,7 @@ import typer
 from harness.cli.signals import interruptible
 from harness.cli.streams import ReaderGoneError, guarded
 from harness.cli.telling import complain, complain_text, tell, tell_text
+from harness.model.code import lostack_version
 from harness.model.exits import ExitCode
 from harness.model.extras import why_missing
 from harness.model.failures import traced
@@ -170,18 +170,11 @@ def _options(
     show_version: Annotated[bool, typer.Option("--version", help="Print the version.")] = False,
 ) -> None:
     if show_version:
-        tell(f"lostack {_version()}")
+        tell(f"lostack {lostack_version() or '(not installed: run from its source)'}")
         raise typer.Exit
     if context.invoked_subcommand is None:
         tell_text(context.get_help())
         raise typer.Exit(ExitCode.USAGE)
-
-
-def _version() -> str:
-    try:
-        return version("lostack")
-    except PackageNotFoundError:
-        return "(not installed: run from its source)"
 
 
 _BAD_OPTION = next(kind for kind in typer.BadParameter.__mro__ if kind.__name__ == "ClickException")

@@ -17,8 +17,6 @@ import datetime as dt
 import json
 import os
 from dataclasses import dataclass, replace
-from importlib.metadata import PackageNotFoundError
-from importlib.metadata import version as version_of
 from itertools import islice
 from typing import TYPE_CHECKING, Final
 
@@ -29,6 +27,7 @@ from harness.matrix.checking import Check
 from harness.matrix.seen import seen_in
 from harness.model import events as kinds
 from harness.model import safe_files
+from harness.model.code import lostack_version
 from harness.model.failures import UsageError
 from harness.model.history import HISTORY, HistoryError, read_history
 from harness.model.logs import log_text
@@ -210,7 +209,7 @@ class Board:
             seed=self.seed,
             date=dt.datetime.now(dt.UTC).date().isoformat(),
             state=LACKING,
-            lostack=_lostack(),
+            lostack=lostack_version(),
             sources=row.sources,
         )
 
@@ -245,13 +244,6 @@ def _apart(saved: SavedRun) -> Iterator[tuple[str, str]]:
     for one in saved.info.not_applicable:
         if not one.because.startswith(OF_OTHER_ROLES):
             yield one.scenario, one.because
-
-
-def _lostack() -> str:
-    try:
-        return version_of("lostack")
-    except PackageNotFoundError:
-        return ""
 
 
 def _worked_s(result: CellResult) -> float:

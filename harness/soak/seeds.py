@@ -130,7 +130,7 @@ def run_seeds(
 
 
 def _run_seeds(asked: Seeds, progress: Progress, clock: Callable[[], float]) -> Ran:
-    again = begun(asked.folder, asked.asked, SEEDS_FILE)
+    again = begun(asked.folder, asked.asked, SEEDS_FILE, asked.plan.systems)
     found = Ran(read_rows(asked.folder) if again else [])
     whole_lines(asked.folder / HELD_FILE)
     until = None if asked.hours is None else clock() + 3600 * asked.hours

@@ -25,13 +25,14 @@ from harness.matrix.progress import Listening
 from harness.matrix.runner import RunPlan, run
 from harness.model import safe_files
 from harness.model.cell import DEFAULT_RECORDS, LEAST_RECORDS, MOST_RECORDS
+from harness.model.code import code_of
 from harness.model.failures import EnvironmentFailure, UsageError
 from harness.model.keep import Keep
 from harness.report.summary import counted
 from harness.saved import CELLS, INTERRUPTED
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
     from pathlib import Path
 
     from harness.interfaces import Launcher
@@ -40,6 +41,8 @@ if TYPE_CHECKING:
     from harness.saved import CellResult
 
 SOAK_FILE: Final = "soak.json"
+CODE: Final = "lostack"
+"""The field of the settings that names the code with which it was begun."""
 WAVES_FILE: Final = "soak.jsonl"
 RUNS: Final = "runs"
 FAULTS: Final = "faults"
@@ -154,7 +157,7 @@ def soak(asked: Soak, progress: Progress, *, clock: Callable[[], float] = time.m
         SoakError: the folder has a soak with other settings, or a run ended before all its waves.
         Exception: whatever :func:`harness.matrix.runner.run` raises.
     """
-    again = begun(asked.folder, asked.asked)
+    again = begun(asked.folder, asked.asked, systems=asked.systems)
     found = Soaked(read_waves(asked.folder / WAVES_FILE) if again else [])
     try:
         _go_on(asked, found, progress, clock)
@@ -333,19 +336,25 @@ def _read_wave(plain: Any) -> Wave:
     return wave
 
 
-def begun(folder: Path, asked: Mapping[str, object], name: str = SOAK_FILE) -> bool:
+def begun(
+    folder: Path,
+    asked: Mapping[str, object],
+    name: str = SOAK_FILE,
+    systems: Iterable[Launcher] = (),
+) -> bool:
     """Begin a soak in its folder; return whether it had begun before. ``name``: the file of its
-    settings.
+    settings. ``systems``: what it runs on; their code is part of what must be the same.
 
     Raises:
-        SoakError: the folder has another soak, or a damaged one.
+        SoakError: the folder has another soak, one of other code, or a damaged one.
     """
     file = folder / name
+    code = code_of(*(type(each).__module__ for each in systems))
     folder.mkdir(parents=True, exist_ok=True)
     for each in FOLDERS:
         safe_files.check_plain(folder, each)
     if not safe_files.exists(folder, name):
-        safe_files.write_whole(folder, name, json.dumps(asked, indent=1))
+        safe_files.write_whole(folder, name, json.dumps({CODE: code, **asked}, indent=1))
         return False
     try:
         before = safe_files.read_json(folder, name)
@@ -361,6 +370,11 @@ def begun(folder: Path, asked: Mapping[str, object], name: str = SOAK_FILE) -> b
         raise SoakError(
             f"{folder} was begun with other settings ({names}): give those, or start anew, "
             "without --resume"
+        )
+    if before.get(CODE) != code:
+        raise SoakError(
+            f"{folder} was begun by lostack {before.get(CODE, 'of an older version')}, and this is "
+            f"{code}: continue with that one, or start anew, without --resume"
         )
     return True
 

@@ -4,6 +4,7 @@ fill, and a leak shows.
 
 from __future__ import annotations
 
+import importlib
 import json
 import os
 import shlex
@@ -16,12 +17,22 @@ from filelock import FileLock
 from harness import cli, systems
 from harness.matrix.runner import RunPlan
 from harness.model.cell import Cell
+from harness.model.code import code_of as code_of_lostack
 from harness.model.exits import ExitCode
 from harness.model.keep import Keep
 from harness.model.semantics import Semantic
 from harness.saved import CELLS
 from harness.soak import seeds
-from harness.soak.seeds import HELD_FILE, ROWS_FILE, Seeds, as_json, as_lines, code_of, run_seeds
+from harness.soak.seeds import (
+    HELD_FILE,
+    ROWS_FILE,
+    SEEDS_FILE,
+    Seeds,
+    as_json,
+    as_lines,
+    code_of,
+    run_seeds,
+)
 from harness.soak.waves import RUNS, SoakError
 from scenarios import plain
 from tests.memory.plants import Plant
@@ -159,6 +170,35 @@ def test_another_run_is_not_continued(tmp_path: Path) -> None:
     (tmp_path / ROWS_FILE).write_text('{"cell": 1}\n')
     with pytest.raises(SoakError, match="is damaged"):
         run_seeds(other, Heard())
+
+
+def test_other_code_does_not_continue(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A file of the system has changed since; and a folder of a lostack that named no code. With
+    the code as it was the run goes on.
+    """
+    package = tmp_path / "brought"
+    package.mkdir()
+    (package / "__init__.py").touch()
+    file = package / "system.py"
+    line = "from tests.soak.test_seeds import Losers\nclass Brought(Losers): ...\n"
+    file.write_text(line)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    folder = tmp_path / "seeds"
+    one = asked(folder, importlib.import_module("brought.system").Brought())
+    run_seeds(one, Heard(most=4))
+    file.write_text(f"{line}# mended\n")
+    code_of_lostack.cache_clear()
+    other = r"begun by lostack 0\S+\+\w{12}, and this is 0\S+\+\w{12}: continue with that one, or"
+    with pytest.raises(SoakError, match=other):
+        run_seeds(one, Heard())
+    file.write_text(line)
+    code_of_lostack.cache_clear()
+    assert len(run_seeds(one, Heard()).rows) == 6
+    settings = json.loads((folder / SEEDS_FILE).read_text())
+    del settings["lostack"]
+    (folder / SEEDS_FILE).write_text(json.dumps(settings))
+    with pytest.raises(SoakError, match="begun by lostack of an older version, and this is"):
+        run_seeds(one, Heard())
 
 
 def test_the_hours_are_over(tmp_path: Path) -> None:
