@@ -1,4 +1,4 @@
-"""Faults of any system: what is done at a failure point. One small file and one line here each."""
+"""Faults of any system: what is done at a failure point. Each is a file, and is named here."""
 
 from __future__ import annotations
 
@@ -37,51 +37,7 @@ from harness.faults.unanswered import Unanswered
 from harness.faults.withheld import Withheld
 from harness.faults.work_fails import WorkFails
 
-_ALL = (
-    NoFault,
-    Kill,
-    Drop,
-    Late,
-    Pause,
-    Network,
-    ContainerFault,
-    Terminate,
-    EndInput,
-    Unanswered,
-    CrashAtWrite,
-    Answer,
-    Hold,
-    WorkFails,
-    Twice,
-    Stall,
-    Refuse,
-    CommitOvertakesWork,
-    MarkOvertakesAcknowledgement,
-    Silent,
-    StartLate,
-    PartitionFilled,
-    RetentionPasses,
-    Compacted,
-    TopicMadeAnew,
-    TopicAppears,
-    Frozen,
-    Withheld,
-    Rebalanced,
-    PutOutWhileJoining,
-    ToldLate,
-    PartedFromWork,
-    InBurst,
-    InBacklog,
-    InTurn,
-    Damaged,
-    TakenOver,
-    Torn,
-)
-FAULTS = {fault.id: fault for fault in _ALL}
-"""The registry: each class of faults by its id."""
-
 __all__ = [
-    "FAULTS",
     "Answer",
     "ChangesGroup",
     "CommitOvertakesWork",

@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from tests.docs import published, reference, scenarios, sources, suites
+from tests.docs import faults, published, reference, scenarios, sources, suites
 from tests.docs.moving import PICTURE, drawn
 from tests.docs.recording import Recording
 from tests.docs.tables import Table
@@ -20,6 +20,7 @@ PARTS: Final[Mapping[str, Callable[[], str]]] = {
     "clients": published.where_clients_differ,
     "scoreboard": published.scoreboard,
     "suites": suites.sizes,
+    "faults": faults.table,
 }
 """What each part says, by its name. ``points`` is written by ``tests.points``."""
 AT_THE_TOP: Final = ("README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "SECURITY.md")

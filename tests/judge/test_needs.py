@@ -10,11 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from harness import registry
+from harness import faults, registry
 from harness.abilities import ABILITIES, BrokerSettings, needs_of
 from harness.controls import InHand, InProgram, OnWire, Role
 from harness.faults import (
-    FAULTS,
     Answer,
     CommitOvertakesWork,
     Compacted,
@@ -65,7 +64,7 @@ from harness.model.writes import Point, Side
 from harness.proofs.network import Effect
 from harness.protocols.kafka.steps import Api
 from harness.services.toxiproxy import Latency, Stream
-from harness.systems.kafka.faults import FAULTS as KAFKA_FAULTS
+from harness.systems.kafka import faults as of_kafka
 from harness.systems.kafka.faults import (
     LeaderMoved,
     LockExpired,
@@ -227,7 +226,8 @@ def test_every_fault_is_tried_and_every_ability_asked_for() -> None:
     """Who adds one adds it here; those of an engine are tried with its scenarios. Settings of its
     broker are what a scenario asks for, and no fault.
     """
-    assert {fault.id for fault in VARIANTS} == {*FAULTS, *KAFKA_FAULTS}
+    exported = [getattr(each, name) for each in (faults, of_kafka) for name in each.__all__]
+    assert {type(fault) for fault in VARIANTS} == {each for each in exported if hasattr(each, "id")}
     asked = set(chain.from_iterable(needs_of(fault) for fault in (*VARIANTS, *OURS)))
     asked = {each for each in asked if not of_an_engine(each)}
     assert asked == set(ABILITIES) - {BrokerSettings}

@@ -66,7 +66,3 @@ class IndexRebuilt(HeldAt):
         controls.say(UNINDEXED)
         broker.restart()
         controls.say("healed")
-
-
-FAULTS = {fault.id: fault for fault in (IndexRebuilt,)}
-"""The registry: id → fault."""

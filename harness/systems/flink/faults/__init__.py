@@ -1,5 +1,5 @@
-"""Faults that exist only for a Flink job: between its checkpoints and inside them. Each has a file
-and one line here.
+"""Faults that exist only for a Flink job: between its checkpoints and inside them. Each is a file,
+and is named here.
 """
 
 from __future__ import annotations
@@ -10,14 +10,7 @@ from harness.systems.flink.faults.job_manager_crash import JobManagerCrash
 from harness.systems.flink.faults.resubmitted import FromNothing, FromOlder
 from harness.systems.flink.faults.superseded import Superseded
 
-FAULTS = {
-    fault.id: fault
-    for fault in (AtAlignment, Crash, JobManagerCrash, FromOlder, FromNothing, Superseded)
-}
-"""The registry: id → fault."""
-
 __all__ = [
-    "FAULTS",
     "AtAlignment",
     "Crash",
     "During",

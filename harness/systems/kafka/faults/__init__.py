@@ -1,5 +1,5 @@
-"""Faults that exist only in Kafka: of groups, transactions, leaders and partitions. Each has a file
-and one line here.
+"""Faults that exist only in Kafka: of groups, transactions, leaders and partitions. Each is a
+file, and is named here.
 """
 
 from __future__ import annotations
@@ -14,24 +14,7 @@ from harness.systems.kafka.faults.stale_member import StaleMember
 from harness.systems.kafka.faults.transaction_timeout import TransactionTimeout
 from harness.systems.kafka.faults.zombie import Zombie
 
-FAULTS = {
-    fault.id: fault
-    for fault in (
-        MissedRebalance,
-        OffsetsExpired,
-        PartitionsAdded,
-        LeaderMoved,
-        TransactionTimeout,
-        StaleMember,
-        RollingRestart,
-        Zombie,
-        LockExpired,
-    )
-}
-"""The registry: id → fault."""
-
 __all__ = [
-    "FAULTS",
     "LeaderMoved",
     "LockExpired",
     "MissedRebalance",
