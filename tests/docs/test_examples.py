@@ -1,4 +1,4 @@
-"""Each example has its row in ``examples/README.md``, and the row says what its declaration says."""
+"""Each example has its row in ``examples/README.md``, which says what its declaration says."""
 
 from __future__ import annotations
 

@@ -3,14 +3,30 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from harness.stages.sinks.database import DatabaseSink
 
 if TYPE_CHECKING:
-    from harness.stages.sinks.interface import Sink
+    from collections.abc import Callable, Mapping
 
-SERVER = "postgresql://"
+    from harness.stages.sinks.interface import Sink
+    from harness.stages.sinks.postgres import PostgresSink
+
+
+def _postgres() -> type[PostgresSink]:
+    from harness.stages.sinks.postgres import PostgresSink  # noqa: PLC0415 - brings the driver; a file needs none
+
+    return PostgresSink
+
+
+SERVERS: Final[Mapping[str, Callable[[], type[PostgresSink]]]] = {"postgresql": _postgres}
+"""The sinks on servers: the scheme of their addresses, and what imports their class."""
+
+
+def _on_server(where: str) -> type[PostgresSink] | None:
+    scheme, is_address, _ = where.partition("://")
+    return SERVERS[scheme]() if is_address and scheme in SERVERS else None
 
 
 def open_sink(where: str, *, name: str = "lostack", durable: bool = True) -> Sink:
@@ -22,11 +38,8 @@ def open_sink(where: str, *, name: str = "lostack", durable: bool = True) -> Sin
     Raises:
         EnvironmentFailure: there is no sink at ``where``. The message is one line. Nothing is made.
     """
-    if where.startswith(SERVER):
-        from harness.stages.sinks.postgres import PostgresSink  # noqa: PLC0415 - brings the driver; a file needs none
-
-        return PostgresSink(where, name=name, durable=durable)
-    return DatabaseSink(Path(where))
+    kind = _on_server(where)
+    return DatabaseSink(Path(where)) if kind is None else kind(where, name=name, durable=durable)
 
 
 def create_sink(where: str) -> None:
@@ -36,9 +49,8 @@ def create_sink(where: str) -> None:
         EnvironmentFailure: the sink at ``where`` cannot be made, or exists already. The message is
             one line.
     """
-    if where.startswith(SERVER):
-        from harness.stages.sinks.postgres import PostgresSink  # noqa: PLC0415
-
-        PostgresSink.create(where)
-    else:
+    kind = _on_server(where)
+    if kind is None:
         DatabaseSink.create(Path(where))
+    else:
+        kind.create(where)
