@@ -246,14 +246,8 @@ def test_a_timeline_can_be_stepped_through_and_zoomed(browser: Chrome, pages: Pa
     browser.get(f"{pages.lively}#{anchor}")
     assert shown(browser, anchor.removeprefix("cell="))
     svg = one(browser, ".timeline svg")
-    assert [text.text for text in svg.find_elements(By.CSS_SELECTOR, "text:not(.soft)")] == [
-        "source",
-        "producer",
-        "wire",
-        "broker-1",
-        "consumer",
-        "sink",
-    ]
+    soon(lambda: bool(js(browser, LANES)), because="the lanes are drawn")
+    assert js(browser, LANES) == ["source", "producer", "wire", "broker-1", "consumer", "sink"]
     assert svg.find_elements(By.CSS_SELECTOR, "path.cross")
     js(browser, "arguments[0].focus()", svg)
     told = []
@@ -272,6 +266,11 @@ def test_a_timeline_can_be_stepped_through_and_zoomed(browser: Chrome, pages: Pa
     one(browser, ".timeline details summary").click()
     rows = len(one(browser, ".timeline details").find_elements(By.CSS_SELECTOR, "tr"))
     assert rows > len(svg.find_elements(By.CSS_SELECTOR, "line.msg"))
+
+
+LANES = """[...document.querySelectorAll('.timeline svg text:not(.soft)')]
+  .map((one) => [...one.childNodes].find((node) => node.nodeType === 3).data)"""
+"""Read by one script: each change of the size draws everything inside the svg anew."""
 
 
 def js_anchor(browser: Chrome, page: str) -> str:
