@@ -304,6 +304,11 @@ def test_a_restart_is_the_next_incarnation(place: Place) -> None:
 # --- logs -----------------------------------------------------------------------------------------
 
 
+def test_a_node_that_has_said_nothing_has_an_empty_log(place: Place) -> None:
+    """From its start on, so that whoever waits for its first words takes nothing else for them."""
+    assert place.start("import signal; signal.pause()").log_tail() == ""
+
+
 @pytest.mark.parametrize("output", [1, 2])
 def test_what_a_node_has_said_is_readable_after_its_death(place: Place, output: int) -> None:
     """On either output, up to the last line; each life by itself, all of them in one file."""

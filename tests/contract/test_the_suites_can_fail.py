@@ -277,6 +277,9 @@ RUNTIMES = cases_of(
                 of_runtimes.test_what_a_node_has_said_is_readable_after_its_death, output=1
             ): r"== \['first', 'last'\]",
         },
+        wrong_runtimes.SaysThatItIsSilent: {
+            of_runtimes.test_a_node_that_has_said_nothing_has_an_empty_log: r"\(no log\)"
+        },
         wrong_runtimes.WritesTheLogElsewhere: {
             of_runtimes.test_a_log_is_where_it_was_asked_for: "AssertionError"
         },

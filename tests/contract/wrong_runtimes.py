@@ -254,6 +254,15 @@ class ForgetsItsLastLine(ProcessNode):
         return "\n".join(super().log_tail(lines + 1).splitlines()[:-1])
 
 
+@wrong
+class SaysThatItIsSilent(ProcessNode):
+    """A node that has said nothing has words of the harness in its log."""
+
+    def log_tail(self, lines: int = 20) -> str:
+        """Return what can be taken for its first words."""
+        return super().log_tail(lines) or "(no log)"
+
+
 class Changes(Wrong):
     """A runtime that changes what is to be started."""
 

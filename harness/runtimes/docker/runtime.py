@@ -294,6 +294,7 @@ class DockerRuntime:
                 disk=disk,
                 accounts=self.directory / "passwd",
             )
+        node.log_path.touch(0o600)
         if node.spec.stdin_pipe:
             node.open_stdin()
         state = self.state(node)
