@@ -158,7 +158,7 @@ def judge(plan: Plan, history: History, knowledge: Knowledge) -> Judgement:
         for name, tell in knowledge.details.items()
         if (detail := tell(history)) is not None
     }
-    verdict = _verdict(plan, history, found, signs, knowledge, readers=rows.readers)
+    verdict = _Case(plan, history, found, signs, knowledge, rows.readers).verdict()
     return Judgement(
         plan,
         found,
@@ -176,109 +176,167 @@ def signs_of(rows: Rows, history: History, knowledge: Knowledge) -> Signs:
     return Signs.merged((common_signs(rows), *(told(history) for told in knowledge.signs)))
 
 
-def _verdict(
-    plan: Plan,
-    history: History,
-    found: Account,
-    signs: Signs,
-    knowledge: Knowledge,
-    *,
-    readers: Readers,
-) -> Verdict:
-    """Apply the rules in their order; the first that matches is the verdict."""
-    course = RunCourse(plan, history, found, signs, knowledge)
-    strikes = Strikes(plan, history, found, signs, knowledge)
-    harmed = lost_ids(plan, found) | found.duplicated | found.over
-    select = dict(plan.select)
-    for told in knowledge.selections:
-        select |= told(history, plan.target)
-    contradiction = _contradiction(plan, found, select)
-    blind = course.instrument()
-    objection = None if blind else strikes.objection()
-    stopped = objection and strikes.stopped(course.stuck())
-    # a control is convicted by a sound run, of what is predicted and of nothing else
-    moving = (
-        course.goes_on()
-        if plan.stands
-        else course.stuck() or course.unrest() or course.unhealthy_after()
-    )
-    wrong = None if blind else broken_log(plan, history, readers)
-    guarantees = Guarantees(plan, history)
-    unsound = blind or objection or moving or wrong
-    as_predicted = (
-        contradiction is None and not unsound and _anomalies(found) == frozenset(plan.also)
-    )
+@dataclass
+class _Case:
+    """One cell before the judge: what the rules look at."""
 
-    def forbidden() -> str | None:
-        return _forbidden(plan, history, found, readers)
+    plan: Plan
+    history: History
+    found: Account
+    signs: Signs
+    knowledge: Knowledge
+    readers: Readers
 
-    def lost() -> str | None:
-        return _lost(plan, history, found, course.drain) if course.drained() else None
+    def __post_init__(self) -> None:
+        plan, history, found = self.plan, self.history, self.found
+        known = (plan, history, found, self.signs, self.knowledge)
+        self.course, self.strikes = RunCourse(*known), Strikes(*known)
+        self.guarantees = Guarantees(plan, history)
+        self.select = dict(plan.select)
+        for told in self.knowledge.selections:
+            self.select |= told(history, plan.target)
+        self.contradiction = _contradiction(plan, found, self.select)
+        self.blind = self.course.instrument()
+        self.objection = None if self.blind else self.strikes.objection()
+        self.stopped = self.objection and self.strikes.stopped(self.course.stuck())
+        self.wrong_log = None if self.blind else broken_log(plan, history, self.readers)
+        self.as_predicted = (
+            self.contradiction is None
+            and not self._unsound()
+            and _anomalies(found) == frozenset(plan.also)
+        )
 
-    rules: tuple[tuple[Rule, Kind, Callable[[], str | None]], ...] = (
-        (Rule.INSTRUMENT, Kind.VOID, lambda: blind),
-        (
-            Rule.LOG,
-            Kind.BROKEN,
-            lambda: wrong and "; ".join(filter(None, (wrong, forbidden(), lost()))),
-        ),
-        (Rule.FORBIDDEN, Kind.BROKEN, forbidden),
-        (Rule.LOST, Kind.BROKEN, lost),
-        (Rule.ORDER, Kind.BROKEN, lambda: broken_order(plan, found)),
-        (Rule.GUARANTEES, Kind.BROKEN, guarantees.broken),
-        (
-            Rule.INVARIANTS,
-            Kind.BROKEN,
-            lambda: broken_invariants(history) if course.drained() else None,
-        ),
-        (Rule.EXPERIMENT, Kind.VOID, lambda: None if stopped else objection),
-        (Rule.EFFECT, Kind.VOID, lambda: _no_effect(plan, found, select)),
-        (Rule.STUCK, Kind.STUCK, lambda: stopped or course.stuck()),
-        (Rule.REST, Kind.VOID, course.unrest),
-        (Rule.HEALTH, Kind.VOID, course.unhealthy_after),
-        (Rule.ARRIVED, Kind.VOID, lambda: _nothing_arrived(plan, found)),
-        (Rule.SIGN, Kind.VOID, lambda: _no_sign(plan, signs)),
-        (Rule.PREDICTION, Kind.VOID, lambda: contradiction),
-    )
-    for rule, ruled, speaks in rules:
-        kind, reason, by_fault = ruled, speaks(), True
-        if reason is not None:
-            if kind is Kind.BROKEN:
-                of = _convicted(rule, plan, found, drained=course.drained())
-                apart = objection and strikes.objection_to(of)
-                by_fault = apart is None
-                beside = (
-                    *strikes.named(of),
-                    contradiction,
-                    objection if by_fault else None,
-                    None if objection else course.unhealthy_after(),
-                )
-                kind, reason = _of_another_cause(kind, reason, apart, control=plan.control)
-                reason = "; ".join(text for text in (reason, *beside) if text)
-            elif kind is Kind.VOID:
-                reason = "; ".join(
-                    (reason, *(remark for look in knowledge.remarks if (remark := look(history))))
-                )
-            return Verdict(
-                kind,
+    def _unsound(self) -> str | None:
+        """Say why the run is unsound; a control is convicted by a sound run alone."""
+        course = self.course
+        moving = (
+            course.goes_on()
+            if self.plan.stands
+            else course.stuck() or course.unrest() or course.unhealthy_after()
+        )
+        return self.blind or self.objection or moving or self.wrong_log
+
+    def verdict(self) -> Verdict:
+        """Apply the rules in their order; the first that matches is the verdict."""
+        for rule, kind, speaks in self._rules():
+            reason = speaks()
+            if reason is not None:
+                return self._ruled(rule, kind, reason)
+        return self._kept()
+
+    def _rules(self) -> tuple[tuple[Rule, Kind, Callable[[], str | None]], ...]:
+        """Return the rules in their order: each with its verdict, and what says why it matches."""
+        plan, found, course = self.plan, self.found, self.course
+        return (
+            (Rule.INSTRUMENT, Kind.VOID, lambda: self.blind),
+            (Rule.LOG, Kind.BROKEN, self._log),
+            (Rule.FORBIDDEN, Kind.BROKEN, self._forbidden),
+            (Rule.LOST, Kind.BROKEN, self._lost),
+            (Rule.ORDER, Kind.BROKEN, lambda: broken_order(plan, found)),
+            (Rule.GUARANTEES, Kind.BROKEN, self.guarantees.broken),
+            (Rule.INVARIANTS, Kind.BROKEN, self._invariants),
+            (Rule.EXPERIMENT, Kind.VOID, lambda: None if self.stopped else self.objection),
+            (Rule.EFFECT, Kind.VOID, lambda: _no_effect(plan, found, self.select)),
+            (Rule.STUCK, Kind.STUCK, lambda: self.stopped or course.stuck()),
+            (Rule.REST, Kind.VOID, course.unrest),
+            (Rule.HEALTH, Kind.VOID, course.unhealthy_after),
+            (Rule.ARRIVED, Kind.VOID, lambda: _nothing_arrived(plan, found)),
+            (Rule.SIGN, Kind.VOID, lambda: _no_sign(plan, self.signs)),
+            (Rule.PREDICTION, Kind.VOID, lambda: self.contradiction),
+        )
+
+    def _log(self) -> str | None:
+        """Say what no sound log does, with what was lost or doubled."""
+        if self.wrong_log is None:
+            return None
+        return _joined(self.wrong_log, self._forbidden(), self._lost())
+
+    def _forbidden(self) -> str | None:
+        """Name the forbidden anomaly, other than loss, that was seen."""
+        promise, found = self.plan.semantic, self.found
+        for anomaly in (Anomaly.DUPLICATED, Anomaly.PHANTOM, Anomaly.RESURRECTED, Anomaly.TORN):
+            count = found.counts[anomaly]
+            if not count or anomaly not in PROMISES[promise]:
+                continue
+            if anomaly is Anomaly.DUPLICATED:
+                return f"{promise} forbids duplicates: {duplicates(found)}"
+            text = _never_offered(self.history) if anomaly is Anomaly.PHANTOM else None
+            shown = "" if text is None else f", as {text!r}"
+            read = told_of(self.readers.read_aborted()) if anomaly is Anomaly.RESURRECTED else ()
+            return _joined(f"{count} {anomaly}{shown}, which {promise} forbids", *read)
+        return None
+
+    def _lost(self) -> str | None:
+        """Name the records that are lost although that is forbidden, once the drain has ended."""
+        plan, found = self.plan, self.found
+        if (
+            not self.course.drained()
+            or Anomaly.LOST not in PROMISES[plan.semantic]
+            or not lost_ids(plan, found)
+        ):
+            return None
+        return _joined(
+            f"{plan.semantic} forbids loss: {losses(found)}",
+            *went_elsewhere(self.history, found.rows),
+            *unnamed(self.history),
+            *rest_lines(self.course.drain),
+        )
+
+    def _invariants(self) -> str | None:
+        return broken_invariants(self.history) if self.course.drained() else None
+
+    def _ruled(self, rule: Rule, kind: Kind, reason: str) -> Verdict:
+        """Return the verdict of the rule that matched."""
+        by_fault = True
+        if kind is Kind.BROKEN:
+            of = _convicted(rule, self.plan, self.found, drained=self.course.drained())
+            apart = self.objection and self.strikes.objection_to(of)
+            by_fault = apart is None
+            kind, reason = _of_another_cause(kind, reason, apart, control=self.plan.control)
+            reason = _joined(
                 reason,
-                plan.control,
-                as_predicted,
-                strikes.fired,
-                plan.stands,
-                by_fault,
-                rule=rule,
+                *self.strikes.named(of),
+                self.contradiction,
+                self.objection if by_fault else None,
+                None if self.objection else self.course.unhealthy_after(),
             )
-    effect = not predicts_nothing(plan) or bool(harmed or effects(plan, history, signs))
-    return Verdict(
-        Kind.KEPT,
-        "; ".join((kept_reason(plan, history, found, signs, course), *guarantees.told())),
-        plan.control,
-        as_predicted,
-        strikes.fired,
-        plan.stands,
-        effect=effect,
-    )
+        elif kind is Kind.VOID:
+            reason = _joined(reason, *(look(self.history) for look in self.knowledge.remarks))
+        return self._said(kind, reason, by_fault=by_fault, rule=rule)
+
+    def _kept(self) -> Verdict:
+        """Return the verdict where no rule matches."""
+        plan, found, signs = self.plan, self.found, self.signs
+        harmed = lost_ids(plan, found) | found.duplicated | found.over
+        effect = not predicts_nothing(plan) or bool(harmed or effects(plan, self.history, signs))
+        kept = kept_reason(plan, self.history, found, signs, self.course)
+        return self._said(Kind.KEPT, "; ".join((kept, *self.guarantees.told())), effect=effect)
+
+    def _said(
+        self,
+        kind: Kind,
+        reason: str,
+        *,
+        by_fault: bool = True,
+        effect: bool = True,
+        rule: Rule = Rule.KEPT,
+    ) -> Verdict:
+        return Verdict(
+            kind,
+            reason,
+            self.plan.control,
+            self.as_predicted,
+            self.strikes.fired,
+            self.plan.stands,
+            by_fault,
+            effect,
+            rule,
+        )
+
+
+def _joined(*said: str | None) -> str:
+    """Return what was said, in one line."""
+    return "; ".join(each for each in said if each)
 
 
 def _convicted(rule: Rule, plan: Plan, found: Account, *, drained: bool) -> frozenset[str]:
@@ -307,23 +365,6 @@ def _of_another_cause(
     return kind, f"though not by this fault ({objection}): {reason}"
 
 
-def _forbidden(plan: Plan, history: History, found: Account, readers: Readers) -> str | None:
-    """Name the forbidden anomaly, other than loss, that was seen."""
-    for anomaly in (Anomaly.DUPLICATED, Anomaly.PHANTOM, Anomaly.RESURRECTED, Anomaly.TORN):
-        count = found.counts[anomaly]
-        if count and anomaly in PROMISES[plan.semantic]:
-            if anomaly is Anomaly.DUPLICATED:
-                return f"{plan.semantic} forbids duplicates: {duplicates(found)}"
-            shown = (
-                f", as {text!r}"
-                if anomaly is Anomaly.PHANTOM and (text := _never_offered(history)) is not None
-                else ""
-            )
-            read = told_of(readers.read_aborted()) if anomaly is Anomaly.RESURRECTED else ()
-            return "; ".join((f"{count} {anomaly}{shown}, which {plan.semantic} forbids", *read))
-    return None
-
-
 def _never_offered(history: History) -> str | None:
     """Return the beginning of the first payload that was never offered, of the sink or else of the
     topic, if it is known.
@@ -348,19 +389,6 @@ def _nothing_arrived(plan: Plan, found: Account) -> str | None:
     if plan.refused_by_client or found.counts["recorded"] or not found.counts["offered"]:
         return None
     return "not one record arrived: a pipeline that does nothing keeps any promise"
-
-
-def _lost(plan: Plan, history: History, found: Account, drain: kinds.Drain | None) -> str | None:
-    if lost_ids(plan, found) and Anomaly.LOST in PROMISES[plan.semantic]:
-        return "; ".join(
-            (
-                f"{plan.semantic} forbids loss: {losses(found)}",
-                *went_elsewhere(history, found.rows),
-                *unnamed(history),
-                *rest_lines(drain),
-            )
-        )
-    return None
 
 
 def _no_effect(plan: Plan, found: Account, select: dict[Select, frozenset[str]]) -> str | None:

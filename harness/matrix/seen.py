@@ -59,44 +59,48 @@ def seen_in(result: CellResult) -> dict[str, StageTraffic]:
     except HistoryError:
         return {}
     aside = _saved_aside(history)
-    both = [
+    frames = [
         event
         for event in history.of(kinds.Frame)
         if event.api not in STEPS and f"{event.conn}:{event.corr}" not in aside
     ]
-    frames = [event for event in both if event.dir == Direction.REQUEST]
-    of = {str(e.conn): str(e.role) for e in frames}
+    requests = [event for event in frames if event.dir == Direction.REQUEST]
+    roles = {str(e.conn): str(e.role) for e in requests}
     about = [e for e in history.of(kinds.Sent, kinds.Committed) if e.request not in aside]
-    moments = [e.t for e in history.of(kinds.Sent, kinds.Fetched, kinds.Committed)]
-    seconds = (max(moments) - min(moments)) / 1e9 if moments else 0.0
-    of_records = moments_in(history.of(*TOLD), both)
-    shares, rhythms = shares_in(history, of), rhythms_in(history, of)
+    times = [e.t for e in history.of(kinds.Sent, kinds.Fetched, kinds.Committed)]
+    moments = moments_in(history.of(*TOLD), frames)
+    shares, rhythms = shares_in(history, roles), rhythms_in(history, roles)
     said = service_traffic(history, result.plan.target)
     elsewhere = {e.role: e.servers for e in history.of(kinds.Elsewhere)}
-    incremental = {of.get(str(e.conn)) for e in history.of(kinds.GroupMember) if is_incremental(e)}
-    owners = list(history.of(kinds.Owner))
+    incremental = {
+        roles.get(str(e.conn)) for e in history.of(kinds.GroupMember) if is_incremental(e)
+    }
     written = {
         e.role: Written(e.made, e.records, e.because, e.files) for e in history.of(kinds.Writes)
     }
-    return {
-        role: StageTraffic(
-            tuple(sorted({str(e.client) for e in frames if e.role == role})),
-            len({e.conn for e in frames if e.role == role}),
-            _counted(str(e.api) for e in frames if e.role == role),
-            _counted(str(e.api) for e in both if e.role == role and e.dir == Direction.RESPONSE),
-            tuple(_processes([e for e in owners if e.role == role], frames)),
-            written.get(role, UNWATCHED),
-            unit_of([e for e in about if of.get(str(e.request).split(":")[0]) == role]),
-            seconds,
-            of_records.get(role, {}),
-            shares.get(role, Share()),
-            rhythms.get(role, UNSEEN),
-            said.get(role, {}),
-            elsewhere.get(role, ()),
+
+    def traffic(role: str) -> StageTraffic:
+        asked = [e for e in requests if e.role == role]
+        answers = (e for e in frames if e.role == role and e.dir == Direction.RESPONSE)
+        owners = [e for e in history.of(kinds.Owner) if e.role == role]
+        return StageTraffic(
+            clients=tuple(sorted({str(e.client) for e in asked})),
+            connections=len({e.conn for e in asked}),
+            requests=Counter(str(e.api) for e in asked),
+            answers=Counter(str(e.api) for e in answers),
+            processes=tuple(_processes(owners, requests)),
+            written=written.get(role, UNWATCHED),
+            unit=unit_of(e for e in about if roles.get(str(e.request).split(":")[0]) == role),
+            seconds=(max(times) - min(times)) / 1e9 if times else 0.0,
+            moments=moments.get(role, {}),
+            share=shares.get(role, Share()),
+            rhythm=rhythms.get(role, UNSEEN),
+            said=said.get(role, {}),
+            elsewhere=elsewhere.get(role, ()),
             incremental=role in incremental,
         )
-        for role in sorted({str(e.role) for e in frames})
-    }
+
+    return {role: traffic(role) for role in sorted({str(e.role) for e in requests})}
 
 
 def _saved_aside(history: History) -> set[str | None]:
@@ -207,16 +211,8 @@ def _whole_partitions(pipeline: Pipeline, seen: Mapping[str, StageTraffic]) -> s
     )
 
 
-def _processes(owners: Sequence[kinds.Owner], frames: Sequence[kinds.Frame]) -> Iterator[Owner]:
+def _processes(owners: Sequence[kinds.Owner], requests: Sequence[kinds.Frame]) -> Iterator[Owner]:
     for pid, command in {e.pid: e.command for e in owners}.items():
         conns = {e.conn for e in owners if e.pid == pid}
-        yield Owner(
-            pid, command, len(conns), _counted(str(e.api) for e in frames if e.conn in conns)
-        )
-
-
-def _counted(names: Iterator[str]) -> dict[str, int]:
-    found: dict[str, int] = {}
-    for name in names:
-        found[name] = found.get(name, 0) + 1
-    return found
+        asked = Counter(str(e.api) for e in requests if e.conn in conns)
+        yield Owner(pid, command, len(conns), asked)

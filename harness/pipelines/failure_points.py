@@ -104,10 +104,46 @@ def failure_points(
     lostack did not start the broker, and so must not kill it. ``paired``: which pairs of faults are
     among them. If several topics are offered records, each point is tried with a record of each.
     """
-    dialect, reading = pipeline.dialect, [each.known for each in pipeline.stages if each.reads]
+    found = [
+        _without_fault(pipeline),
+        *_at_moments(pipeline, seen, sending, attached=attached, paired=paired),
+        *(_of_reader(pipeline, each, seen, attached=attached) for each in of_readers(pipeline)),
+        *(
+            _inside(pipeline, stage.known, name)
+            for stage in pipeline.stages
+            for name in stage.failpoints
+        ),
+        *(
+            _refusal(pipeline, stage.known, text, seen)
+            for stage in pipeline.stages
+            for text in stage.refusals
+        ),
+        *(each for service in pipeline.services for each in _of_service(pipeline, service, seen)),
+        *(_at_service(pipeline, point) for point in service_points(pipeline, seen)),
+        *(
+            scenario
+            for stage in pipeline.stages
+            if stage.reads
+            for scenario in _at_writes(pipeline, stage.known, seen)
+        ),
+        *(_overtaking(pipeline, point) for point in overtaking_points(pipeline, seen)),
+        *(_overtaking(pipeline, point) for point in parting_points(pipeline, seen)),
+    ]
+    return tuple(each for point in found for each in _in_topics(pipeline, point))
+
+
+def _at_moments(
+    pipeline: Pipeline,
+    seen: DryRun,
+    sending: Collection[str],
+    *,
+    attached: bool,
+    paired: Paired,
+) -> Iterator[Scenario]:
+    """Yield the points at the moments of a record, of each stage that may have them."""
+    dialect = pipeline.dialect
     several = (*SILENCES, *BURSTS, *IN_TURN, *paired.points(dialect))
     points = (*POINTS, *FIRSTS, *REBALANCES, *CLUSTERS, *several)
-    found = [_without_fault(pipeline)]
     for point in (each for each in points if _has(dialect, each)):
         present = [
             stage.known for role in point.roles for stage in pipeline.stages if stage.role is role
@@ -128,28 +164,7 @@ def failure_points(
             )
             name = _name(point, role, alone=len(present) <= 1 and role not in beside)
             scenario = _scenario(pipeline, name, fault, point.because.format(role=role), reason)
-            found.append(
-                replace(scenario, failure_point=point.id, edge=point.edge, waits_s=point.waits_s)
-            )
-    found += [
-        *(_of_reader(pipeline, each, seen, attached=attached) for each in of_readers(pipeline)),
-        *(
-            _inside(pipeline, stage.known, name)
-            for stage in pipeline.stages
-            for name in stage.failpoints
-        ),
-        *(
-            _refusal(pipeline, stage.known, text, seen)
-            for stage in pipeline.stages
-            for text in stage.refusals
-        ),
-        *(each for service in pipeline.services for each in _of_service(pipeline, service, seen)),
-        *(_at_service(pipeline, point) for point in service_points(pipeline, seen)),
-        *(scenario for role in reading for scenario in _at_writes(pipeline, role, seen)),
-        *(_overtaking(pipeline, point) for point in overtaking_points(pipeline, seen)),
-        *(_overtaking(pipeline, point) for point in parting_points(pipeline, seen)),
-    ]
-    return tuple(each for point in found for each in _in_topics(pipeline, point))
+            yield replace(scenario, failure_point=point.id, edge=point.edge, waits_s=point.waits_s)
 
 
 def _in_topics(pipeline: Pipeline, point: Scenario) -> Iterator[Scenario]:
