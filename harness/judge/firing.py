@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 
 from harness.model import events as kinds
 from harness.model.events import DrainPhase, FaultPhase, NodePhase, RulePhase
+from harness.model.struck import RULE, first_at
 
 if TYPE_CHECKING:
     from harness.model.history import History
@@ -37,7 +38,7 @@ class Firing:
             e for e in history.of(kinds.Rule, kinds.Failpoint, kinds.Durable) if _is_hit(e)
         ]
         fired = next((e for e in history.of(kinds.Fault) if e.phase == FaultPhase.FIRED), None)
-        own = [e for e in self.hits if not isinstance(e, kinds.Rule) or e.rule == "fault"]
+        own = [e for e in self.hits if not isinstance(e, kinds.Rule) or e.rule == RULE]
         self.fired_at: int | None = (
             min(e.t for e in (fired, *(own or self.hits))) if fired else None
         )
@@ -144,9 +145,7 @@ class Firing:
     @property
     def healed_at(self) -> int | None:
         """When the fault was healed."""
-        return next(
-            (e.t for e in self.history.of(kinds.Fault) if e.phase == FaultPhase.HEALED), None
-        )
+        return first_at(self.history, FaultPhase.HEALED)
 
     def victims(self) -> str | None:
         """Name a process that the fault had to kill, pause or end and did not, or one that it hit
@@ -227,7 +226,7 @@ class Firing:
         kernel.
         """
         rules = [e for e in self.hits if isinstance(e, kinds.Rule)]
-        conns = {e.conn for e in [e for e in rules if e.rule == "fault"] or rules} - {None}
+        conns = {e.conn for e in [e for e in rules if e.rule == RULE] or rules} - {None}
         return next((e.pid for e in self.history.of(kinds.Owner) if e.conn in conns), None)
 
     def drained_before(self, event: kinds.Event) -> bool:

@@ -16,6 +16,7 @@ from harness.model import events as kinds
 from harness.model.events import FaultPhase
 from harness.model.places import Removal
 from harness.model.states import Hop
+from harness.model.struck import first_at
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -149,10 +150,10 @@ def _moved_again(history: History) -> float | None:
     """Seconds from the fault until something was delivered that was sent after it: source and sink,
     and all between, move.
     """
-    fired = next((e.t for e in history.of(kinds.Fault) if e.phase == FaultPhase.FIRED), None)
+    fired = first_at(history, FaultPhase.FIRED)
     if fired is None:
         return None
-    healed = next((e.t for e in history.of(kinds.Fault) if e.phase == FaultPhase.HEALED), fired)
+    healed = first_at(history, FaultPhase.HEALED) or fired
     deaths = (e.t for e in history.of(kinds.Node) if e.signal == SIGKILL and fired < e.t < healed)
     since = min(deaths, default=fired)
     first: dict[str | None, int] = {}

@@ -9,6 +9,7 @@ from harness.model import events as kinds
 from harness.model.bursts import Strike
 from harness.model.events import ConnPhase, FaultPhase, RulePhase
 from harness.model.scenario import Role
+from harness.model.struck import first_at, hits_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -17,7 +18,6 @@ if TYPE_CHECKING:
     from harness.model.history import History
     from harness.model.tail import SoFar
 
-RULE: Final = "fault"
 AGAIN: Final = "again"
 """The rule at the request that is sent again."""
 
@@ -60,11 +60,10 @@ class TwoUnderWay:
     def trouble(self, course: ProofContext) -> str | None:
         """Say what of this the history does not show."""
         history = course.history
-        hits = (e for e in history.of(kinds.Rule) if e.rule == RULE and e.phase == RulePhase.HIT)
-        hit = next(hits, None)
+        hit = next(iter(hits_of(history)), None)
         if hit is None:
             return "nobody saw the request with the target"
-        struck = next((e.t for e in history.of(kinds.Fault) if e.phase == FaultPhase.APPLIED), None)
+        struck = first_at(history, FaultPhase.APPLIED)
         seconds = [e for e in others_under_way(history, hit) if struck is None or e.t <= struck]
         if struck is None or not seconds:
             return (

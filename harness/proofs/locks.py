@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
-from harness.model import events as kinds
 from harness.model.events import FaultPhase
+from harness.model.struck import first_at
 
 if TYPE_CHECKING:
     from harness.judge.proof import ProofContext
@@ -21,9 +21,7 @@ class LockOutlasted:
     def trouble(self, course: ProofContext) -> str | None:
         """Say that the reader went on before its lock had expired, or never."""
         lock_ms = course.plan.settings["consumer"]["share"]["lock_ms"]
-        applied = next(
-            (e.t for e in course.history.of(kinds.Fault) if e.phase == FaultPhase.APPLIED), None
-        )
+        applied = first_at(course.history, FaultPhase.APPLIED)
         if course.fired_at is None or applied is None:
             return "the reader never went on"
         took_ms = (applied - course.fired_at) / 1e6

@@ -8,11 +8,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Final
 
 from harness.model import events as kinds
-from harness.model.events import RegroupPhase, RulePhase, WorkPhase
+from harness.model.events import RegroupPhase, WorkPhase
 from harness.model.kinds import Direction
 from harness.model.rebalances import Change
 from harness.model.requests import SAVES_POSITION, Request
 from harness.model.sign import Sign
+from harness.model.struck import hits_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -102,22 +103,15 @@ class Moved:
 def seen_of(history: History | SoFar, target: str) -> PartitionSinceChange:
     """Return what the wire saw of the target's partition since the group was changed."""
     changes = [e for e in history.of(kinds.Regroup) if e.phase == RegroupPhase.CHANGED]
-    copies = [e for e in history.of(kinds.Fetched) if e.record == target and e.at is not None]
+    copies = [(e, e.at) for e in history.of(kinds.Fetched) if e.record == target and e.at]
     if not changes or not copies:
         return PartitionSinceChange(changes[0].t if changes else None, None, None, saved=False)
-    change, place = changes[0], copies[0]
-    at = place.at
-    if at is None:
-        return PartitionSinceChange(change.t, None, None, saved=False)
+    change, (place, at) = changes[0], copies[0]
     log = f"{place.topic}/{at[0]}"
     assigned = _assigned(history.of(kinds.GroupMember), change, log)
     until = None if assigned is None else assigned.t
-    given = next((e.t for e in copies if e.reached), None)
-    answers = (
-        e
-        for e in history.of(kinds.Rule)
-        if e.rule == "fault" and e.phase == RulePhase.HIT and e.dir == Direction.RESPONSE
-    )
+    given = next((e.t for e, _ in copies if e.reached), None)
+    answers = (e for e in hits_of(history) if e.dir == Direction.RESPONSE)
     # an answer that is held is told when it goes on; the broker has saved the position long before
     saved = any(e.api in SAVES_POSITION and (until is None or e.t < until) for e in answers) or any(
         not e.error
@@ -167,8 +161,7 @@ def taken_in(history: History) -> frozenset[str]:
 
 def moving_signs(history: History) -> Mapping[Sign, AbstractSet[str]]:
     """Return the target, if its partition was assigned anew behind a change of its group."""
-    hits = (e for e in history.of(kinds.Rule) if e.rule == "fault" and e.phase == RulePhase.HIT)
-    target = next((e.record for e in hits if e.record is not None), None)
+    target = next((e.record for e in hits_of(history) if e.record is not None), None)
     if target is None:
         return {}
     seen = seen_of(history, target)
@@ -219,8 +212,7 @@ def left_by_itself(history: History | SoFar) -> kinds.GroupMember | None:
 
 def returning_signs(history: History) -> Mapping[Sign, AbstractSet[str]]:
     """Return the target, if its partition went from a static member to that member's next life."""
-    hits = [e for e in history.of(kinds.Rule) if e.rule == "fault" and e.phase == RulePhase.HIT]
-    hit = next((e for e in hits if e.record is not None), None)
+    hit = next((e for e in hits_of(history) if e.record is not None), None)
     if hit is None:
         return {}
     copies = (e for e in history.of(kinds.Fetched) if e.record == hit.record and e.at is not None)

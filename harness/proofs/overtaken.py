@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Final
 
 from harness.model import events as kinds
-from harness.model.events import RulePhase, WorkPhase
+from harness.model.events import WorkPhase
 from harness.model.sign import Sign
+from harness.model.struck import hits_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -108,8 +109,7 @@ def overtaking_signs(history: History) -> Mapping[Sign, AbstractSet[str]]:
     if found[WorkPhase.RELEASED].how == MOVING:
         return {}
     sign = MARK_WAITED if found[WorkPhase.RELEASED].how == MARK else POSITION_WAITED
-    hits = (e for e in history.of(kinds.Rule) if e.rule == "fault" and e.phase == RulePhase.HIT)
-    return {sign: frozenset(e.record for e in hits if e.record is not None)}
+    return {sign: frozenset(e.record for e in hits_of(history) if e.record is not None)}
 
 
 __all__ = ["MARK", "MARK_WAITED", "MOVING", "POSITION_WAITED", "Overtaken", "overtaking_signs"]

@@ -6,8 +6,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Final
 
 from harness.model import events as kinds
-from harness.model.events import NodePhase, RulePhase
+from harness.model.events import NodePhase
 from harness.model.sign import Sign
+from harness.model.struck import hits_of
 
 if TYPE_CHECKING:
     from harness.judge.proof import ProofContext
@@ -26,11 +27,10 @@ def start_signs(history: History) -> dict[Sign, set[str]]:
     """Return the records behind which a reader was started, if they were given to a reader."""
     if not any(e.fault == FAULT for e in history.of(kinds.Fault)):
         return {}
-    hits = [e for e in history.of(kinds.Rule) if e.phase == RulePhase.HIT and e.rule == "fault"]
     return {
         READ_LATE: {
             record
-            for hit in hits
+            for hit in hits_of(history)
             for record in hit.records or ()
             if any(
                 e.record == record and e.t > hit.t and e.reached for e in history.of(kinds.Fetched)

@@ -11,6 +11,7 @@ from harness.model import events as kinds
 from harness.model.events import FaultPhase, NodePhase, RulePhase
 from harness.model.requests import OF_GROUP, OF_TRANSACTION
 from harness.model.scenario import Role
+from harness.model.struck import first_at, hits_of
 from harness.model.takeovers import Turn
 
 if TYPE_CHECKING:
@@ -52,9 +53,7 @@ class OtherLeads:
         hit = _hit(history)
         if hit is None or hit.node is None:
             return "not tried: nobody saw which broker the frame was for"
-        applied = next(
-            (e.t for e in history.of(kinds.Fault) if e.phase == FaultPhase.APPLIED), None
-        )
+        applied = first_at(history, FaultPhase.APPLIED)
         if applied is None:
             return "not tried: nothing was done to a broker"
         killed = [e.node for e in course.killed if e.role == Role.BROKER]
@@ -133,8 +132,7 @@ def requested_acks(history: History | SoFar, hit: kinds.Rule) -> int | None:
 
 
 def _hit(history: History) -> kinds.Rule | None:
-    hits = (e for e in history.of(kinds.Rule) if e.rule == "fault" and e.phase == RulePhase.HIT)
-    return next(hits, None)
+    return next(iter(hits_of(history)), None)
 
 
 def _copied(history: History, target: str, place: tuple[str, int], applied: int) -> str | None:

@@ -64,16 +64,18 @@ class StreamControls:
         partition.
 
         Raises:
-            TypeError: the trigger is on the wire, and the act stops a program.
+            TypeError: the act is not of the trigger's kind: rules are for the wire, stops for
+                programs.
         """
         if isinstance(trigger, InProgram):
-            place, stop = self.stages[trigger.role].stage.place, Stop(act)  # type: ignore[arg-type]  # a program stops
+            if not isinstance(act, Stop):
+                raise TypeError(f"{act} is a rule of the wire, but {trigger} is in a program")
             history = self.directory / HISTORY / f"failpoint{SUFFIX}"
             failpoint.arm(
                 self.failpoints,
                 trigger.name,
-                record=place,
-                action=stop,
+                record=self.stages[trigger.role].stage.place,
+                action=act,
                 history=history,
                 cell=self.cell,
                 hit=self.drawn.hit,

@@ -43,6 +43,18 @@ class DrawnFault:
     partition: int
     hit: int
 
+    @property
+    def fault(self) -> Kill | Drop:
+        """What is done.
+
+        Raises:
+            TypeError: no stream can have this fault (:func:`streamable` leaves it out).
+        """
+        fault = self.scenario.fault
+        if not isinstance(fault, Kill | Drop):
+            raise TypeError(f"no stream can have the fault {fault.id}")
+        return fault
+
 
 def drawn(
     scenarios: tuple[Scenario, ...], seed: int, number: int, partitions: int, most: int = MOST_HITS

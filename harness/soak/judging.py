@@ -27,6 +27,7 @@ from harness.model.events import FaultPhase, NodePhase, RulePhase
 from harness.model.prediction import Zero
 from harness.model.scenario import Predicted, Role
 from harness.model.semantics import PROMISES, Anomaly
+from harness.model.struck import RULE, first_at, hits_of
 from harness.protocols.kafka.steps import Api
 from harness.wire.rules import Direction
 
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
 
     from harness.model.history import History
     from harness.model.semantics import Semantic
+    from harness.model.sign import Sign
     from harness.soak.drawing import DrawnFault
 
 Hit: TypeAlias = kinds.Rule | kinds.Failpoint
@@ -107,7 +109,7 @@ def _beside(seen: Window, count: int) -> int:
     unit: that goes in several requests, and one that dies at the answer to the first has not sent
     the last.
     """
-    victims = getattr(seen.drawn.scenario.fault, "victims", ())
+    victims = _victims(seen.drawn.fault)
     if Role.BROKER in victims:
         return count
     return seen.unit - 1 if Role.PRODUCER in victims else 0
@@ -129,38 +131,33 @@ def _forbidden(seen: Window) -> str | None:
 
 def _objections(seen: Window) -> Iterator[str]:
     """Yield why the window proves nothing about its fault."""
-    history, fault = seen.history, seen.drawn.scenario.fault
+    history, fault = seen.history, seen.drawn.fault
     if history.damage:
         yield f"the history is damaged: {history.damage[0]}"
     hits = _hits(seen)
     if not hits:
         yield "the fault did not fire"
         return
-    hit, at = hits[0], fault.at  # type: ignore[attr-defined]  # a Kill or a Drop
+    hit, at = hits[0], fault.at
     node = f"{at.role}-{seen.drawn.partition}"
     if isinstance(hit, kinds.Rule):
         if len(hits) > 1:
             yield f"the rule fired {len(hits)} times"
-        if (hit.role, _node_of(hit), hit.api, hit.dir) != (
-            at.role,
-            node,
-            at.api,
-            at.direction,
-        ):
+        meant = isinstance(at, OnWire) and (at.role, node, at.api, at.direction)
+        if (hit.role, _node_of(hit), hit.api, hit.dir) != meant:
             yield f"the rule hit another frame: {hit.api} {hit.dir} of {hit.client}"
     killed = [e for e in history.of(kinds.Node) if e.phase == NodePhase.EXITED and not e.asked]
     yield from _deaths(fault, node, hit, killed)
-    if not any(e.phase == FaultPhase.HEALED for e in history.of(kinds.Fault)):
+    if first_at(history, FaultPhase.HEALED) is None:
         yield "the fault was not healed"
     if isinstance(at, OnWire):
         yield from _became(fault, history)
 
 
 def _hits(seen: Window) -> list[Hit]:
-    if isinstance(seen.drawn.scenario.fault.at, InProgram):  # type: ignore[attr-defined]
+    if isinstance(seen.drawn.fault.at, InProgram):
         return [e for e in seen.history.of(kinds.Failpoint) if e.action == "kill"]
-    rules = seen.history.of(kinds.Rule)
-    return [e for e in rules if e.rule == "fault" and e.phase == RulePhase.HIT]
+    return [*hits_of(seen.history)]
 
 
 def _node_of(line: kinds.OfFrame) -> str:
@@ -168,15 +165,18 @@ def _node_of(line: kinds.OfFrame) -> str:
     return str(line.client).split(".")[1]
 
 
-def _deaths(fault: object, node: str, hit: Hit, killed: Sequence[kinds.Node]) -> Iterator[str]:
+def _victims(fault: Kill | Drop) -> tuple[Role, ...]:
+    return fault.victims if isinstance(fault, Kill) else ()
+
+
+def _deaths(fault: Kill | Drop, node: str, hit: Hit, killed: Sequence[kinds.Node]) -> Iterator[str]:
     """Yield what is wrong with the deaths: each victim must die once, by SIGKILL, after the hit,
     and no other program may.
     """
-    victims: tuple[Role, ...] = fault.victims if isinstance(fault, Kill) else ()
     partition = node.rpartition("-")[2]
     names = {
         str(role): (f"{role}-{partition}" if role is not Role.BROKER else "broker-1")
-        for role in victims
+        for role in _victims(fault)
     }
     for role, name in names.items():
         of = [e for e in killed if e.node == name]
@@ -197,9 +197,9 @@ def _deaths(fault: object, node: str, hit: Hit, killed: Sequence[kinds.Node]) ->
         yield f"{others[0].node} died, although the fault does not kill it"
 
 
-def _became(fault: object, history: History) -> Iterator[str]:
+def _became(fault: Kill | Drop, history: History) -> Iterator[str]:
     """Say that the frame at which the fault struck was not lost as the fault requires."""
-    phases = {e.phase for e in history.of(kinds.Rule) if e.rule == "fault"}
+    phases = {e.phase for e in history.of(kinds.Rule) if e.rule == RULE}
     wanted = (
         {RulePhase.DROPPED, RulePhase.CUT} if isinstance(fault, Drop) else {RulePhase.DISCARDED}
     )
@@ -207,7 +207,7 @@ def _became(fault: object, history: History) -> Iterator[str]:
         yield f"the frame was not {min(missing)}"
 
 
-def _missing_sign(seen: Window, sign: object) -> str | None:
+def _missing_sign(seen: Window, sign: Sign) -> str | None:
     """Say which sign of protection is missing, or return ``None`` if it was seen.
 
     If a frame with records was discarded and none of its records is missing, the client sent them
@@ -216,8 +216,9 @@ def _missing_sign(seen: Window, sign: object) -> str | None:
     answer, or died and resumed past the records.
     """
     partition, history = seen.drawn.partition, seen.history
-    at = seen.drawn.scenario.fault.at  # type: ignore[attr-defined]  # a Kill or a Drop
-    arrived_all_the_same = getattr(at, "direction", None) is Direction.REQUEST and not seen.lost
+    at = seen.drawn.fault.at
+    is_request = isinstance(at, OnWire) and at.direction is Direction.REQUEST
+    arrived_all_the_same = is_request and not seen.lost
     resumed = [e for e in history.of(kinds.Resumed) if e.partition == partition]
     source = next((e for e in resumed if e.where == "source"), None)
     taken_again = source is not None and _behind(source.position, source.taken)
@@ -237,7 +238,7 @@ def _missing_sign(seen: Window, sign: object) -> str | None:
         DELIVERED_AGAIN: (reader is not None and _behind(reader.position, reader.delivered))
         or _fetched_again(seen),
     }
-    return None if shown.get(sign) else f"no {sign}"  # type: ignore[call-overload]
+    return None if shown.get(sign) else f"no {sign}"
 
 
 def _behind(position: int, before: int | None) -> bool:
@@ -269,7 +270,7 @@ def _fetched_again(seen: Window) -> bool:
     """Whether a dropped answer to a Fetch had records, and none of these is missing."""
     hit = next(iter(_hits(seen)), None)
     return (
-        isinstance(seen.drawn.scenario.fault, Drop)
+        isinstance(seen.drawn.fault, Drop)
         and isinstance(hit, kinds.Rule)
         and not seen.lost
         and (hit.size or 0) > LEAST_FETCH

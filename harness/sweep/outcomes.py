@@ -14,6 +14,7 @@ from harness.model.history import HISTORY, HistoryError, read_history
 from harness.model.scenario import Role
 from harness.model.semantics import Anomaly, forbids
 from harness.model.states import State
+from harness.model.struck import first_at
 from harness.proofs.second import BEHIND
 from harness.sweep.acts import REFUSE
 from harness.sweep.classes import RunReason, class_of, deviations, splits
@@ -171,7 +172,7 @@ def source_ended(history: History) -> bool:
     That program is the producer; in a pipeline without a producer, it is any program. A supervised
     program does not count: if it ends again and again, that is a finding.
     """
-    since = next((e.t for e in history.of(kinds.Fault) if e.phase == FaultPhase.FIRED), None)
+    since = first_at(history, FaultPhase.FIRED)
     nodes = list(history.of(kinds.Node))
     roles = {e.role for e in nodes}
     at_source = {str(Role.PRODUCER)} & roles or roles

@@ -15,9 +15,9 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING, Final
 
-from harness.model import events as kinds
 from harness.model.events import FaultPhase
 from harness.model.history import HISTORY, HistoryError, read_history
+from harness.model.struck import first_at
 from harness.sweep.acts import severity, words
 from harness.sweep.outcomes import hit_of
 from harness.sweep.phases import name_of
@@ -300,8 +300,7 @@ def _struck_at(history: History, run: Trace) -> int | None:
         at = [number for number, frame in _numbered(run) if name_of(frame.line) == mine]
         if at:
             return at[0]
-    fired = (e.t for e in history.of(kinds.Fault) if e.phase == FaultPhase.FIRED)
-    since = hit.t if hit is not None else next(fired, None)
+    since = hit.t if hit is not None else first_at(history, FaultPhase.FIRED)
     if since is None:
         return None
     return max((number for number, frame in _numbered(run) if frame.line.t <= since), default=0)

@@ -14,6 +14,7 @@ from harness.model.events import End, FaultPhase
 from harness.model.plain import made
 from harness.model.semantics import PROMISES
 from harness.model.states import State
+from harness.model.struck import first_at
 from harness.wire.rules import Direction
 
 if TYPE_CHECKING:
@@ -89,7 +90,7 @@ def signature_of(
     found = [
         str(name) for name in sorted(frozenset().union(*PROMISES.values())) if counts.get(str(name))
     ]
-    since = _fired_at(history)
+    since = first_at(history, FaultPhase.FIRED)
     return Signature(
         verdict=str(result.verdict.kind),
         anomalies=tuple(found),
@@ -112,12 +113,6 @@ def usual_requests(histories: Iterable[History]) -> frozenset[str]:
         first = next((frame.t for frame in frames if frame.records), None)
         found |= {_asks(frame) for frame in frames if first is not None and frame.t >= first}
     return frozenset(found)
-
-
-def _fired_at(history: History) -> int | None:
-    return next(
-        (event.t for event in history.of(kinds.Fault) if event.phase == FaultPhase.FIRED), None
-    )
 
 
 def _asked(history: History, since: int | None) -> set[str]:

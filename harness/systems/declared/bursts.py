@@ -6,12 +6,11 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from harness.model import events as kinds
 from harness.model.bursts import Backlog, Overlap
 from harness.model.cell import middle_of
-from harness.model.events import RulePhase
+from harness.model.struck import hits_of
 from harness.model.waiting import WaitTimeoutError, wait_until
-from harness.proofs.burst import RULE, others_under_way
+from harness.proofs.burst import others_under_way
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -55,9 +54,8 @@ class OverlappingRequests(Overlap):
         self.scene.brokers.wire.cut(role=str(role))
 
     def _overlaps(self) -> bool:
-        rules = self.scene.so_far.of(kinds.Rule)
-        hits = [e for e in rules if e.rule == RULE and e.phase == RulePhase.HIT]
-        return any(others_under_way(self.scene.so_far, hit) for hit in hits[:1])
+        so_far = self.scene.so_far
+        return any(others_under_way(so_far, hit) for hit in hits_of(so_far)[:1])
 
 
 @dataclass

@@ -14,6 +14,7 @@ from harness.model.places import Removal
 from harness.model.scenario import BROKERS
 from harness.model.sign import Sign
 from harness.model.states import Hop
+from harness.model.struck import first_at
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -146,7 +147,7 @@ def share_signs(history: History) -> dict[Sign, set[str]]:
         for e in history.of(kinds.ShareState)
         if e.outcome == Outcome.TAKEN and e.state == "acknowledged"
     ]
-    fired = next((e.t for e in history.of(kinds.Fault) if e.phase == FaultPhase.FIRED), 0)
+    fired = first_at(history, FaultPhase.FIRED) or 0
     requests: dict[tuple[str, str], set[str | None]] = defaultdict(set)
     for event in history.of(kinds.ShareState):
         requests[event.record, event.state].add(event.request)

@@ -1,0 +1,29 @@
+"""What a history tells of its fault: when it came to a phase, and the frames that its rule hit."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from harness.model import events as kinds
+from harness.model.events import FaultPhase, RulePhase
+
+if TYPE_CHECKING:
+    from harness.model.history import History
+    from harness.model.tail import SoFar
+
+RULE: Final = "fault"
+"""The name of the rule that is the fault; other rules serve it."""
+
+
+def first_at(history: History | SoFar, phase: FaultPhase) -> int | None:
+    """Return when the fault first came to a phase (monotonic ns); ``None``: it never did."""
+    return next((event.t for event in history.of(kinds.Fault) if event.phase == phase), None)
+
+
+def hits_of(history: History | SoFar) -> list[kinds.Rule]:
+    """Return the hits of the fault's own rule, in their order."""
+    rules = history.of(kinds.Rule)
+    return [event for event in rules if event.rule == RULE and event.phase == RulePhase.HIT]
+
+
+__all__ = ["RULE", "first_at", "hits_of"]
