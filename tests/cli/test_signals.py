@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
 import subprocess
 import sys
@@ -168,8 +169,15 @@ def test_tests_hear_signals_where_pytest_was_begun_with_them_ignored(
         str(tmp_path),
     )
     command = [*deaf(signal.SIGINT, signal.SIGTERM), *session]
+    (own := tmp_path / "tmp").mkdir()  # in the system's are the folders of tests beside this one
     done = subprocess.run(
-        command, cwd=ROOT, check=False, capture_output=True, text=True, timeout=SESSION_WITHIN_S
+        command,
+        cwd=ROOT,
+        env=os.environ | {"TMPDIR": str(own)},
+        check=False,
+        capture_output=True,
+        text=True,
+        timeout=SESSION_WITHIN_S,
     )
     assert done.returncode == 0, done.stdout + done.stderr
     assert "3 passed" in done.stdout
