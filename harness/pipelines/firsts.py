@@ -146,8 +146,8 @@ FIRSTS: Final = (
         (),  # a consumer that saves its positions in transactions
         Moment.COMMIT_ANSWER,
         _kill,
-        "The transaction with the position behind the first record of the run is ended, the first "
-        "of all; the {role} is killed before it learns that, with what it has yet to do.",
+        "The transaction with the position behind the first record of the run is ended; the "
+        "{role} is killed before it learns that, with what it has yet to do.",
         edge=Edge.FIRST,
         logs=True,
     ),
