@@ -5,7 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
+from kafka import TopicPartition
 from kafka.errors import (
+    ClusterAuthorizationFailedError,
     InvalidReplicationAssignmentError,
     InvalidReplicationFactorError,
     KafkaError,
@@ -15,6 +17,7 @@ from kafka.errors import (
     UnknownBrokerIdError,
 )
 
+from harness.model.failures import CellFailure
 from harness.systems.kafka.observer import Observer
 
 if TYPE_CHECKING:
@@ -38,6 +41,11 @@ class Admin:
         """Say the next answer."""
         assert topics
         assert wait_for_metadata
+        return self.list_topics()
+
+    def alter_partition_reassignments(self, wanted: Mapping[TopicPartition, object]) -> list[str]:
+        """Say the next answer."""
+        assert list(wanted) == [TopicPartition("mine", 0)]
         return self.list_topics()
 
 
@@ -115,3 +123,14 @@ def test_any_other_complaint_is_not_asked_away(monkeypatch: pytest.MonkeyPatch) 
     with pytest.raises(KafkaError):
         observer_of(admin, monkeypatch).has("mine")
     assert admin.answers == [["mine"]]
+
+
+def test_what_the_cluster_does_not_allow_is_told_with_what_to_do(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A log-in without an administrator's rights may not move a leader: the cell is void, and says
+    which right is missing.
+    """
+    admin = Admin(ClusterAuthorizationFailedError())
+    with pytest.raises(CellFailure, match=r"\(reorder replicas: ClusterAuthorizationFailedError\)"):
+        observer_of(admin, monkeypatch).reorder_replicas("mine", {0: (2, 1)})

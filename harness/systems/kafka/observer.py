@@ -117,6 +117,7 @@ class Observer(GroupObserver):
             for part in described[0]["partitions"]
         }
 
+    @patiently
     def reorder_replicas(self, topic: str, replicas: Mapping[int, Sequence[int]]) -> None:
         """Change the order of the replicas of a topic's partitions; the first is the preferred
         leader.

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Concatenate, ParamSpec, TypeVar
 from kafka import KafkaConsumer, KafkaProducer, TopicPartition
 from kafka.admin import KafkaAdminClient
 from kafka.errors import (
+    AuthorizationError,
     CoordinatorLoadInProgressError,
     CoordinatorNotAvailableError,
     InvalidReplicationAssignmentError,
@@ -26,6 +27,7 @@ from kafka.errors import (
     UnknownBrokerIdError,
 )
 
+from harness.model.failures import CellFailure
 from harness.model.waiting import wait_until
 
 if TYPE_CHECKING:
@@ -79,6 +81,9 @@ def patiently(
     living broker may be fenced.
 
     After an error of outdated metadata the call is repeated with a new client.
+
+    Raises:
+        CellFailure: the cluster does not allow it.
     """
 
     @functools.wraps(look)
@@ -96,6 +101,12 @@ def patiently(
             except KafkaTimeoutError:  # its metadata may name an old leader
                 self.close()
                 raise
+            except AuthorizationError as error:
+                raise CellFailure(
+                    "lostack's log-in has no right to what it asked the cluster for "
+                    f"({look.__name__.replace('_', ' ')}: {type(error).__name__}): give it that "
+                    "right (docs/attach.md)"
+                ) from error
             return True
 
         wait_until(

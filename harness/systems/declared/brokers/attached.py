@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 from kafka.errors import KafkaError
 
-from harness.model.failures import EnvironmentFailure
+from harness.model.failures import CellFailure, EnvironmentFailure
 from harness.model.waiting import WaitTimeoutError
 from harness.provision.certificates import make_certificates, private
 from harness.run.wire import start_wire
@@ -238,7 +238,7 @@ class AttachedBrokers:
         try:
             if created:
                 clean(self, created)
-        except (KafkaError, WaitTimeoutError) as error:
+        except (CellFailure, KafkaError, WaitTimeoutError) as error:
             raise EnvironmentFailure(
                 f"{', '.join(sorted(created))} may be left on {self.direct} (delete by hand): "
                 f"{type(error).__name__}: {error}"
