@@ -28,6 +28,3 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
         complain("interrupted")
         return INTERRUPTED
-
-
-__all__ = ["main"]

@@ -135,6 +135,3 @@ def _rule(event: kinds.Rule) -> str | None:
             return f"the {event.role} has asked for it, Kafka has done it: the answer is held"
         case _:
             return None
-
-
-__all__ = ["Narrator", "Story"]

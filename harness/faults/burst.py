@@ -159,6 +159,3 @@ class InBacklog:
         controls.ability(Backlog).await_gathered()
         controls.ability(Beginning).begin(self.reader)
         self._kill.inject(controls)
-
-
-__all__ = ["FEWEST", "InBacklog", "InBurst"]

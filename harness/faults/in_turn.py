@@ -70,6 +70,3 @@ class InTurn:
         record = controls.ability(NextTarget).aim(number)
         controls.say(FaultPhase.AIMED, record=record, number=number)
         self.each.arm(controls)
-
-
-__all__ = ["TARGETS", "InTurn"]

@@ -136,6 +136,3 @@ class MarkOvertakesAcknowledgement:
             controls.say("applied", node=fired.node)
             controls.resolve(fired.hold, How.RELEASE)
         controls.say("healed")
-
-
-__all__ = ["CommitOvertakesWork", "MarkOvertakesAcknowledgement"]

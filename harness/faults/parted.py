@@ -87,6 +87,3 @@ class PartedFromWork(ChangesGroup):
         group.await_moved()
         group.restore()
         controls.say("healed")
-
-
-__all__ = ["PartedFromWork"]

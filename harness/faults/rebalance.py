@@ -153,6 +153,3 @@ class ToldLate(ChangesGroup):
         group.await_moved()
         group.restore()
         controls.say("healed")
-
-
-__all__ = ["ChangesGroup", "PutOutWhileJoining", "Rebalanced", "ToldLate"]

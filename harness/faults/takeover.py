@@ -104,6 +104,3 @@ class TakenOver:
         brokers.await_taken_over()
         broker.restart()
         brokers.restart_others()
-
-
-__all__ = ["TakenOver"]

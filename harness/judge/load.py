@@ -115,6 +115,3 @@ def _finished(history: History, since: int) -> Iterator[str]:
         if event.t > since:
             yield from (record for record in records if record not in done)
         done.update(records)
-
-
-__all__ = ["Load", "load_of"]

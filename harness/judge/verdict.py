@@ -441,6 +441,3 @@ def _against(
             f"predicted {prediction.text()}, but the history does not say which records these are"
         )
     return prediction.contradiction(seen, select)
-
-
-__all__ = ["Judgement", "Kind", "Verdict", "judge", "merge", "signs_of", "unjudged"]

@@ -172,6 +172,3 @@ class Strikes:
         said = [f"at {', '.join(where)}: {why}" for why, where in by_reason.items()]
         sound = sum(why is None for why in self._why)
         return "; ".join((*said, f"it struck as declared at {sound} of {len(self._courses)}"))
-
-
-__all__ = ["Strikes", "Window", "windows_of"]

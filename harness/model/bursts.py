@@ -47,6 +47,3 @@ class Backlog(Protocol):
 
     def await_gathered(self) -> None:
         """Wait until the first two thirds of the load are in the topic."""
-
-
-__all__ = ["Backlog", "Overlap", "Strike"]

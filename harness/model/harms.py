@@ -35,6 +35,3 @@ class Damage(StrEnum):
     """One bit of a record is another one."""
     TAIL = "tail-cut"
     """A record and all behind it are cut off."""
-
-
-__all__ = ["Damage", "Harm"]

@@ -54,6 +54,3 @@ class Regrouping(Protocol):
 
     def restore(self) -> None:
         """Let go what is held; start the members again that were told to end."""
-
-
-__all__ = ["Change", "Regrouping"]

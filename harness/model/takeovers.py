@@ -114,6 +114,3 @@ class Takeover(Protocol):
 
     def await_in_sync(self) -> None:
         """Wait until all replicas are in sync again, and write down who leads."""
-
-
-__all__ = ["Led", "OneOfSeveral", "Takeover", "Turn"]

@@ -22,6 +22,3 @@ class NextTarget(Protocol):
 
     def go_on(self) -> None:
         """Offer the records before the new target, and that one."""
-
-
-__all__ = ["NextTarget"]

@@ -73,6 +73,3 @@ def _named(words: Iterable[str]) -> list[str]:
 
 def _is_of_a_cell(name: str) -> bool:
     return name in OF_A_CELL or OF_A_SERVICE.fullmatch(name) is not None
-
-
-__all__ = ["why_alone"]

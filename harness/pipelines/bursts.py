@@ -144,6 +144,3 @@ BURSTS: Final = (
 def rehearsing(role: Role, dialect: Dialect) -> InBurst:
     """Return what shows whether the requests of a stage overlap: an answer is late."""
     return InBurst(OnWire(role, *dialect.steps[Moment.SEND_ANSWER]), Strike.NOTHING)
-
-
-__all__ = ["BURSTS", "LONGER_S", "rehearsing"]

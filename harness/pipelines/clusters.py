@@ -193,6 +193,3 @@ CLUSTERS: Final = (
 )
 OTHER_CLUSTERS: Final = frozenset(point.id for point in CLUSTERS[1:])
 """All but the first, which says for all why a pipeline has none."""
-
-
-__all__ = ["CLUSTERS", "OTHER_CLUSTERS", "needs_all", "on_cluster"]

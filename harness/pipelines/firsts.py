@@ -299,15 +299,3 @@ def _made_anew(pipeline: Pipeline, stage: Stage, sender: Role | None) -> Iterato
             why,
             0.0 if longer is None else MADE_ANEW_S,
         )
-
-
-__all__ = [
-    "APPEARS",
-    "COMPACTED",
-    "FILLED",
-    "FIRSTS",
-    "MADE_ANEW",
-    "STARTS_LATE",
-    "OfReader",
-    "of_readers",
-]

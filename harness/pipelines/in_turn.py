@@ -83,6 +83,3 @@ def too_few(records: int, targets: int, among: Collection[int] | None) -> str | 
         f"too few of {records} records come there to strike {targets} in turn: offer more "
         f"(records = {2 * records})"
     )
-
-
-__all__ = ["IN_TURN", "LONGER_S", "too_few"]

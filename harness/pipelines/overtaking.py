@@ -356,13 +356,3 @@ def _covers(event: kinds.CommitAnswer | kinds.Acknowledged, copy: kinds.Fetched)
         return event.record == copy.record
     place = (event.topic, event.partition)
     return place == (copy.topic, copy.partition) and (event.offset or 0) > (copy.offset or 0)
-
-
-__all__ = [
-    "MARK_OVERTAKES",
-    "OVERTAKES",
-    "Overtaking",
-    "held_work",
-    "overtaking_points",
-    "rhythms_in",
-]

@@ -100,6 +100,3 @@ def _why_unseen(
         f"only where that is less than {MOST_S:g} s: set max.poll.interval.ms "
         "(max_poll_interval_ms in Python) in the run that you check"
     )
-
-
-__all__ = ["parting_points"]

@@ -156,6 +156,3 @@ OTHER_REBALANCES: Final = frozenset(
     (*(point.id for point in REBALANCES[1:]), WORK_UNDERWAY, OUTLASTS)
 )
 """All but the first, which says for all why a stage has none."""
-
-
-__all__ = ["OTHER_REBALANCES", "OUTLASTS", "REBALANCES", "WORK_UNDERWAY", "joining", "why_not"]

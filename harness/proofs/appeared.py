@@ -63,6 +63,3 @@ def appeared_signs(history: History) -> dict[Sign, set[str]]:
     begun = {str(e.partition) for e in given if e.offset == 0}
     had = {partition for partition, end in filled.ends.items() if end}
     return {FOUND_IT: {e.record for e in given}} if had and had <= begun else {}
-
-
-__all__ = ["FOUND_IT", "Appeared", "appeared_signs"]

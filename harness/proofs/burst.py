@@ -140,6 +140,3 @@ def answer_with(history: History, given: kinds.Fetched) -> Sequence[kinds.Fetche
     """
     where = (given.conn, given.t, given.topic, given.partition)
     return [e for e in history.of(kinds.Fetched) if (e.conn, e.t, e.topic, e.partition) == where]
-
-
-__all__ = ["FromBacklog", "TwoUnderWay", "others_under_way"]

@@ -112,6 +112,3 @@ def compaction_signs(history: History) -> dict[Sign, set[str]]:
         if e.topic == told.topic
     )
     return {READ_ON: {told.record}} if went_on else {}
-
-
-__all__ = ["READ_ON", "CompactedAway", "compacted_in", "compaction_signs", "given_by", "how_far"]

@@ -99,6 +99,3 @@ def made_anew_signs(history: History) -> dict[Sign, set[str]]:
         if e.topic == made.topic and e.reached and e.offset == 0
     }
     return {BEGAN_ANEW: set(first.values())} if sent and sent <= first.keys() else {}
-
-
-__all__ = ["BEGAN_ANEW", "MadeAnew", "is_as_long", "made_anew_signs"]

@@ -228,17 +228,3 @@ def returning_signs(history: History) -> Mapping[Sign, AbstractSet[str]]:
     if before is None or after is None or before not in names:
         return {}
     return {CAME_BACK: frozenset({hit.record or ""})} if names[before] == names.get(after) else {}
-
-
-__all__ = [
-    "CAME_BACK",
-    "MOVED_IN_HAND",
-    "PARTITION_WAITED",
-    "Moved",
-    "has_left",
-    "is_incremental",
-    "left_by_itself",
-    "moving_signs",
-    "returning_signs",
-    "taken_in",
-]

@@ -110,6 +110,3 @@ def overtaking_signs(history: History) -> Mapping[Sign, AbstractSet[str]]:
         return {}
     sign = MARK_WAITED if found[WorkPhase.RELEASED].how == MARK else POSITION_WAITED
     return {sign: frozenset(e.record for e in hits_of(history) if e.record is not None)}
-
-
-__all__ = ["MARK", "MARK_WAITED", "MOVING", "POSITION_WAITED", "Overtaken", "overtaking_signs"]

@@ -61,6 +61,3 @@ class PartedWhileHeld:
                 f"{course.plan.target} up while its work was held"
             )
         return f"not tried: {why}"
-
-
-__all__ = ["PartedWhileHeld"]

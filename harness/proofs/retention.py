@@ -83,6 +83,3 @@ def retention_signs(history: History) -> dict[Sign, set[str]]:
         if e.topic == told.topic
     )
     return {WENT_ON: {told.record}} if went_on else {}
-
-
-__all__ = ["WENT_ON", "Passed", "passed_in", "retention_signs"]

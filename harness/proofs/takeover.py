@@ -202,15 +202,3 @@ def _not_rolled(history: History, first: str) -> str | None:
     if rolled[:1] != [first] or len(rolled) != len(set(rolled)) or set(rolled) != every:
         return f"not each broker was restarted once: {', '.join(rolled) or 'none was'}"
     return None
-
-
-__all__ = [
-    "COORDINATED",
-    "COPIES",
-    "EVERYBODY",
-    "FEW",
-    "OtherLeads",
-    "place_of",
-    "readers_of",
-    "requested_acks",
-]

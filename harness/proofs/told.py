@@ -106,14 +106,3 @@ def log_of(history: History | SoFar, target: str) -> str | None:
     copies = (e for e in history.of(kinds.Fetched) if e.record == target and e.at is not None)
     copy = next(copies, None)
     return None if copy is None or copy.at is None else f"{copy.topic}/{copy.at[0]}"
-
-
-__all__ = [
-    "SAVED",
-    "SAVING",
-    "TELLING",
-    "ToldWhileSaving",
-    "log_of",
-    "tells",
-    "told_of",
-]

@@ -333,6 +333,3 @@ class QueueTakenOver(Takeover):
     def await_in_sync(self) -> None:
         """Wait until all copies are in sync again, and write down who leads."""
         self.cluster.await_in_sync()
-
-
-__all__ = ["QueueCluster", "QueueTakenOver"]

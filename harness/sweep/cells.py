@@ -176,15 +176,3 @@ def at_point(base: Cell, point: Point, suffix: str = "", *, patient: bool = Fals
     position = next(record.position for record in base.load().records if record.id == point.step.at)
     cell = with_fault(base, point.id + suffix, point.fault, point.because, position)
     return replace(cell, patient=True) if patient and isinstance(cell, SweepCell) else cell
-
-
-__all__ = [
-    "GROUP",
-    "DeclaredSweepCell",
-    "SweepCell",
-    "at_point",
-    "brokers_of",
-    "shares_death",
-    "sharing",
-    "with_fault",
-]

@@ -401,16 +401,3 @@ def _weaker(one: Outcome, than: Outcome) -> bool:
     if than.point.second is not None:
         return (one.point.step, one.point.act) == (than.point.step, than.point.act)
     return _kind(one)[:3] == _kind(than)[:3] and severity(one.point.act) < severity(than.point.act)
-
-
-__all__ = [
-    "Counterfactual",
-    "Difference",
-    "NeighbourOutcomes",
-    "RunDivergence",
-    "Without",
-    "counterfactual",
-    "neighbours",
-    "parted",
-    "parted_from",
-]

@@ -146,6 +146,3 @@ def has_load(history: History, line: kinds.Frame, record: str, *, first: str = "
         if e.record != record
     ]
     return bool(moves) and (record == first or min(moves) < line.t) and line.t < max(moves)
-
-
-__all__ = ["CALM", "Name", "has_load", "name_of", "phases"]

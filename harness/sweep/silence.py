@@ -54,6 +54,3 @@ class Silence:
                 for cell in cells
                 if self._given_up.get(cell.id, self.longest_s) < self.longest_s
             }
-
-
-__all__ = ["TWICE", "Silence"]

@@ -159,6 +159,3 @@ def _as_toml(value: object) -> str:
     if isinstance(value, dict):
         return "{" + ", ".join(f"{name} = {_as_toml(each)}" for name, each in value.items()) + "}"
     return json.dumps(value, ensure_ascii=False)
-
-
-__all__ = ["frame_read", "inline", "trigger_read"]

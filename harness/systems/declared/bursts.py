@@ -89,6 +89,3 @@ class GatheredRecords(Backlog):
                 because=f"{end} records in {' and '.join(topics)}",
                 poll_s=0.1,
             )
-
-
-__all__ = ["GatheredRecords", "OverlappingRequests"]

@@ -394,6 +394,3 @@ class MarksInSource(SavedMarks):
             and not e.error
         )
         return next((f"{e.api} at {e.node}" for e in late), None)
-
-
-__all__ = ["MarksInSource", "WorkOnItsWay"]

@@ -347,6 +347,3 @@ class GroupChange(Regrouping):
         except WaitTimeoutError:
             return False
         return True
-
-
-__all__ = ["GroupChange"]

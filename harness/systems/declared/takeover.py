@@ -293,6 +293,3 @@ class BrokerTakenOver(Takeover):
             wait_until(condition, within_s=within_s, because=because, poll_s=0.02)
         except WaitTimeoutError as error:
             raise NotFiredError(str(error)) from error
-
-
-__all__ = ["BrokerTakenOver"]

@@ -169,6 +169,3 @@ class Telling:
         return any(
             self._is_telling(hit) and hit.conn in mine and self._tells(hit) for hit in self._hits()
         )
-
-
-__all__ = ["Telling"]

@@ -76,6 +76,3 @@ class TargetsInTurn(NextTarget):
             and time.monotonic() - scene.records_seen.last / 1e9 > rest_s
             and watching.is_settled()
         )
-
-
-__all__ = ["TargetsInTurn"]

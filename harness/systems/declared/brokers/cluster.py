@@ -90,6 +90,3 @@ class OwnCluster(OwnBrokers):
         if not led:
             answered(lambda: observer.prefer_leaders(INTERNAL_TOPICS))
         return led
-
-
-__all__ = ["OwnCluster"]
