@@ -11,6 +11,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Final, Protocol, TypeAlias, TypeVar, runtime_checkable
 
 from harness.model.scenario import Fault, Role
+from harness.model.waiting import POLL_S, WaitTimeoutError, wait_until
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -128,6 +129,27 @@ class NotFiredError(Exception):
     def because(self) -> str | None:
         """Why, if that was told."""
         return next((said for said in self.args if isinstance(said, str)), None)
+
+
+def await_met(
+    condition: Callable[[], A | None],
+    within_s: float,
+    because: str,
+    *,
+    poll_s: float = POLL_S,
+    advance: Callable[[], object] = lambda: None,
+) -> A:
+    """Wait as :func:`harness.model.waiting.wait_until` does, for what a fault needs.
+
+    Raises:
+        NotFiredError: ``condition`` did not return something true in time.
+    """
+    try:
+        return wait_until(
+            condition, within_s=within_s, because=because, poll_s=poll_s, advance=advance
+        )
+    except WaitTimeoutError as error:
+        raise NotFiredError(str(error)) from error
 
 
 class Target(Protocol):

@@ -182,8 +182,3 @@ class Service(Program):
     def known(self) -> Role:
         """The service's name in histories."""
         return Role(self.name)
-
-    @property
-    def crash(self) -> str:
-        """What a crash kills: always the whole service."""
-        return STAGE

@@ -6,10 +6,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from harness.abilities import GivingUp
-from harness.controls import NotFiredError
+from harness.controls import NotFiredError, await_met
 from harness.model import events as kinds
 from harness.model.events import Direction
-from harness.model.waiting import WaitTimeoutError, wait_until
 from harness.proofs.silence import SILENCE_S, first_repeated_request, hit_of, leaving
 
 if TYPE_CHECKING:
@@ -40,15 +39,12 @@ class WatchedClient(GivingUp):
         hit = hit_of(self.so_far.of(kinds.Rule))
         if hit is None:
             raise NotFiredError("no connection is silent")
-        try:
-            wait_until(
-                lambda: self._over(hit, supervised=supervised),
-                within_s=SILENCE_S,
-                poll_s=LOOK_S,
-                because=f"the {hit.role} to give up a silent connection",
-            )
-        except WaitTimeoutError as error:
-            raise NotFiredError(str(error)) from error
+        await_met(
+            lambda: self._over(hit, supervised=supervised),
+            SILENCE_S,
+            f"the {hit.role} to give up a silent connection",
+            poll_s=LOOK_S,
+        )
         return leaving(self.so_far.of(kinds.Conn), hit) is None
 
     def _over(self, hit: kinds.Rule, *, supervised: bool) -> bool:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from harness.controls import NotFiredError
+from harness.controls import NotFiredError, await_met
 from harness.model import events as kinds
 from harness.model.record import decode_id
 from harness.model.scenario import Role
@@ -283,14 +283,11 @@ class QueueTakenOver(Takeover):
             folder = next(each.data for each in broker.servers if each.name == name)
             return any(mark in file.read_bytes() for file in folder.rglob("*") if file.is_file())
 
-        try:
-            wait_until(
-                lambda: has(self._name),
-                within_s=STORED_S,
-                because=f"{self._name} to write the record",
-            )
-        except WaitTimeoutError as error:
-            raise NotFiredError(str(error)) from error
+        await_met(
+            lambda: has(self._name),
+            STORED_S,
+            f"{self._name} to write the record",
+        )
         if not any(has(each.name) for each in broker.servers if each.name != self._name):
             scene.history.write(kinds.Alone(record=scene.load.target.id))
 
@@ -311,10 +308,7 @@ class QueueTakenOver(Takeover):
         def told() -> bool:
             return any(e.record == target for e in scene.so_far.of(kinds.Unknown, kinds.Refused))
 
-        try:
-            wait_until(told, within_s=TOLD_S, because="the producer to know that it has no answer")
-        except WaitTimeoutError as error:
-            raise NotFiredError(str(error)) from error
+        await_met(told, TOLD_S, "the producer to know that it has no answer")
 
     def elect(self) -> None:
         """Ask for another leader of what the server leads, and wait until others lead."""

@@ -6,19 +6,18 @@ import dataclasses
 import itertools
 from collections import Counter
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from harness.judge.verdict import Kind
 from harness.model import events as kinds
 from harness.model.events import End, FaultPhase
-from harness.model.plain import made
 from harness.model.semantics import PROMISES
 from harness.model.states import State
 from harness.model.struck import first_at
 from harness.wire.rules import Direction
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable
 
     from harness.model.history import History
     from harness.saved import CellResult
@@ -63,11 +62,6 @@ class Signature:
     def to_json(self) -> dict[str, object]:
         """Return plain data."""
         return dataclasses.asdict(self)
-
-    @staticmethod
-    def from_json(plain: Mapping[str, Any]) -> Signature:
-        """Read a signature from what :meth:`to_json` returned."""
-        return made(Signature, plain)
 
     def text(self) -> str:
         """Return the signature in words, in one line."""

@@ -103,12 +103,6 @@ class Hub(Interface):
     def note(self, cell: WireCell | None, event: Event) -> None:
         """Write a line to the cell's history, or without a cell to the wire's own history."""
 
-    def is_dark(self, conn: Connection, direction: Direction) -> bool:
-        """Say whether a black hole swallows this direction."""
-
-    def delay_of(self, conn: Connection, direction: Direction) -> float:
-        """Return the standing delay of a direction, in seconds."""
-
     def hold(self, carried: FrameInFlight, cell: WireCell, rule: Rule, conn: Connection) -> Hold:
         """Register a held frame and apply the freeze of its rule, with nothing in between."""
 

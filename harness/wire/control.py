@@ -21,7 +21,6 @@ from harness.wire.door import connect, greeting
 from harness.wire.messages import (
     LOOPBACK,
     CellSummary,
-    Frozen,
     Held,
     Resolved,
     Route,
@@ -29,7 +28,7 @@ from harness.wire.messages import (
     Traffic,
     WireError,
 )
-from harness.wire.rules import Direction, FreezeScope, How, Rule, RuleCounts
+from harness.wire.rules import How, Rule, RuleCounts
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -234,66 +233,13 @@ class WireControl(Closing):
         args = {"held": held, "how": how, "cut": cut, "within_s": within_s}
         return self._call("resolve", args, Resolved, REPLY_WITHIN_S + 2 * within_s)
 
-    def resolve_all(
-        self, how: How = How.RELEASE, *, within_s: float = RESOLVE_WITHIN_S
-    ) -> tuple[Resolved, ...]:
-        """Resolve all held frames. A frame whose connection is closed is discarded instead of
-        released.
-        """
-        bound = REPLY_WITHIN_S + 2 * within_s * max(1, len(self.holds()))
-        return self._call(
-            "resolve_all", {"how": how, "within_s": within_s}, tuple[Resolved, ...], bound
-        )
-
     # -- direct verbs ------------------------------------------------------------------------------
-
-    def freeze(self, scope: FreezeScope, target: str) -> Frozen:
-        """Stop the connections of a client incarnation, or to a node."""
-        return self._call("freeze", {"scope": scope, "target": target}, Frozen)
-
-    def thaw(self, freeze: str) -> Frozen:
-        """End a freeze."""
-        return self._call("thaw", {"freeze": freeze}, Frozen)
 
     def cut(
         self, *, client: str | None = None, role: str | None = None, node: str | None = None
     ) -> int:
         """End connections, chosen by client prefix, role, node; return how many."""
         return self._call("cut", {"client": client, "role": role, "node": node}, int)
-
-    def black_hole(
-        self,
-        direction: Direction,
-        *,
-        on: bool,
-        client: str | None = None,
-        role: str | None = None,
-        node: str | None = None,
-    ) -> int:
-        """Discard all bytes of a direction; return how many connections that is. Turned off, it
-        cuts those that lost bytes.
-        """
-        args = {"direction": direction, "on": on, "client": client, "role": role, "node": node}
-        return self._call("black_hole", args, int)
-
-    def delay(
-        self,
-        direction: Direction,
-        seconds: float,
-        *,
-        client: str | None = None,
-        role: str | None = None,
-        node: str | None = None,
-    ) -> None:
-        """Delay every frame of a direction; 0 ends the delay."""
-        args = {
-            "direction": direction,
-            "seconds": seconds,
-            "client": client,
-            "role": role,
-            "node": node,
-        }
-        self._call("delay", args, NoneType)
 
     # -- the connection ----------------------------------------------------------------------------
 

@@ -87,18 +87,6 @@ class Holds:
             case How.RELEASE_LATER:
                 return await self._detach(hold, cut=cut)
 
-    async def resolve_all(
-        self, how: How = How.RELEASE, *, within_s: float = 10.0
-    ) -> list[Resolved]:
-        """Resolve every frame that is still held. A frame whose connection has ended
-        is discarded.
-        """
-        results = []
-        for hold in tuple(self._holds.values()):
-            way = How.DISCARD if how is How.RELEASE and not hold.attached else how
-            results.append(await self.resolve(hold.id, way, within_s=within_s))
-        return results
-
     async def _release(self, hold: Hold, within_s: float) -> Resolved:
         if not hold.attached:
             return await self._discard(hold, "its connection is gone")

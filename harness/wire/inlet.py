@@ -25,8 +25,6 @@ class Flow:
     """When the stream ended or broke, by the loop's clock."""
     refused_at: float | None = None
     """When a send to the destination failed, by the loop's clock."""
-    swallowed: bool = False
-    """Whether a black hole, set by command, discarded bytes."""
 
 
 class Inlet:

@@ -90,7 +90,7 @@ class Lane:
         if asks and (self._conn.withheld or self._conn.pending[Direction.REQUEST]):
             _tell_left(self._hub, self._conn)
         await self._conn.gate()
-        if not self._pipe.silent or (asks and self._pipe.dark):  # a broker forgets who has left
+        if asks or not self._pipe.dark:  # a broker forgets who has left
             await self._target.finish(torn=self._inlet.stream.torn)
         asking.answer(self._conn, self._direction)
         if self._direction is Direction.RESPONSE:
@@ -195,9 +195,6 @@ class Lane:
         whose response this frame is, if the client must not get it.
         """
         cell, frame = carried.cell, carried.frame
-        delay_s = self._hub.delay_of(self._conn, self._direction)
-        if delay_s:
-            await asyncio.sleep(delay_s)
         if cell is None or frame.keepalive:
             if self._conn.session.owner() is None and not frame.keepalive:
                 self._conn.keep(carried)
@@ -300,7 +297,7 @@ class Lane:
     ) -> bool:
         if self._conn.frozen_by:
             await self._conn.gate()
-        if not self._pipe.silent:
+        if not self._pipe.dark:
             if not begun:
                 self._conn.session.sending(carried.frame)
             if carried.frame.id is not None:

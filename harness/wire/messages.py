@@ -151,14 +151,6 @@ class Traffic:
 
 
 @dataclass(frozen=True, slots=True)
-class Frozen:
-    """The answer to a freeze by command: its id, and how many connections are frozen now."""
-
-    freeze: str
-    connections: int
-
-
-@dataclass(frozen=True, slots=True)
 class CellSummary:
     """The summary of a closed cell: how many frames it had, and which holds were still open (now
     discarded).

@@ -49,11 +49,6 @@ class Pipe:
         return not opaque.is_set()
 
     @property
-    def silent(self) -> bool:
-        """Whether a black hole discards what is sent."""
-        return self.dark or self._hub.is_dark(self._conn, self._direction)
-
-    @property
     def sent(self) -> int:
         """How many bytes the other end's kernel was given so far."""
         return self._flow.sent
@@ -63,9 +58,6 @@ class Pipe:
         if self._conn.frozen_by:
             await self._conn.gate()
         if self.dark:
-            return
-        if self._hub.is_dark(self._conn, self._direction):
-            self._flow.swallowed = True
             return
         self.ahead = ahead
         try:
@@ -91,7 +83,7 @@ class Pipe:
         if not await self._pass(size - begun, 0, keep=keep):
             return False
         self._conn.session.taken(self._direction, size)
-        return keep and not self.silent
+        return keep and not self.dark
 
     async def begin(self, count: int, size: int) -> bool:
         """Forward the first ``count`` bytes of ``size``. Return false if the stream ends before."""

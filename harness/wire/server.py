@@ -20,7 +20,7 @@ from harness.model.identity import Identity
 from harness.wire.connections import Selection
 from harness.wire.door import REFUSED, greeting, is_right
 from harness.wire.messages import LOOPBACK, Route, WireError
-from harness.wire.rules import Direction, FreezeScope, How, Rule, RuleError
+from harness.wire.rules import How, Rule, RuleError
 from harness.wire.wire import Wire
 
 if TYPE_CHECKING:
@@ -237,34 +237,8 @@ async def _resolve(wire: Wire, args: dict[str, object]) -> object:
     )
 
 
-async def _resolve_all(wire: Wire, args: dict[str, object]) -> object:
-    return await wire.holding.resolve_all(
-        _arg(args, "how", How), within_s=_arg(args, "within_s", float)
-    )
-
-
-async def _freeze(wire: Wire, args: dict[str, object]) -> object:
-    return wire.freeze(_arg(args, "scope", FreezeScope), _arg(args, "target", str))
-
-
-async def _thaw(wire: Wire, args: dict[str, object]) -> object:
-    return wire.conns.thaw(_arg(args, "freeze", str))
-
-
 async def _cut(wire: Wire, args: dict[str, object]) -> object:
     return await wire.conns.cut(_selection(args))
-
-
-async def _black_hole(wire: Wire, args: dict[str, object]) -> object:
-    return await wire.conns.black_hole(
-        _selection(args), _arg(args, "direction", Direction), on=_arg(args, "on", bool)
-    )
-
-
-async def _delay(wire: Wire, args: dict[str, object]) -> None:
-    wire.conns.delay(
-        _selection(args), _arg(args, "direction", Direction), _arg(args, "seconds", float)
-    )
 
 
 def _arg(args: dict[str, object], name: str, kind: type[T]) -> T:
@@ -300,10 +274,5 @@ VERBS: dict[str, Callable[[Wire, dict[str, object]], Awaitable[object]]] = {
     "traffic": _traffic,
     "holds": _holds,
     "resolve": _resolve,
-    "resolve_all": _resolve_all,
-    "freeze": _freeze,
-    "thaw": _thaw,
     "cut": _cut,
-    "black_hole": _black_hole,
-    "delay": _delay,
 }

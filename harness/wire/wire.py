@@ -24,7 +24,7 @@ from harness.wire.lane import carry
 from harness.wire.messages import LOOPBACK, CellSummary, WireError
 from harness.wire.protocol import NamesServers
 from harness.wire.routes import Routes
-from harness.wire.rules import Action, Direction, FreezeScope, How
+from harness.wire.rules import Action, How
 from harness.wire.sockets import connect, owner_of, port_of, tune
 from harness.wire.spoken import Protocols, admit
 from harness.wire.streams import Stream
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from harness.model.identity import Identity
     from harness.wire.cell import FrameInFlight, WireCell
     from harness.wire.connection import Hold
-    from harness.wire.messages import Frozen, Route, RouteState, Traffic
+    from harness.wire.messages import Route, RouteState, Traffic
     from harness.wire.protocol import Address
     from harness.wire.rules import Rule, RuleCounts
     from harness.wire.tls import Ends
@@ -72,7 +72,7 @@ class Wire:
         self._push = push
         self._own = HistoryWriter(directory / "wire.jsonl", cell="", by=BY)
         self._numbers = itertools.count(1)
-        self.conns = Connections(self._numbers)
+        self.conns = Connections()
         self.holding = Holds(self.conns, self._numbers, decode_limit=decode_limit)
         self.cells = Cells()
         self._routes = Routes(self.conns, self._own, self._serve)
@@ -96,14 +96,6 @@ class Wire:
     def freeze_newcomer(self, conn: Connection) -> None:
         """Apply to a connection, whose client has just become known, the freezes that cover it."""
         self.conns.freeze_newcomer(conn)
-
-    def is_dark(self, conn: Connection, direction: Direction) -> bool:
-        """Say whether a black hole swallows this direction."""
-        return self.conns.is_dark(conn, direction)
-
-    def delay_of(self, conn: Connection, direction: Direction) -> float:
-        """Return the standing delay of a direction, in seconds."""
-        return self.conns.delay_of(conn, direction)
 
     def hold(self, carried: FrameInFlight, cell: WireCell, rule: Rule, conn: Connection) -> Hold:
         """Register a held frame and apply the freeze of its rule, with nothing in between."""
@@ -332,14 +324,6 @@ class Wire:
     def traffic(self, cell_id: str, role: str, *, restart: bool = False) -> Traffic:
         """Return the traffic of a role; see :meth:`Connections.traffic`."""
         return self.conns.traffic(self.cells.get(cell_id), role, restart=restart)
-
-    # -- direct verbs ------------------------------------------------------------------------------
-
-    def freeze(self, scope: FreezeScope, target: str) -> Frozen:
-        """Freeze the connections of a client, or to a broker, until they are thawed."""
-        return self.conns.freeze(
-            scope, target if scope is FreezeScope.NODE else self.process_of(target)
-        )
 
     # -- end ---------------------------------------------------------------------------------------
 

@@ -20,7 +20,6 @@ from kafka.structs import ConsumerGroupMetadata, OffsetAndMetadata
 from harness.model.scenario import Role
 from harness.model.waiting import wait_until
 from harness.stages.clients.kafka_python import Producer
-from harness.wire.rules import Direction
 
 if TYPE_CHECKING:
     from harness.systems.kafka.transport import KafkaTransport
@@ -61,7 +60,7 @@ def test_kafka_python_with_idempotence_does_not_come_back_from_a_record_given_up
     kafka: KafkaTransport,
 ) -> None:
     """3.0.12: a delivery time-out with the request on its way, and nothing is sent any more, though
-    the network is well again.
+    the broker is well again.
     """
     impatient = {
         "bootstrap_servers": kafka.bootstrap(Role.PRODUCER),
@@ -73,10 +72,10 @@ def test_kafka_python_with_idempotence_does_not_come_back_from_a_record_given_up
     kafka.observer.create_topics({"in": (1, {})})
     producer = KafkaProducer(**impatient)
     producer.send("in", b"1").get(20)
-    kafka.wire.black_hole(Direction.RESPONSE, on=True, role=str(Role.PRODUCER))
+    kafka.broker.process().pause()
     with pytest.raises(KafkaTimeoutError):
         producer.send("in", b"2").get(20)
-    kafka.wire.black_hole(Direction.RESPONSE, on=False, role=str(Role.PRODUCER))
+    kafka.broker.process().resume()
     with pytest.raises(KafkaTimeoutError):  # where this is mended, produce() can keep its producer
         producer.send("in", b"3").get(10)
     with pytest.raises(KafkaTimeoutError):

@@ -59,7 +59,7 @@ class Bench:
         self.silent_s = 0.0
         """Twice the longest silence of a run without a fault."""
 
-    def still(self, _cell: object, least: float) -> float:
+    def still(self, least: float) -> float:
         """Return how long nothing may move."""
         return max(least, self.silent_s)
 
@@ -140,7 +140,7 @@ class Bench:
             history=self,
             load=SimpleNamespace(target=SimpleNamespace(id="k-1")),
             pipeline=SimpleNamespace(dialect=KAFKA, topic="orders"),
-            learnt=SimpleNamespace(silences=self),
+            still=self.still,
         )
         controls: Any = SimpleNamespace(
             undo=lambda _: None,

@@ -23,6 +23,7 @@ from harness.protocols.kafka.steps import Api
 from harness.wire.rules import Action, Direction, FreezeScope, How, Rule
 from tests.wire import kafka_frames as kf
 from tests.wire.broker import WITHIN_S, Client, ScriptedBroker, corr_of, framed, request, response
+from tests.wire.conftest import hold_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -322,14 +323,16 @@ def test_a_freeze_stops_a_large_frame_halfway(pipe: Bench) -> None:
     sender.start()
     whole = size + len(request(Api.SYNC_GROUP, 1, pipe.name()))
     got = _read_large(peer.sock, MEGABYTE)
-    frozen = pipe.control.freeze(FreezeScope.CLIENT, pipe.name())
+    pipe.arm(Rule("r", Action.HOLD, Api.END_TXN, freeze=FreezeScope.CLIENT))
+    pipe.client().send(request(Api.END_TXN, 99, pipe.name()))
+    hit = pipe.hit()
     peer.sock.settimeout(0.3)
     with contextlib.suppress(TimeoutError):
         while got < whole:  # what was under way in the kernel's buffers
             got += len(peer.sock.recv(MEGABYTE))
     assert got < whole
     peer.sock.settimeout(WITHIN_S)
-    pipe.control.thaw(frozen.freeze)
+    pipe.control.resolve(hold_of(hit), How.RELEASE)
     assert got + _read_large(peer.sock, whole - got) == whole
     sender.join(WITHIN_S)
 

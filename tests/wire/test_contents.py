@@ -294,12 +294,14 @@ def test_what_a_black_hole_swallows_has_not_reached(kafka: Bench) -> None:
     client = kafka.client()
     client.send(produce(kafka, 1, "a-1"), produce(kafka, 2, "a-2"))
     kafka.wait_event(kinds.Unsent, record="a-2")
-    kafka.control.black_hole(Direction.RESPONSE, on=True, client=kafka.name("producer", "2"))
-    other = kafka.client()
-    other.send(kf.produce(3, kafka.name("producer", "2"), kf.batch([kf.payload("a-3")])))
-    assert kafka.wait_event(kinds.ProduceAnswer, record="a-3").reached is False
-    kafka.control.black_hole(Direction.RESPONSE, on=False, client=kafka.name("producer", "2"))
-    assert [event.record for event in kafka.events(kinds.Sent)] == ["a-3"]
+    answer = Rule(
+        "r2", Action.DROP, Api.PRODUCE, Direction.RESPONSE, record="a-3", after=After.BLACK_HOLE
+    )
+    kafka.arm(answer)
+    kafka.client().send(produce(kafka, 3, "a-3"), produce(kafka, 4, "a-4"))
+    for record in ("a-3", "a-4"):
+        assert kafka.wait_event(kinds.ProduceAnswer, record=record).reached is False
+    assert [event.record for event in kafka.events(kinds.Sent)] == ["a-3", "a-4"]
 
 
 def test_of_two_rules_for_one_frame_the_first_armed_acts(kafka: Bench) -> None:

@@ -197,7 +197,7 @@ def test_with_tls_each_broker_has_a_name_of_its_own(tmp_path: Path) -> None:
             """Do nothing."""
 
         own = HistoryWriter(tmp_path / "own.jsonl", cell="", by="wire")
-        routes = Routes(Connections(itertools.count()), own, serve)
+        routes = Routes(Connections(), own, serve)
         route = Route("a", "bootstrap", "r", 0, 9, protocol="kafka", follows=True, tls=Tls("x", ""))
         route = replace(route, located={"b.example:9": "127.0.0.1:7"})
         found = []

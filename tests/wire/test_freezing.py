@@ -4,13 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import pytest
-
 from harness.model import events as kinds
 from harness.model.tail import SoFar
 from harness.model.waiting import wait_until
 from harness.protocols.kafka.steps import Api
-from harness.wire.messages import WireError
 from harness.wire.rules import Action, Direction, FreezeScope, How, Rule
 from tests.wire.broker import WITHIN_S, request, response
 from tests.wire.conftest import hold_of
@@ -154,32 +151,20 @@ def test_a_response_on_its_way_is_frozen_too(bench: Bench) -> None:
     assert bench.phases("slow")[-1] == "discarded"
 
 
-def test_freezing_by_hand(bench: Bench) -> None:
-    """Freeze and thaw by name lose nothing; a freeze that does not exist is an error."""
-    client = joined(bench, "1")
-    frozen = bench.control.freeze(FreezeScope.CLIENT, bench.name())
-    assert frozen.connections == 1
-    client.send(request(HEARTBEAT, 2, bench.name()))
-    assert client.silent()
-    assert bench.control.thaw(frozen.freeze).connections == 1
-    assert client.read() == response(2, b"answer")
-    with pytest.raises(WireError, match="no freeze"):
-        bench.control.thaw(frozen.freeze)
-
-
 def test_a_freeze_meets_what_is_already_in_the_wire(bench: Bench) -> None:
     """A frame that waits inside the wire when its connection is frozen is not counted until it
-    thaws.
+    thaws, and nothing is lost.
     """
-    bench.arm(Rule("count", Action.DELAY, HEARTBEAT, delay_s=0.001, limit=None))
-    client = bench.client()
-    client.ask(request(Api.METADATA, 1, bench.name()))
-    bench.control.delay(Direction.REQUEST, 0.1, client=bench.name())
-    client.send(request(HEARTBEAT, 2, bench.name()))
-    frozen = bench.control.freeze(FreezeScope.CLIENT, bench.name())
-    assert client.silent(0.3)
-    assert bench.control.counts(bench.cell, "count").seen == 0
-    bench.control.delay(Direction.REQUEST, 0, client=bench.name())
-    bench.control.thaw(frozen.freeze)
-    assert client.read() == response(2, b"answer")
+    bench.arm(Rule("count", Action.DELAY, HEARTBEAT, limit=None, delay_s=0.001))
+    bench.arm(Rule("first", Action.HOLD, Api.SYNC_GROUP))
+    client, other = joined(bench, "1"), bench.client()
+    client.send(request(Api.SYNC_GROUP, 2, bench.name()), request(HEARTBEAT, 3, bench.name()))
+    first = bench.hit("first")
+    hit = trip(bench, FreezeScope.CLIENT, other)
+    assert not bench.control.resolve(hold_of(first), How.RELEASE, within_s=0.1).reached
+    assert client.silent()
     assert bench.control.counts(bench.cell, "count").seen == 1
+    bench.control.resolve(hold_of(hit), How.RELEASE)
+    assert client.read() == response(2, b"answer")
+    assert client.read() == response(3, b"answer")
+    assert bench.control.counts(bench.cell, "count").seen == 2

@@ -55,10 +55,7 @@ class Breaking:
 
 def lane_on(pieces: tuple[bytes, ...], last: int, settle: Callable[..., None]) -> tuple[Lane, Any]:
     """Return a lane whose destination breaks, and a frame of all these bytes."""
-    hub: Any = SimpleNamespace(
-        is_dark=lambda *_: False,
-        scratch=lambda: memoryview(bytearray(CHUNK_BYTES)),
-    )
+    hub: Any = SimpleNamespace(scratch=lambda: memoryview(bytearray(CHUNK_BYTES)))
     conn: Any = SimpleNamespace(
         frozen_by=(),
         flows={Direction.REQUEST: Flow()},

@@ -13,7 +13,7 @@ from harness.model import events as kinds
 from harness.model.waiting import wait_until
 from harness.protocols.kafka.steps import Api
 from harness.wire.messages import Route, WireError
-from harness.wire.rules import Action, Direction, How, Rule
+from harness.wire.rules import Action, How, Rule
 from tests.wire.broker import Client, ScriptedBroker, request, response
 from tests.wire.conftest import hit_in, hold_of
 
@@ -138,10 +138,6 @@ def test_a_closed_cell_leaves_its_clients_alone(
         (lambda b: b.control.disarm(b.cell, "nothing"), "no rule nothing"),
         (lambda b: b.control.resolve("h0", How.RELEASE), "no held frame"),
         (lambda b: b.control.cut(), "say which"),
-        (
-            lambda b: b.control.black_hole(Direction.REQUEST, on=False, role="x"),
-            "no such black hole",
-        ),
     ],
 )
 def test_what_cannot_be_done_is_one_clear_line(
@@ -174,50 +170,6 @@ def test_cut_by_hand(bench: Bench) -> None:
     assert bench.control.cut(client=bench.name(incarnation="1")) == 1
     assert one.ended()
     assert two.ask(request(HEARTBEAT, 2, bench.name(incarnation="2"))) == response(2, b"answer")
-
-
-def test_a_black_hole_by_hand(bench: Bench) -> None:
-    """Answers vanish while it is on; switched off, the connection that lost some is cut: no reply
-    is mistaken.
-    """
-    client = bench.client()
-    client.ask(request(HEARTBEAT, 1, bench.name()))
-    assert bench.control.black_hole(Direction.RESPONSE, on=True, client=bench.name()) == 1
-    client.send(request(HEARTBEAT, 2, bench.name()))
-    bench.broker.wait_corrs(1, 2)
-    assert client.silent()
-    assert bench.control.black_hole(Direction.RESPONSE, on=False, client=bench.name()) == 1
-    assert client.ended()
-
-
-def test_a_standing_delay(bench: Bench) -> None:
-    """A delay makes every frame wait, and ends when it is set to nothing."""
-    client = bench.client()
-    client.ask(request(HEARTBEAT, 1, bench.name()))
-    bench.control.delay(Direction.REQUEST, 0.1, role="producer", client=bench.name())
-    began = time.monotonic()
-    client.ask(request(HEARTBEAT, 2, bench.name()))
-    assert time.monotonic() - began >= 0.1
-    bench.control.delay(Direction.REQUEST, 0, role="producer", client=bench.name())
-    began = time.monotonic()
-    client.ask(request(HEARTBEAT, 3, bench.name()))
-    assert time.monotonic() - began < 0.1
-
-
-def test_what_is_held_at_the_drain_is_resolved(bench: Bench) -> None:
-    """At the drain held frames go on where their connection lives, and are discarded where it does
-    not.
-    """
-    bench.arm(Rule("r", Action.HOLD, HEARTBEAT, limit=2))
-    lives, dies = bench.client(), bench.client()
-    lives.send(request(HEARTBEAT, 1, bench.name(incarnation="1")))
-    dies.send(request(HEARTBEAT, 2, bench.name(incarnation="2")))
-    bench.hit(number=2)
-    bench.control.cut(client=bench.name(incarnation="2"))
-    results = bench.control.resolve_all()
-    assert sorted(result.outcome for result in results) == ["discarded", "released"]
-    assert lives.read() == response(1, b"answer")
-    assert bench.control.holds() == ()
 
 
 def test_releasing_onto_a_dead_connection_says_so(bench: Bench) -> None:

@@ -139,14 +139,6 @@ class Toxiproxy:
                 )
             self._see(name, toxic)
 
-    def change(self, name: str, toxic: Toxic) -> None:
-        """Change the attributes of the toxic with the same type and stream."""
-        with self._call():
-            _Api.post(
-                f"/proxies/{name}/toxics/{name_of(toxic)}", json={"attributes": toxic.attributes}
-            )
-        self._see(name, toxic)
-
     def take_off(self, name: str, toxics: Iterable[Toxic]) -> None:
         """Remove toxics from a proxy."""
         for toxic in toxics:

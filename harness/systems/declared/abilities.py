@@ -17,7 +17,6 @@ from harness.abilities import (
     SavedPositions,
     Termination,
 )
-from harness.controls import NotFiredError
 from harness.faults.triggers import rule_at
 from harness.model import events as kinds
 from harness.model.events import FaultPhase
@@ -179,19 +178,15 @@ class AddedPartitions(NewPartitions):
         """
         scene, topic = self.scene, self.scene.pipeline.topic
         self.feed.release()
-        try:
-            wait_until(
-                lambda: any(
-                    ends.end > 0
-                    for partition, ends in scene.kafka.observer.ends(topic).items()
-                    if partition >= scene.pipeline.partitions
-                ),
-                within_s=scene.learnt.silences.still(scene.cell, FILLED_S),
-                because=f"a record in an added partition of {topic}",
-                poll_s=0.1,
-            )
-        except WaitTimeoutError as error:
-            raise NotFiredError(str(error)) from error
+        scene.await_met(
+            lambda: any(
+                ends.end > 0
+                for partition, ends in scene.kafka.observer.ends(topic).items()
+                if partition >= scene.pipeline.partitions
+            ),
+            FILLED_S,
+            f"a record in an added partition of {topic}",
+        )
 
 
 @dataclass

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections import defaultdict
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final, TypeVar
+from typing import TYPE_CHECKING, Final
 
 from harness.abilities import NewTopic
-from harness.controls import NotFiredError
 from harness.model import events as kinds
 from harness.model.former import former
 from harness.model.places import Removal, log_fields
@@ -16,8 +15,6 @@ from harness.model.waiting import WaitTimeoutError, wait_until
 from harness.proofs.made_anew import is_as_long
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from harness.model.scenario import Role
     from harness.systems.declared.feed.feed import DeclaredFeed
     from harness.systems.declared.late_topic import CreatedLate
@@ -25,7 +22,6 @@ if TYPE_CHECKING:
     from harness.systems.declared.scene import Scene
     from harness.systems.declared.transport.interface import Transport
 
-T = TypeVar("T")
 DONE_S: Final = 30.0
 """How long a reader may take to record what is in the topic and to save that: longer than an
 auto-commit interval; or longer, where the dry run's silences were longer.
@@ -67,7 +63,7 @@ class RemadeTopic(NewTopic):
             there = {self.matcher.id_of(copy) for copy in copies if copy.visible}
             return (there & known) <= {*self.matcher.ids(), *self.matcher.set_aside()}
 
-        self._await(done, DONE_S, f"all of {topic} to be recorded")
+        self.scene.await_met(done, DONE_S, f"all of {topic} to be recorded")
 
     def make_anew(self) -> None:
         """Write which copies go, delete the topic, create it, and forget what the wire saw of it
@@ -126,15 +122,8 @@ class RemadeTopic(NewTopic):
             )
             return ends if met else None
 
-        ends = self._await(filled, FILLED_S, f"records in {topic}, made anew")
+        ends = self.scene.await_met(filled, FILLED_S, f"records in {topic}, made anew")
         self.scene.history.write(kinds.Refilled(topic=topic, ends=_told(ends)))
-
-    def _await(self, met: Callable[[], T | None], least_s: float, because: str) -> T:
-        within_s = self.scene.learnt.silences.still(self.scene.cell, least_s)
-        try:
-            return wait_until(met, within_s=within_s, because=because, poll_s=0.1)
-        except WaitTimeoutError as error:
-            raise NotFiredError(str(error)) from error
 
     def _saved(self) -> dict[int, int]:
         """Return the highest position that a group has saved in each partition of the topic."""

@@ -40,7 +40,7 @@ class OverlappingRequests(Overlap):
     def await_second(self, role: Role) -> bool:
         """Wait until the stage has sent another request to the target's partition, or has ended."""
         stage = self.nodes.stage(role)
-        within_s = self.scene.learnt.silences.still(self.scene.cell, SECOND_S)
+        within_s = self.scene.still(SECOND_S)
         with suppress(WaitTimeoutError):
             wait_until(
                 lambda: self._overlaps() or stage.stopped_itself(),
@@ -85,7 +85,7 @@ class GatheredRecords(Backlog):
         with suppress(WaitTimeoutError):
             wait_until(
                 gathered,
-                within_s=scene.learnt.silences.still(scene.cell, GATHERS_S),
+                within_s=scene.still(GATHERS_S),
                 because=f"{end} records in {' and '.join(topics)}",
                 poll_s=0.1,
             )

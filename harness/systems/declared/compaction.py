@@ -6,13 +6,12 @@ import contextlib
 import time
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Final, TypeVar
+from typing import TYPE_CHECKING, Final
 
 from harness.abilities import LogCompaction
 from harness.controls import NotFiredError
 from harness.model import events as kinds
 from harness.model.semantics import Anomaly, forbids
-from harness.model.waiting import WaitTimeoutError, wait_until
 from harness.pipelines.broker import KEPT_WHOLE, LAG
 from harness.proofs.compaction import given_by, how_far
 from harness.protocols.kafka.steps import Api
@@ -27,7 +26,6 @@ if TYPE_CHECKING:
     from harness.systems.declared.scene import Scene
     from harness.systems.kafka.log_copies import LogCopy, WholeLog
 
-T = TypeVar("T")
 HELD: Final = "given-no-more"
 """The rule that holds all answers to a reader's fetches."""
 RECORDED_S: Final = 20.0
@@ -88,7 +86,9 @@ class CompactedLog(LogCompaction):
             return given == last and given <= {*self.matcher.ids(), *self.matcher.set_aside()}
 
         try:
-            self._await(recorded, RECORDED_S, f"what the {scene.reader} was given to be recorded")
+            self.scene.await_met(
+                recorded, RECORDED_S, f"what the {scene.reader} was given to be recorded"
+            )
         except NotFiredError:
             self._let_go(How.RELEASE)
             raise
@@ -144,15 +144,15 @@ class CompactedLog(LogCompaction):
 
         wanted = f"a later record with the key of {self._named(target)}, and one behind it, in "
         wanted += f"partition {target.partition} of {topic}"
-        self._await(follows, COMES_S, wanted)
+        self.scene.await_met(follows, COMES_S, wanted)
         self._tell(topic, {ROLLS: None})  # what comes from now on is not compacted
         whole = self.scene.uncompacted[topic] = self.scene.kafka.observer.log(topic)
         self._tell(topic, {LAG: "0"})
 
         cleaned = Cleaned(self.scene, topic, target)
-        self._await(cleaned.log, CLEANED_S, f"the cleaner to compact {topic}")
+        self.scene.await_met(cleaned.log, CLEANED_S, f"the cleaner to compact {topic}")
         self._tell(topic, {LAG: KEPT_WHOLE[LAG]})  # a pass that has begun goes on
-        log = self._await(
+        log = self.scene.await_met(
             partial(cleaned.log, QUIET_S), CLEANED_S, f"the cleaner of {topic} to rest"
         )
         left = set(map(_spot, log.copies))
@@ -208,14 +208,7 @@ class CompactedLog(LogCompaction):
         for leader in leaders:
             for name, value in told.items():
                 knows = partial(_knows, observer.told_to, leader, topic, name, value)
-                self._await(knows, CLEANED_S, f"{name} of {topic} to be {value}")
-
-    def _await(self, met: Callable[[], T | None], least_s: float, because: str) -> T:
-        within_s = self.scene.learnt.silences.still(self.scene.cell, least_s)
-        try:
-            return wait_until(met, within_s=within_s, because=because, poll_s=0.2)
-        except WaitTimeoutError as error:
-            raise NotFiredError(str(error)) from error
+                self.scene.await_met(knows, CLEANED_S, f"{name} of {topic} to be {value}")
 
 
 class Cleaned:

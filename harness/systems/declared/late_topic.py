@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, TypeVar
+from typing import TYPE_CHECKING, Final
 
-from harness.controls import NotFiredError
+from harness.controls import await_met
 from harness.model import events as kinds
 from harness.model.events import RulePhase
 from harness.model.requests import Request
-from harness.model.waiting import WaitTimeoutError, wait_until
 from harness.protocols.kafka.steps import Api
 from harness.wire.rules import Action, Direction, FreezeScope, How, Rule
 
@@ -22,7 +21,6 @@ if TYPE_CHECKING:
     from harness.systems.declared.programs.nodes import CommandNode
     from harness.systems.declared.scene import Scene
 
-T = TypeVar("T")
 ASKS_S: Final = 30.0
 """How long a reader may take until it has asked which topics there are."""
 AGAIN_S: Final = 3.0
@@ -69,9 +67,9 @@ class CreatedLate:
         )
         self.controls.undo(self._disarm)
         node.start()
-        self._await(lambda: self._told(role), ASKS_S, f"the {role} to ask for its topic")
+        await_met(lambda: self._told(role), ASKS_S, f"the {role} to ask for its topic")
         since = time.monotonic()
-        self._await(
+        await_met(
             lambda: self._held() or time.monotonic() - since > AGAIN_S,
             ASKS_S,
             f"the {role} to ask again",
@@ -87,8 +85,7 @@ class CreatedLate:
             ends = {partition: each.end for partition, each in observer.ends(topic).items()}
             return ends if any(ends.values()) else None
 
-        within_s = scene.learnt.silences.still(scene.cell, FILLED_S)
-        ends = self._await(filled, within_s, f"a record in {topic}")
+        ends = await_met(filled, scene.still(FILLED_S), f"a record in {topic}")
         scene.history.write(
             kinds.Refilled(topic=topic, ends={str(p): end for p, end in ends.items()})
         )
@@ -117,10 +114,3 @@ class CreatedLate:
             ),
             None,
         )
-
-    @staticmethod
-    def _await(met: Callable[[], T | None], within_s: float, because: str) -> T:
-        try:
-            return wait_until(met, within_s=within_s, because=because, poll_s=0.05)
-        except WaitTimeoutError as error:
-            raise NotFiredError(str(error)) from error

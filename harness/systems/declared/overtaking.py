@@ -118,8 +118,7 @@ class WorkOnItsWay(HeldWork):
         """Wait until work is held, and let the load go on; say whether any is held."""
         self._within(work.within_s, lambda: self._held() or self._covered())
         self._feed.release()
-        works_s = self._scene.learnt.silences.still(self._scene.cell, WORKS_S)
-        return self._within(works_s, self._held)
+        return self._within(self._scene.still(WORKS_S), self._held)
 
     def release(self, how: str | None = None) -> None:
         """Let the work be done. ``how``: what was awaited, if it was not a commit."""

@@ -160,8 +160,8 @@ def parts_of(
         settled=transport.settled,
         exhausted=feed.exhausted,
         unanswered=transport.unanswered,
-        idle_s=learnt.silences.still(cell, max(IDLE_S, scene.pipeline.output.quiet_s)),
-        fire_s=learnt.silences.still(cell, FIRE_S),
+        idle_s=scene.still(max(IDLE_S, scene.pipeline.output.quiet_s)),
+        fire_s=scene.still(FIRE_S),
         # the output is not read while records flow: that may lock it
         advance=scene.records_seen.firsts,
         look=owners.attribute,

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Final
 from harness.abilities import Retention
 from harness.controls import NotFiredError
 from harness.model import events as kinds
-from harness.model.waiting import WaitTimeoutError, wait_until
 from harness.systems.declared.learnt.silence import place_of
 
 if TYPE_CHECKING:
@@ -53,22 +52,13 @@ class DeletedRecords(Retention):
         def newer() -> bool:
             return observer.ends(topic)[partition].end > offset + 1
 
-        within_s = scene.learnt.silences.still(scene.cell, NEWER_S)
         because = f"a newer record in partition {partition} of {topic}"
-        try:
-            # the last wave waits, so that records come when the reader is back: one that begins at
-            # the end would otherwise have nothing to read, and save no position
-            wait_until(
-                lambda: newer() or self.feed.exhausted(),
-                within_s=within_s,
-                because=because,
-                poll_s=0.1,
-            )
-            if not newer():
-                self.feed.release()
-                wait_until(newer, within_s=within_s, because=because, poll_s=0.1)
-        except WaitTimeoutError as error:
-            raise NotFiredError(str(error)) from error
+        # the last wave waits, so that records come when the reader is back: one that begins at the
+        # end would otherwise have nothing to read, and save no position
+        scene.await_met(lambda: newer() or self.feed.exhausted(), NEWER_S, because)
+        if not newer():
+            self.feed.release()
+            scene.await_met(newer, NEWER_S, because)
         saved = [
             position
             for group in scene.stages_seen.groups(role)

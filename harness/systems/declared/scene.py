@@ -5,9 +5,9 @@ earlier cells have shown.
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, TypeVar, cast
 
-from harness.controls import OnWire
+from harness.controls import OnWire, await_met
 from harness.faults import NoFault
 from harness.model import events as kinds
 from harness.model.identity import REGISTRY
@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from harness.systems.declared.brokers.queues import QueueBrokers
     from harness.systems.kafka.log_copies import WholeLog
 
+A = TypeVar("A")
 IMAGES_PYTHON = "python3"
 """The value of ``{python}`` in the command of a container."""
 
@@ -175,6 +176,21 @@ class Scene(CellScene):
                 found.schema, text=fill(found.schema.text, self.of_services), cell=self.cell.key
             ),
         )
+
+    def still(self, least_s: float) -> float:
+        """Return how long (seconds, at least ``least_s``) nothing must move before what is awaited
+        counts as not coming.
+        """
+        return self.learnt.silences.still(self.cell, least_s)
+
+    def await_met(self, condition: Callable[[], A | None], least_s: float, because: str) -> A:
+        """Wait for what a fault needs, for so many seconds, or for longer where the dry run's
+        silences were longer.
+
+        Raises:
+            NotFiredError: it did not come.
+        """
+        return await_met(condition, self.still(least_s), because, poll_s=0.1)
 
     def make_folders(self) -> None:
         """Create the folders that programs write into."""

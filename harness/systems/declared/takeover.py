@@ -5,12 +5,11 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from harness.controls import NotFiredError
+from harness.controls import NotFiredError, await_met
 from harness.model import events as kinds
 from harness.model.events import RulePhase
 from harness.model.scenario import Role
 from harness.model.takeovers import Takeover
-from harness.model.waiting import WaitTimeoutError, wait_until
 from harness.proofs.takeover import COORDINATED, COPIES, EVERYBODY, FEW, requested_acks
 from harness.protocols.kafka.steps import Api
 from harness.run.nodes import ServerNode
@@ -126,9 +125,9 @@ class BrokerTakenOver(Takeover):
         """Wait until a follower's copy of the target is held, and the leader's answer has reached
         the client, if that asks only the leader.
         """
-        self._await(self._held, STORED_S, "the leader to store the record")
+        await_met(self._held, STORED_S, "the leader to store the record")
         if requested_acks(self._scene.so_far, self._hit) != EVERYBODY:
-            self._await(self._taken, STORED_S, "the leader alone to acknowledge the record")
+            await_met(self._taken, STORED_S, "the leader alone to acknowledge the record")
 
     def await_short(self) -> None:
         """Wait until a replica of what the frame is about is out of sync, and let the topics need
@@ -140,7 +139,7 @@ class BrokerTakenOver(Takeover):
             now = dict(self._now())
             return all(len(now[each].isr) < len(now[each].replicas) for each in self._about)
 
-        self._await(short, SYNC_S, "a follower to be out of sync")
+        await_met(short, SYNC_S, "a follower to be out of sync")
         self._need(lambda _: str(pipeline.broker.copies(pipeline.brokers)))
         self._say()
 
@@ -148,7 +147,7 @@ class BrokerTakenOver(Takeover):
         """Wait until the broker has refused the target, or has taken it from a producer that does
         not ask for more.
         """
-        self._await(
+        await_met(
             lambda: self._answers(*FEW) or (self._taken() and not self._everybody()),
             REFUSED_S,
             "the leader to refuse the record",
@@ -169,7 +168,7 @@ class BrokerTakenOver(Takeover):
                     others = [n for n in (*rest, first) if n != self._number]
                     order[partition] = (*others, self._number)
             observer.reorder_replicas(topic, order)
-            self._await(
+            await_met(
                 partial(self._ordered, topic, order), SYNC_S, "another replica to be preferred"
             )
 
@@ -178,12 +177,12 @@ class BrokerTakenOver(Takeover):
                 answered(lambda topic=topic: observer.prefer_leaders((topic,)))  # type: ignore[misc]  # called at once
             return self._is_taken_over(self._about)
 
-        self._await(elected, SYNC_S, "another replica to lead")
+        await_met(elected, SYNC_S, "another replica to lead")
         self._say()
 
     def await_taken_over(self) -> None:
         """Wait until other replicas lead what the broker led, and write down which."""
-        self._await(
+        await_met(
             lambda: self._is_taken_over(self._led), SYNC_S, "another broker to lead in its place"
         )
         self._say()
@@ -196,7 +195,7 @@ class BrokerTakenOver(Takeover):
                 now.leader >= 0 and len(now.isr) == len(now.replicas) for _, now in self._now()
             )
 
-        self._await(in_sync, SYNC_S, "all replicas to be in sync")
+        await_met(in_sync, SYNC_S, "all replicas to be in sync")
         self._say()
 
     # --- inside -----------------------------------------------------------------------------------
@@ -260,7 +259,7 @@ class BrokerTakenOver(Takeover):
             told = least(topic)
             answered(partial(observer.tell_topic, topic, {LEAST: told}))
             asked = partial(observer.told_to, self._number, topic, LEAST)
-            self._await(
+            await_met(
                 lambda asked=asked, told=told: answered(asked) == told,  # type: ignore[misc]  # called at once
                 SYNC_S,
                 f"{name_of(self._number)} to know {LEAST}={told}",
@@ -282,14 +281,3 @@ class BrokerTakenOver(Takeover):
         end = how()
         self._scene.kafka.observer.close()  # its connections are to a dead broker
         return end
-
-    def _await(self, condition: Callable[[], object], within_s: float, because: str) -> None:
-        """Wait until something is so.
-
-        Raises:
-            NotFiredError: it is not.
-        """
-        try:
-            wait_until(condition, within_s=within_s, because=because, poll_s=0.02)
-        except WaitTimeoutError as error:
-            raise NotFiredError(str(error)) from error

@@ -6,9 +6,8 @@ import time
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
-from harness.controls import NotFiredError
+from harness.controls import await_met
 from harness.model.turns import NextTarget
-from harness.model.waiting import WaitTimeoutError, wait_until
 from harness.run.controls import FIRE_S
 from harness.systems.declared.learnt.silence import place_of
 
@@ -37,16 +36,13 @@ class TargetsInTurn(NextTarget):
             NotFiredError: that never was.
         """
         watching = self.controls.watching
-        try:
-            wait_until(
-                self._rests,
-                within_s=max(FIRE_S, watching.fire_s),
-                because=f"rest behind {self.scene.load.target.id}",
-                advance=watching.advance,
-                poll_s=0.05,
-            )
-        except WaitTimeoutError as error:
-            raise NotFiredError(str(error)) from error
+        await_met(
+            self._rests,
+            max(FIRE_S, watching.fire_s),
+            f"rest behind {self.scene.load.target.id}",
+            advance=watching.advance,
+            poll_s=0.05,
+        )
 
     def aim(self, number: int) -> str:
         """Make another record the target."""
@@ -64,11 +60,7 @@ class TargetsInTurn(NextTarget):
         scene, watching = self.scene, self.controls.watching
         role = place_of(scene.cell.scenario.fault).role
         # nobody knows when a producer that was killed has sent again what it is given again
-        rest_s = (
-            REST_S
-            if scene.pipeline.reads(role)
-            else scene.learnt.silences.still(scene.cell, REST_S)
-        )
+        rest_s = REST_S if scene.pipeline.reads(role) else scene.still(REST_S)
         watching.look()
         watching.supervise()
         return (

@@ -223,7 +223,7 @@ class PatientDrain:
         """How long (seconds) the load may come no further: ``drain_s``, or longer if a silence
         without a fault was longer.
         """
-        return self._scene.learnt.silences.still(self._scene.cell, self._scene.pipeline.drain_s)
+        return self._scene.still(self._scene.pipeline.drain_s)
 
     def _await_rest(self, waiting: Drain) -> None:
         """Wait until everything is at rest. The time limit starts again whenever the load comes

@@ -52,7 +52,6 @@ class DeclaredFeed:
         self._stages = stages
         self._owners = owners
         self._fault = fault
-        still_s = scene.learnt.silences.still(scene.cell, STILL_S)
         declared = scene.cell.scenario.fault
         work = declared.work if isinstance(declared, CommitOvertakesWork | PartedFromWork) else None
         self._waves = Waves(
@@ -61,7 +60,7 @@ class DeclaredFeed:
             moves=self._moves,
             fired=lambda: fault.fired,
             targets=max(1, len(scene.load.targets)),
-            still_s=still_s,
+            still_s=scene.still(STILL_S),
             target_at=scene.load.target.position,
             alone_at=scene.load.target.position if work else None,
             rest_s=work.quiet_s if work else 0.0,

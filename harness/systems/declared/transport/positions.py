@@ -229,7 +229,7 @@ class Positions:
         behind = [at for at, last in self._visible({}).items() if reached.get(at, -1) < last]
         if not behind and at_work:
             return None
-        patience_s = self._scene.learnt.silences.still(self._scene.cell, ELSEWHERE_S)
+        patience_s = self._scene.still(ELSEWHERE_S)
         quiet_ns = time.monotonic_ns() - max(self._scene.records_seen.last, began)
         if given and quiet_ns > patience_s * 1e9:
             return None

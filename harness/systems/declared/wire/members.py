@@ -61,12 +61,6 @@ class GroupMembers(SeenOnWire):
         with self._up_to_date():
             return (member.group, member.member) in self._static
 
-    def holder(self, partition: str) -> kinds.GroupMember | None:
-        """Return the line by which a partition (``topic/partition``) was assigned last."""
-        with self._up_to_date():
-            has = [e for e in self._assigned.values() if partition in (e.assigned or ())]
-            return max(has, key=lambda line: line.t, default=None)
-
     def _take(self, event: Event) -> None:
         match event:
             case kinds.Owner(conn=int() as conn):
