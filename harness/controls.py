@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import TYPE_CHECKING, Final, Protocol, TypeAlias, TypeVar, runtime_checkable
+from typing import TYPE_CHECKING, ClassVar, Final, Protocol, TypeAlias, TypeVar, runtime_checkable
 
 from harness.model.scenario import Fault, Role
 from harness.model.waiting import POLL_S, WaitTimeoutError, wait_until
@@ -37,6 +37,9 @@ class OnWire:
     it has to say about earlier records. ``least``: smaller frames (bytes) do not count.
     """
 
+    kind: ClassVar[str] = "rule"
+    """What shows that it fired: see :class:`harness.model.scenario.Evidence`."""
+
     role: Role
     api: StepName
     direction: Direction
@@ -57,6 +60,8 @@ class OnWire:
 @dataclass(frozen=True, slots=True)
 class InProgram:
     """A trigger inside a program: a failpoint that the program reaches with the target."""
+
+    kind: ClassVar[str] = "failpoint"
 
     role: Role
     name: str

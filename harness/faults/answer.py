@@ -7,17 +7,17 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
-from harness.faults.triggers import await_fault, rule_at
+from harness.faults.triggers import AtTrigger, await_fault, rule_at
 from harness.model.scenario import Evidence
 from harness.proofs.answer import Answered
-from harness.wire.rules import Action
+from harness.wire.rules import Action, Rule
 
 if TYPE_CHECKING:
     from harness.controls import Controls, OnWire
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class Answer(AtTrigger):
     """The client gets ``error`` (its name in the protocol) for the request ``at`` and the next
     ones, ``times`` in all.
 
@@ -51,13 +51,11 @@ class Answer:
             proofs=(told,),
         )
 
-    def arm(self, controls: Controls) -> None:
-        """Arm the rule."""
-        rule = rule_at(
+    def _rule(self) -> Rule:
+        """Return the rule."""
+        return rule_at(
             self.at, Action.ANSWER, error=self.error, forward=self.forward, limit=self.times
         )
-        controls.arm(self.at, rule)
-        controls.say("armed")
 
     def inject(self, controls: Controls) -> None:
         """Wait until the wire has refused ``times`` requests."""

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 from harness.abilities import NewTopic
-from harness.faults.triggers import await_fault, rule_at
+from harness.faults.triggers import AtTrigger, await_fault, rule_at
 from harness.model.scenario import Evidence
 from harness.proofs.appeared import Appeared
-from harness.wire.rules import Action
+from harness.wire.rules import Action, Rule
 
 if TYPE_CHECKING:
     from harness.controls import Controls, OnWire
@@ -17,13 +17,14 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class TopicAppears:
+class TopicAppears(AtTrigger):
     """The stage ``reader`` is started while its topic does not exist, and is told so. The topic is
     created, and has records before the reader hears of it. The frame ``at`` shows that the sender
     has found it, too. Nobody is hurt.
     """
 
     id: ClassVar[str] = "topic-appears"
+    abilities: ClassVar[tuple[type, ...]] = (NewTopic,)
 
     at: OnWire
     reader: Role
@@ -38,14 +39,9 @@ class TopicAppears:
         """
         return Evidence("rule", proofs=(Appeared(str(self.reader)),))
 
-    def needs(self) -> tuple[type, ...]:
-        """Return the ability that it needs: to create the topic late."""
-        return (NewTopic,)
-
-    def arm(self, controls: Controls) -> None:
-        """Arm the rule. It does nothing to its frame."""
-        controls.arm(self.at, rule_at(self.at, Action.MARK))
-        controls.say("armed")
+    def _rule(self) -> Rule:
+        """Return the rule. It does nothing to its frame."""
+        return rule_at(self.at, Action.MARK)
 
     def inject(self, controls: Controls) -> None:
         """Start the reader, create the topic, wait until the target is there."""

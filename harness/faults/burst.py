@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, ClassVar, Final
 
 from harness.abilities import Beginning
 from harness.faults.kill import Kill
-from harness.faults.triggers import await_fault, rule_at
+from harness.faults.triggers import Needing, await_fault, rule_at
 from harness.model.bursts import Backlog, Overlap, Strike
 from harness.model.scenario import Evidence, Role
 from harness.proofs.answer import Answered
@@ -26,7 +26,7 @@ REFUSED_S: Final = 1.0
 
 
 @dataclass(frozen=True, slots=True)
-class InBurst:
+class InBurst(Needing):
     """The frame ``at``, a request with the target or its answer, goes no further until its client
     has sent another request to the same partition over the same connection. Then ``strike``.
 
@@ -34,6 +34,7 @@ class InBurst:
     """
 
     id: ClassVar[str] = "in-a-burst"
+    abilities: ClassVar[tuple[type, ...]] = (Overlap,)
 
     at: OnWire
     strike: Strike
@@ -62,10 +63,6 @@ class InBurst:
         if self.strike in (Strike.FIRST_REFUSED, Strike.LOST_THEN_REFUSED):
             proofs += (Answered(REFUSAL),)
         return Evidence("rule", may_kill=dies.get(self.strike, ()), proofs=proofs)
-
-    def needs(self) -> tuple[type, ...]:
-        """Return the ability that it needs: to see which requests overlap."""
-        return (Overlap,)
 
     def arm(self, controls: Controls) -> None:
         """Arm the rule: an answer is held, and its client goes on.
@@ -121,12 +118,13 @@ class InBurst:
 
 
 @dataclass(frozen=True, slots=True)
-class InBacklog:
+class InBacklog(Needing):
     """The stage that ``at`` names is started for the first time when many records are there. It is
     killed at ``at``, a request about the target, or its answer, which never arrives.
     """
 
     id: ClassVar[str] = "in-a-backlog"
+    abilities: ClassVar[tuple[type, ...]] = (Backlog, Beginning)
 
     at: OnWire
 
@@ -145,10 +143,6 @@ class InBacklog:
         """
         proof = FromBacklog(str(self.reader), FEWEST)
         return Evidence("rule", killed=(self.reader,), proofs=(proof,))
-
-    def needs(self) -> tuple[type, ...]:
-        """Return the abilities that it needs: to let records gather, and start a stage late."""
-        return (Backlog, Beginning)
 
     def arm(self, controls: Controls) -> None:
         """Arm the rule at which the stage is killed."""

@@ -8,17 +8,16 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 from harness.abilities import LogCompaction
-from harness.faults.triggers import HeldAt, await_fault
+from harness.faults.triggers import AtTrigger, await_fault, kill_at
 from harness.model.scenario import Evidence
 from harness.proofs.compaction import CompactedAway
-from harness.wire.rules import How
 
 if TYPE_CHECKING:
     from harness.controls import Controls, OnWire
 
 
 @dataclass(frozen=True, slots=True)
-class Compacted(HeldAt):
+class Compacted(AtTrigger):
     """At ``at``, the target's way to its reader, the frame is held until the reader has recorded
     what it was given before. It is killed, and the frame discarded.
 
@@ -27,6 +26,7 @@ class Compacted(HeldAt):
     """
 
     id: ClassVar[str] = "compacted"
+    abilities: ClassVar[tuple[type, ...]] = (LogCompaction,)
 
     at: OnWire
 
@@ -38,18 +38,11 @@ class Compacted(HeldAt):
         proof = CompactedAway(str(self.at.role))
         return Evidence("rule", killed=(self.at.role,), proofs=(proof,))
 
-    def needs(self) -> tuple[type, ...]:
-        """Return the ability that it needs: to compact a log."""
-        return (LogCompaction,)
-
     def inject(self, controls: Controls) -> None:
         """Wait for what is recorded, kill the reader, compact its topic, start the reader again."""
         fired, topic = await_fault(controls, self.at), controls.ability(LogCompaction)
         topic.await_recorded()
-        reader = controls.target(self.at.role, fired.node)
-        reader.kill()
-        controls.say("applied", node=reader.name)
-        controls.resolve(fired.hold, How.DISCARD)
+        reader = kill_at(controls, self.at.role, fired)
         topic.compact()
         reader.restart()
         controls.say("healed")

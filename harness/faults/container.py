@@ -6,12 +6,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 from harness.abilities import Containers
-from harness.faults.triggers import await_fault, rule_at
+from harness.faults.triggers import AtTrigger, await_fault, rule_at
 from harness.model.harms import Harm
 from harness.model.scenario import Evidence, Role
 from harness.proofs.engine import EngineReport, EngineSaid
 from harness.proofs.forgotten import Forgot
-from harness.wire.rules import Action, FreezeScope, How
+from harness.wire.rules import Action, FreezeScope, How, Rule
 
 if TYPE_CHECKING:
     from harness.controls import Controls, OnWire
@@ -28,12 +28,13 @@ _NOT_KILLED = {Harm.NETWORK, Harm.DISK}
 
 
 @dataclass(frozen=True, slots=True)
-class ContainerFault:
+class ContainerFault(AtTrigger):
     """At ``at``, ``harm`` is done to the node of ``role``. The roles in ``besides`` are killed with
     it and restarted after it.
     """
 
     id: ClassVar[str] = "container"
+    abilities: ClassVar[tuple[type, ...]] = (Containers,)
 
     at: OnWire
     harm: Harm
@@ -66,15 +67,10 @@ class ContainerFault:
             proofs=(said, Forgot()) if forgets else (said,),
         )
 
-    def needs(self) -> tuple[type, ...]:
-        """Return the abilities that it needs: the system must run its nodes as containers."""
-        return (Containers,)
-
-    def arm(self, controls: Controls) -> None:
-        """Arm the trigger. When it fires, the wire freezes the victims."""
+    def _rule(self) -> Rule:
+        """Return the rule. When it fires, the wire freezes the victims."""
         scope = FreezeScope.NODE if self.role is Role.BROKER else FreezeScope.CLIENT
-        controls.arm(self.at, rule_at(self.at, Action.HOLD, freeze=scope))
-        controls.say("armed")
+        return rule_at(self.at, Action.HOLD, freeze=scope)
 
     def inject(self, controls: Controls) -> None:
         """Apply the fault, release or discard what the wire holds, heal."""

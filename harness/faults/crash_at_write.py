@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from harness.abilities import DurableWrites
 from harness.controls import AtWrite, OnWire
-from harness.faults.triggers import await_fault
+from harness.faults.triggers import Needing, await_fault
 from harness.model.scenario import Evidence, Role
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class CrashAtWrite:
+class CrashAtWrite(Needing):
     """After a reader gets the target, its tracer holds it at the durable write ``point``. It is
     killed there and restarted.
 
@@ -29,6 +29,7 @@ class CrashAtWrite:
     """
 
     id: ClassVar[str] = "crash-at-write"
+    abilities: ClassVar[tuple[type, ...]] = (DurableWrites,)
 
     role: Role
     given: tuple[StepName, Direction]
@@ -43,12 +44,6 @@ class CrashAtWrite:
         return Evidence(
             "durable", killed=(self.role,), approached=True, write=str(self.point or "")
         )
-
-    def needs(self) -> tuple[type, ...]:
-        """Return the abilities that it needs: the system must be able to hold a stage at a durable
-        write.
-        """
-        return (DurableWrites,)
 
     def arm(self, controls: Controls) -> None:
         """Arm the trigger from which the writes are counted: the target on its way to

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 from harness.abilities import FilesAtRest
-from harness.faults.triggers import await_fault, rule_at
+from harness.faults.triggers import AtTrigger, await_fault, rule_at
 from harness.model.scenario import Evidence, Role
 from harness.proofs.damage import FileDamaged
-from harness.wire.rules import Action, FreezeScope, How
+from harness.wire.rules import Action, FreezeScope, How, Rule
 
 if TYPE_CHECKING:
     from harness.controls import Controls, OnWire
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Damaged:
+class Damaged(AtTrigger):
     """At ``at``, kill the broker; discard the frame; damage the file that has a record; start the
     broker again.
 
@@ -25,6 +25,7 @@ class Damaged:
     """
 
     id: ClassVar[str] = "damaged"
+    abilities: ClassVar[tuple[type, ...]] = (FilesAtRest,)
 
     at: OnWire
     damage: Damage
@@ -42,15 +43,10 @@ class Damaged:
             proofs=(FileDamaged(),),
         )
 
-    def needs(self) -> tuple[type, ...]:
-        """Return the ability that it needs."""
-        return (FilesAtRest,)
-
-    def arm(self, controls: Controls) -> None:
-        """Arm the trigger."""
+    def _rule(self) -> Rule:
+        """Return the rule."""
         scope = FreezeScope.CLIENT if self.at.offset else FreezeScope.NODE
-        controls.arm(self.at, rule_at(self.at, Action.HOLD, freeze=scope))
-        controls.say("armed")
+        return rule_at(self.at, Action.HOLD, freeze=scope)
 
     def inject(self, controls: Controls) -> None:
         """Kill the broker, damage the file, start the broker again."""

@@ -7,16 +7,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
-from harness.faults.triggers import await_fault, rule_at
+from harness.faults.triggers import AtTrigger, await_fault, rule_at
 from harness.model.scenario import Evidence
-from harness.wire.rules import Action, After
+from harness.wire.rules import Action, After, Rule
 
 if TYPE_CHECKING:
     from harness.controls import Controls, OnWire
 
 
 @dataclass(frozen=True, slots=True)
-class Drop:
+class Drop(AtTrigger):
     """The frame at ``at`` never reaches its destination; ``after`` says what the connection does
     then.
     """
@@ -30,10 +30,9 @@ class Drop:
         """Return what the history must show: the rule was hit at the target; nobody died."""
         return Evidence("rule", at_target=self.at.at_target, approached=self.at.since is not None)
 
-    def arm(self, controls: Controls) -> None:
-        """Arm the rule."""
-        controls.arm(self.at, rule_at(self.at, Action.DROP, after=self.after))
-        controls.say("armed")
+    def _rule(self) -> Rule:
+        """Return the rule."""
+        return rule_at(self.at, Action.DROP, after=self.after)
 
     def inject(self, controls: Controls) -> None:
         """Wait until the wire has dropped the frame."""

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 from harness.abilities import Input
-from harness.faults.triggers import arm_stop, stop_at
+from harness.faults.triggers import AtTrigger, stop_at
 from harness.model.scenario import Evidence
 from harness.proofs.input import InputEnded
 from harness.wire.rules import How
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class EndInput:
+class EndInput(AtTrigger):
     """At ``at`` the producer is stopped until all other records, and the end of input, wait in its
     standard input.
 
@@ -26,6 +26,7 @@ class EndInput:
     """
 
     id: ClassVar[str] = "end-input"
+    abilities: ClassVar[tuple[type, ...]] = (Input,)
 
     at: OnWire
 
@@ -38,15 +39,6 @@ class EndInput:
         return Evidence(
             "rule", paused=(self.at.role,), at_target=not self.at.offset, proofs=(InputEnded(),)
         )
-
-    def needs(self) -> tuple[type, ...]:
-        """Return the abilities that it needs: the system must be able to end the input."""
-        return (Input,)
-
-    def arm(self, controls: Controls) -> None:
-        """Arm the rule."""
-        arm_stop(controls, self.at, freeze=None)
-        controls.say("armed")
 
     def inject(self, controls: Controls) -> None:
         """Stop the producer, write everything into its input, drop the request, let the producer go

@@ -8,23 +8,24 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 from harness.abilities import GivingUp
-from harness.faults.triggers import await_fault, rule_at
+from harness.faults.triggers import AtTrigger, await_fault, rule_at
 from harness.model.scenario import Evidence, Role
 from harness.proofs.silence import RULE, FellSilent, ReachedFrozen
-from harness.wire.rules import Action, How
+from harness.wire.rules import Action, How, Rule
 
 if TYPE_CHECKING:
     from harness.controls import Controls, OnWire
 
 
 @dataclass(frozen=True, slots=True)
-class Frozen:
+class Frozen(AtTrigger):
     """At ``at`` the broker is stopped (SIGSTOP), and the request goes on to it. When the client has
     given up, the broker is woken (SIGCONT): it does what it was asked, and nobody waits for that.
     Programs that end meanwhile are started again behind it.
     """
 
     id: ClassVar[str] = "frozen"
+    abilities: ClassVar[tuple[type, ...]] = (GivingUp,)
 
     at: OnWire
 
@@ -35,14 +36,9 @@ class Frozen:
         proofs = (FellSilent(), ReachedFrozen())
         return Evidence("rule", paused=(Role.BROKER,), proofs=proofs)
 
-    def needs(self) -> tuple[type, ...]:
-        """Return the abilities that it needs: to see that a client gives a connection up."""
-        return (GivingUp,)
-
-    def arm(self, controls: Controls) -> None:
-        """Arm the rule."""
-        controls.arm(self.at, rule_at(self.at, Action.HOLD, RULE))
-        controls.say("armed")
+    def _rule(self) -> Rule:
+        """Return the rule."""
+        return rule_at(self.at, Action.HOLD, RULE)
 
     def inject(self, controls: Controls) -> None:
         """Stop the broker, let the request go, wake the broker when the client has given up."""

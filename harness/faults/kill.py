@@ -103,7 +103,6 @@ class Kill:
         victims died by SIGKILL.
         """
         exact = not (isinstance(self.at, OnWire) and self.at.offset)
-        kind = "rule" if isinstance(self.at, OnWire) else "failpoint"
         approached = isinstance(self.at, OnWire) and self.at.since is not None
         forgets = self.forget is not None
         proofs = (
@@ -117,7 +116,7 @@ class Kill:
             ),
         )
         return Evidence(
-            kind,
+            self.at.kind,
             killed=self.victims,
             forgotten=forgets,
             at_target=exact,

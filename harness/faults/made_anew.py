@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 from harness.abilities import NewTopic
-from harness.faults.triggers import HeldAt, await_fault
+from harness.faults.triggers import AtTrigger, await_fault
 from harness.model.scenario import Evidence
 from harness.proofs.made_anew import MadeAnew
 from harness.wire.rules import FreezeScope, How
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class TopicMadeAnew(HeldAt):
+class TopicMadeAnew(AtTrigger):
     """At ``at``, where the sender sends the target, its request is held until the ``reader`` has
     recorded everything before it. Both are killed, the request is discarded, and the topic is
     deleted and made anew.
@@ -30,6 +30,7 @@ class TopicMadeAnew(HeldAt):
     """
 
     id: ClassVar[str] = "topic-made-anew"
+    abilities: ClassVar[tuple[type, ...]] = (NewTopic,)
     freezes: ClassVar[FreezeScope | None] = FreezeScope.CLIENT
 
     at: OnWire
@@ -46,10 +47,6 @@ class TopicMadeAnew(HeldAt):
         """
         killed = (self.at.role, self.reader)
         return Evidence("rule", killed=killed, proofs=(MadeAnew(str(self.reader), self.longer),))
-
-    def needs(self) -> tuple[type, ...]:
-        """Return the ability that it needs: to make a topic anew."""
-        return (NewTopic,)
 
     def inject(self, controls: Controls) -> None:
         """Kill both, make the topic anew, start the sender again, and when the topic has records

@@ -9,10 +9,10 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, ClassVar
 
 from harness.abilities import BadNetwork, Ledger, Membership
-from harness.faults.triggers import rule_at
+from harness.faults.triggers import AtTrigger, rule_at
 from harness.model.scenario import Evidence
 from harness.proofs.network import Effect, NetworkBad
-from harness.wire.rules import Action, FreezeScope, How
+from harness.wire.rules import Action, FreezeScope, How, Rule
 
 if TYPE_CHECKING:
     from harness.controls import Controls, OnWire
@@ -40,7 +40,7 @@ class Until(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Network:
+class Network(AtTrigger):
     """At ``at`` the wire holds the frame, adds ``toxics`` to the network, and releases the frame;
     they stay until ``until``.
 
@@ -88,12 +88,9 @@ class Network:
         until = {Until.TOLD: (Ledger,), Until.EXPELLED: (Membership,)}
         return (BadNetwork, *until.get(self.until, ()))
 
-    def arm(self, controls: Controls) -> None:
-        """Arm the rule."""
-        controls.arm(
-            self.at, rule_at(self.at, Action.HOLD, limit=self.times, freeze=FreezeScope.CLIENT)
-        )
-        controls.say("armed")
+    def _rule(self) -> Rule:
+        """Return the rule."""
+        return rule_at(self.at, Action.HOLD, limit=self.times, freeze=FreezeScope.CLIENT)
 
     def inject(self, controls: Controls) -> None:
         """Make the network bad, wait for ``until``, mend it; ``times`` times."""

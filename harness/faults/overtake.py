@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 from harness.abilities import HeldWork, SavedMarks
-from harness.faults.triggers import HeldAt, await_fault, rule_at
+from harness.faults.triggers import AtTrigger, Needing, await_fault, kill_at, rule_at
 from harness.model.rhythm import CLOCK_S
 from harness.model.scenario import Evidence
 from harness.proofs.overtaken import Overtaken
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class CommitOvertakesWork(HeldAt):
+class CommitOvertakesWork(AtTrigger):
     """The target is alone in hand, and what its stage writes and sends is held.
 
     If the stage saves its position behind the target before the work is done, the stage is killed
@@ -29,6 +29,7 @@ class CommitOvertakesWork(HeldAt):
     """
 
     id: ClassVar[str] = "commit-overtakes-work"
+    abilities: ClassVar[tuple[type, ...]] = (HeldWork,)
 
     at: OnWire
     work: InHand | None = None
@@ -45,10 +46,6 @@ class CommitOvertakesWork(HeldAt):
         within_s, unseen = (self.work.within_s, self.work.unseen) if self.work else (0.0, ())
         proof = Overtaken(str(self.role), within_s, unseen=unseen)
         return Evidence("rule", may_kill=(self.role,), proofs=(proof,))
-
-    def needs(self) -> tuple[type, ...]:
-        """Return the ability that it needs: the system must be able to hold a stage's work."""
-        return (HeldWork,)
 
     def inject(self, controls: Controls) -> None:
         """Hold the work, let the target go on, wait for a commit. Kill the stage if one comes, else
@@ -79,7 +76,7 @@ class CommitOvertakesWork(HeldAt):
 
 
 @dataclass(frozen=True, slots=True)
-class MarkOvertakesAcknowledgement:
+class MarkOvertakesAcknowledgement(Needing):
     """A producer's request with the target, or the end of its transaction, is held for ``within_s``
     (seconds), so that a clock which saves marks ticks meanwhile. ``sends``: the request with which
     the producer sends.
@@ -90,6 +87,7 @@ class MarkOvertakesAcknowledgement:
     """
 
     id: ClassVar[str] = "mark-overtakes-acknowledgement"
+    abilities: ClassVar[tuple[type, ...]] = (SavedMarks,)
 
     at: OnWire
     sends: OnWire
@@ -103,10 +101,6 @@ class MarkOvertakesAcknowledgement:
         role = self.at.role
         proof = Overtaken(str(role), self.within_s, mark=True, unseen=self.unseen)
         return Evidence("rule", may_kill=(role,), proofs=(proof,))
-
-    def needs(self) -> tuple[type, ...]:
-        """Return the ability that it needs: the system must see what a producer saves."""
-        return (SavedMarks,)
 
     def arm(self, controls: Controls) -> None:
         """Arm the rule that holds the request, and the one at which the producer is looked at."""
@@ -126,10 +120,7 @@ class MarkOvertakesAcknowledgement:
         fired = await_fault(controls, self.at)
         overtaken = marks.await_saved(fired.hold, self.within_s)
         if overtaken:
-            victim = controls.target(self.at.role, fired.node)
-            victim.kill()
-            controls.say("applied", node=victim.name)
-            controls.resolve(fired.hold, How.DISCARD)
+            victim = kill_at(controls, self.at.role, fired)
             victim.restart()
         else:
             marks.release()

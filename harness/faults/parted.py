@@ -33,6 +33,7 @@ class PartedFromWork(ChangesGroup):
     """
 
     id: ClassVar[str] = "parted-from-work"
+    abilities: ClassVar[tuple[type, ...]] = (HeldWork, Regrouping)
 
     at: OnWire
     work: InHand | None = None
@@ -51,12 +52,6 @@ class PartedFromWork(ChangesGroup):
         role, unseen = str(self.at.role), self.work.unseen if self.work else ()
         proofs = (Moved(role, str(self.change)), PartedWhileHeld(role, str(self.change), unseen))
         return Evidence("rule", proofs=proofs)
-
-    def needs(self) -> tuple[type, ...]:
-        """Return the abilities that it needs: the work of a stage can be held, and its members come
-        and go.
-        """
-        return (HeldWork, Regrouping)
 
     def inject(self, controls: Controls) -> None:
         """Hold the work, let the target go on, change the group, and release the work.

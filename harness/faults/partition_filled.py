@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 from harness.abilities import NewPartitions
-from harness.faults.triggers import HeldAt, await_fault
+from harness.faults.triggers import AtTrigger, await_fault
 from harness.model.scenario import Evidence
 from harness.proofs.growth import Filled
 from harness.wire.rules import FreezeScope, How
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class PartitionFilled(HeldAt):
+class PartitionFilled(AtTrigger):
     """At ``at`` the sender and the ``reader`` are killed, and the topic gets more partitions.
 
     The sender starts again, and so knows the new partitions. The reader starts again when they have
@@ -27,6 +27,7 @@ class PartitionFilled(HeldAt):
     """
 
     id: ClassVar[str] = "partition-filled"
+    abilities: ClassVar[tuple[type, ...]] = (NewPartitions,)
     freezes: ClassVar[FreezeScope | None] = FreezeScope.CLIENT
 
     at: OnWire
@@ -42,10 +43,6 @@ class PartitionFilled(HeldAt):
         """
         killed = (self.at.role, self.reader)
         return Evidence("rule", killed=killed, proofs=(Filled(str(self.reader)),))
-
-    def needs(self) -> tuple[type, ...]:
-        """Return the abilities that it needs: to add partitions, and to see records in them."""
-        return (NewPartitions,)
 
     def inject(self, controls: Controls) -> None:
         """Kill both, add partitions, restart the sender, and when they have records the reader."""

@@ -8,17 +8,17 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 from harness.abilities import Membership, Rebalance
-from harness.controls import OnWire, Trigger
-from harness.faults.triggers import arm_stop, rule_at, stop_at
+from harness.controls import OnWire, Stop, Trigger
+from harness.faults.triggers import AtTrigger, rule_at, stop_at
 from harness.model.scenario import Evidence
-from harness.wire.rules import Action, Direction, How
+from harness.wire.rules import Action, Direction, FreezeScope, How
 
 if TYPE_CHECKING:
     from harness.controls import Controls
 
 
 @dataclass(frozen=True, slots=True)
-class Pause:
+class Pause(AtTrigger):
     """At ``at`` the process is stopped until its group has removed it; then it goes on as if
     nothing had happened.
 
@@ -29,6 +29,8 @@ class Pause:
     """
 
     id: ClassVar[str] = "pause"
+    stops: ClassVar[Stop] = Stop.PAUSE
+    freezes: ClassVar[FreezeScope | None] = FreezeScope.CLIENT
 
     at: Trigger
     others_finish: bool = True
@@ -39,20 +41,13 @@ class Pause:
         """Return what the history must show: the trigger was hit at the target, and the process was
         stopped.
         """
-        return Evidence(
-            "rule" if isinstance(self.at, OnWire) else "failpoint", paused=(self.at.role,)
-        )
+        return Evidence(self.at.kind, paused=(self.at.role,))
 
     def needs(self) -> tuple[type, ...]:
         """Return the abilities that it needs: the system must have groups that remove a stopped
         member.
         """
         return (Membership, Rebalance) if self.others_ask else (Membership,)
-
-    def arm(self, controls: Controls) -> None:
-        """Arm the trigger."""
-        arm_stop(controls, self.at)
-        controls.say("armed")
 
     def inject(self, controls: Controls) -> None:
         """Stop the process, wait until its group has removed it and others have taken over, wake

@@ -7,7 +7,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
-from harness.faults.triggers import HeldAt, await_fault
+from harness.faults.triggers import AtTrigger, await_fault
 from harness.model.rebalances import Change, Regrouping
 from harness.model.scenario import Evidence
 from harness.proofs.moved import Moved
@@ -18,17 +18,16 @@ if TYPE_CHECKING:
     from harness.controls import Controls, OnWire
 
 
-class ChangesGroup(HeldAt):
+class ChangesGroup(AtTrigger):
     """A fault that changes the group of a stage whose members all live."""
+
+    abilities: ClassVar[tuple[type, ...]] = (Regrouping,)
+    at: OnWire
 
     @property
     def joins(self) -> bool:
         """Whether a member joins that is not there before."""
         return True
-
-    def needs(self) -> tuple[type, ...]:
-        """Return the ability that it needs: a stage whose members come and go."""
-        return (Regrouping,)
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 from harness.abilities import Refusal
-from harness.faults.triggers import HeldAt, await_fault
+from harness.faults.triggers import AtTrigger, await_fault
 from harness.model.scenario import Evidence
 from harness.proofs.refusal import Refused
 from harness.wire.rules import Direction, How
@@ -16,12 +16,13 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Refuse(HeldAt):
+class Refuse(AtTrigger):
     """The wire holds the message ``at``, tells the broker to refuse the next message, and then
     sends the held one on.
     """
 
     id: ClassVar[str] = "refuse"
+    abilities: ClassVar[tuple[type, ...]] = (Refusal,)
 
     at: OnWire
 
@@ -34,12 +35,6 @@ class Refuse(HeldAt):
         refuses it, nobody died.
         """
         return Evidence("rule", proofs=(Refused(),))
-
-    def needs(self) -> tuple[type, ...]:
-        """Return the abilities that it needs: the broker must be able to refuse a message on
-        demand.
-        """
-        return (Refusal,)
 
     def inject(self, controls: Controls) -> None:
         """Hold the message, tell the broker, release it."""

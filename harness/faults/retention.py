@@ -8,17 +8,17 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 from harness.abilities import Retention
-from harness.faults.triggers import HeldAt, await_fault
+from harness.faults.triggers import AtTrigger, await_fault, kill_at
 from harness.model.scenario import Evidence
 from harness.proofs.retention import Passed
-from harness.wire.rules import FreezeScope, How
+from harness.wire.rules import FreezeScope
 
 if TYPE_CHECKING:
     from harness.controls import Controls, OnWire
 
 
 @dataclass(frozen=True, slots=True)
-class RetentionPasses(HeldAt):
+class RetentionPasses(AtTrigger):
     """At ``at``, where the reader asks to save its position behind the target, it is killed, and
     the position is not saved. The records up to the target are deleted from its partition.
 
@@ -27,6 +27,7 @@ class RetentionPasses(HeldAt):
     """
 
     id: ClassVar[str] = "retention-passes"
+    abilities: ClassVar[tuple[type, ...]] = (Retention,)
     freezes: ClassVar[FreezeScope | None] = FreezeScope.CLIENT
 
     at: OnWire
@@ -40,17 +41,10 @@ class RetentionPasses(HeldAt):
             "rule", killed=(self.at.role,), at_target=not self.at.offset, proofs=(proof,)
         )
 
-    def needs(self) -> tuple[type, ...]:
-        """Return the ability that it needs: to delete what the reader's position is behind."""
-        return (Retention,)
-
     def inject(self, controls: Controls) -> None:
         """Kill the reader, delete records, wait for newer ones, start the reader again."""
         fired = await_fault(controls, self.at)
-        reader = controls.target(self.at.role, fired.node)
-        reader.kill()
-        controls.say("applied", node=reader.name)
-        controls.resolve(fired.hold, How.DISCARD)
+        reader = kill_at(controls, self.at.role, fired)
         controls.ability(Retention).expire()
         reader.restart()
         controls.say("healed")

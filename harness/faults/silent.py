@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 from harness.abilities import GivingUp
-from harness.faults.triggers import await_fault, rule_at
+from harness.faults.triggers import AtTrigger, await_fault, rule_at
 from harness.model.scenario import Evidence
 from harness.proofs.silence import RULE, FellSilent
 from harness.wire.rules import Action, After, Direction, How
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Silent:
+class Silent(AtTrigger):
     """From the frame ``at`` on, nothing arrives in its direction of its connection, which lives on.
 
     The silence lasts until the client gives up: it closes the connection, or asks the same again
@@ -27,6 +27,7 @@ class Silent:
     """
 
     id: ClassVar[str] = "silent"
+    abilities: ClassVar[tuple[type, ...]] = (GivingUp,)
 
     at: OnWire
 
@@ -41,10 +42,6 @@ class Silent:
             proofs=(FellSilent(),),
         )
 
-    def needs(self) -> tuple[type, ...]:
-        """Return the abilities that it needs: to see that a client gives a connection up."""
-        return (GivingUp,)
-
     def _rule(self) -> Rule:
         """Return the rule: an answer is held, for it may come late; a request falls into a black
         hole.
@@ -52,11 +49,6 @@ class Silent:
         if self.at.direction is Direction.RESPONSE:
             return rule_at(self.at, Action.HOLD, RULE)
         return rule_at(self.at, Action.DROP, RULE, after=After.BLACK_HOLE)
-
-    def arm(self, controls: Controls) -> None:
-        """Arm the rule."""
-        controls.arm(self.at, self._rule())
-        controls.say("armed")
 
     def inject(self, controls: Controls) -> None:
         """Wait until the client has given up; then let a held answer go, if it can still arrive."""

@@ -8,7 +8,7 @@ import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
-from harness.faults.triggers import HeldAt, await_fault
+from harness.faults.triggers import AtTrigger, await_fault
 from harness.model.scenario import Evidence
 from harness.model.waiting import wait_until
 from harness.wire.rules import How
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Stall(HeldAt):
+class Stall(AtTrigger):
     """At ``at`` the ``victim`` is stopped for ``seconds``; the frame that the wire holds is
     released at once.
     """
@@ -44,10 +44,6 @@ class Stall(HeldAt):
         stopped, and woke up.
         """
         return Evidence("rule", paused=(self.victim,))
-
-    def needs(self) -> tuple[type, ...]:
-        """Return no ability: it needs none."""
-        return ()
 
     def inject(self, controls: Controls) -> None:
         """Stop the victim, let the program go on, wake the victim when its time is over."""

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 from harness.abilities import Beginning
-from harness.faults.triggers import await_fault, rule_at
+from harness.faults.triggers import AtTrigger, await_fault, rule_at
 from harness.model.scenario import Evidence
 from harness.proofs.start import FAULT, StartedLate
-from harness.wire.rules import Action, How
+from harness.wire.rules import Action, How, Rule
 
 if TYPE_CHECKING:
     from harness.controls import Controls, OnWire
@@ -17,13 +17,14 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class StartLate:
+class StartLate(AtTrigger):
     """The stage ``reader`` is left out when the others start. It is started when the frame ``at``
     has passed, which shows that records are there for it to read. ``held``: the frame, and what is
     behind it, waits until the stage is ready.
     """
 
     id: ClassVar[str] = FAULT
+    abilities: ClassVar[tuple[type, ...]] = (Beginning,)
 
     at: OnWire
     reader: Role
@@ -39,14 +40,9 @@ class StartLate:
         """
         return Evidence("rule", proofs=(StartedLate(str(self.reader)),))
 
-    def needs(self) -> tuple[type, ...]:
-        """Return the abilities that it needs: to start a stage that was left out."""
-        return (Beginning,)
-
-    def arm(self, controls: Controls) -> None:
-        """Arm the rule. It does nothing to its frame, or holds it."""
-        controls.arm(self.at, rule_at(self.at, Action.HOLD if self.held else Action.MARK))
-        controls.say("armed")
+    def _rule(self) -> Rule:
+        """Return the rule. It does nothing to its frame, or holds it."""
+        return rule_at(self.at, Action.HOLD if self.held else Action.MARK)
 
     def inject(self, controls: Controls) -> None:
         """Wait until the records are there, start the stage; release what is held."""

@@ -5,18 +5,18 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
-from harness.faults.triggers import await_fault, rule_at
+from harness.faults.triggers import AtTrigger, await_fault, rule_at
 from harness.model.scenario import Evidence, Role
 from harness.model.takeovers import Takeover, Turn
 from harness.proofs.takeover import OtherLeads
-from harness.wire.rules import Action, FreezeScope, How
+from harness.wire.rules import Action, FreezeScope, How, Rule
 
 if TYPE_CHECKING:
     from harness.controls import Controls, OnWire
 
 
 @dataclass(frozen=True, slots=True)
-class TakenOver:
+class TakenOver(AtTrigger):
     """At ``at`` the broker that the frame is for loses its leaderships in the way of ``turn``, or
     has no follower in sync.
 
@@ -24,6 +24,7 @@ class TakenOver:
     """
 
     id: ClassVar[str] = "taken-over"
+    abilities: ClassVar[tuple[type, ...]] = (Takeover,)
 
     at: OnWire
     turn: Turn
@@ -44,15 +45,10 @@ class TakenOver:
             proofs=(OtherLeads(str(self.turn)),),
         )
 
-    def needs(self) -> tuple[type, ...]:
-        """Return the ability that it needs: several brokers."""
-        return (Takeover,)
-
-    def arm(self, controls: Controls) -> None:
-        """Arm the rule. A broker that dies with the frame stands still from then on."""
+    def _rule(self) -> Rule:
+        """Return the rule. A broker that dies with the frame stands still from then on."""
         freeze = FreezeScope.NODE if self.turn is Turn.DIES else FreezeScope.CLIENT
-        controls.arm(self.at, rule_at(self.at, Action.HOLD, freeze=freeze))
-        controls.say("armed")
+        return rule_at(self.at, Action.HOLD, freeze=freeze)
 
     def inject(self, controls: Controls) -> None:
         """Do to the broker what ``turn`` says, and wait until others lead in its place."""

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from harness.abilities import Termination
 from harness.controls import NotFiredError
-from harness.faults.triggers import await_fault, rule_at
+from harness.faults.triggers import Needing, await_fault, rule_at
 from harness.model.scenario import Evidence
 from harness.proofs.cut_short import DIES, CutShort
 from harness.wire.rules import Action, FreezeScope, How
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Terminate:
+class Terminate(Needing):
     """At ``at`` the process gets SIGTERM, and its held frames are released at once. It shuts down
     by itself.
 
@@ -30,6 +30,7 @@ class Terminate:
     """
 
     id: ClassVar[str] = "terminate"
+    abilities: ClassVar[tuple[type, ...]] = (Termination,)
 
     at: OnWire
     dies: OnWire | None = None
@@ -55,12 +56,6 @@ class Terminate:
             told=(self.at.role,),
             proofs=() if self.dies is None else (CutShort(str(self.at.role)),),
         )
-
-    def needs(self) -> tuple[type, ...]:
-        """Return the abilities that it needs: the system must be able to send SIGTERM
-        to a stage.
-        """
-        return (Termination,)
 
     def arm(self, controls: Controls) -> None:
         """Arm the rules. The process is not frozen: it may have much to do before it ends."""

@@ -6,17 +6,17 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 from harness.abilities import GivingUp
-from harness.faults.triggers import await_fault, rule_at
+from harness.faults.triggers import AtTrigger, await_fault, rule_at
 from harness.model.scenario import Evidence
 from harness.proofs.silence import RULE, FellSilent, HalfWay
-from harness.wire.rules import Action, How
+from harness.wire.rules import Action, How, Rule
 
 if TYPE_CHECKING:
     from harness.controls import Controls, OnWire
 
 
 @dataclass(frozen=True, slots=True)
-class Torn:
+class Torn(AtTrigger):
     """Half of the request ``at`` goes on, and nothing more of its connection is read: its window
     closes, and what the client sends behind it stops in the client's own buffers.
 
@@ -25,6 +25,7 @@ class Torn:
     """
 
     id: ClassVar[str] = "torn"
+    abilities: ClassVar[tuple[type, ...]] = (GivingUp,)
 
     at: OnWire
 
@@ -39,14 +40,9 @@ class Torn:
             proofs=(FellSilent(), HalfWay()),
         )
 
-    def needs(self) -> tuple[type, ...]:
-        """Return the abilities that it needs: to see that a client gives a request up."""
-        return (GivingUp,)
-
-    def arm(self, controls: Controls) -> None:
-        """Arm the rule."""
-        controls.arm(self.at, rule_at(self.at, Action.HOLD, RULE, half=True))
-        controls.say("armed")
+    def _rule(self) -> Rule:
+        """Return the rule."""
+        return rule_at(self.at, Action.HOLD, RULE, half=True)
 
     def inject(self, controls: Controls) -> None:
         """Wait until the client has given up; then let the rest go on."""

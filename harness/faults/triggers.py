@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from harness.controls import OnWire, Stop
-from harness.wire.rules import Action, Direction, FreezeScope, Rule
+from harness.wire.rules import Action, Direction, FreezeScope, How, Rule
 
 if TYPE_CHECKING:
     from harness.controls import AtWrite, Controls, Fired, Target, Trigger
+    from harness.model.scenario import Role
 
 
 def rule_at(
@@ -34,17 +35,36 @@ def rule_at(
     )
 
 
-class HeldAt:
-    """A fault that begins with its frame held by the wire. ``at`` is a field of each such fault."""
+class Needing:
+    """A fault that needs the same abilities whatever its fields say. A base of dataclasses."""
 
     __slots__ = ()
-    at: OnWire
+    abilities: ClassVar[tuple[type, ...]] = ()
+
+    def needs(self) -> tuple[type, ...]:
+        """Return the abilities that the fault uses."""
+        return self.abilities
+
+
+class AtTrigger(Needing):
+    """A fault that begins at one trigger, its field ``at``: the wire holds a frame, or a program
+    stops at a failpoint.
+    """
+
+    __slots__ = ()
+    at: Any
     freezes: ClassVar[FreezeScope | None] = None
     """What else of the process the wire holds; ``None``: nothing, its other threads go on."""
+    stops: ClassVar[Stop] = Stop.KILL
+    """How the program stops at a failpoint."""
+
+    def _rule(self) -> Rule:
+        """Return the rule, where the trigger is on the wire."""
+        return rule_at(self.at, Action.HOLD, freeze=self.freezes)
 
     def arm(self, controls: Controls) -> None:
-        """Arm the rule that holds the frame."""
-        controls.arm(self.at, rule_at(self.at, Action.HOLD, freeze=self.freezes))
+        """Arm the trigger."""
+        controls.arm(self.at, self._rule() if isinstance(self.at, OnWire) else self.stops)
         controls.say("armed")
 
 
@@ -59,18 +79,15 @@ def await_fault(controls: Controls, at: Trigger | AtWrite) -> Fired:
     return fired
 
 
-def arm_stop(
-    controls: Controls, at: Trigger, *, freeze: FreezeScope | None = FreezeScope.CLIENT
-) -> None:
-    """Arm a trigger at which a process waits to be stopped: at its failpoint, or because the wire
-    holds its frame.
-
-    ``freeze`` says what else of the process the wire holds.
+def kill_at(controls: Controls, role: Role, fired: Fired) -> Target:
+    """Kill the process of a trigger that has fired, write that into the history, and discard what
+    the wire holds. Return the process, which is to be started again.
     """
-    if isinstance(at, OnWire):
-        controls.arm(at, rule_at(at, Action.HOLD, freeze=freeze))
-    else:
-        controls.arm(at, Stop.PAUSE)
+    victim = controls.target(role, fired.node)
+    victim.kill()
+    controls.say("applied", node=victim.name)
+    controls.resolve(fired.hold, How.DISCARD)
+    return victim
 
 
 def stop_at(controls: Controls, at: Trigger) -> tuple[Target, str | None]:

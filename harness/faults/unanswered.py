@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 from harness.controls import OnWire
-from harness.faults.triggers import HeldAt, await_fault, rule_at
+from harness.faults.triggers import AtTrigger, await_fault, kill_at, rule_at
 from harness.model.scenario import Evidence
 from harness.proofs.answer import Answered
-from harness.wire.rules import Action, Direction, FreezeScope, How, StepName
+from harness.wire.rules import Action, Direction, FreezeScope, StepName
 
 if TYPE_CHECKING:
     from harness.controls import Controls
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Unanswered(HeldAt):
+class Unanswered(AtTrigger):
     """At ``at`` the process is killed. It starts again, and the first answer to ``asks`` is lost
     and the connection cut.
 
@@ -36,14 +36,14 @@ class Unanswered(HeldAt):
     told: str | None = None
 
     def __post_init__(self) -> None:
-        self._rule()
+        self._loss()
 
     @property
     def _asked(self) -> OnWire:
         way = Direction.RESPONSE if self.told is None else Direction.REQUEST
         return OnWire(self.at.role, self.asks, way, since=self.at)
 
-    def _rule(self) -> Rule:
+    def _loss(self) -> Rule:
         if self.told is None:
             return rule_at(self._asked, Action.DROP, "answer")
         return rule_at(self._asked, Action.ANSWER, "answer", error=self.told)
@@ -68,11 +68,8 @@ class Unanswered(HeldAt):
         was lost.
         """
         fired = await_fault(controls, self.at)
-        victim = controls.target(self.at.role, fired.node)
-        victim.kill()
-        controls.say("applied", node=victim.name)
-        controls.resolve(fired.hold, How.DISCARD)
-        controls.arm(self._asked, self._rule())
+        victim = kill_at(controls, self.at.role, fired)
+        controls.arm(self._asked, self._loss())
         victim.restart()
         controls.await_fired(self._asked)
         controls.say("healed")

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 from harness.controls import Stop
-from harness.faults.triggers import await_fault
+from harness.faults.triggers import AtTrigger, await_fault
 from harness.model.scenario import Evidence
 
 if TYPE_CHECKING:
@@ -14,21 +14,17 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class WorkFails:
+class WorkFails(AtTrigger):
     """At ``at`` the work on the target fails. The settings say what the program does then."""
 
     id: ClassVar[str] = "work-fails"
+    stops: ClassVar[Stop] = Stop.FAIL
 
     at: InProgram
 
     def evidence(self) -> Evidence:
         """Return what the history must show: the failpoint was hit at the target; nobody died."""
         return Evidence("failpoint")
-
-    def arm(self, controls: Controls) -> None:
-        """Arm the failpoint."""
-        controls.arm(self.at, Stop.FAIL)
-        controls.say("armed")
 
     def inject(self, controls: Controls) -> None:
         """Wait until the work on the target has failed."""

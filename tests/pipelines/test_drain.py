@@ -92,6 +92,7 @@ class Pipe:
             pipeline=self.cell.declared,
             records_seen=seen,
             learnt=EarlierCells(self.silences),
+            still=lambda least_s: self.silences.still(self.cell, least_s),
             faultless=self.cell.scenario.id == "none",
         )
 

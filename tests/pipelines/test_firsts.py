@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from harness import controls
 from harness.controls import OnWire
 from harness.faults import Forget, Kill, PartitionFilled, StartLate
 from harness.judge.verdict import Kind
@@ -200,9 +201,7 @@ def test_a_producer_that_is_silent_for_long_is_given_longer_to_fill_a_new_partit
     scenes: Scenes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked: list[float] = []
-    monkeypatch.setattr(
-        abilities, "wait_until", lambda _, *, within_s, **__: asked.append(within_s)
-    )
+    monkeypatch.setattr(controls, "wait_until", lambda _, *, within_s, **__: asked.append(within_s))
     scene, feed = scenes("orders"), SimpleNamespace(release=lambda: None)
     given: Any = feed
     for silent_s in (0.0, 80.0):

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Protocol
 
 from harness.controls import InProgram, Stop
-from harness.faults.triggers import await_fault
+from harness.faults.triggers import AtTrigger, await_fault
 from harness.model import events as kinds
 from harness.model.events import NodePhase
 from harness.model.scenario import Evidence
@@ -87,12 +87,14 @@ class StartedAgain:
 
 
 @dataclass(frozen=True, slots=True)
-class TaskFails:
+class TaskFails(AtTrigger):
     """At ``at`` the work on the target fails, and the task with it. When the worker says so, the
     task is restarted.
     """
 
     id: ClassVar[str] = "task-fails"
+    abilities: ClassVar[tuple[type, ...]] = (Tasks,)
+    stops: ClassVar[Stop] = Stop.FAIL
 
     at: InProgram
 
@@ -102,15 +104,6 @@ class TaskFails:
         """
         return Evidence("failpoint", proofs=(StartedAgain(),))
 
-    def needs(self) -> tuple[type, ...]:
-        """Return the abilities that it needs: a task that can be restarted."""
-        return (Tasks,)
-
-    def arm(self, controls: Controls) -> None:
-        """Arm the failpoint."""
-        controls.arm(self.at, Stop.FAIL)
-        controls.say("armed")
-
     def inject(self, controls: Controls) -> None:
         """Wait until the task has failed, and restart it."""
         await_fault(controls, self.at)
@@ -119,13 +112,15 @@ class TaskFails:
 
 
 @dataclass(frozen=True, slots=True)
-class Reconfigured:
+class Reconfigured(AtTrigger):
     """At ``at`` the task is held with the target in hand, and the settings of its connector are
     changed. The worker gives up waiting for the task, and a new one does all the work; then the old
     one goes on.
     """
 
     id: ClassVar[str] = "reconfigured"
+    abilities: ClassVar[tuple[type, ...]] = (Tasks,)
+    stops: ClassVar[Stop] = Stop.PAUSE
 
     at: InProgram
 
@@ -134,15 +129,6 @@ class Reconfigured:
         a new task was started in the same worker.
         """
         return Evidence("failpoint", proofs=(StartedAgain(),))
-
-    def needs(self) -> tuple[type, ...]:
-        """Return the abilities that it needs: a connector whose settings can be changed."""
-        return (Tasks,)
-
-    def arm(self, controls: Controls) -> None:
-        """Arm the failpoint."""
-        controls.arm(self.at, Stop.PAUSE)
-        controls.say("armed")
 
     def inject(self, controls: Controls) -> None:
         """Change the settings when the task is held, wait until the new task has done all, and let
@@ -159,13 +145,15 @@ class Reconfigured:
 
 
 @dataclass(frozen=True, slots=True)
-class Moved:
+class Moved(AtTrigger):
     """At ``at`` the task is held with the target in hand, and its worker is told to end (SIGTERM).
     The task goes on when the worker has told it to stop, so that it is given up in good order;
     another worker starts it, and does the rest.
     """
 
     id: ClassVar[str] = "moved"
+    abilities: ClassVar[tuple[type, ...]] = (Tasks,)
+    stops: ClassVar[Stop] = Stop.PAUSE
 
     at: InProgram
 
@@ -174,15 +162,6 @@ class Moved:
         told to end and did, and another one started the task.
         """
         return Evidence("failpoint", told=(self.at.role,), proofs=(StartedElsewhere(),))
-
-    def needs(self) -> tuple[type, ...]:
-        """Return the abilities that it needs: another worker."""
-        return (Tasks,)
-
-    def arm(self, controls: Controls) -> None:
-        """Arm the failpoint."""
-        controls.arm(self.at, Stop.PAUSE)
-        controls.say("armed")
 
     def inject(self, controls: Controls) -> None:
         """Let the worker end when the task is held, wait until another one has done the rest, and

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 from harness.controls import Role
-from harness.faults.triggers import HeldAt, await_fault
+from harness.faults.triggers import AtTrigger, await_fault
 from harness.model.scenario import Evidence
 from harness.systems.activemq.abilities import Compaction
 from harness.systems.activemq.proofs import CARRIED_ON, UNINDEXED, CarriedOn
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class IndexRebuilt(HeldAt):
+class IndexRebuilt(AtTrigger):
     """Compact the journal, kill the broker, and let it rebuild its index from the journal.
 
     The request ``at`` waits until the journal goes on in a second file, so the message is in the
@@ -26,6 +26,7 @@ class IndexRebuilt(HeldAt):
     """
 
     id: ClassVar[str] = "index-rebuilt"
+    abilities: ClassVar[tuple[type, ...]] = (Compaction,)
 
     at: OnWire
 
@@ -43,10 +44,6 @@ class IndexRebuilt(HeldAt):
         file, the broker died by SIGKILL, and its index was deleted.
         """
         return Evidence("rule", killed=(Role.BROKER,), proofs=(CarriedOn(),))
-
-    def needs(self) -> tuple[type, ...]:
-        """Return the abilities that it needs: to compact the journal and delete the index."""
-        return (Compaction,)
 
     def inject(self, controls: Controls) -> None:
         """Begin a new file, release the request, wait until all is read; then compact, kill, delete

@@ -8,34 +8,18 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 from harness.abilities import LocalState, Membership, Termination
-from harness.controls import OnWire, Stop, Trigger
-from harness.faults.triggers import arm_stop, await_fault, rule_at, stop_at
+from harness.faults.triggers import AtTrigger, await_fault, kill_at, stop_at
 from harness.model.scenario import Evidence, Role
 from harness.proofs.forgotten import Forgot
 from harness.systems.streams.proofs import Restoring, SentUnfed
-from harness.wire.rules import Action, FreezeScope, How
+from harness.wire.rules import FreezeScope, How
 
 if TYPE_CHECKING:
-    from harness.controls import Controls
-
-
-def _kind(at: Trigger) -> str:
-    return "rule" if isinstance(at, OnWire) else "failpoint"
-
-
-def _arm_kill(controls: Controls, at: Trigger) -> None:
-    """Arm a trigger that holds a process until the fault kills it."""
-    controls.arm(
-        at,
-        rule_at(at, Action.HOLD, freeze=FreezeScope.CLIENT)
-        if isinstance(at, OnWire)
-        else Stop.KILL,
-    )
-    controls.say("armed")
+    from harness.controls import Controls, OnWire, Trigger
 
 
 @dataclass(frozen=True, slots=True)
-class StateLost:
+class StateLost(AtTrigger):
     """Kill an instance at ``at`` and delete its local state, so that it restores its state from the
     changelog.
 
@@ -44,6 +28,8 @@ class StateLost:
     """
 
     id: ClassVar[str] = "state-lost"
+    abilities: ClassVar[tuple[type, ...]] = (LocalState,)
+    freezes: ClassVar[FreezeScope | None] = FreezeScope.CLIENT
 
     at: Trigger
     again: bool = False
@@ -56,28 +42,18 @@ class StateLost:
         """
         killed = (self.at.role,) * (2 if self.again else 1)
         return Evidence(
-            _kind(self.at),
+            self.at.kind,
             killed=killed,
             proofs=(Forgot(), *((Restoring(),) if self.again else ())),
         )
-
-    def needs(self) -> tuple[type, ...]:
-        """Return the abilities that it needs: local state."""
-        return (LocalState,)
-
-    def arm(self, controls: Controls) -> None:
-        """Arm the trigger."""
-        _arm_kill(controls, self.at)
 
     def inject(self, controls: Controls) -> None:
         """Kill the instance, delete its state, and restart it; with ``again``, kill it once more in
         between.
         """
         fired = await_fault(controls, self.at)
-        victim, state = controls.target(self.at.role, fired.node), controls.ability(LocalState)
-        victim.kill()
-        controls.say("applied", node=victim.name)
-        controls.resolve(fired.hold, How.DISCARD)
+        state = controls.ability(LocalState)
+        victim = kill_at(controls, self.at.role, fired)
         state.lose(victim)
         if self.again:
             state.hold_restoring(victim)
@@ -89,12 +65,14 @@ class StateLost:
 
 
 @dataclass(frozen=True, slots=True)
-class TakenOver:
+class TakenOver(AtTrigger):
     """Kill an instance at ``at``, and restart it only after another instance has taken over its
     tasks and done all the work.
     """
 
     id: ClassVar[str] = "taken-over"
+    abilities: ClassVar[tuple[type, ...]] = (Membership,)
+    freezes: ClassVar[FreezeScope | None] = FreezeScope.CLIENT
 
     at: Trigger
 
@@ -102,23 +80,12 @@ class TakenOver:
         """Return what the history must show: the trigger was hit at the target, and the instance
         was killed.
         """
-        return Evidence(_kind(self.at), killed=(self.at.role,))
-
-    def needs(self) -> tuple[type, ...]:
-        """Return the abilities that it needs: a group that removes members."""
-        return (Membership,)
-
-    def arm(self, controls: Controls) -> None:
-        """Arm the trigger."""
-        _arm_kill(controls, self.at)
+        return Evidence(self.at.kind, killed=(self.at.role,))
 
     def inject(self, controls: Controls) -> None:
         """Kill the instance, let another do all the work, then restart it."""
         fired = await_fault(controls, self.at)
-        victim = controls.target(self.at.role, fired.node)
-        victim.kill()
-        controls.say("applied", node=victim.name)
-        controls.resolve(fired.hold, How.DISCARD)
+        victim = kill_at(controls, self.at.role, fired)
         controls.ability(Membership).await_expired(self.at.role)
         controls.await_exhausted()
         controls.settle()
@@ -127,7 +94,7 @@ class TakenOver:
 
 
 @dataclass(frozen=True, slots=True)
-class RestartedUnfed:
+class RestartedUnfed(AtTrigger):
     """Pause the source at ``at``, and end and restart the application twice, as two deploys would.
 
     Between the two ends the application is given no record, and its punctuator sends what was in
@@ -135,6 +102,8 @@ class RestartedUnfed:
     """
 
     id: ClassVar[str] = "restarted-unfed"
+    abilities: ClassVar[tuple[type, ...]] = (LocalState, Termination)
+    freezes: ClassVar[FreezeScope | None] = FreezeScope.CLIENT
 
     at: OnWire
 
@@ -147,17 +116,6 @@ class RestartedUnfed:
         return Evidence(
             "rule", paused=(self.at.role,), told=(Role.PROCESSOR,) * 2, proofs=(SentUnfed(),)
         )
-
-    def needs(self) -> tuple[type, ...]:
-        """Return the abilities that it needs: local state, and to end the application
-        by SIGTERM.
-        """
-        return (LocalState, Termination)
-
-    def arm(self, controls: Controls) -> None:
-        """Arm the rule."""
-        arm_stop(controls, self.at)
-        controls.say("armed")
 
     def inject(self, controls: Controls) -> None:
         """Pause the source; end the application when it has processed everything, and again when it

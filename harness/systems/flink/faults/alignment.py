@@ -7,7 +7,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
-from harness.faults.triggers import rule_at
+from harness.faults.triggers import Needing, rule_at
 from harness.model.events import BEHIND_WAVE
 from harness.model.scenario import Evidence
 from harness.systems.flink.abilities import RunningJob, StandingInput, Written
@@ -31,7 +31,7 @@ BEHIND = after_target(2)
 
 
 @dataclass(frozen=True, slots=True)
-class AtAlignment:
+class AtAlignment(Needing):
     """Let one input stand still at the record after the target; the other input passes its barrier.
     Then kill the TaskManager.
 
@@ -40,6 +40,7 @@ class AtAlignment:
     """
 
     id: ClassVar[str] = "flink-crash-at-alignment"
+    abilities: ClassVar[tuple[type, ...]] = (RunningJob, StandingInput, Written)
     spare: ClassVar[int] = 1
 
     unaligned: bool
@@ -56,12 +57,6 @@ class AtAlignment:
             at_target=False,
             proofs=(CheckpointWas(During.INCOMPLETE), Aligned(not self.unaligned)),
         )
-
-    def needs(self) -> tuple[type, ...]:
-        """Return the abilities that it needs: a job, a source that can stand still, and the job's
-        output.
-        """
-        return (RunningJob, StandingInput, Written)
 
     def arm(self, controls: Controls) -> None:
         """Arm four stops of the producer."""

@@ -7,7 +7,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
-from harness.faults.triggers import rule_at
+from harness.faults.triggers import Needing, rule_at
 from harness.model.scenario import Evidence
 from harness.systems.flink.abilities import RunningJob
 from harness.systems.flink.faults.crash import AFTER_STORED, BEFORE_STORED
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class JobManagerCrash:
+class JobManagerCrash(Needing):
     """Kill the JobManager when all tasks have acknowledged the checkpoint with the target.
 
     ``complete``: the checkpoint is stored, but no task was told; the job is submitted again with
@@ -28,6 +28,7 @@ class JobManagerCrash:
     """
 
     id: ClassVar[str] = "flink-job-manager-crash"
+    abilities: ClassVar[tuple[type, ...]] = (RunningJob,)
     spare: ClassVar[int] = 1
     """One spare TaskManager, which registers at the next JobManager."""
 
@@ -38,10 +39,6 @@ class JobManagerCrash:
         killed.
         """
         return Evidence("failpoint", killed=(JOB_MANAGER, TASK_MANAGER))
-
-    def needs(self) -> tuple[type, ...]:
-        """Return the abilities that it needs: a job."""
-        return (RunningJob,)
 
     def arm(self, controls: Controls) -> None:
         """Arm three stops of the source, and one of the sink at the target."""

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 from harness.controls import OnWire
-from harness.faults.triggers import await_fault, rule_at
+from harness.faults.triggers import Needing, await_fault, rule_at
 from harness.model.events import FIRST_WAVE
 from harness.model.scenario import Evidence, Role
 from harness.protocols.kafka.steps import Api
@@ -118,7 +118,7 @@ class FromOlder:
 
 
 @dataclass(frozen=True, slots=True)
-class FromNothing:
+class FromNothing(Needing):
     """Kill the TaskManager before a checkpoint has any record, and submit the job without state.
 
     ``waiting``: no one aborts the open transaction of the first job, so readers wait until its
@@ -126,6 +126,7 @@ class FromNothing:
     """
 
     id: ClassVar[str] = "flink-resubmitted-anew"
+    abilities: ClassVar[tuple[type, ...]] = (RunningJob, Written)
     spare: ClassVar[int] = 1
 
     waiting: bool
@@ -137,10 +138,6 @@ class FromNothing:
         not, when the next job had committed.
         """
         return Evidence("rule", killed=(TASK_MANAGER,), proofs=(ReadersWaited(self.waiting),))
-
-    def needs(self) -> tuple[type, ...]:
-        """Return the abilities that it needs: a job and its output."""
-        return (RunningJob, Written)
 
     def arm(self, controls: Controls) -> None:
         """Arm a stop of the sink at the target, and one of the source after it."""

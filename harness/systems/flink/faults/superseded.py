@@ -7,7 +7,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
-from harness.faults.triggers import await_fault, rule_at
+from harness.faults.triggers import Needing, await_fault, rule_at
 from harness.model.events import FIRST_WAVE
 from harness.model.scenario import Evidence
 from harness.systems.flink.abilities import RunningJob
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Superseded:
+class Superseded(Needing):
     """Complete and commit one checkpoint, let the next one fail in the store, kill the TaskManager,
     and submit the job again.
 
@@ -41,6 +41,7 @@ class Superseded:
     """
 
     id: ClassVar[str] = "flink-superseded"
+    abilities: ClassVar[tuple[type, ...]] = (RunningJob,)
     spare: ClassVar[int] = 1
 
     def evidence(self) -> Evidence:
@@ -50,10 +51,6 @@ class Superseded:
         log, and the TaskManager was killed.
         """
         return Evidence("rule", killed=(TASK_MANAGER,), proofs=(CheckpointRefused(),))
-
-    def needs(self) -> tuple[type, ...]:
-        """Return the abilities that it needs: a job."""
-        return (RunningJob,)
 
     def arm(self, controls: Controls) -> None:
         """Arm a stop of the source before each checkpoint, and one of the sink at the target."""

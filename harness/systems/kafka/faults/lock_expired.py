@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from harness.abilities import RecordLocks
 from harness.controls import Stop
-from harness.faults.triggers import await_fault
+from harness.faults.triggers import AtTrigger, await_fault
 from harness.model.scenario import Evidence
 from harness.proofs.locks import LockOutlasted
 from harness.wire.rules import How
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class LockExpired:
+class LockExpired(AtTrigger):
     """Keep the program busy at ``at`` until its lock has expired and other readers have done all
     the work.
 
@@ -27,6 +27,8 @@ class LockExpired:
     """
 
     id: ClassVar[str] = "lock-expired"
+    abilities: ClassVar[tuple[type, ...]] = (RecordLocks,)
+    stops: ClassVar[Stop] = Stop.HOLD
 
     at: InProgram
 
@@ -36,15 +38,6 @@ class LockExpired:
         The failpoint was hit at the target, and the program went on after the lock had expired.
         """
         return Evidence("failpoint", proofs=(LockOutlasted(),))
-
-    def needs(self) -> tuple[type, ...]:
-        """Return the abilities that it needs: locks."""
-        return (RecordLocks,)
-
-    def arm(self, controls: Controls) -> None:
-        """Arm the failpoint."""
-        controls.arm(self.at, Stop.HOLD)
-        controls.say("armed")
 
     def inject(self, controls: Controls) -> None:
         """Wait until the lock has expired and other readers have done all the work; then let the

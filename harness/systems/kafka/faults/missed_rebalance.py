@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, ClassVar
 
 from harness.abilities import Membership, Rebalance, SavedPositions
-from harness.faults.triggers import HeldAt, await_fault, rule_at
+from harness.faults.triggers import AtTrigger, await_fault, rule_at
 from harness.model.scenario import Evidence
 from harness.protocols.kafka.steps import Api
 from harness.wire.rules import Action, Direction, FreezeScope, How
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class MissedRebalance(HeldAt):
+class MissedRebalance(AtTrigger):
     """Hold an answer to a member at ``at``, and let a new member start a rebalance that the first
     member misses.
 
@@ -28,6 +28,7 @@ class MissedRebalance(HeldAt):
     """
 
     id: ClassVar[str] = "missed-rebalance"
+    abilities: ClassVar[tuple[type, ...]] = (Membership, Rebalance, SavedPositions)
 
     at: OnWire
     by: Api = Api.JOIN_GROUP
@@ -44,12 +45,6 @@ class MissedRebalance(HeldAt):
         process died.
         """
         return Evidence("rule", at_target=not self.at.offset)
-
-    def needs(self) -> tuple[type, ...]:
-        """Return the abilities that it needs: a group that rebalances, and reads on from its saved
-        positions.
-        """
-        return (Membership, Rebalance, SavedPositions)
 
     def inject(self, controls: Controls) -> None:
         """Hold the answer and the request to join, let the others finish, then release

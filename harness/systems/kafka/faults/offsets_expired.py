@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from harness.abilities import SavedPositions
 from harness.controls import Stop
-from harness.faults.triggers import await_fault, rule_at
+from harness.faults.triggers import Needing, await_fault, rule_at
 from harness.model.scenario import Evidence
 from harness.proofs.forgotten import Forgot
 from harness.wire.rules import Action, How
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class OffsetsExpired:
+class OffsetsExpired(Needing):
     """Kill the reader at ``at``, and delete its group's saved positions, as
     ``offsets.retention.minutes`` would.
 
@@ -28,6 +28,7 @@ class OffsetsExpired:
     """
 
     id: ClassVar[str] = "offsets-expired"
+    abilities: ClassVar[tuple[type, ...]] = (SavedPositions,)
 
     at: InProgram
     until: OnWire
@@ -38,10 +39,6 @@ class OffsetsExpired:
         The failpoint was hit at the target, the reader died by SIGKILL, and positions were deleted.
         """
         return Evidence("failpoint", killed=(self.at.role,), forgotten=True, proofs=(Forgot(),))
-
-    def needs(self) -> tuple[type, ...]:
-        """Return the abilities that it needs: to delete a group's saved positions."""
-        return (SavedPositions,)
 
     def arm(self, controls: Controls) -> None:
         """Arm the failpoint and the rule."""

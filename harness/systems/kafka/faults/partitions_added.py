@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from harness.abilities import Partitions
 from harness.controls import Stop
-from harness.faults.triggers import await_fault
+from harness.faults.triggers import AtTrigger, await_fault
 from harness.model.scenario import Evidence, Role
 from harness.proofs.growth import Grown
 from harness.wire.rules import How
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class PartitionsAdded:
+class PartitionsAdded(AtTrigger):
     """Stop the producer at ``at``, before it sends the target; add partitions once the earlier
     records are read.
 
@@ -30,6 +30,8 @@ class PartitionsAdded:
     """
 
     id: ClassVar[str] = "partitions-added"
+    abilities: ClassVar[tuple[type, ...]] = (Partitions,)
+    stops: ClassVar[Stop] = Stop.HOLD
 
     at: InProgram
     asleep: Role | None = None
@@ -55,17 +57,6 @@ class PartitionsAdded:
         return Evidence(
             "failpoint", paused=() if self.asleep is None else (self.asleep,), proofs=(Grown(),)
         )
-
-    def needs(self) -> tuple[type, ...]:
-        """Return the abilities that it needs: to add partitions."""
-        return (Partitions,)
-
-    def arm(self, controls: Controls) -> None:
-        """Arm the failpoint. It stops only the program; the client goes on and asks
-        for metadata.
-        """
-        controls.arm(self.at, Stop.HOLD)
-        controls.say("armed")
 
     def inject(self, controls: Controls) -> None:
         """Let the readers read what is there, add partitions, then let the producer go on."""

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, ClassVar
 
 from harness.abilities import RestartInTurn
-from harness.faults.triggers import await_fault, rule_at
+from harness.faults.triggers import Needing, await_fault, rule_at
 from harness.model.scenario import Evidence
 from harness.proofs.leadership import Rolled
 from harness.wire.rules import Action, FreezeScope, How
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class RollingRestart:
+class RollingRestart(Needing):
     """Restart the broker that receives the frame at ``at``; ``pace`` records later the next broker,
     until all were restarted.
 
@@ -28,6 +28,7 @@ class RollingRestart:
     """
 
     id: ClassVar[str] = "rolling-restart"
+    abilities: ClassVar[tuple[type, ...]] = (RestartInTurn,)
 
     at: OnWire
     brokers: int = 3
@@ -40,10 +41,6 @@ class RollingRestart:
         restarted once.
         """
         return Evidence("rule", at_target=not self.at.offset, proofs=(Rolled(self.brokers),))
-
-    def needs(self) -> tuple[type, ...]:
-        """Return the abilities that it needs: a cluster that serves while one broker restarts."""
-        return (RestartInTurn,)
 
     def arm(self, controls: Controls) -> None:
         """Arm one rule for each broker."""

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from harness.abilities import Membership
 from harness.controls import OnWire
-from harness.faults.triggers import arm_stop, rule_at, stop_at
+from harness.faults.triggers import AtTrigger, rule_at, stop_at
 from harness.model.scenario import Evidence
 from harness.protocols.kafka.steps import Api
 from harness.wire.rules import Action, Direction, How
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class StaleMember:
+class StaleMember(AtTrigger):
     """Pause the process at ``at`` until its group has removed it and another process has done all
     the work.
 
@@ -29,6 +29,7 @@ class StaleMember:
     """
 
     id: ClassVar[str] = "stale-member"
+    abilities: ClassVar[tuple[type, ...]] = (Membership,)
 
     at: OnWire
     until: OnWire
@@ -39,15 +40,11 @@ class StaleMember:
         """
         return Evidence("rule", paused=(self.at.role,))
 
-    def needs(self) -> tuple[type, ...]:
-        """Return the abilities that it needs: a group that removes members."""
-        return (Membership,)
-
     def arm(self, controls: Controls) -> None:
         """Arm both rules. Only one request is held, because the process must hear from its group
         while it waits.
         """
-        arm_stop(controls, self.at, freeze=None)
+        controls.arm(self.at, self._rule())
         controls.arm(self.until, rule_at(self.until, Action.HOLD, "until"))
         controls.say("armed")
 

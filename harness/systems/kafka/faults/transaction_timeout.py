@@ -8,16 +8,16 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 from harness.abilities import Supervision, Transactions
-from harness.faults.triggers import arm_stop, stop_at
+from harness.faults.triggers import AtTrigger, stop_at
 from harness.model.scenario import Evidence
-from harness.wire.rules import How
+from harness.wire.rules import FreezeScope, How
 
 if TYPE_CHECKING:
     from harness.controls import Controls, OnWire
 
 
 @dataclass(frozen=True, slots=True)
-class TransactionTimeout:
+class TransactionTimeout(AtTrigger):
     """Pause the process at ``at`` until the coordinator has aborted its transaction; then let it go
     on.
 
@@ -25,6 +25,8 @@ class TransactionTimeout:
     """
 
     id: ClassVar[str] = "transaction-timeout"
+    abilities: ClassVar[tuple[type, ...]] = (Transactions, Supervision)
+    freezes: ClassVar[FreezeScope | None] = FreezeScope.CLIENT
 
     at: OnWire
 
@@ -33,17 +35,6 @@ class TransactionTimeout:
         paused.
         """
         return Evidence("rule", paused=(self.at.role,), at_target=not self.at.offset)
-
-    def needs(self) -> tuple[type, ...]:
-        """Return the abilities that it needs: a coordinator that aborts open transactions, and a
-        supervisor.
-        """
-        return (Transactions, Supervision)
-
-    def arm(self, controls: Controls) -> None:
-        """Arm the rule."""
-        arm_stop(controls, self.at)
-        controls.say("armed")
 
     def inject(self, controls: Controls) -> None:
         """Pause the process, wait for the abort, resume it, and restart it if it ends."""

@@ -8,22 +8,25 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 from harness.abilities import Succession
-from harness.controls import OnWire, Trigger
-from harness.faults.triggers import arm_stop, stop_at
+from harness.controls import Stop, Trigger
+from harness.faults.triggers import AtTrigger, stop_at
 from harness.model.scenario import Evidence
-from harness.wire.rules import How
+from harness.wire.rules import FreezeScope, How
 
 if TYPE_CHECKING:
     from harness.controls import Controls
 
 
 @dataclass(frozen=True, slots=True)
-class Zombie:
+class Zombie(AtTrigger):
     """Pause the process at ``at``, let a replacement do all the work, then let the first process go
     on.
     """
 
     id: ClassVar[str] = "zombie"
+    abilities: ClassVar[tuple[type, ...]] = (Succession,)
+    stops: ClassVar[Stop] = Stop.PAUSE
+    freezes: ClassVar[FreezeScope | None] = FreezeScope.CLIENT
 
     at: Trigger
 
@@ -31,18 +34,7 @@ class Zombie:
         """Return what the history must show: the trigger was hit at the target, and the process was
         paused.
         """
-        return Evidence(
-            "rule" if isinstance(self.at, OnWire) else "failpoint", paused=(self.at.role,)
-        )
-
-    def needs(self) -> tuple[type, ...]:
-        """Return the abilities that it needs: to start a replacement."""
-        return (Succession,)
-
-    def arm(self, controls: Controls) -> None:
-        """Arm the trigger."""
-        arm_stop(controls, self.at)
-        controls.say("armed")
+        return Evidence(self.at.kind, paused=(self.at.role,))
 
     def inject(self, controls: Controls) -> None:
         """Pause the process, start the replacement, let it finish, then resume the first."""
