@@ -6,19 +6,21 @@ import math
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
+from harness.controls import OnWire
 from harness.faults import Kill
 from harness.model.cell import Cell, make_load
 from harness.model.prediction import Permitted
 from harness.model.scenario import Deployment, Predicted, Role, Scenario
-from harness.model.semantics import Semantic
 from harness.pipelines.cells import DeclaredCell
 from harness.pipelines.clusters import needs_all, on_cluster
+from harness.protocols.kafka.steps import Api
 from harness.report.summary import SWEEP
 from harness.stages.consumer_settings import GroupProtocol
 from harness.stages.settings import Settings
 from harness.sweep.silence import Silence
 
 if TYPE_CHECKING:
+    from harness.controls import Trigger
     from harness.model.cell import Load
     from harness.model.scenario import Fault
     from harness.sweep.points import Point
@@ -51,9 +53,11 @@ class SweepCell(Cell):
     @property
     def dies_with(self) -> tuple[object, ...] | None:
         """Points of one sweep may share a death: each waits at its step, with all its connections
-        to the broker frozen.
+        to the broker frozen. Those of the first half of the records come there at about one time,
+        and so do those of the second.
         """
-        return (GROUP, self.pipeline, self.semantic) if self.scenario.together else None
+        late = 2 * (self.position or 0) > self.records
+        return (GROUP, self.pipeline, self.semantic, late) if self.scenario.together else None
 
     @property
     def stands_s(self) -> float:
@@ -117,22 +121,29 @@ def brokers_of(cell: Cell) -> int:
 
 def shares_death(point: Cell) -> bool:
     """Say whether other points can share the broker's death in a point's cell. A cell with two
-    faults needs its broker for itself. So does one whose brokers ask each other about transactions
-    or share groups: alone it claims these frames, and they stand still until the broker dies. That
-    shows what is lost between an answer and a marker (KAFKA-20734). Frames between brokers do not
-    name their cell.
+    faults needs its broker for itself. So does one in which brokers ask each other something at
+    that frame: alone it claims their frames, which do not name their cell, and they stand still
+    until the broker dies.
     """
-    fault, settings = point.scenario.fault, point.settings
+    fault = point.scenario.fault
     return (
         isinstance(fault, Kill)
         and fault.victims == (Role.BROKER,)
         and fault.at.role is not Role.BROKER
         and point.scenario.pipeline.shares_death
-        and point.semantic is not Semantic.EXACTLY_ONCE
-        and isinstance(settings, Settings)
-        and not settings.producer.transactional
-        and settings.consumer.protocol is not GroupProtocol.SHARE
+        and isinstance(point.settings, Settings)
+        and not _asks_brokers(fault.at, point.settings)
     )
+
+
+def _asks_brokers(at: Trigger, settings: Settings) -> bool:
+    """Say whether brokers ask each other something while a frame is on its way: about share groups,
+    or about a transaction. What is lost between its answer and its marker (KAFKA-20734) shows at
+    the frames of whoever has transactions, but not at a Produce, which follows the last marker.
+    """
+    transactional = settings.producer.transactional and at.role is not Role.CONSUMER
+    sends = isinstance(at, OnWire) and at.api == Api.PRODUCE
+    return settings.consumer.protocol is GroupProtocol.SHARE or (transactional and not sends)
 
 
 def sharing(point: Cell) -> Cell:

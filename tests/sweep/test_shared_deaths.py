@@ -16,7 +16,7 @@ from harness.model.failures import CellFailure
 from harness.model.scenario import Deployment, Role
 from harness.protocols.kafka.steps import Api
 from harness.sweep.acts import KILL_BROKER
-from harness.sweep.cells import shares_death, sharing, with_fault
+from harness.sweep.cells import at_point, shares_death, sharing, with_fault
 from harness.sweep.pipelines import swept
 from harness.sweep.shrinking import shrink_all
 from harness.wire.rules import Direction
@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from harness.model.cell import Cell
+    from harness.sweep.planning import Planned
+    from harness.sweep.sweeping import Sweep
 
 Groups = list[tuple[str, ...]]
 SENT = OnWire(Role.PRODUCER, Api.PRODUCE, Direction.REQUEST)
@@ -52,6 +54,13 @@ def shared(groups: Groups) -> set[str]:
     return {point for group in groups if len(group) > 1 for point in group}
 
 
+def halves(one: Sweep, planned: Planned, group: Sequence[str]) -> set[bool]:
+    """Return in which halves of the records the steps of these points are; true: the second."""
+    of = {each.id: each for inside in planned.classes.values() for each in inside}
+    cells = [at_point(one.base, of[name]) for name in group]
+    return {2 * cell.load().target.position > cell.records for cell in cells}
+
+
 def test_points_share_a_death_and_repetitions_do_not(tmp_path: Path, groups: Groups) -> None:
     """Up to eight of them. What shows whether a finding comes back dies alone each time."""
 
@@ -66,7 +75,8 @@ def test_points_share_a_death_and_repetitions_do_not(tmp_path: Path, groups: Gro
     points = {each.point.id for each in outcomes.all}
     assert sorted(point for group in groups for point in group) == sorted(points)
     assert 3 < max(map(len, groups)) <= DIE_AT_ONCE
-    assert len(groups) <= -(-len(points) // DIE_AT_ONCE) + 1, "but for those that split a class"
+    assert len(groups) <= -(-len(points) // DIE_AT_ONCE) + 2, "a death in each half, and splits"
+    assert all(len(halves(one, planned, group)) == 1 for group in groups)
     groups.clear()
     shrink_all(one, outcomes, planned.usual, progress, until=None)
     assert groups
@@ -152,10 +162,34 @@ def test_which_points_share(tmp_path: Path, fault: Kill | Twice, shares: bool) -
     assert found.stands_s < STANDS_S, "less than a cell that cannot run again"
     if shares:
         assert found.scenario.deployment is Deployment.OWN
-        for like in ("plain/exactly-once", "shared/at-least-once"):
-            [base] = swept([like], asked(system=""))
-            other = with_fault(base, "point", fault, "Because.", 3)
-            assert not shares_death(other), "brokers ask each other something"
+        [base] = swept(["shared/at-least-once"], asked(system=""))
+        other = with_fault(base, "point", fault, "Because.", 3)
+        assert not shares_death(other), "brokers ask each other something"
         pipeline = replace(cell.scenario.pipeline, shares_death=False)
         alone = replace(cell, scenario=replace(cell.scenario, pipeline=pipeline))
         assert not shares_death(alone)
+
+
+@pytest.mark.parametrize(
+    ("what", "role", "api", "shares"),
+    [
+        ("plain", Role.PRODUCER, Api.PRODUCE, True),
+        ("plain", Role.PRODUCER, Api.END_TXN, False),
+        ("plain", Role.PRODUCER, Api.ADD_PARTITIONS_TO_TXN, False),
+        ("plain", Role.CONSUMER, Api.FETCH, True),
+        ("plain", Role.CONSUMER, Api.OFFSET_COMMIT, True),
+        ("topic-to-topic", Role.PROCESSOR, Api.PRODUCE, True),
+        ("topic-to-topic", Role.PROCESSOR, Api.FETCH, False),
+        ("topic-to-topic", Role.PROCESSOR, Api.TXN_OFFSET_COMMIT, False),
+    ],
+)
+@pytest.mark.parametrize("direction", list(Direction))
+def test_which_points_of_transactions_share(
+    what: str, role: Role, api: Api, direction: Direction, shares: bool
+) -> None:
+    """A marker is on its way behind an EndTxn, until the next Produce: there the cell needs the
+    frames between brokers. A consumer has no transactions.
+    """
+    [base] = swept([f"{what}/exactly-once"], asked(system=""))
+    fault: Any = Kill(OnWire(role, api, direction), (Role.BROKER,))
+    assert shares_death(with_fault(base, "point", fault, "Because.", 3)) is shares
