@@ -67,12 +67,12 @@ def rest_lines(drain: kinds.Drain | None) -> Iterator[str]:
 
 def losses(found: Account) -> str:
     """Say which records were lost, by where they were last seen, and which were set aside."""
-    lost = found.records[found.records["state"] == State.LOST]
-    hops = [
-        f"{examples(set(part['record']))}{of_topics(found, part['record'])} {hop}"
-        for hop, part in lost.groupby("last_hop")
-    ]
-    doubts = [row["record"] for row in found.rows if row["state"] == State.LOST and row["in_doubt"]]
+    lost = [row for row in found.rows if row["state"] == State.LOST]
+    seen: dict[str, set[str]] = {}
+    for row in lost:
+        seen.setdefault(row["last_hop"], set()).add(row["record"])
+    hops = [f"{examples(seen[hop])}{of_topics(found, seen[hop])} {hop}" for hop in sorted(seen)]
+    doubts = [row["record"] for row in lost if row["in_doubt"]]
     hops += [f"{examples(doubts)} {reasons.DOUBT}"] if doubts else []
     said = [f"{len(lost)} lost ({'; '.join(hops)})"] if hops else []
     said += wrong_totals(found, high=False)

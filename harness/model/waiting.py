@@ -16,6 +16,12 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 POLL_S = 0.01
+LATE = 0.02
+"""Which part of its seconds so far may pass until a wait asks again: many waits at once would else
+keep a core busy.
+"""
+LATE_S = 0.05
+"""How late (seconds) a wait may notice for that reason."""
 
 
 class WaitTimeoutError(Exception):
@@ -57,7 +63,8 @@ def wait_until(
     advance: Callable[[], object] = lambda: None,
 ) -> T:
     """Call ``condition`` until it returns something true, and return that. ``because`` names what
-    is waited for.
+    is waited for. ``poll_s``: how long (seconds) to sleep between two calls; more when the wait
+    becomes long, and 0 where the condition itself waits.
 
     The time limit begins anew whenever the value of ``advance`` changes. The caller sees to it that
     it changes only so often. ``condition`` is asked once more behind the time limit.
@@ -67,7 +74,8 @@ def wait_until(
         WaitCancelledError: another thread cancelled the wait.
     """
     last = advance()
-    deadline = time.monotonic() + within_s
+    began = time.monotonic()
+    deadline = began + within_s
     cancel = _cancel.get()
     while True:
         if cancel is not None and cancel.is_set():
@@ -80,4 +88,4 @@ def wait_until(
             return value
         if over:
             raise WaitTimeoutError(because, within_s)
-        time.sleep(poll_s)
+        time.sleep(poll_s and max(poll_s, min(LATE * (time.monotonic() - began), LATE_S)))
