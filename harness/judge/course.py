@@ -42,9 +42,9 @@ class RunCourse:
         self._knowledge = knowledge
         self._found = found
         self._signs = signs
-        self.waiting = found.left - {plan.target}
+        self.waiting = (found.left | found.stalled) - {plan.target}
         """Records, other than the target, that were offered and are still waiting in the pipeline
-        at the end.
+        at the end, or behind a transaction that does not end.
         """
         self.drain: kinds.Drain | None = None
         for event in history.of(kinds.Drain):

@@ -1451,6 +1451,17 @@ def test_who_hangs_while_records_wait_is_stuck() -> None:
     check(Kind.STUCK, "no progress until the deadline: consumer", judged(story).verdict)
 
 
+def test_who_hangs_behind_a_transaction_that_does_not_end_is_stuck() -> None:
+    """What is stored and not to be seen waits, too: a broker that came back had written no end of
+    the transaction.
+    """
+    story = run()
+    hung(story, waiting=False)
+    leave_stalled(story)
+    first(story, "log", partition=place(RECORDS[5])[0]).update(last_data=1)
+    check(Kind.STUCK, "no progress until the deadline: consumer", judged(story).verdict)
+
+
 def test_who_does_not_come_back_is_stuck() -> None:
     """It is the fault that it died of, and that nothing moves after that is what was found, not a
     lack of load.
