@@ -13,13 +13,13 @@ from harness.model.waiting import WaitTimeoutError, wait_until
 from harness.runtimes.process.members import command_of, look, read, stands, stat_of, thread_states
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable
+    from collections.abc import Callable, Collection
 
 __all__ = [
     "command_of",
     "group_members",
     "local_ports",
-    "owner_of",
+    "owners_of",
     "stopped",
     "stranger_at",
     "thread_states",
@@ -30,7 +30,7 @@ CLOSED_S: Final = 1.0
 """For how many seconds a connection may have no visible holder. After that, an invisible process is
 taken for its holder.
 """
-_REMOTE, _INODE = 2, 9
+_LOCAL, _REMOTE, _INODE = 1, 2, 9
 """Columns of the kernel's table of connections."""
 
 
@@ -39,12 +39,20 @@ def group_members(group: int) -> list[int]:
     return [process.pid for process in look().values() if process.group == group and process.alive]
 
 
-def owner_of(pids: Iterable[int], local: int, remotes: Collection[int] = ()) -> int | None:
-    """Return the process with a TCP connection from the port ``local`` (to one of ``remotes``, if
-    given), or ``None``.
+def owners_of(
+    pids: Collection[int], locals_: Collection[int], remotes: Collection[int] = ()
+) -> dict[int, int]:
+    """Return the processes with TCP connections from the ports ``locals_`` (to one of ``remotes``,
+    if given), by port; ports of other processes are left out.
+
+    The kernel's table and what each process has open are read once, for all ports together.
     """
-    sockets = _sockets(local, remotes)
-    return next((pid for pid in pids if sockets & held_by(pid)), None) if sockets else None
+    sockets = {port: inodes for port, inodes in _sockets(locals_, remotes).items() if inodes}
+    found: dict[int, int] = {}
+    for pid in pids if sockets else ():
+        held = held_by(pid)
+        found = {port: pid for port, inodes in sockets.items() if inodes & held} | found
+    return found
 
 
 def stranger_at(
@@ -58,40 +66,39 @@ def stranger_at(
     then, and one that has just ended has no connection any more. Returns 0 if the holder is an
     invisible process.
     """
-    sockets = _sockets(local, remotes)
+
+    def seen() -> set[int]:
+        return _sockets((local,), remotes)[local]
+
+    sockets = seen()
     holders = [pid for pid in look() if sockets & held_by(pid)] if sockets else []
     if not holders:  # whoever dies loses sight of what it has open a moment before that is closed
         with contextlib.suppress(WaitTimeoutError):
             wait_until(
-                lambda: not sockets & _sockets(local, remotes),
+                lambda: not sockets & seen(),
                 within_s=CLOSED_S,
                 because="it to be closed",
             )
             return None
         holders = [pid for pid in look() if sockets & held_by(pid)] or [0]
     known = members()
-    if any(pid in known or _is_harness(pid) for pid in holders) or not sockets & _sockets(
-        local, remotes
-    ):
+    if any(pid in known or _is_harness(pid) for pid in holders) or not sockets & seen():
         return None
     return next((pid for pid in holders if pid == 0 or sockets & held_by(pid)), None)
 
 
-def _sockets(local: int, remotes: Collection[int]) -> set[int]:
-    """Return the inodes of the connections from a port. Connections that their process has closed
-    have none.
+def _sockets(locals_: Collection[int], remotes: Collection[int]) -> dict[int, set[int]]:
+    """Return the inodes of the connections from some ports, by port. Connections that their process
+    has closed have none.
     """
-    rows = [
-        row.split()
-        for name in ("tcp", "tcp6")
-        for row in read(f"/proc/net/{name}").splitlines()[1:]
-    ]
-    ends = ((_port(row[1]), _port(row[_REMOTE]), int(row[_INODE])) for row in rows)
-    return {
-        inode
-        for here, there, inode in ends
-        if here == local and there and inode and (not remotes or there in remotes)
-    }
+    found: dict[int, set[int]] = {port: set() for port in locals_}
+    for name in ("tcp", "tcp6"):
+        for line in read(f"/proc/net/{name}").splitlines()[1:]:
+            row = line.split()
+            here, there, inode = _port(row[_LOCAL]), _port(row[_REMOTE]), int(row[_INODE])
+            if here in found and there and inode and (not remotes or there in remotes):
+                found[here].add(inode)
+    return found
 
 
 def _port(address: bytes) -> int:

@@ -12,7 +12,7 @@ from harness.model.scenario import Role
 from harness.runtimes.process.processes import command_of, is_alive
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from harness.systems.declared.programs.nodes import CommandNode
     from harness.systems.declared.programs.workers import Workers
@@ -45,15 +45,18 @@ class Owners:
             for event in new
             if isinstance(event, kinds.Conn) and event.phase == ConnPhase.CLOSE
         }
+        opened = [
+            event
+            for event in new
+            if isinstance(event, kinds.Conn)
+            and event.phase == ConnPhase.OPEN
+            and event.conn not in ended
+        ]
+        for role, stage in self._stages.items():
+            self._find(stage, [event for event in opened if event.role == role])
         for event in new:
             if isinstance(event, kinds.Frame) and event.api == reads:
                 self._note(event)
-            elif (
-                isinstance(event, kinds.Conn)
-                and event.phase == ConnPhase.OPEN
-                and event.conn not in ended
-            ):
-                self._find(event)
         for one in self._workers.gone():
             stage = self._stages[one.role]
             stage.processes.say(NodePhase.GONE, pid=one.pid, command=one.command)
@@ -68,24 +71,20 @@ class Owners:
         if owner and frame.role is not None and self._scene.pipeline.reads(frame.role):
             self._workers.note(Role(frame.role), *owner)
 
-    def _find(self, opened: kinds.Conn) -> None:
-        """Write down which process has opened a connection, if it is a stage's."""
-        port = opened.peer
-        if port is None or opened.role is None:
-            return
-        if (stage := self._stages.get(Role(opened.role))) is None:
-            return
-        if (pid := stage.processes.owner(port)) is not None:
-            self._owners[opened.conn] = pid, stage.processes.incarnation
-            self._scene.history.write(
-                kinds.Owner(conn=opened.conn, role=opened.role, pid=pid, command=command_of(pid))
-            )
-        elif (stranger := stage.processes.stranger(port)) is not None:
-            self._scene.history.write(
-                kinds.Stranger(
-                    conn=opened.conn, role=opened.role, pid=stranger[0], command=stranger[1]
+    def _find(self, stage: CommandNode, opened: Sequence[kinds.Conn]) -> None:
+        """Write down which processes have opened the connections of a stage."""
+        ports = {event.conn: event.peer for event in opened if event.peer is not None}
+        owners = stage.processes.owners({*ports.values()}) if ports else {}
+        for conn, port in ports.items():
+            if (pid := owners.get(port)) is not None:
+                self._owners[conn] = pid, stage.processes.incarnation
+                self._scene.history.write(
+                    kinds.Owner(conn=conn, role=stage.role, pid=pid, command=command_of(pid))
                 )
-            )
+            elif (stranger := stage.processes.stranger(port)) is not None:
+                self._scene.history.write(
+                    kinds.Stranger(conn=conn, role=stage.role, pid=stranger[0], command=stranger[1])
+                )
 
     def lives(self, conn: int) -> bool:
         """Say whether the process behind a connection lives; if that process is unknown, whether

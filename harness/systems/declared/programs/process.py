@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 from harness.model import events as kinds
 from harness.model.events import NodePhase
 from harness.runtimes.process.members import environment_of
-from harness.runtimes.process.processes import command_of, owner_of, stranger_at
+from harness.runtimes.process.processes import command_of, owners_of, stranger_at
 from harness.systems.declared.programs import several
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Collection, Sequence
     from typing import Unpack
 
     from harness.model.events import NodeFields
@@ -54,11 +54,17 @@ class StageProcesses:
         """Return the living processes of this stage, by their process ids."""
         return {} if self.node is None else {member.pid: member for member in self.node.members()}
 
+    def owners(self, ports: Collection[int]) -> dict[int, int]:
+        """Return the ids of this stage's processes that have the connections from some ports, by
+        port; other connections are left out.
+        """
+        return owners_of(self.members(), ports, self.command.ports)
+
     def owner(self, port: int) -> int | None:
         """Return the id of this stage's process that has the connection from a port; ``None`` if
         none has.
         """
-        return owner_of(self.members(), port, self.command.ports)
+        return self.owners((port,)).get(port)
 
     def stranger(self, port: int) -> tuple[int, str] | None:
         """Return the process outside this stage that has the connection from a port; ``None`` if
