@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import importlib.util
 import sys
 from typing import TYPE_CHECKING, Final
@@ -10,10 +11,12 @@ from harness.model.secrets import masked_value
 from harness.pipelines.refusing import DeclarationError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
 LAUNCHER: Final = "lostack_connect.launch"
 """It takes the connector, the worker's properties, and where the jars and plugins are."""
+ARCHIVE: Final = "lostack_connect.archive"
+"""It makes the class-data archive of workers."""
 JARS: Final = "{jars:connect-4.3.0}"
 RUNNING: Final = r"the connector \S+ is RUNNING"
 """What the launcher prints when all tasks of the connector run."""
@@ -49,3 +52,10 @@ def connector_command(
         *("--jars", JARS),
         *(word for each in plugins for word in ("--plugins", each)),
     )
+
+
+def prepare_workers(broker: str, say: Callable[[str], None]) -> None:
+    """Make the class-data archive of workers, unless it is there. ``broker``: the version of Kafka
+    on which it is made.
+    """
+    importlib.import_module(ARCHIVE).ensure_worker_archive(say, broker)

@@ -22,9 +22,9 @@ MOST = 500, 300
 ENGINES = ROOT / "engines"
 MOST_OF_AN_ENGINE = 500
 """Lines of code of a package of engines/, which is small because lostack does the rest."""
-MOST_OF = {"lostack_connect": 855}
+MOST_OF = {"lostack_connect": 940}
 """No broker of queues: its cells are put together on Kafka, as those of Kafka Streams are. And it
-starts the workers of connectors that pipelines declare.
+starts the workers of connectors that pipelines declare, and makes a class-data archive for them.
 """
 
 

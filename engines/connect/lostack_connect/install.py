@@ -8,14 +8,16 @@ from typing import TYPE_CHECKING, Final
 
 from packaging.version import Version
 
-from harness.provision.archive import JVM
+from harness.provision.archive import JVM, find_archive
 from harness.provision.cache import cache_root
 from harness.provision.compiled import compiled
 from harness.provision.jars import LISTS, ensure_jars, read_jar_set
 from harness.provision.java import find_java
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
+
+    from harness.provision.java import Java
 
 VERSION: Final = "4.3.0"
 HERE: Final = Path(__file__).parent
@@ -26,6 +28,8 @@ SERVICES: Final = {
     "org.apache.kafka.connect.transforms.Transformation": "lostack.connect.RowSink$Refusal",
 }
 """With these a worker need not look for connectors in all jars, which takes it two seconds."""
+ARCHIVE: Final = "connect"
+"""The recipe of the class-data archive of workers."""
 DATABASE: Final = "sqlite-jdbc-3.50.3.0"
 LOGGING: Final = """rootLogger.level=WARN
 rootLogger.appenderRef.out.ref=out
@@ -35,11 +39,14 @@ logger.rest.name=org.apache.kafka.connect.runtime.rest
 logger.rest.level=WARN
 logger.plugins.name=org.apache.kafka.connect.runtime.isolation
 logger.plugins.level=WARN
+logger.debezium.name=io.debezium
+logger.debezium.level=INFO
 appender.out.name=out
 appender.out.type=CONSOLE
 appender.out.layout.type=PatternLayout
 appender.out.layout.pattern=%d{HH:mm:ss,SSS} %-5p %c{1} %m%n
 """
+"""Where Debezium goes on it says at INFO alone."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +56,8 @@ class ConnectInstall:
     version: str
     java: Path
     jars: tuple[Path, ...]
+    flags: tuple[str, ...] = ()
+    """The JVM's flags for a class-data archive."""
 
     def command(self, scratch: Path, properties: Path) -> tuple[str, ...]:
         """Return the command of a worker. ``scratch``: a folder for its temporary files, in which
@@ -58,9 +67,15 @@ class ConnectInstall:
         told.write_text(LOGGING)
         flags = (f"-Djava.io.tmpdir={scratch}", f"-Dlog4j2.configurationFile={told}")
         return (
-            *(str(self.java), *JVM, *flags),
+            *(str(self.java), *self.flags, *JVM, *flags),
             *("-cp", ":".join(map(str, self.jars)), MAIN, str(properties)),
         )
+
+
+def archive_flags(java: Java, jars: Sequence[Path]) -> tuple[str, ...]:
+    """Return the JVM's flags for the archive of these jars, if it is there."""
+    known = find_archive(java, jars, cache=cache_root(), recipe=ARCHIVE)
+    return known.flags if known else ()
 
 
 def versions() -> tuple[str, ...]:
@@ -84,4 +99,5 @@ def ensure_connect(say: Callable[[str], None], version: str = VERSION) -> Connec
         for name in sorted(each.sums)
     )
     ours = compiled("connect", sorted((HERE / "jvm").glob("*.java")), fetched, say, SERVICES)
-    return ConnectInstall(version, java.path, (*fetched, ours))
+    flags = archive_flags(java, fetched[: len(sets[0].sums)])
+    return ConnectInstall(version, java.path, (*fetched, ours), flags)

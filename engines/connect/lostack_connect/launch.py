@@ -24,7 +24,7 @@ from harness.model.failures import CellFailure, EnvironmentFailure
 from harness.provision.cache import cache_root
 from harness.provision.java import find_java
 from harness.runtimes.ports import PortLease
-from lostack_connect.install import VERSION, ConnectInstall
+from lostack_connect.install import VERSION, ConnectInstall, archive_flags
 from lostack_connect.rest import RestError, WorkerApi
 from lostack_connect.words import as_file, launched_words
 
@@ -170,8 +170,9 @@ def launch(words: Sequence[str]) -> int:
             plugins=plugin_path(given.plugins, scratch / "plugins"),
         )
         file.write_text(as_file(told))
-        java = find_java(cache_root(), lambda _: None).path
-        install = ConnectInstall(VERSION, java, tuple(sorted(given.jars.glob("*.jar"))))
+        java = find_java(cache_root(), lambda _: None)
+        jars = tuple(sorted(given.jars.glob("*.jar")))
+        install = ConnectInstall(VERSION, java.path, jars, archive_flags(java, jars))
         launched = Launched(subprocess.Popen(install.command(scratch, file)), lease.port, connector)
         signal.signal(signal.SIGTERM, lambda *_: launched.end())
         try:

@@ -5,8 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from harness.model.scenario import Role
+from harness.provision.kafka import VERSION as KAFKA
 from harness.stages.clients import PRELOADS
 from harness.systems.kafka.system import DeployedOnKafka, Prepared, started
+from lostack_connect.archive import ensure_worker_archive
 from lostack_connect.install import VERSION, ensure_connect
 from lostack_connect.parts import parts_of
 from lostack_connect.settings import NAME
@@ -21,7 +23,7 @@ if TYPE_CHECKING:
     from harness.systems.kafka.parts import CellOnKafka
     from harness.systems.kafka.services import Services
     from harness.systems.kafka.transport import KafkaTransport
-    from lostack_connect.install import ConnectInstall
+from lostack_connect.install import ConnectInstall
 
 
 class ConnectSystem:
@@ -39,7 +41,9 @@ class ConnectSystem:
     def prepare(self, say: Callable[[str], None]) -> None:
         """Fetch Kafka and Kafka Connect, and compile lostack's connectors."""
         self._kafka.prepare(say)
-        self._install = self._install or ensure_connect(say, self._version)
+        if self._install is None:
+            ensure_worker_archive(say, KAFKA, self._version)
+            self._install = ensure_connect(say, self._version)
 
     def prepare_for(self, cells: Iterable[Cell], say: Callable[[str], None]) -> Mapping[str, str]:
         """Fetch what only some cells need. Return who lacks what."""

@@ -7,10 +7,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from lostack_connect.install import ARCHIVE, ConnectInstall, archive_flags
 from lostack_connect.launch import Connector, causes, plugin_path
 from lostack_connect.words import as_file, launched_words
 
 from harness.model.failures import CellFailure
+from harness.provision.archive import archive_key
+from harness.provision.java import Java
 
 PLAIN = {"connector.class": "A", "tasks.max": 2, "strict": True}
 
@@ -81,3 +84,23 @@ def test_a_failed_task_is_told_by_its_causes_in_one_line() -> None:
 
 def test_a_path_or_text_is_a_property_as_it_is() -> None:
     assert as_file({"a": "C:\\b\nc"}) == "a=C:\\\\b\\nc\n"
+
+
+def test_a_worker_has_the_archive_of_its_jars_and_no_other(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What lostack adds behind Connect's jars is not in it, and does not hinder."""
+    monkeypatch.setattr("lostack_connect.install.cache_root", lambda: tmp_path)
+    java = Java(tmp_path / "java", 17, "about")
+    jars = [tmp_path / name for name in ("a.jar", "b.jar")]
+    for jar in jars:
+        jar.touch()
+    made = tmp_path / "archives" / archive_key(java, jars, ARCHIVE) / "classes.jsa"
+    assert archive_flags(java, jars) == ()
+    made.parent.mkdir(parents=True)
+    made.touch()
+    flags = archive_flags(java, jars)
+    assert flags[0] == f"-XX:SharedArchiveFile={made}"
+    assert archive_flags(java, jars[:1]) == ()
+    install = ConnectInstall("4.3.0", java.path, (*jars, tmp_path / "ours.jar"), flags)
+    assert flags[0] in install.command(tmp_path, tmp_path / "worker.properties")

@@ -18,11 +18,13 @@ from harness.model.secrets import mask_files
 from harness.pipelines.alone import why_alone
 from harness.pipelines.broker import Broker
 from harness.pipelines.cells import DeclaredCell
+from harness.pipelines.connectors import prepare_workers
 from harness.pipelines.failure_points import SYSTEM
 from harness.provision.cache import cache_root
 from harness.provision.environments import ensure_client
 from harness.provision.jars import ensure_jars, read_jar_set
 from harness.provision.java import find_java
+from harness.provision.kafka import VERSION
 from harness.provision.spark_release import ensure_pyspark
 from harness.run.cell import CellRun
 from harness.systems.declared.brokers.cluster import OwnCluster
@@ -195,6 +197,8 @@ class DeclaredSystem:
             self._fetched.jars[name] = ensure_jars(
                 read_jar_set(name), cache=cache, java=java, say=say
             )
+        if not self.attached and any(stage.connector for p in declared for stage in p.stages):
+            prepare_workers(self._runs_on[1].version or VERSION, say)
         for name in {name for each in declared for name in each.packages} - set(
             self._fetched.pythons
         ):
