@@ -1,9 +1,9 @@
-"""A shop that takes in, changes, renumbers and deletes orders: shop.py DATABASE EVENTS.
+"""A shop that takes in, changes, renumbers and deletes orders: shop.py DATABASE EVENTS [insert].
 
 Each wave treats four orders in one transaction. They come in by one COPY, whose rows PostgreSQL
-writes into its log as one entry, and so with one position. A row has the number of its last event,
-and the one that its end will have, so that each change event tells its own: a new key is the end of
-one row and the beginning of another.
+writes into its log as one entry, and so with one position; or each by an INSERT of its own. A row
+has the number of its last event, and the one that its end will have, so that each change event
+tells its own: a new key is the end of one row and the beginning of another.
 
 Who has saved no position begins its snapshot again, which shows the rows as they are then. So there
 are only new rows until a position is saved: the first wave before anybody follows the log, the
@@ -22,6 +22,7 @@ ALTER TABLE orders REPLICA IDENTITY FULL;
 CREATE TABLE IF NOT EXISTS done (wave int PRIMARY KEY, lsn pg_lsn);
 """
 ORDERS = 4
+INSERT = "INSERT INTO orders VALUES (%(id)s, %(first)s, %(first)s + 8 + %(nth)s)"
 CHANGES = (
     "UPDATE orders SET event = event + 4 WHERE id = %(id)s",
     "UPDATE orders SET id = -id, event = ends + 1, ends = %(first)s + 16 WHERE id = %(id)s",
@@ -32,7 +33,7 @@ SELECT active, confirmed_flush_lsn > (SELECT lsn FROM done WHERE wave = 1) FROM 
 """
 WAVES = 1 + len(CHANGES)
 EVENTS = 5 * ORDERS
-EACH_S = 0.3
+EACH_S = 0.1
 AHEAD = 2
 SAVED_S = 5.0
 
@@ -47,6 +48,9 @@ def followed(database: psycopg.Connection) -> tuple[bool, bool]:
 
 def take_in(database: psycopg.Connection, orders: list[dict[str, int]]) -> None:
     """Make orders."""
+    if sys.argv[3:] == ["insert"]:
+        database.cursor().executemany(INSERT, orders)
+        return
     with database.cursor() as cursor, cursor.copy("COPY orders FROM STDIN") as copy:
         for order in orders:
             copy.write_row((order["id"], order["first"], order["first"] + 8 + order["nth"]))
