@@ -101,6 +101,33 @@ class InHand:
     unseen: tuple[str, ...] = ()
 
 
+@runtime_checkable
+class AtRole(Protocol):
+    """A fault that names the role of a stage, and has no trigger of its own."""
+
+    @property
+    def role(self) -> Role:
+        """The role of the stage at which it strikes."""
+
+
+def trigger_of(fault: Fault) -> Trigger | None:
+    """Return the trigger at which a fault strikes; ``None``: it has none, as at a durable write."""
+    at = getattr(fault, "at", None)
+    return at if isinstance(at, OnWire | InProgram) else None
+
+
+def role_of(fault: Fault) -> Role:
+    """Return the role of the stage at which a fault strikes.
+
+    Raises:
+        TypeError: it strikes at no stage, as the baseline does.
+    """
+    found = trigger_of(fault) or fault
+    if not isinstance(found, AtRole):
+        raise TypeError(f"the fault {fault.id} strikes at no stage")
+    return found.role
+
+
 class Stop(StrEnum):
     """How a program stops at a failpoint."""
 

@@ -22,15 +22,18 @@ import sys
 import warnings
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 import pytest
+
+from harness.model.scenario import NotApplicable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
     from harness.matrix.checking import Check
     from harness.matrix.listener import Progress
+    from harness.model.scenario import Scenario
     from harness.pipelines import Pipeline
     from harness.pipelines.traffic import StageTraffic
     from harness.saved import CellResult, SavedRun
@@ -93,8 +96,9 @@ def _beside(folder: Path, root: Path, file: str) -> Path:
     return next((each for each in there if each.is_file()), folder / file)
 
 
-def _reason(pipeline: Pipeline, point: Any) -> str | None:
-    return getattr(point.expect[pipeline.claims], "because", None)
+def _reason(pipeline: Pipeline, point: Scenario) -> str | None:
+    expected = point.expect[pipeline.claims]
+    return expected.because if isinstance(expected, NotApplicable) else None
 
 
 class Deliveries:

@@ -21,9 +21,10 @@ from harness.judge.verdict import Kind
 from harness.matrix.progress import make_progress
 from harness.matrix.selection import choose, systems_of
 from harness.model import safe_files
+from harness.model.closing import Closing
 from harness.model.exits import ExitCode
 from harness.model.keep import Keep
-from harness.model.scenario import Deployment
+from harness.model.scenario import Deployment, Predicted
 from harness.model.semantics import Semantic
 from harness.soak.waves import SOAK_FILE, Soak, SoakError, as_lines
 from harness.soak.waves import soak as run_soak
@@ -135,9 +136,8 @@ def soak(
             found = run_soak(asked, progress)
         finally:
             for each in systems:
-                close = getattr(each, "close", None)
-                if close is not None:
-                    close()
+                if isinstance(each, Closing):
+                    each.close()
     if as_json:
         told = {
             "verdict": found.kind,
@@ -290,7 +290,7 @@ def _only_system(pipeline: str, scenarios: Sequence[Scenario]) -> str:
 
 
 def _is_control(cell: Cell) -> bool:
-    return bool(getattr(cell.expectation, "control", False))
+    return isinstance(cell.expectation, Predicted) and cell.expectation.control
 
 
 def _declared(

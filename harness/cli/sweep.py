@@ -16,6 +16,7 @@ from harness.cli.options import AsJson, Reports, SweepKeepFiles, jobs_of
 from harness.cli.telling import complain, tell, tell_json_text, tell_lines
 from harness.matrix.progress import make_progress
 from harness.model.cell import DEFAULT_RECORDS
+from harness.model.closing import Closing
 from harness.model.exits import ExitCode
 from harness.model.failures import EnvironmentFailure, UsageError
 from harness.model.keep import Keep
@@ -299,9 +300,8 @@ def _go_on(one: Sweep) -> None:
 
 
 def _close(one: Sweep) -> None:
-    close = getattr(one.system, "close", None)
-    if close is not None:
-        close()
+    if isinstance(one.system, Closing):
+        one.system.close()
 
 
 def _own_at_once() -> int:

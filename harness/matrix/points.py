@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from harness import registry
-from harness.controls import InProgram, OnWire
+from harness.controls import InProgram, OnWire, trigger_of
 from harness.model.prediction import AtLeast, AtMost, Permitted
 from harness.model.scenario import NotApplicable, Predicted
 from harness.model.semantics import Semantic
@@ -147,7 +147,7 @@ def words(scenario: Scenario, client: str) -> str:
     """Return which frame is lost, or where a process dies, in the words of a client's protocol or
     of lostack's programs.
     """
-    at = getattr(scenario.fault, "at", None)
+    at = trigger_of(scenario.fault)
     if isinstance(at, OnWire):
         step = _step(at.api, client, scenario) if isinstance(at.api, Act) else at.api
         if step is None:

@@ -11,9 +11,9 @@ import hashlib
 import random
 from collections import Counter
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from harness.controls import OnWire
+from harness.controls import OnWire, role_of, trigger_of
 from harness.faults import ChangesGroup, NoFault
 from harness.model.cell import middle_of, middles_of
 from harness.pipelines.dialects import Moment
@@ -65,8 +65,7 @@ def share_of(fault: Fault, dialect: Dialect, shares: Mapping[str, Share]) -> fro
     """Return the positions from which the target of a fault must be drawn; ``None``: any."""
     if isinstance(fault, NoFault):
         return None
-    at: Any = getattr(fault, "at", fault)
-    share = shares.get(str(at.role), Share())
+    at, share = trigger_of(fault), shares.get(str(role_of(fault)), Share())
     if share.taken is not None and isinstance(fault, ChangesGroup) and fault.joins:
         return share.taken
     sends = {dialect.steps[each][0] for each in SENDING if each in dialect.steps}

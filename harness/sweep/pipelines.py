@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from harness import registry
-from harness.controls import InProgram
+from harness.controls import InProgram, trigger_of
 from harness.faults import NoFault
 from harness.matrix.runner import RunPlan
 from harness.matrix.selection import SelectionError, check_numbers
@@ -178,7 +178,7 @@ def failpoints_of(base: Cell) -> tuple[tuple[str, str], ...]:
     """
     found: dict[tuple[str, str], None] = {}
     for one in registry.scenarios():
-        at = getattr(one.fault, "at", None)
+        at = trigger_of(one.fault)
         if one.pipeline != base.scenario.pipeline or not isinstance(at, InProgram):
             continue
         if at.name != BETWEEN_PHASES or _has_settings_of(one, base):

@@ -274,9 +274,8 @@ def _topics(events: Sequence[Event]) -> set[str]:
 
 def _why_void(history: History, struck: RuleCounts | None) -> str | None:
     """Say why a run proves nothing."""
-    unread = [*history.of(kinds.Undecodable), *history.of(kinds.Failed)]
-    if unread:
-        return f"the wire could not read all that passed: {getattr(unread[0], 'because', '')}"
+    for unread in history.of(kinds.Undecodable, kinds.Failed):
+        return f"the wire could not read all that passed: {unread.because or 'no reason was given'}"
     if history.damage:
         return f"the wire's lines are damaged: {history.damage[0]}"
     if struck is not None and not struck.fired:

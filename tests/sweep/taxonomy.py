@@ -13,7 +13,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from harness.controls import InProgram, OnWire
+from harness.controls import InProgram, OnWire, trigger_of
 from harness.faults import Answer, Drop, Hold, Kill, Late
 from harness.model.prediction import Zero
 from harness.model.scenario import Predicted, Role
@@ -98,7 +98,7 @@ def where_of(fault: Any) -> Where | None:
     """Return where a named fault is, and what it does there, in a sweep's words; ``None`` where a
     sweep has no word for it.
     """
-    at = getattr(fault, "at", None)
+    at = trigger_of(fault)
     if isinstance(fault, Kill) and fault == Kill(fault.at, fault.victims):
         if isinstance(at, InProgram):
             return Where(str(at.role), at.name, FAILPOINT, KILL)

@@ -6,9 +6,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from harness.abilities import Retention
-from harness.controls import NotFiredError
+from harness.controls import NotFiredError, role_of
 from harness.model import events as kinds
-from harness.systems.declared.learnt.silence import place_of
 
 if TYPE_CHECKING:
     from harness.systems.declared.feed.feed import DeclaredFeed
@@ -36,7 +35,7 @@ class DeletedRecords(Retention):
         Raises:
             NotFiredError: the wire did not see where the target is, or no newer record came.
         """
-        role = place_of(self.scene.cell.scenario.fault).role
+        role = role_of(self.scene.cell.scenario.fault)
         scene, observer = self.scene, self.scene.kafka.observer
         target = scene.load.target.id
         given = [

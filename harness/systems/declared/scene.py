@@ -7,7 +7,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, TypeVar, cast
 
-from harness.controls import OnWire, await_met
+from harness.controls import OnWire, await_met, role_of, trigger_of
 from harness.faults import NoFault
 from harness.model import events as kinds
 from harness.model.identity import REGISTRY
@@ -15,7 +15,7 @@ from harness.pipelines.braces import fill
 from harness.run.scene import CellScene
 from harness.runtimes.ports import PortLease
 from harness.systems.declared.brokers.leftovers import Leftovers
-from harness.systems.declared.learnt.silence import Silences, place_of
+from harness.systems.declared.learnt.silence import Silences
 from harness.systems.declared.outputs import Columns
 from harness.systems.declared.wire.members import GroupMembers
 from harness.systems.declared.wire.records import RecordsOnWire
@@ -239,9 +239,10 @@ class Scene(CellScene):
 
     def has_stepped(self) -> bool:
         """Say whether the step of the fault was seen at least once."""
-        at = place_of(self.cell.scenario.fault)
+        fault = self.cell.scenario.fault
+        at, role = trigger_of(fault), role_of(fault)
         if isinstance(at, OnWire) and (lines := self.pipeline.dialect.lines(at.api)):
-            return any(self.stages_seen.stepped(at.role, line) for line in lines)
+            return any(self.stages_seen.stepped(role, line) for line in lines)
         return self.stages_seen.stepped(
-            at.role, kinds.FETCHED if self.pipeline.reads(at.role) else kinds.PRODUCE_ANSWER
+            role, kinds.FETCHED if self.pipeline.reads(role) else kinds.PRODUCE_ANSWER
         )

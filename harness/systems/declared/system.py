@@ -12,6 +12,7 @@ from collections import defaultdict
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Final, Protocol
 
+from harness.model.closing import Closing
 from harness.model.failures import EnvironmentFailure
 from harness.model.scenario import Deployment
 from harness.model.secrets import mask_files
@@ -134,7 +135,7 @@ def own(system: str, broker: Broker) -> Source:
     return OwnQueues(declaration(system).launch("process", broker.version or None), broker)
 
 
-class DeclaredSystem:
+class DeclaredSystem(Closing):
     """Deploys brokers for declared pipelines, from several threads at once. Implements
     :class:`harness.interfaces.Launcher`.
     """

@@ -6,10 +6,9 @@ import time
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
-from harness.controls import await_met
+from harness.controls import await_met, role_of
 from harness.model.turns import NextTarget
 from harness.run.controls import FIRE_S
-from harness.systems.declared.learnt.silence import place_of
 
 if TYPE_CHECKING:
     from harness.run.controls import WireControls
@@ -58,7 +57,7 @@ class TargetsInTurn(NextTarget):
 
     def _rests(self) -> bool:
         scene, watching = self.scene, self.controls.watching
-        role = place_of(scene.cell.scenario.fault).role
+        role = role_of(scene.cell.scenario.fault)
         # nobody knows when a producer that was killed has sent again what it is given again
         rest_s = REST_S if scene.pipeline.reads(role) else scene.still(REST_S)
         watching.look()

@@ -13,6 +13,7 @@ from harness.abilities import (
     Retention,
     Succession,
 )
+from harness.controls import trigger_of
 from harness.interfaces import System
 from harness.model.scenario import Role
 from harness.stages.queries import TABLE_FOLDERS
@@ -29,7 +30,7 @@ ABILITIES = frozenset(
 
 def lacks(cell: Cell) -> str | None:
     """Say why a fault cannot be placed in a cell, or return ``None``."""
-    at = getattr(cell.scenario.fault, "at", None)
+    at = trigger_of(cell.scenario.fault)
     if at is not None and at.role == Role.PRODUCER and not cell.scenario.source_goes_on:
         return (
             "the producer fills the topic before the query reads, so no fault is placed at the "

@@ -33,8 +33,9 @@ from __future__ import annotations
 import threading
 import time
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from harness.controls import role_of
 from harness.faults import InBacklog, NoFault
 from harness.model import events as kinds
 from harness.model.cell import middle_of
@@ -42,7 +43,6 @@ from harness.model.events import RulePhase
 from harness.model.scenario import Role
 from harness.pipelines.inputs import InputKind
 from harness.protocols.kafka.steps import Api
-from harness.systems.declared.learnt.silence import place_of
 from harness.wire.messages import WireError
 from harness.wire.rules import Action, How, Rule
 
@@ -50,6 +50,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from harness.model.cell import Load
+    from harness.model.scenario import Fault
     from harness.model.tail import SoFar
     from harness.systems.declared.wire.records import RecordsOnWire
     from harness.wire.control import WireControl
@@ -67,7 +68,7 @@ LOOK_S = 0.02
 """The interval (seconds) at which held requests are checked."""
 
 
-def is_held_back(kind: InputKind, fault: Any) -> bool:
+def is_held_back(kind: InputKind, fault: Fault) -> bool:
     """Say whether the producer has all records at the start, and the fault strikes neither the
     producer nor its requests.
     """
@@ -75,7 +76,7 @@ def is_held_back(kind: InputKind, fault: Any) -> bool:
         return False
     evidence = fault.evidence()
     return Role.PRODUCER not in {
-        place_of(fault).role,
+        role_of(fault),
         *evidence.killed,
         *evidence.paused,
         *evidence.told,

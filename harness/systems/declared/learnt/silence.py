@@ -14,8 +14,9 @@ import threading
 from collections import defaultdict
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
+from harness.controls import role_of
 from harness.faults import NoFault
 from harness.model.scenario import BROKERS
 from harness.model.semantics import Anomaly, forbids
@@ -178,20 +179,13 @@ def pair_of(cell: DeclaredCell) -> Pair:
     """Return the stage and the act of a cell's fault. Cells with the same pair wait for the same
     things.
     """
-    fault: Any = cell.scenario.fault
+    fault = cell.scenario.fault
     if isinstance(fault, NoFault):
         return NOBODY
-    role = place_of(fault).role
+    role = role_of(fault)
     return str(role), " ".join(
         (fault.id, *(str(each) for each in fault.evidence().killed if each is not role))
     )
-
-
-def place_of(fault: Any) -> Any:
-    """Return the object that names a fault's stage: its trigger, or the fault itself if it has
-    none.
-    """
-    return getattr(fault, "at", fault)
 
 
 def rests_s(pipeline: Pipeline, point: Scenario) -> float:
