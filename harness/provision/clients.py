@@ -18,7 +18,7 @@ from harness.provision.cache import cache_root
 from harness.provision.compiled import compiled
 from harness.provision.environments import ensure_client, packages
 from harness.provision.janino import SOURCES, ensure_compiled, janino_path
-from harness.provision.jars import LISTS, ensure_jars, read_jar_set
+from harness.provision.jars import LISTS, jars_of, read_jar_set, versions_of
 from harness.provision.java import find_java
 from harness.provision.java_program import JavaProgram
 from harness.provision.kafka import VERSION, ensure_kafka
@@ -116,10 +116,7 @@ def known_versions(client: str) -> list[str] | None:
         return java_versions()
     if client not in JMS:
         return None
-    return sorted(
-        (file.stem.removeprefix(f"{client}-") for file in LISTS.glob(f"{client}-*.sha256")),
-        key=Version,
-    )
+    return list(versions_of(client))
 
 
 def _java(version: str, say: Callable[[str], None]) -> ClientSetup:
@@ -155,11 +152,8 @@ def _jms(name: str, version: str, say: Callable[[str], None]) -> ClientSetup:
     """Return the JVM with a protocol's JMS library. The bridge is compiled against the JMS API
     only.
     """
-    cache = cache_root()
-    java = find_java(cache, say)
-    jar_set = read_jar_set(f"{name}-{version}")
-    folder = ensure_jars(jar_set, cache=cache, java=java, say=say)
-    jars = [folder / jar for jar in sorted(jar_set.sums)]
+    java = find_java(cache_root(), say)
+    jars = jars_of(read_jar_set(f"{name}-{version}"), java, say)
     bridge = compiled(
         "jms-bridge",
         [CALLS, JMS_BRIDGE],
@@ -179,6 +173,4 @@ def _fetched(version: str, say: Callable[[str], None]) -> tuple[Path, str]:
             f"{', '.join(java_versions())}"
         )
     java = find_java(cache_root(), say)
-    jar_set = read_jar_set(f"{JAR_SET}{known}")
-    directory = ensure_jars(jar_set, cache=cache_root(), java=java, say=say)
-    return java.path, ":".join(str(directory / name) for name in sorted(jar_set.sums))
+    return java.path, ":".join(map(str, jars_of(read_jar_set(f"{JAR_SET}{known}"), java, say)))

@@ -33,9 +33,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 from xml.sax.saxutils import quoteattr
 
+from packaging.version import Version
+
 from harness.model.extras import lacks
 from harness.model.failures import EnvironmentFailure
-from harness.provision.cache import fill, locked, need_space, original
+from harness.provision.cache import cache_root, fill, locked, need_space, original
 from harness.provision.central import MIRROR, Module, fetch_listed
 from harness.provision.inside_pyspark import jars_of_pyspark
 from harness.provision.network import argument_file, proxy_options, why_failed
@@ -225,6 +227,23 @@ def ensure_jars(
             shutil.rmtree(ivy, ignore_errors=True)
         stamp(directory, jar_set)
     return original(directory)
+
+
+def jars_of(jar_set: JarSet, java: Java, say: Callable[[str], None]) -> tuple[Path, ...]:
+    """Return the jars of a set in the order of their names, all of them checked; fetch those that
+    the cache does not have.
+
+    Raises:
+        EnvironmentFailure: see :func:`ensure_jars`.
+    """
+    folder = ensure_jars(jar_set, cache=cache_root(), java=java, say=say)
+    return tuple(folder / name for name in sorted(jar_set.sums))
+
+
+def versions_of(name: str, lists: Path = LISTS) -> tuple[str, ...]:
+    """Return the versions of a set whose checksums are known, the oldest first."""
+    files = lists.glob(f"{name}-[0-9]*.sha256")
+    return tuple(sorted((file.stem.removeprefix(f"{name}-") for file in files), key=Version))
 
 
 def _fetch(

@@ -5,11 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from packaging.version import Version
-
 from harness.provision.archive import ensure_archive
 from harness.provision.cache import cache_root
-from harness.provision.jars import LISTS, ensure_jars, read_jar_set
+from harness.provision.jars import jars_of, read_jar_set, versions_of
 from harness.provision.java import find_java
 
 if TYPE_CHECKING:
@@ -32,8 +30,7 @@ class KafkaInstall:
 
 def kafka_versions() -> tuple[str, ...]:
     """Return the versions whose checksums are known."""
-    found = (file.stem.removeprefix("kafka-") for file in LISTS.glob("kafka-[0-9]*.sha256"))
-    return tuple(sorted(found, key=Version))
+    return versions_of("kafka")
 
 
 def ensure_kafka(progress: Callable[[str], None], version: str = VERSION) -> KafkaInstall:
@@ -47,9 +44,7 @@ def ensure_kafka(progress: Callable[[str], None], version: str = VERSION) -> Kaf
     """
     cache = cache_root()
     java = find_java(cache, progress)
-    jar_set = read_jar_set(f"kafka-{version}")
-    directory = ensure_jars(jar_set, cache=cache, java=java, say=progress)
-    jars = [directory / name for name in sorted(jar_set.sums)]
+    jars = jars_of(read_jar_set(f"kafka-{version}"), java, progress)
     archive = ensure_archive(java, jars, cache=cache, say=progress)
     classpath = ":".join(str(jar) for jar in jars)
     return KafkaInstall(java.path, classpath, archive.flags, version, java.version)

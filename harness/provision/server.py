@@ -8,11 +8,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from packaging.version import Version
-
 from harness.provision.cache import cache_root
 from harness.provision.compiled import compiled
-from harness.provision.jars import ensure_jars, read_jar_set
+from harness.provision.jars import jars_of, read_jar_set, versions_of
 from harness.provision.java import find_java
 from harness.provision.java_program import JavaProgram
 
@@ -48,10 +46,7 @@ class Recipe:
 
     def versions(self) -> tuple[str, ...]:
         """Return the versions whose checksums are known."""
-        files = self.source.parent.glob(f"{self.name}-*.sha256")
-        return tuple(
-            sorted((file.stem.removeprefix(f"{self.name}-") for file in files), key=Version)
-        )
+        return versions_of(self.name, self.source.parent)
 
     def lists(self, version: str) -> dict[str, str]:
         """Return the additional protocols of a version, each with the name of its jar list."""
@@ -68,18 +63,14 @@ class Recipe:
         Raises:
             EnvironmentFailure: the version cannot be fetched or compiled. The message is one line.
         """
-        cache, version = cache_root(), version or self.version
-        java = find_java(cache, say)
+        version = version or self.version
+        java = find_java(cache_root(), say)
         jar_set = read_jar_set(f"{self.name}-{version}", self.source.parent)
-        folder = ensure_jars(jar_set, cache=cache, java=java, say=say)
-        jars = [folder / name for name in sorted(jar_set.sums)]
+        jars = [*jars_of(jar_set, java, say)]
         ours = compiled(jar_set.name, [self.source, QUEUES, CONTROL], jars, say)
         for name in self.lists(version).values():
             more = read_jar_set(name, self.source.parent)
-            folder = ensure_jars(
-                replace(more, name=f"{self.name}-{name}"), cache=cache, java=java, say=say
-            )
-            jars += [folder / jar for jar in sorted(more.sums)]
+            jars += jars_of(replace(more, name=f"{self.name}-{name}"), java, say)
         program = JavaProgram(java.path, JVM, (ours, *jars), self.main)
         return Install(program, version, java.version, tuple(self.lists(version)))
 

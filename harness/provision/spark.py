@@ -19,7 +19,7 @@ from harness.provision.archive import Archive, dump_flag, ensure_archive, requir
 from harness.provision.cache import cache_root
 from harness.provision.gateway import start_gateway
 from harness.provision.inside_pyspark import pyspark_home, pyspark_version
-from harness.provision.jars import LISTS, ensure_jars, read_jar_set
+from harness.provision.jars import LISTS, ensure_jars, jars_of, read_jar_set
 from harness.provision.java import find_java
 from harness.provision.spark_install import SCALA, SparkInstall
 from harness.provision.spark_release import ensure_connector, ensure_pyspark
@@ -139,10 +139,7 @@ def ensure_driver(url: str, progress: Callable[[str], None]) -> tuple[Path, ...]
         raise EnvironmentFailure(
             f"no JDBC driver for {kind!r} is known (known: {known}); give its jar by --jars"
         )
-    cache = cache_root()
-    jar_set = read_jar_set(DRIVERS[kind])
-    directory = ensure_jars(jar_set, cache=cache, java=find_java(cache, progress), say=progress)
-    return tuple(directory / name for name in sorted(jar_set.sums))
+    return jars_of(read_jar_set(DRIVERS[kind]), find_java(cache_root(), progress), progress)
 
 
 def _with(install: SparkInstall, archive: Archive) -> SparkInstall:

@@ -13,7 +13,7 @@ from harness.model.failures import EnvironmentFailure
 from harness.provision.cache import cache_root
 from harness.provision.failpoints import CHECKPOINT
 from harness.provision.janino import SOURCES, ensure_compiled
-from harness.provision.jars import ensure_jars, read_jar_set
+from harness.provision.jars import jars_of, read_jar_set
 from harness.provision.java import find_java
 from harness.provision.spark import Further, ensure_spark
 
@@ -92,10 +92,8 @@ def ensure_table_format(
             f"for Spark {other}: unset LOSTACK_SPARK, or leave out the pipeline "
             f"stream-to-{wanted.name}"
         )
-    cache = cache_root()
     jar_set = read_jar_set(f"{wanted.name}-{wanted.release}")
-    directory = ensure_jars(jar_set, cache=cache, java=find_java(cache, say), say=say)
-    jars = tuple(directory / name for name in sorted(jar_set.sums))
+    jars = jars_of(jar_set, find_java(cache_root(), say), say)
     needed = None if wanted.spark == installed else wanted.spark
     further = Further(jars, wanted.session, EXERCISE)
     return ensure_spark(say, needed, connector, further=further)

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
     from typing import Unpack
 
+    from harness.controls import Target
     from harness.model.events import NodeFields
     from harness.model.history import HistoryWriter
     from harness.model.tail import SoFar
@@ -69,6 +70,27 @@ class IncarnationSettings(Protocol):
 
     def environment(self) -> dict[str, str]:
         """Return the variables to start the program with."""
+
+
+def say_of(
+    node: Target,
+    history: HistoryWriter,
+    phase: NodePhase,
+    pid: int | None,
+    incarnation: int = 0,
+    **fields: Unpack[NodeFields],
+) -> None:
+    """Write into the history what happens to a node."""
+    history.write(
+        kinds.Node(
+            node=node.name,
+            role=node.role,
+            incarnation=incarnation,
+            phase=phase,
+            pid=pid,
+            **fields,
+        )
+    )
 
 
 @dataclass
@@ -278,16 +300,7 @@ class StageNode:
         return self.node
 
     def _say(self, phase: NodePhase, pid: int | None, **fields: Unpack[NodeFields]) -> None:
-        self.history.write(
-            kinds.Node(
-                node=self.name,
-                role=self.role,
-                incarnation=self.stage.incarnation,
-                phase=phase,
-                pid=pid,
-                **fields,
-            )
-        )
+        say_of(self, self.history, phase, pid, self.stage.incarnation, **fields)
 
 
 @dataclass
@@ -358,8 +371,4 @@ class ServerNode:
         self._say(NodePhase.READY, pid=self.process().pid)
 
     def _say(self, phase: NodePhase, pid: int | None, **fields: Unpack[NodeFields]) -> None:
-        self.history.write(
-            kinds.Node(
-                node=self.name, role=self.role, incarnation=0, phase=phase, pid=pid, **fields
-            )
-        )
+        say_of(self, self.history, phase, pid, **fields)

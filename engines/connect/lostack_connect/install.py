@@ -6,12 +6,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from packaging.version import Version
-
 from harness.provision.archive import JVM, find_archive
 from harness.provision.cache import cache_root
 from harness.provision.compiled import compiled
-from harness.provision.jars import LISTS, ensure_jars, read_jar_set
+from harness.provision.jars import jars_of, read_jar_set, versions_of
 from harness.provision.java import find_java
 
 if TYPE_CHECKING:
@@ -80,8 +78,7 @@ def archive_flags(java: Java, jars: Sequence[Path]) -> tuple[str, ...]:
 
 def versions() -> tuple[str, ...]:
     """Return the versions whose checksums are known."""
-    found = (file.stem.removeprefix("connect-") for file in LISTS.glob("connect-[0-9]*.sha256"))
-    return tuple(sorted(found, key=Version))
+    return versions_of("connect")
 
 
 def ensure_connect(say: Callable[[str], None], version: str = VERSION) -> ConnectInstall:
@@ -90,14 +87,9 @@ def ensure_connect(say: Callable[[str], None], version: str = VERSION) -> Connec
     Raises:
         EnvironmentFailure: something can be neither fetched nor compiled.
     """
-    cache = cache_root()
-    java = find_java(cache, say)
+    java = find_java(cache_root(), say)
     sets = (read_jar_set(f"connect-{version}"), read_jar_set(DATABASE))
-    fetched = tuple(
-        ensure_jars(each, cache=cache, java=java, say=say) / name
-        for each in sets
-        for name in sorted(each.sums)
-    )
+    fetched = tuple(jar for each in sets for jar in jars_of(each, java, say))
     ours = compiled("connect", sorted((HERE / "jvm").glob("*.java")), fetched, say, SERVICES)
     flags = archive_flags(java, fetched[: len(sets[0].sums)])
     return ConnectInstall(version, java.path, (*fetched, ours), flags)

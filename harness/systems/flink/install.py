@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 from harness.model.failures import EnvironmentFailure
 from harness.provision.cache import cache_root
 from harness.provision.compiled import compiled
-from harness.provision.jars import LISTS, ensure_jars, read_jar_set
+from harness.provision.jars import LISTS, jars_of, read_jar_set
 from harness.provision.java import find_java
 
 if TYPE_CHECKING:
@@ -114,13 +114,9 @@ def ensure_flink(
             f"{CLIENT}=={version}: lostack has no checksums of this version; it has "
             f"{', '.join(known)}"
         )
-    cache = cache_root()
-    java = find_java(cache, say)
+    java = find_java(cache_root(), say)
     own, connector = read_jar_set(f"apache-flink-{flink}"), read_jar_set(known[version])
-    folders = [
-        (each, ensure_jars(each, cache=cache, java=java, say=say)) for each in (own, connector)
-    ]
-    jars = tuple(folder / name for each, folder in folders for name in sorted(each.sums))
+    jars = (*jars_of(own, java, say), *jars_of(connector, java, say))
     client = next(module.revision for module in connector.modules if module.name == "kafka-clients")
     first = flink.startswith("1.")
     job = [JVM / "Job.java", (JVM / "flink-1" if first else JVM) / "Sinks.java"]

@@ -6,8 +6,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from harness.model import events as kinds
 from harness.model.events import NodePhase
+from harness.run.nodes import say_of
 from harness.systems.flink.roles import JOB_MANAGER, TASK_MANAGER
 
 if TYPE_CHECKING:
@@ -87,16 +87,7 @@ class TaskManager:
         raise NotImplementedError("the JobManager restarts a job")
 
     def _say(self, phase: NodePhase, **fields: Unpack[NodeFields]) -> None:
-        self._scene.history.write(
-            kinds.Node(
-                node=self.name,
-                role=self.role,
-                incarnation=self._incarnation,
-                phase=phase,
-                pid=self._pid,
-                **fields,
-            )
-        )
+        say_of(self, self._scene.history, phase, self._pid, self._incarnation, **fields)
 
 
 class JobManager:
@@ -137,13 +128,4 @@ class JobManager:
         self._say(NodePhase.STARTED)
 
     def _say(self, phase: NodePhase, **fields: Unpack[NodeFields]) -> None:
-        self._scene.history.write(
-            kinds.Node(
-                node=self.name,
-                role=self.role,
-                incarnation=1,
-                phase=phase,
-                pid=self._cluster.job_manager.pid,
-                **fields,
-            )
-        )
+        say_of(self, self._scene.history, phase, self._cluster.job_manager.pid, 1, **fields)

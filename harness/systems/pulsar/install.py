@@ -8,12 +8,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from packaging.version import Version
-
 from harness.provision.cache import cache_root
 from harness.provision.clients import CALLS, ClientSetup
 from harness.provision.compiled import compiled
-from harness.provision.jars import ensure_jars, read_jar_set
+from harness.provision.jars import jars_of, read_jar_set, versions_of
 from harness.provision.java import find_java
 from harness.provision.java_program import JavaProgram
 
@@ -87,12 +85,7 @@ class Install:
 
 def versions() -> tuple[str, ...]:
     """Return the versions with known checksums."""
-    return tuple(
-        sorted(
-            (file.stem.removeprefix(f"{NAME}-") for file in HERE.glob(f"{NAME}-*.sha256")),
-            key=Version,
-        )
-    )
+    return versions_of(NAME, HERE)
 
 
 def ensure(say: Callable[[str], None], version: str = VERSION) -> Install:
@@ -101,8 +94,5 @@ def ensure(say: Callable[[str], None], version: str = VERSION) -> Install:
     Raises:
         EnvironmentFailure: the version cannot be downloaded; the message is one line.
     """
-    cache = cache_root()
-    java = find_java(cache, say)
-    jar_set = read_jar_set(f"{NAME}-{version}", HERE)
-    folder = ensure_jars(jar_set, cache=cache, java=java, say=say)
-    return Install(java, tuple(folder / name for name in sorted(jar_set.sums)), version)
+    java = find_java(cache_root(), say)
+    return Install(java, jars_of(read_jar_set(f"{NAME}-{version}", HERE), java, say), version)

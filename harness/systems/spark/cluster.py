@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING
 
 import psutil
 
-from harness.model import events as kinds
 from harness.model.events import NodePhase
 from harness.model.scenario import Role
 from harness.model.waiting import wait_until
+from harness.run.nodes import say_of
 from harness.systems.spark.launcher import CORES, how, reported
 
 if TYPE_CHECKING:
@@ -165,16 +165,7 @@ class Cluster:
         return None
 
     def _say(self, phase: NodePhase, **fields: Unpack[NodeFields]) -> None:
-        self.history.write(
-            kinds.Node(
-                node=self.name,
-                role=self.role,
-                incarnation=self._incarnation,
-                phase=phase,
-                pid=self._pid,
-                **fields,
-            )
-        )
+        say_of(self, self.history, phase, self._pid, self._incarnation, **fields)
 
 
 def _text(log: Path | None) -> str:

@@ -6,9 +6,8 @@ import os
 import signal
 from typing import TYPE_CHECKING
 
-from harness.model import events as kinds
 from harness.model.events import NodePhase
-from harness.run.nodes import ServerNode
+from harness.run.nodes import ServerNode, say_of
 from harness.systems.storm.settings import NIMBUS, SUPERVISOR
 
 if TYPE_CHECKING:
@@ -61,16 +60,7 @@ class SupervisorNode:
         self._say(phase, pid)
 
     def _say(self, phase: NodePhase, pid: int, **fields: Unpack[NodeFields]) -> None:
-        self._scene.history.write(
-            kinds.Node(
-                node=self.name,
-                role=self.role,
-                incarnation=0,
-                phase=phase,
-                pid=pid,
-                **fields,
-            )
-        )
+        say_of(self, self._scene.history, phase, pid, **fields)
 
 
 def daemons(scene: Scene, cluster: Cluster) -> Mapping[Role, Callable[[], Target]]:

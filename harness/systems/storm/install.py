@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 from harness.model.failures import EnvironmentFailure
 from harness.provision.cache import cache_root
 from harness.provision.compiled import compiled
-from harness.provision.jars import LISTS, ensure_jars, read_jar_set
+from harness.provision.jars import jars_of, read_jar_set, versions_of
 from harness.provision.java import find_java
 from harness.provision.server import CONTROL
 from harness.provision.spark import DRIVERS
@@ -66,21 +66,16 @@ def ensure_storm(kafka: KafkaInstall, say: Callable[[str], None]) -> StormInstal
     Raises:
         EnvironmentFailure: something is missing; the message is one line that says what to do.
     """
-    cache = cache_root()
-    java = find_java(cache, say)
-    own = read_jar_set(f"storm-{VERSION}")
-    folder = ensure_jars(own, cache=cache, java=java, say=say)
+    java = find_java(cache_root(), say)
     [client] = (
         path
         for path in map(Path, kafka.classpath.split(":"))
         if path.name.startswith("kafka-clients-")
     )
-    driver = read_jar_set(DRIVERS["postgresql"])
-    beside = ensure_jars(driver, cache=cache, java=java, say=say)
     jars = (
-        *(folder / name for name in sorted(own.sums)),
+        *jars_of(read_jar_set(f"storm-{VERSION}"), java, say),
         client,
-        *(beside / name for name in sorted(driver.sums)),
+        *jars_of(read_jar_set(DRIVERS["postgresql"]), java, say),
     )
     topology = compiled("storm-topology", [*sorted(SOURCES.glob("*.java")), CONTROL], jars, say)
     versions = {
@@ -93,7 +88,7 @@ def ensure_storm(kafka: KafkaInstall, say: Callable[[str], None]) -> StormInstal
 
 def client_versions() -> list[str]:
     """Return the versions to which the Kafka client of a topology can be pinned."""
-    return sorted(file.stem.removeprefix(f"{CLIENT}-") for file in LISTS.glob(f"{CLIENT}-*.sha256"))
+    return list(versions_of(CLIENT))
 
 
 def ensure_client(install: StormInstall, client: str, say: Callable[[str], None]) -> str:
@@ -110,11 +105,9 @@ def ensure_client(install: StormInstall, client: str, say: Callable[[str], None]
             f"{client}: lostack has no checksums of this version; it has "
             f"{', '.join((*known, VERSION))}"
         )
-    cache = cache_root()
-    own = read_jar_set(f"{CLIENT}-{version}")
-    folder = ensure_jars(own, cache=cache, java=find_java(cache, say), say=say)
+    own = jars_of(read_jar_set(f"{CLIENT}-{version}"), find_java(cache_root(), say), say)
     others = (
         jar for jar in install.jars if not jar.name.startswith((f"{CLIENT}-", "kafka-clients-"))
     )
-    jars = (*(folder / name for name in sorted(own.sums)), *others)
+    jars = (*own, *others)
     return os.pathsep.join(map(str, (compiled("storm-topology", ANY_CLIENT, jars, say), *jars)))

@@ -17,6 +17,7 @@ from harness.model.events import NodePhase
 from harness.model.scenario import Role
 from harness.model.waiting import WaitTimeoutError, wait_until
 from harness.run.drain import StageEndedError
+from harness.run.nodes import say_of
 from harness.systems.storm.cluster import EXITED_S
 from harness.systems.storm.desk import DeskError
 from harness.systems.storm.settings import ACKER, StormSettings
@@ -111,16 +112,7 @@ class Worker:
         return Path(f"/proc/{self._pid}").exists()
 
     def _say(self, phase: NodePhase, **fields: Unpack[NodeFields]) -> None:
-        self._scene.history.write(
-            kinds.Node(
-                node=self.name,
-                role=self.role,
-                incarnation=self.incarnation,
-                phase=phase,
-                pid=self._pid,
-                **fields,
-            )
-        )
+        say_of(self, self._scene.history, phase, self._pid, self.incarnation, **fields)
 
 
 class RunningTopology:

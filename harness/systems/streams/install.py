@@ -10,14 +10,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from packaging.version import Version
-
 from harness.model.failures import EnvironmentFailure
 from harness.model.waiting import wait_until
 from harness.provision.archive import JVM, dump_flag, ensure_archive, require_dumped
 from harness.provision.cache import cache_root, fill, locked
 from harness.provision.compiled import compiled
-from harness.provision.jars import LISTS, ensure_jars, read_jar_set
+from harness.provision.jars import jars_of, read_jar_set, versions_of
 from harness.provision.java import find_java
 from harness.runtimes.interface import NodeSpec
 from harness.systems.kafka.exercise import send_records
@@ -73,8 +71,7 @@ class StreamsInstall:
 
 def versions() -> tuple[str, ...]:
     """Return the versions whose checksums are known."""
-    found = (file.stem.removeprefix(f"{CLIENT}-") for file in LISTS.glob(f"{CLIENT}-*.sha256"))
-    return tuple(sorted(found, key=Version))
+    return versions_of(CLIENT)
 
 
 def ensure_streams(
@@ -90,12 +87,10 @@ def ensure_streams(
     """
     cache = cache_root()
     java = find_java(cache, say)
-    jar_set = read_jar_set(f"{CLIENT}-{version}")
-    fetched = ensure_jars(jar_set, cache=cache, java=java, say=say)
-    own = sorted(fetched / name for name in jar_set.sums)
+    own = jars_of(read_jar_set(f"{CLIENT}-{version}"), java, say)
     around = (*(map(Path, kafka.classpath.split(":")) if version == VERSION else ()), *own)
     jars = (*around, compiled("streams", [SOURCE], around, say))
-    bare = StreamsInstall(version, java.path, jars, _unpacked(fetched, cache, say))
+    bare = StreamsInstall(version, java.path, jars, _unpacked(own[0].parent, cache, say))
     if version != VERSION:
         return bare
     archive = ensure_archive(
