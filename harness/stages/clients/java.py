@@ -17,7 +17,7 @@ from harness.stages.clients.interface import (
     Position,
     Stored,
 )
-from harness.stages.consumer_settings import GroupProtocol, Members, SavePosition
+from harness.stages.clients.kafka_settings import of_consumer, of_producer
 from harness.stages.stage import SettingsRefusedError
 
 if TYPE_CHECKING:
@@ -66,25 +66,13 @@ def make_producer(stage: Stage, *, transactional_id: str) -> Producer:
     settings = stage.settings.producer
     config: dict[str, object] = {
         **_common(stage),
+        **of_producer(stage, transactional_id),
         "key.serializer": f"{_BYTES}Serializer",
         "value.serializer": f"{_BYTES}Serializer",
-        "acks": settings.acks,
-        "enable.idempotence": settings.idempotence,
-        "max.in.flight.requests.per.connection": settings.in_flight,
-        "linger.ms": settings.linger_ms if settings.unit > 1 else 0,
-        "request.timeout.ms": settings.request_timeout_ms,
-        "delivery.timeout.ms": settings.delivery_timeout_ms,
         "max.block.ms": settings.max_block_ms,
     }
     if settings.metadata_max_age_ms is not None:
         config["metadata.max.age.ms"] = settings.metadata_max_age_ms
-    if not settings.retries:
-        config |= {"retries": 0, "delivery.timeout.ms": settings.delivery_timeout_ms // 3}
-    if settings.transactional:
-        config |= {
-            "transactional.id": transactional_id,
-            "transaction.timeout.ms": stage.settings.transaction_timeout_ms,
-        }
     try:
         return Producer(_bridge().call("producer", *_words(config))[0])
     except ClientError as error:
@@ -96,33 +84,17 @@ def make_producer(stage: Stage, *, transactional_id: str) -> Producer:
 def make_consumer(stage: Stage) -> Consumer:
     """Return a consumer of the stage's group, not subscribed yet."""
     settings = stage.settings.consumer
-    most_bytes = 1 if settings.unit == 1 else 1 << 20
     config: dict[str, object] = {
         **_consuming(stage),
-        "group.id": stage.group,
-        "enable.auto.commit": settings.position is SavePosition.AUTO,
-        "auto.commit.interval.ms": settings.auto_commit_interval_ms,
+        **of_consumer(stage),
         "auto.offset.reset": settings.reset,
-        "isolation.level": settings.isolation,
         "max.poll.records": settings.unit,
-        "max.partition.fetch.bytes": most_bytes,
-        "fetch.max.bytes": most_bytes,
+        "fetch.max.bytes": 1 if settings.unit == 1 else 1 << 20,
         "fetch.max.wait.ms": 100,
         "request.timeout.ms": settings.patience_ms,
     }
-    if (
-        settings.protocol is GroupProtocol.CONSUMER
-    ):  # the group says how long a session is, and how often to tell of oneself
-        config["group.protocol"] = settings.protocol
-    else:
-        config |= {
-            "session.timeout.ms": settings.session_ms,
-            "heartbeat.interval.ms": settings.heartbeat_ms,
-        }
     if settings.metadata_max_age_ms is not None:
         config["metadata.max.age.ms"] = settings.metadata_max_age_ms
-    if settings.members is Members.STATIC:
-        config["group.instance.id"] = f"{stage.key}-{stage.name}"
     return Consumer(_bridge().call("consumer", *_words(config))[0])
 
 

@@ -22,6 +22,7 @@ from harness.stages.clients.interface import (
     Position,
     Stored,
 )
+from harness.stages.clients.kafka_settings import of_producer
 from harness.stages.consumer_settings import Members, SavePosition
 from harness.stages.stage import SettingsRefusedError
 
@@ -92,29 +93,15 @@ def make_producer(stage: Stage, *, transactional_id: str) -> Producer:
     Raises:
         SettingsRefusedError: the client refuses the settings.
     """
-    settings = stage.settings.producer
+    settings, own = stage.settings.producer, of_producer(stage, transactional_id)
     config: dict[str, object] = {
         **_patience(KafkaProducer),
         **_let_in(stage),
-        "bootstrap_servers": stage.bootstrap,
-        "client_id": stage.client_id,
-        "acks": settings.acks,
-        "enable_idempotence": settings.idempotence,
-        "max_in_flight_requests_per_connection": settings.in_flight,
-        "linger_ms": settings.linger_ms if settings.unit > 1 else 0,
-        "request_timeout_ms": settings.request_timeout_ms,
-        "delivery_timeout_ms": settings.delivery_timeout_ms,
+        **{name.replace(".", "_"): value for name, value in own.items()},
         "max_block_ms": settings.max_block_ms,
     }
     if settings.metadata_max_age_ms is not None:
         config["metadata_max_age_ms"] = settings.metadata_max_age_ms
-    if not settings.retries:
-        config |= {"retries": 0, "delivery_timeout_ms": settings.delivery_timeout_ms // 3}
-    if settings.transactional:
-        config |= {
-            "transactional_id": transactional_id,
-            "transaction_timeout_ms": stage.settings.transaction_timeout_ms,
-        }
     try:
         return Producer(KafkaProducer(**config))
     except (Errors.KafkaConfigurationError, AssertionError) as error:

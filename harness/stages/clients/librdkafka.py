@@ -26,7 +26,8 @@ from harness.stages.clients.interface import (
     Position,
     Stored,
 )
-from harness.stages.consumer_settings import GroupProtocol, Members, SavePosition
+from harness.stages.clients.kafka_settings import of_consumer, of_producer
+from harness.stages.consumer_settings import GroupProtocol
 from harness.stages.stage import SettingsRefusedError
 
 if TYPE_CHECKING:
@@ -116,25 +117,16 @@ def make_producer(stage: Stage, *, transactional_id: str) -> Producer:
     settings = stage.settings.producer
     config: dict[str, object] = {
         **_common(stage),
-        "acks": settings.acks,
-        "enable.idempotence": settings.idempotence,
-        "max.in.flight.requests.per.connection": settings.in_flight,
-        "linger.ms": settings.linger_ms if settings.unit > 1 else 0,
-        "request.timeout.ms": settings.request_timeout_ms,
+        **of_producer(stage, transactional_id),
         "socket.timeout.ms": settings.request_timeout_ms,
-        "delivery.timeout.ms": settings.delivery_timeout_ms,
         "retry.backoff.ms": 50,
         "partitioner": "murmur2_random",  # the one of the other clients
     }
     if settings.metadata_max_age_ms is not None:
         config["topic.metadata.refresh.interval.ms"] = settings.metadata_max_age_ms
-    if not settings.retries:
-        config |= {"retries": 0, "delivery.timeout.ms": settings.delivery_timeout_ms // 3}
     if settings.transactional:
         timeout = stage.settings.transaction_timeout_ms
         config |= {
-            "transactional.id": transactional_id,
-            "transaction.timeout.ms": timeout,
             "delivery.timeout.ms": min(settings.delivery_timeout_ms, timeout),
             "socket.timeout.ms": min(settings.request_timeout_ms, timeout),
         }
@@ -152,12 +144,8 @@ def make_consumer(stage: Stage) -> Consumer:
     settings = stage.settings.consumer
     config: dict[str, object] = {
         **_common(stage),
-        "group.id": stage.group,
-        "enable.auto.commit": settings.position is SavePosition.AUTO,
-        "auto.commit.interval.ms": settings.auto_commit_interval_ms,
+        **of_consumer(stage),
         "auto.offset.reset": _RESET[settings.reset],
-        "isolation.level": settings.isolation,
-        "max.partition.fetch.bytes": 1 if settings.unit == 1 else 1 << 20,
         "queued.min.messages": settings.unit,
         "fetch.queue.backoff.ms": 10,
         "fetch.error.backoff.ms": 50,
@@ -167,19 +155,8 @@ def make_consumer(stage: Stage) -> Consumer:
         "coordinator.query.interval.ms": 1000,
         "retry.backoff.ms": 50,
     }
-    if (
-        settings.protocol is GroupProtocol.CONSUMER
-    ):  # the group says how long a session is, and how often to tell of oneself
-        config["group.protocol"] = str(settings.protocol)
-    else:
-        config |= {
-            "session.timeout.ms": settings.session_ms,
-            "heartbeat.interval.ms": settings.heartbeat_ms,
-        }
     if settings.metadata_max_age_ms is not None:
         config["topic.metadata.refresh.interval.ms"] = settings.metadata_max_age_ms
-    if settings.members is Members.STATIC:
-        config["group.instance.id"] = f"{stage.key}-{stage.name}"
     return Consumer(RdConsumer(config), incremental=settings.protocol is GroupProtocol.CONSUMER)
 
 
