@@ -159,8 +159,11 @@ class CellResult:
     """One judged cell with its saved files."""
 
     judgement: Judgement
+    """Its account, verdict and signs."""
     directory: Path
+    """Its folder: ``cell.json``, ``history/`` and ``logs/``."""
     seconds: float
+    """How long the cell took."""
     phases: dict[str, float]
     """Seconds per phase of the cell."""
     ended: bool = True
@@ -168,12 +171,12 @@ class CellResult:
 
     @property
     def plan(self) -> Plan:
-        """The cell's plan."""
+        """What was to be done: scenario, semantic, client, seed, and what was predicted."""
         return self.judgement.plan
 
     @property
     def verdict(self) -> Verdict:
-        """The verdict."""
+        """What the cell has shown, and the sentence that explains it."""
         return self.judgement.verdict
 
     def row(self) -> dict[str, Any]:
@@ -222,8 +225,11 @@ class SavedRun:
     """A run read back from its directory and judged again."""
 
     directory: Path
+    """Its folder: ``run.json``, ``cells/`` and the reports."""
     info: RunInfo
+    """What ``run.json`` says of it: when it began, its command, the versions, the machine."""
     results: tuple[CellResult, ...]
+    """The cells that began, in the order in which they were planned."""
     missing: tuple[str, ...]
     """Ids of planned cells that never began: they have no folder."""
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from harness.saved import SavedRun
 
 Kafka: TypeAlias = DeclaredSystem
-"""The brokers on which pipelines run: ``Kafka(keep=True)`` is lostack's own."""
+"""The brokers on which pipelines run: ``Kafka(keep=True)`` is lostack's own; ``close`` ends it."""
 
 
 class DryRunError(Exception):
@@ -40,8 +40,12 @@ def attached_kafka(
     remote: bool = False,
     listeners: bool = False,
 ) -> Kafka:
-    """Return a Kafka that runs already, for one pipeline. ``remote``: it may be on another machine.
-    ``listeners``: its brokers have a listener for each stage (docs/attach.md).
+    """Return a Kafka that runs already, for one pipeline. End it with ``close``, which leaves the
+    brokers running.
+
+    ``bootstrap``: ``HOST:PORT`` of any broker. ``pipeline``: a declaration, or its file.
+    ``remote``: it may be on another machine. ``listeners``: its brokers have a listener for each
+    stage (docs/attach.md).
 
     Raises:
         DeclarationError: the declaration is wrong, or the cluster cannot be attached to.
@@ -59,11 +63,13 @@ def check(
     reports: Path | str = "reports",
     kafka: Kafka | None = None,
 ) -> SavedRun:
-    """Crash a pipeline at its failure points (``only``: at these), and return the judged run. Its
-    reports are written, too.
+    """Crash a pipeline at its failure points, one cell for each, and return the judged run.
 
-    ``kafka``: brokers to run on, which stay open; by default lostack's own, for this check alone.
-    Progress goes to standard error.
+    ``pipeline``: a declaration, or its file. ``only``: the names of failure points; by default all
+    but those that take long (``lostack check --all``). ``seed``: draws targets, keys and sizes; the
+    same seed draws the same. ``reports``: the folder below which the run and its reports are
+    written. ``kafka``: brokers to run on, which stay open; by default lostack's own, for this check
+    alone. Progress goes to standard error.
 
     Raises:
         DryRunError: the run without a fault did not keep the pipeline's claim.

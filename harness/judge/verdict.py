@@ -71,29 +71,33 @@ WORST: tuple[Kind, ...] = (Kind.BROKEN, Kind.VOID, Kind.STUCK, Kind.KEPT)
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """A verdict and the one sentence that explains it. ``green``: kept, or a control convicted as
-    predicted.
-
-    ``stops``: the control must be stuck, not broken. ``by_fault``: false where a promise is broken
-    in a run that proves nothing about its fault. ``effect``: false where nothing was predicted, and
-    the fault harmed no record and left no trace on its target: the promise was kept, and nothing
-    shows that it was tested.
-    """
+    """A verdict and the one sentence that explains it."""
 
     kind: Kind
     reason: str
+    """One sentence: what was seen."""
     control: bool = False
+    """Whether the cell must be broken, exactly as predicted."""
     as_predicted: bool = True
+    """Whether a sound run has shown what was predicted, and no other anomaly."""
     fired: int = 0
+    """1 if the fault fired as declared, else 0."""
     stops: bool = False
+    """Whether the control must be stuck, not broken."""
     by_fault: bool = True
+    """False where a promise is broken in a run that proves nothing about its fault."""
     effect: bool = True
+    """False where nothing was predicted, and the fault harmed no record and left no trace on its
+    target: the promise was kept, and nothing shows that it was tested.
+    """
     rule: Rule = Rule.KEPT
     """The rule that decided."""
 
     @property
     def green(self) -> bool:
-        """Whether the cell is a success."""
+        """Whether the cell is a success: kept, or a control that was broken (or stuck) as
+        predicted.
+        """
         if self.control:
             return self.kind is (Kind.STUCK if self.stops else Kind.BROKEN) and self.as_predicted
         return self.kind is Kind.KEPT

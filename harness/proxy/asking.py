@@ -34,24 +34,27 @@ ACTIONS: Final = {
 
 
 class FrameSelector(TypedDict, total=False):
-    """Selects a frame. ``answer``: the broker's answer, else the request. ``role``: the role of the
-    programs that send or get it.
-
-    ``record``: fields of a JSON value, by their dotted paths, or a text in the value. ``key`` and
-    ``header``: the record's own. ``nth``: which of those that fit; ``times``: how many from there
-    on (``None``: all).
-    """
+    """Selects a frame: all that is given must fit."""
 
     answer: bool
+    """The broker's answer; else the request."""
     topic: str | None
     role: str | None
+    """The role of the programs that send or get it."""
     client: str | None
+    """The client's id."""
     transaction: str | None
+    """The transactional id."""
     record: Mapping[str, object] | str | None
+    """A record in it: fields of its JSON value, by their dotted paths, or a text in the value."""
     key: str | None
+    """The record's key."""
     header: Mapping[str, str] | None
+    """Headers of the record."""
     nth: int
+    """Which of the frames that fit, from 1."""
     times: int | None
+    """How many frames from there on; ``None``: all."""
 
 
 class FaultRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

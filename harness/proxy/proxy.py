@@ -31,8 +31,8 @@ class NotReadError(AssertionError):
 
 
 class Proxy:
-    """Stands in front of a Kafka. Programs that are given :attr:`bootstrap` reach every broker
-    through it; nothing in Kafka need be set.
+    """A proxy in front of a broker that runs already. Programs that are given :attr:`bootstrap`
+    reach every broker through it; nothing need be set in the broker.
 
     ``upstream``: ``HOST:PORT`` of any broker. ``located``: where brokers are that Kafka names by an
     address which does not lead there from here, as ``{"kafka:9092": "localhost:9092"}``. ``port``:
@@ -46,6 +46,11 @@ class Proxy:
     machine's authorities). ``ca_out``: where it writes the one by which programs trust the proxy;
     see :attr:`ca`. ``username``, ``password``: by whom it logs in for a request that it delivers
     itself (PLAIN, SCRAM).
+
+    Each method that arms a fault takes the name of a request (``api``) as the protocol has it,
+    such as ``Produce``, and the fields of :class:`~harness.proxy.asking.FrameSelector`, which
+    select one frame. It returns a :class:`~harness.proxy.fault.Fault`. A request that does not
+    exist, or fields that do not fit it, are a ``UsageError``.
 
     As a context manager it fails at the end if a fault has not struck, or if something could not
     be read.
@@ -152,10 +157,11 @@ class Proxy:
     # -- faults ------------------------------------------------------------------------------------
 
     def fault(self, plain: Mapping[str, object]) -> Fault:
-        """Arm a fault that is given as plain values: ``do`` is the name of a method below.
+        """Arm a fault that is given as plain values: ``do`` is the name of a method below, the
+        others are the parameters of that method.
 
         Raises:
-            UsageError: there is no such fault; one line.
+            UsageError: there is no such fault, request or role; one line.
         """
         asked = asked_for(plain)
         if asked.role is not None:
@@ -180,24 +186,28 @@ class Proxy:
         return self.fault({"do": "cut", "api": api, **which})
 
     def hold(self, api: str, **which: Unpack[FrameSelector]) -> Fault:
-        """Hold a request or answer until ``release()``, ``discard()`` or ``deliver()``."""
+        """Hold a request or answer, and all behind it on its connection, until ``release()``,
+        ``discard()`` or ``deliver()`` of the fault.
+        """
         return self.fault({"do": "hold", "api": api, **which})
 
     def late(self, api: str, **which: Unpack[FrameSelector]) -> Fault:
-        """Take a request from its connection, which ends; it arrives at ``deliver()``."""
+        """Take a request from its connection, which ends; it arrives over another one at
+        ``deliver()`` of the fault.
+        """
         return self.fault({"do": "late", "api": api, **which})
 
     def refuse(
         self, api: str, error: str, *, applied: bool = False, **which: Unpack[FrameSelector]
     ) -> Fault:
-        """Refuse a request by a legal error of Kafka (``applied``: it is carried out all the
-        same).
+        """Refuse a request by a legal ``error``, by its name in the protocol, such as
+        ``NOT_LEADER_OR_FOLLOWER``. ``applied``: the broker carries the request out all the same.
         """
         refused = {"do": "refuse", "api": api, "error": error, "applied": applied}
         return self.fault({**refused, **which})
 
     def delay(self, api: str, seconds: float, **which: Unpack[FrameSelector]) -> Fault:
-        """Delay a request or answer."""
+        """Send a request or answer on ``seconds`` later."""
         return self.fault({"do": "delay", "api": api, "seconds": seconds, **which})
 
     # -- what was seen -----------------------------------------------------------------------------
@@ -205,8 +215,9 @@ class Proxy:
     def records(
         self, topic: str | None = None, *, role: str | None = None, client: str | None = None
     ) -> list[RecordPassage]:
-        """Return what was seen of each record. ``role``, ``client``: only what its programs, or
-        clients of this id (or whose id begins so, to a word's end), did with it.
+        """Return what was seen of each record, in the order of its first line. ``topic``: only
+        records of this topic. ``role``: only what its programs did. ``client``: only what clients
+        of this id did, or of one that begins so, up to the end of a word.
 
         Raises:
             UsageError: the wire reads no records of this protocol, or there is no such role.

@@ -136,15 +136,17 @@ def own(system: str, broker: Broker) -> Source:
 
 
 class DeclaredSystem(Closing):
-    """Deploys brokers for declared pipelines, from several threads at once. Implements
-    :class:`harness.interfaces.Launcher`.
+    """The brokers of declared pipelines: started by lostack, or attached. Several threads may
+    deploy at once. Implements :class:`harness.interfaces.Launcher`.
     """
 
     name = SYSTEM
     one_cell = True
 
     def __init__(self, *, keep: bool = False, source: Source | None = None) -> None:
-        """``keep``: shared brokers stay up between runs, until :meth:`close`."""
+        """``keep``: shared brokers stay up between runs, until :meth:`close`. ``source``: where
+        brokers come from; by default lostack starts a Kafka.
+        """
         self._source: Source = source or OwnKafka()
         self._runs_on = KAFKA, Broker()
         """The system of the next pipeline, and the broker that it wants."""
