@@ -22,6 +22,7 @@ from harness.pipelines.stages import Stage
 from harness.runtimes.interface import NodeSpec
 from harness.runtimes.process import durable
 from harness.runtimes.process.durable import Tracing
+from harness.runtimes.process.processes import stopped
 from harness.runtimes.process.runtime import ProcessRuntime
 from harness.runtimes.process.traced import ThreadHold, files_since, held_in, made_since, writes_in
 from harness.systems.declared.programs.command import StageCommand
@@ -537,6 +538,30 @@ def test_a_node_that_runs_is_traced_from_then_on(
     assert (tmp_path / "b1").exists()
     assert (tmp_path / "b2").exists() == (side is Side.AFTER)
     assert not (tmp_path / "a3").exists()
+
+
+BELOW = """
+    import subprocess, sys
+    child = "import threading; [threading.Thread(target=threading.Event().wait).start() for _ in range(3)]"
+    child += "; open(__import__('sys').argv[1] + '/up', 'w').close()"
+    subprocess.run([sys.executable, "-c", child, sys.argv[1]])
+"""  # noqa: E501
+
+
+@pytest.mark.strace
+def test_a_traced_child_with_threads_can_be_stopped(
+    runtime: ProcessRuntime, tmp_path: Path
+) -> None:
+    """Its tracer is stopped last: a stop reaches all threads of the child only by it."""
+    command = (sys.executable, "-c", textwrap.dedent(BELOW), str(tmp_path))
+    node = runtime.start(NodeSpec("a", "consumer", command))
+    wait_until((tmp_path / "up").exists, within_s=WITHIN_S, because="the child to run")
+    tracer = Tracing(node, tmp_path / "log").tracer
+    node.pause()
+    traced = [one.pid for one in node.members() if one.pid != tracer.pid]
+    assert len(traced) == 2
+    assert all(stopped(pid) for pid in traced)
+    node.kill()
 
 
 TOGETHER = """

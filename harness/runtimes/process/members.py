@@ -198,7 +198,8 @@ def hold(find: Callable[[], list[Member]], within_s: float) -> Generator[float, 
     """Stop all members, and search again until none is new and all are stopped. Return them.
 
     Yields how many seconds to wait before it continues. Parents are stopped before children in
-    another group, or they would see the children stop.
+    another group, or they would see the children stop; and tracers last, because a stop reaches all
+    threads of a traced process only by its tracer.
 
     Raises:
         TimeoutError: processes went on moving for ``within_s`` seconds; the message names them.
@@ -211,7 +212,7 @@ def hold(find: Callable[[], list[Member]], within_s: float) -> Generator[float, 
         return told is not None and stands(one.pid, waiting=time.monotonic() >= told + VFORKED_S)
 
     while True:
-        found = find()
+        found = _tracers_last(find())
         moving = [one for one in found if not still(one)]
         if not moving:
             return found
@@ -222,6 +223,11 @@ def hold(find: Callable[[], list[Member]], within_s: float) -> Generator[float, 
                 if time.monotonic() >= deadline:
                     raise TimeoutError(*(each for each in found if not still(each)))
                 yield LOOK_S
+
+
+def _tracers_last(found: Collection[Member]) -> list[Member]:
+    tracers = {tracer_of(one.pid) for one in found}
+    return sorted(found, key=lambda one: one.pid in tracers)
 
 
 def release(members: Iterable[Member]) -> None:
@@ -251,9 +257,8 @@ def end(
         empty = 0 if found else empty + 1
         if found and time.monotonic() >= deadline:
             return found
-        tracers = {tracer_of(one.pid) for one in found}  # they would let go of whom they hold
-        found.sort(key=lambda one: one.pid in tracers)
-        watched = [(one, send(one, signal.SIGKILL, watch=True)) for one in found]
+        # a tracer that dies lets go of whom it holds
+        watched = [(one, send(one, signal.SIGKILL, watch=True)) for one in _tracers_last(found)]
         killed(found)
         try:
             while (
