@@ -55,6 +55,8 @@ def why_not(pipeline: Pipeline, role: Role) -> str | None:
         return (
             f"lostack starts one {role}; if several may run at once, say scale = 2 in its [[stage]]"
         )
+    if stage.connector:
+        return "a worker that joins or leaves takes tasks: which partitions go with them is unknown"
     if pipeline.partitions == 1:
         return (
             f"its topic has one partition, which one {role} has as long as it lives: set "

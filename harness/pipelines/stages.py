@@ -73,7 +73,8 @@ class Stage(Program):
     connector: str = ""
     """A connector of Kafka Connect instead of a command: its JSON file, as it is POSTed to
     ``/connectors``. lostack starts a distributed worker for it, which is the stage's process. A
-    source connector is a producer, a sink connector a consumer.
+    source connector is a producer, a sink connector a consumer; with ``scale`` a sink has several
+    workers, which share its tasks.
     """
     plugins: tuple[str, ...] = ()
     """With ``connector``: the folder of its jars, or folders of such folders (``plugin.path``)."""
@@ -146,9 +147,9 @@ class Stage(Program):
             raise DeclarationError(
                 f"connector: the {self.known} has a command or image, too: take away one of the two"
             )
-        if self.role not in (Role.PRODUCER, Role.CONSUMER) or self.scale > 1:
+        if self.role not in (Role.PRODUCER, Role.CONSUMER):
             raise DeclarationError(
-                "connector: a connector is a producer (source) or a consumer (sink), and one worker"
+                "connector: a connector is a producer (source) or a consumer (sink)"
             )
         object.__setattr__(self, "command", command)
         object.__setattr__(self, "ready", self.ready or RUNNING)

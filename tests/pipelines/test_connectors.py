@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import re
 import sys
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from harness.model.scenario import Role
-from harness.pipelines import connectors
+from harness.pipelines import connectors, rebalances
 from harness.pipelines.reading import read_pipeline
 from harness.pipelines.refusing import DeclarationError
 from harness.pipelines.stages import Stage
@@ -59,7 +60,7 @@ def test_a_connector_is_run_by_a_worker_that_lostack_starts(tmp_path: Path) -> N
         ({"command": ("run",)}, "a command or image, too"),
         ({"image": "worker:1"}, "a command or image, too"),
         ({"role": Role.PROCESSOR}, "a producer .source. or a consumer .sink."),
-        ({"scale": 2}, "one worker"),
+        ({"role": Role.PRODUCER, "scale": 2}, "a producer has no group whose members share"),
         ({"worker": {"listeners": "http://:8083"}}, "worker: listeners is set by lostack"),
         (
             {"worker": {"ssl.keystore.password": "hunter2"}},
@@ -76,6 +77,13 @@ def test_a_connector_is_run_by_a_worker_that_lostack_starts(tmp_path: Path) -> N
 def test_what_fits_no_connector_is_refused(fields: Any, said: str) -> None:
     with pytest.raises(DeclarationError, match=said):
         Stage(**({"role": Role.CONSUMER, "connector": "sink.json"} | fields))
+
+
+def test_several_workers_of_a_sink_share_tasks_and_not_partitions() -> None:
+    """So no point is offered at which a worker that joins or leaves takes partitions."""
+    stage = Stage(role=Role.CONSUMER, connector="sink.json", scale=2)
+    shop: Any = SimpleNamespace(stage=lambda role: stage if role is Role.CONSUMER else None)
+    assert "takes tasks" in str(rebalances.why_not(shop, Role.CONSUMER))
 
 
 def test_a_secret_is_a_property_by_its_variable() -> None:

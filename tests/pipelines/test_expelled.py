@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from harness.model.scenario import Role
-from harness.systems.declared.transport.log import expel
+from harness.systems.declared.transport.log import bury_one, expel
 from harness.systems.declared.wire.members import GroupMembers
 from tests.events import events_of
 
@@ -77,3 +77,53 @@ def test_a_dead_stage_is_put_out_of_its_own_groups(
     role: Role, reads: set[Role], saved: dict[Role, set[str]], lines: list[Event], groups: list[str]
 ) -> None:
     assert expelled(role, reads, saved, *lines) == groups
+
+
+@pytest.mark.parametrize(
+    ("static", "restart", "groups"),
+    [
+        (None, True, [("workers", "m3"), ("books", "m6")]),
+        ("books", True, [("workers", "m3")]),
+        ("books", False, [("workers", "m3"), ("books", "m6")]),
+    ],
+)
+def test_a_dead_process_is_put_out_of_each_of_its_groups(
+    static: str | None, restart: bool, groups: list[tuple[str, str]]
+) -> None:
+    """A worker of Kafka Connect is in one with other workers, its tasks in others; a consumer that
+    has joined anew is one member. Who comes back in its own place stays, and so does who lives.
+    """
+    lines = [
+        line
+        for conn, pid, group in ((3, 30, "workers"), (4, 30, "books"), (5, 50, "books"))
+        for line in (*joined(conn, CONSUMER, group), owned(conn, pid))
+    ]
+    lines += [*joined(6, CONSUMER, "books"), owned(6, 30)]
+    if static:
+        member = {"event": "group_member", "conn": 6, "request": "6:2", "api": "JoinGroup"}
+        told = {**member, "group": static, "member": "m6", "generation": 2, "instance": "one"}
+        lines += events_of([told])
+    so_far: Any = SimpleNamespace(events=lambda since: lines[since:])
+    asked: list[tuple[str, str]] = []
+
+    def ask(group: str, only: list[str]) -> int:
+        asked.extend((group, member) for member in only)
+        return len(only)
+
+    stage = SimpleNamespace(restart=restart)
+    scene: Any = SimpleNamespace(
+        pipeline=SimpleNamespace(
+            dialect=SimpleNamespace(logs=True), stage=lambda role: stage if role else None
+        ),
+        members=GroupMembers(so_far),
+        kafka=SimpleNamespace(deletable_groups=tuple, observer=SimpleNamespace(expel=ask)),
+        history=SimpleNamespace(write=lambda _: None),
+    )
+    bury_one(scene, CONSUMER, 30)
+    assert asked == groups
+
+
+def owned(conn: int, pid: int) -> Event:
+    """Return the line that says whose a connection is."""
+    line = {"event": "owner", "conn": conn, "role": "consumer", "pid": pid, "command": "java"}
+    return next(iter(events_of([line])))

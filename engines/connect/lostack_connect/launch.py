@@ -24,6 +24,7 @@ from harness.model.failures import CellFailure, EnvironmentFailure
 from harness.provision.cache import cache_root
 from harness.provision.java import find_java
 from harness.runtimes.ports import PortLease
+from harness.systems.declared.programs import several
 from lostack_connect.install import VERSION, ConnectInstall, archive_flags
 from lostack_connect.rest import RestError, WorkerApi
 from lostack_connect.words import as_file, launched_words
@@ -35,6 +36,8 @@ LOOK_S: Final = 0.2
 ASKED_AGAIN: Final = frozenset({404, 409, 500, 503})
 """What a worker answers that is not ready yet, or whose cluster is being formed."""
 CAUSES: Final = 3
+FIRST: Final = "1"
+"""The number of the only worker, or the first of several."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,14 +101,15 @@ class Launched:
     """Of its REST interface."""
     connector: Connector
 
-    def follow(self, made: Path) -> int:
-        """Make the connector unless ``made`` is there, say when its tasks run, and return how the
-        worker has ended, or 1 if a task fails.
+    def follow(self, made: Path, *, makes: bool) -> int:
+        """Say when the connector's tasks run, and return how the worker has ended, or 1 if a task
+        fails. ``makes``: whether this worker makes the connector, unless ``made`` is there: of
+        several only one does, since to make it again would start its tasks again.
 
         Raises:
             RestError: the worker refuses the connector.
         """
-        known, running, rest = made.exists(), False, WorkerApi(self.port)
+        known, running, rest = made.exists() or not makes, False, WorkerApi(self.port)
         while (status := self.worker.poll()) is None:
             time.sleep(LOOK_S)
             try:
@@ -156,8 +160,9 @@ def launch(words: Sequence[str]) -> int:
     parser.add_argument("worker", nargs="*")
     given = parser.parse_args(words)
     connector = Connector.read(given.connector)
-    work = Path(os.environ["LOSTACK_WORK"]).absolute()
-    scratch = work / ".connect" / connector.name
+    cluster = Path(os.environ["LOSTACK_WORK"]).absolute() / ".connect" / connector.name
+    number = os.environ.get(several.VARIABLE, FIRST)
+    scratch = cluster / number
     scratch.mkdir(parents=True, exist_ok=True)
     own = dict(word.partition("=")[::2] for word in given.worker)
     with PortLease(1) as lease:
@@ -165,7 +170,7 @@ def launch(words: Sequence[str]) -> int:
         told = launched_words(
             own,
             bootstrap=os.environ["BOOTSTRAP_SERVERS"],
-            cluster=f"connect-{hashlib.sha256(str(scratch).encode()).hexdigest()[:8]}",
+            cluster=f"connect-{hashlib.sha256(str(cluster).encode()).hexdigest()[:8]}",
             port=lease.port,
             plugins=plugin_path(given.plugins, scratch / "plugins"),
         )
@@ -176,7 +181,7 @@ def launch(words: Sequence[str]) -> int:
         launched = Launched(subprocess.Popen(install.command(scratch, file)), lease.port, connector)
         signal.signal(signal.SIGTERM, lambda *_: launched.end())
         try:
-            return launched.follow(scratch / "made")
+            return launched.follow(cluster / "made", makes=number == FIRST)
         finally:
             launched.worker.kill()
             launched.worker.wait()

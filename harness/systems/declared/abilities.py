@@ -23,7 +23,7 @@ from harness.model.events import FaultPhase
 from harness.model.waiting import WaitTimeoutError, wait_until
 from harness.protocols.kafka.steps import Api
 from harness.runtimes.process.processes import is_alive, local_ports
-from harness.systems.declared.transport.log import expel_one
+from harness.systems.declared.transport.log import expel_process
 from harness.wire.rules import Action, Direction
 
 if TYPE_CHECKING:
@@ -72,7 +72,7 @@ class ForeignMembership(Membership):
         groups have one member less than when the fault fired.
         """
         if self.nodes.victim is not None:
-            expel_one(self.scene, role, self.nodes.victim)
+            expel_process(self.scene, role, self.nodes.victim)
         wait_until(
             lambda: self.nodes.membership() < self.nodes.members,
             within_s=PUT_OUT_S,

@@ -19,7 +19,7 @@ from harness.run.nodes import GRACE_S
 from harness.runtimes.process.processes import is_alive
 from harness.systems.declared.programs.errors import StageError
 from harness.systems.declared.telling import Telling
-from harness.systems.declared.transport.log import expel_one
+from harness.systems.declared.transport.log import expel_one, expel_process
 from harness.wire.rules import Action, Direction, How
 
 if TYPE_CHECKING:
@@ -200,7 +200,8 @@ class GroupChange(Regrouping):
     def _find(self, role: Role, change: Change) -> None:
         """Find the member that has the target."""
         self._stage_of, self._change = self._nodes.stage(role), change
-        self._holder = self._scene.members.of_process(self._victim.pid or 0)
+        found = self._scene.members.memberships(self._victim.pid or 0)
+        self._holder = found[-1] if found else None
         if self._holder is None:
             raise StageError(f"the {role} that has the target has joined no group")
 
@@ -221,7 +222,8 @@ class GroupChange(Regrouping):
 
     def _put_out(self) -> None:
         """Put the member out that has the target."""
-        expel_one(self._scene, self._stage.role, self._victim.pid or 0)
+        if self._holder is not None:
+            expel_one(self._scene, self._stage.role, self._holder)
 
     def _say_changed(self) -> None:
         holder = self._holder
@@ -330,7 +332,7 @@ class GroupChange(Regrouping):
                     role=self._stage.name, phase=RegroupPhase.ENDED, number=number, pid=pid
                 )
             )
-            expel_one(self._scene, self._stage.role, pid)
+            expel_process(self._scene, self._stage.role, pid)
 
     def _await(self, condition: Callable[[], object], within_s: float, because: str) -> bool:
         """Wait, and say whether it came true. What the history then lacks, the judge finds."""

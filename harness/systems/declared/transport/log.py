@@ -17,7 +17,7 @@ from harness.run.drain import Check
 from harness.systems.declared.wire.topics import HIDDEN
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Sequence
+    from collections.abc import Callable, Collection, Sequence
 
     from harness.model.scenario import Role
     from harness.systems.declared.scene import Scene
@@ -192,12 +192,9 @@ def expel(scene: Scene, role: Role) -> None:
             scene.history.write(kinds.Expelled(group=group, members=count, role=role))
 
 
-def expel_one(scene: Scene, role: Role, pid: int) -> None:
-    """Remove the dead member of one process from its group, as its session time-out would, only
-    sooner. A member that the wire did not see join stays.
-    """
-    member = scene.members.of_process(pid) if scene.pipeline.dialect.logs else None
-    if member is None or member.group not in scene.kafka.deletable_groups({member.group}):
+def expel_one(scene: Scene, role: Role, member: kinds.GroupMember) -> None:
+    """Remove one member from its group, as its session time-out would, only sooner."""
+    if member.group not in scene.kafka.deletable_groups({member.group}):
         return
     if scene.kafka.observer.expel(member.group, [member.member]):
         scene.history.write(
@@ -205,14 +202,26 @@ def expel_one(scene: Scene, role: Role, pid: int) -> None:
         )
 
 
-def bury_one(scene: Scene, role: Role, pid: int) -> None:
-    """Remove the dead member of one process from its group, unless it comes back in its own place:
-    a static member that is started again.
+def expel_process(
+    scene: Scene, role: Role, pid: int, which: Callable[[kinds.GroupMember], bool] = lambda _: True
+) -> None:
+    """Remove the members that one process is from their groups. One that the wire did not see join
+    stays.
     """
-    member, stage = scene.members.of_process(pid), scene.pipeline.stage(role)
-    back = stage is not None and stage.restart
-    if member is None or not back or not scene.members.is_static(member):
-        expel_one(scene, role, pid)
+    for member in scene.members.memberships(pid) if scene.pipeline.dialect.logs else ():
+        if which(member):
+            expel_one(scene, role, member)
+
+
+def bury_one(scene: Scene, role: Role, pid: int) -> None:
+    """Remove the dead members of one process from their groups, unless they come back in their own
+    places: static members that are started again.
+    """
+    stage = scene.pipeline.stage(role)
+    if stage is not None and stage.restart:
+        expel_process(scene, role, pid, lambda member: not scene.members.is_static(member))
+    else:
+        expel_process(scene, role, pid)
 
 
 def _guests(groups: Collection[str]) -> CellFailure:

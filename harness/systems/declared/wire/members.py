@@ -45,11 +45,14 @@ class GroupMembers(SeenOnWire):
                 line.group for conn, line in self._last.items() if self._role_of.get(conn) == role
             }
 
-    def of_process(self, pid: int) -> kinds.GroupMember | None:
-        """Return the last line about the member that a process is; ``None``: it never joined."""
+    def memberships(self, pid: int) -> list[kinds.GroupMember]:
+        """Return the last line about the member that a process is, of each of its groups, the
+        latest last. A worker of Kafka Connect is in one with others, and its tasks read in others.
+        """
         with self._up_to_date():
-            found = [line for conn, line in self._last.items() if self._pids.get(conn) == pid]
-            return max(found, key=lambda line: line.t, default=None)
+            mine = [line for conn, line in self._last.items() if self._pids.get(conn) == pid]
+        latest = {line.group: line for line in sorted(mine, key=lambda line: line.t)}
+        return sorted(latest.values(), key=lambda line: line.t)
 
     def pid(self, member: kinds.GroupMember) -> int | None:
         """Return the process of a member's line; ``None`` if it is unknown."""
