@@ -200,8 +200,7 @@ class GroupChange(Regrouping):
     def _find(self, role: Role, change: Change) -> None:
         """Find the member that has the target."""
         self._stage_of, self._change = self._nodes.stage(role), change
-        found = self._scene.members.memberships(self._victim.pid or 0)
-        self._holder = found[-1] if found else None
+        self._holder = next(reversed(self._scene.members.memberships(self._victim.pid or 0)), None)
         if self._holder is None:
             raise StageError(f"the {role} that has the target has joined no group")
 
