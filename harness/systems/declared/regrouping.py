@@ -183,8 +183,6 @@ class GroupChange(Regrouping):
         for number in back:
             self._await(lambda number=number: self._asks(number), JOINS_S, "a member to be back")  # type: ignore[misc]  # bound at once
 
-    # --- inside -----------------------------------------------------------------------------------
-
     @property
     def _stage(self) -> CommandNode:
         if self._stage_of is None:
