@@ -139,7 +139,9 @@ def points(steps: Steps, load: Load, can: Capabilities) -> Iterator[Point]:
             *cut_short(step, frame, behind, trigger(step), can),
             *after.happenings(step),
         ):
-            yield Point(step, happens, place, because, illegal=_illegal(step, happens, frame))
+            yield Point(
+                step, happens, place, because, illegal=_illegal(step, happens, frame, steps)
+            )
 
 
 def is_led(step: Step) -> bool:
@@ -149,8 +151,15 @@ def is_led(step: Step) -> bool:
     return step.role != Role.BROKER and (step.record is not None or step.api in COORDINATED)
 
 
-def _illegal(step: Step, happens: Happening, passed: NamedFrame) -> str | None:
+def _illegal(step: Step, happens: Happening, passed: NamedFrame, steps: Steps) -> str | None:
     """Return why no broker can do this to this process, or ``None``."""
+    refused = steps.refused.get(step.like, step.ordinal + 1)
+    if step.ordinal > refused or (step.ordinal == refused and happens.act.startswith(REFUSE_DONE)):
+        sure = "to come" if step.ordinal > refused else "that it is done"
+        return (
+            f"not sure {sure}: brokers refused such {step.api} requests by themselves in the runs "
+            "without a fault"
+        )
     if happens.act.endswith(FENCED_MEMBER) and not passed.named_member:
         return (
             f"not legal: the {step.role} has joined its group without a group.instance.id, and "

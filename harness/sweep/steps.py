@@ -9,7 +9,8 @@ elsewhere in the next one. What has the same name in several dry runs is a step.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from itertools import chain
 from typing import TYPE_CHECKING
 
 from harness.model import events as kinds
@@ -93,6 +94,11 @@ class Step:
         """Role, API and direction."""
         return self.role, self.api, self.direction
 
+    @property
+    def like(self) -> tuple[object, ...]:
+        """What it has in common with the steps of its kind at other records."""
+        return *self.kind, self.anchor and self.anchor.kind
+
 
 @dataclass(frozen=True, slots=True)
 class NamedFrame:
@@ -137,6 +143,10 @@ class Steps:
     early: int
     named: Mapping[bool, int]
     recurred: Mapping[bool, int]
+    refused: Mapping[tuple[object, ...], int] = field(default_factory=dict)
+    """Requests that a broker refused by itself in one of the runs: by :attr:`Step.like`, the least
+    ordinal. The next one comes only when this one was refused.
+    """
 
 
 def shared_roles(history: History, key: str) -> frozenset[str]:
@@ -251,7 +261,19 @@ def intersected(runs: Sequence[Trace]) -> Steps:
     named = Counter(bool(frame.line.records) for frame in whole[0].frames if frame.names)
     recurred = Counter(step.record is not None for step, _ in found)
     early = sum(not frame.names and not _refused(frame.line) for frame in whole[0].frames)
-    return Steps(found, len(whole[0].frames), early, dict(named), dict(recurred))
+    refused: dict[tuple[object, ...], int] = {}
+    for name in chain.from_iterable(map(_denied, whole)):
+        refused[name.like] = min(name.ordinal, refused.get(name.like, name.ordinal))
+    return Steps(found, len(whole[0].frames), early, dict(named), dict(recurred), refused)
+
+
+def _denied(run: Trace) -> Iterator[Step]:
+    """Yield the names of the requests that a broker refused."""
+    refused = {(f.line.conn, f.line.corr) for f in run.frames if _refused(f.line)}
+    for frame in run.frames:
+        asks = frame.line.dir == Direction.REQUEST and frame.line.corr is not None
+        if asks and (frame.line.conn, frame.line.corr) in refused:
+            yield from frame.names
 
 
 def _steps(run: Trace, stable: frozenset[Step]) -> Iterator[tuple[Step, NamedFrame]]:

@@ -443,6 +443,46 @@ def test_only_who_names_itself_is_fenced_by_its_name(named: bool) -> None:
     assert len(refusals) > 5
 
 
+@pytest.mark.parametrize("refused", [False, True])
+def test_what_brokers_refuse_by_themselves_is_not_done(refused: bool) -> None:
+    """A new transaction is refused while the one before ends (CONCURRENT_TRANSACTIONS): it is not
+    done, and whether it is asked for a second time is not sure. One refusal is enough, in any run
+    and at any record.
+    """
+    load = swept(["plain/exactly-once"], asked(system="", records=24))[0].load()
+    one, other = load.records[1].id, load.records[2].id
+
+    def run(refuses: bool) -> tuple[History, str]:
+        lines: list[dict[str, Any]] = []
+        for record in (one, other):
+            lines += [
+                frame(len(lines) + 1, "EndTxn", way, (record,)) for way in ("request", "response")
+            ]
+            for turn in range(2):
+                corr = 10 * len(lines)
+                error = {"error": "CONCURRENT_TRANSACTIONS"} if refuses and not turn else {}
+                lines += [
+                    frame(len(lines) + 1, "AddPartitionsToTxn", "request") | {"corr": corr},
+                    frame(len(lines) + 2, "AddPartitionsToTxn", "response")
+                    | {"corr": corr, **error},
+                ]
+            refuses = False
+        return a_history(tuple(lines)), KEY
+
+    steps = steps_of([run(False), run(refused), run(False)])
+    found = [
+        (point.step.ordinal, point.act.startswith("refuse-done"), point.illegal)
+        for point in points(steps, load, Capabilities())
+        if point.step.kind == ("producer", "AddPartitionsToTxn", "request")
+    ]
+    illegal = {(ordinal, done) for ordinal, done, because in found if because}
+    assert illegal == ({(1, True), (2, False), (2, True)} if refused else set())
+    assert {(ordinal, done) for ordinal, done, _ in found} == {
+        (ordinal, done) for ordinal in (1, 2) for done in (False, True)
+    }
+    assert all("by themselves" in because for *_, because in found if because)
+
+
 def test_who_loses_its_connection_for_good_is_late_for_nothing() -> None:
     """Kafka's libraries connect anew by themselves. STOMP's do not: whether its program does is
     known of lostack's own only.
