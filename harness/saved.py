@@ -351,7 +351,8 @@ def _cells(directory: Path) -> list[Path]:
     try:
         if links := safe_files.links(directory, CELLS):
             raise SavedRunError(
-                f"{directory / CELLS / links[0]} is a symbolic link, which lostack does not follow"
+                f"{directory / CELLS / links[0]} is a symbolic link, which lostack does not "
+                "follow: copy the folder there"
             )
         names = safe_files.folders(directory, CELLS)
     except OSError as error:

@@ -95,7 +95,9 @@ def spark_session(
                     session.sparkContext.addPyFile(str(_zipped(folder)))
                 yield session
             except (PySparkException, Py4JError) as error:
-                raise EnvironmentFailure(f"Spark on {master}: {one_line(error)}") from error
+                raise EnvironmentFailure(
+                    f"Spark cannot be started on {master} ({one_line(error)}): correct --master"
+                ) from error
             finally:
                 _forget(session)
     finally:

@@ -131,7 +131,7 @@ def init(
         return
     at = folder / FILE
     if not folder.is_dir():
-        raise UsageError(f"{folder} is not a folder")
+        raise UsageError(f"{folder} is not a folder: make it, or name another")
     if at.exists() and not force:
         raise UsageError(f"{at} exists already: --force overwrites it")
     texts = {

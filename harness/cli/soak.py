@@ -193,7 +193,8 @@ def _stream(
     )
     if not scenarios:
         raise SoakError(
-            f"no fault of {PLAIN} that --only selects can strike a stream under {meant}"
+            f"no fault of {PLAIN} that --only selects can strike a stream under {meant}: leave "
+            "out --only, or name others"
         )
     asked = Stream(
         folder,
@@ -273,7 +274,10 @@ def _own(
         cell for cell in chosen if registry.inapplicable(cell) is None and not _is_control(cell)
     )
     if not cells:
-        raise SoakError(f"no fault of {pipeline} applies to {semantic} on {system}")
+        raise SoakError(
+            f"no fault of {pipeline} applies to {semantic} on {system}: choose another --semantic, "
+            "or leave out --only"
+        )
     return cells
 
 

@@ -130,7 +130,7 @@ def sweep(
 
     begun = time.monotonic()
     if findings is not None and findings.exists() and not findings.is_dir():
-        raise UsageError(f"--findings {findings}: this is not a folder")
+        raise UsageError(f"--findings {findings}: this is a file: name a folder")
     _check_acts(act or ())
     until = None if minutes is None else begun + 60 * minutes
     if resume is None:

@@ -98,7 +98,7 @@ class IdTable:
     def _check_login(self) -> None:
         if bool(self.registry_username) != bool(self.registry_password_from):
             raise DeclarationError(
-                "id: registry_username and registry_password_from belong together"
+                "id: registry_username and registry_password_from belong together: give both"
             )
         if self.registry_username and not self.registry:
             raise DeclarationError(

@@ -58,7 +58,9 @@ class DeclaredSecurity:
         if self.mechanism:
             choice("security: mechanism", self.mechanism, Mechanism)
         if bool(self.username) != bool(self.password_from):
-            raise DeclarationError("security: username and password_from belong together")
+            raise DeclarationError(
+                "security: username and password_from belong together: give both or neither"
+            )
         if self.username and not self.mechanism:
             raise DeclarationError(f"security: {self.protocol} has no log-in: leave out username")
 
@@ -81,7 +83,7 @@ class DeclaredSecurity:
             return os.environ[self.password_from]
         except KeyError:
             raise DeclarationError(
-                f"security: the environment variable {self.password_from} is not set"
+                f"security: the environment variable {self.password_from} is not set: set it"
             ) from None
 
 

@@ -78,5 +78,6 @@ def fetch_listed(
         except EnvironmentFailure as error:
             pool.shutdown(cancel_futures=True)
             raise EnvironmentFailure(
-                f"cannot fetch the jars of {name}: {error} (mirror: {MIRROR})"
+                f"cannot fetch the jars of {name}: {error}; check the network, or name a mirror "
+                f"by {MIRROR}"
             ) from error

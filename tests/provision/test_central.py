@@ -81,7 +81,7 @@ def test_a_jar_that_is_not_there_is_one_line(
     said = str(caught.value)
     assert said.startswith("cannot fetch the jars of test: http://127.0.0.1:")
     assert "answers 404" in said
-    assert said.endswith(f"(mirror: {MIRROR})")
+    assert said.endswith(f"check the network, or name a mirror by {MIRROR}")
     assert not (tmp_path / "cache" / "jars" / "test").exists()
 
 

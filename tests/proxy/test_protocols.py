@@ -87,7 +87,7 @@ def test_what_does_not_apply_is_refused_in_one_line() -> None:
         for asked, said in (
             ({"do": "lose", "record": "x"}, "cannot be selected by record"),
             ({"do": "lose", "topic": "x"}, "cannot be selected by topic"),
-            ({"do": "late"}, "belongs to its connection: it cannot be late"),
+            ({"do": "late"}, "belongs to its connection, so it cannot be late: take hold"),
             ({"do": "refuse", "error": "x"}, "a DatabaseCommit is never refused by x"),
             ({"do": "lose", "api": "Produce"}, "there is no API 'Produce': there are COMMIT, "),
         ):
@@ -97,7 +97,7 @@ def test_what_does_not_apply_is_refused_in_one_line() -> None:
         assert proxy.faults == {}
         with pytest.raises(UsageError, match="the wire reads no records"):
             proxy.records()
-    with pytest.raises(UsageError, match="names another server: there is none to map"):
+    with pytest.raises(UsageError, match="names another server: leave located out"):
         Proxy(place, protocol="stomp", located={"a:1": "b:1"})
     with pytest.raises(UsageError, match="there is no protocol 'mqtt': there are kafka, postgres"):
         Proxy(place, protocol="mqtt")

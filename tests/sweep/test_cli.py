@@ -84,7 +84,7 @@ def _fault(cell: Cell) -> object:
         ((*PLAIN, "--shard", "1/²"), "--shard 1/²"),
         ((*PLAIN, "--minutes", "nan"), "--minutes"),
         ((*PLAIN, "--minutes", "-1"), "--minutes"),
-        ((*PLAIN, "--findings", "/dev/null"), "this is not a folder"),
+        ((*PLAIN, "--findings", "/dev/null"), "this is a file: name a folder"),
         ((*PLAIN, "--keep", "my finds"), "give --findings 'my finds'"),
         (("run", "--keep", "found"), "'found' is none of all, broken, none"),
         (

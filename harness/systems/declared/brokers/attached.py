@@ -174,7 +174,8 @@ class AttachedBrokers:
                 shutil.copyfile(self.own_access.authority, self._authority)
             except OSError as error:
                 raise EnvironmentFailure(
-                    f"cannot read the certificates {self.own_access.authority}: {error.strerror}"
+                    f"cannot read the certificates {self.own_access.authority} ({error.strerror}): "
+                    "correct ca in [security]"
                 ) from error
         private(self._secrets / "users.json", json.dumps(self.own_access.users).encode())
         return replace(self.own_access, authority=str(self._run.authority))

@@ -119,7 +119,8 @@ class Attachment:
             )
         except (KafkaError, OSError, WaitTimeoutError) as error:
             raise EnvironmentFailure(
-                f"the cluster at {self.bootstrap} does not answer: {type(error).__name__}: {error}"
+                f"the cluster at {self.bootstrap} does not answer: check the address and that it "
+                f"runs ({type(error).__name__}: {error})"
             ) from error
 
     @staticmethod
@@ -128,7 +129,8 @@ class Attachment:
             probe(*_at(at), authority, "security: ca")
         except OSError as error:
             raise EnvironmentFailure(
-                f"the cluster at {at} does not answer: {type(error).__name__}: {error}"
+                f"the cluster at {at} does not answer: check the address and that it runs "
+                f"({type(error).__name__}: {error})"
             ) from error
 
     def _ask(self) -> Entrances | None:
