@@ -382,9 +382,8 @@ class TestOnARealArtemis:
         """
         point, mistake = "acknowledgement-lost", EXAMPLES / "mistakes" / "number-of-the-delivery"
         wrong = check(system, tmp_path / "wrong", mistake / "pipeline.toml", point)[point]
-        assert (wrong.verdict.kind, wrong.judgement.account.duplicated) == (
-            Kind.BROKEN,
-            frozenset({wrong.plan.target}),
-        )
+        assert wrong.verdict.kind is Kind.BROKEN, wrong.verdict.reason
+        # and what else it had recorded before it learnt that the connection had ended
+        assert wrong.plan.target in wrong.judgement.account.duplicated
         right = check(system, tmp_path / "right", mistake / "right.toml", point)[point]
         assert right.verdict.kind is Kind.KEPT, right.verdict.reason
