@@ -5,19 +5,18 @@ frames that wait for their answer.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, ClassVar, Final, Generic, TypeVar
+from typing import TYPE_CHECKING, Final, Generic, TypeVar
 
 from harness.model.record import decode_id
-from harness.wire.protocol import Frame, Immovable, Insight
+from harness.protocols.listening import Listening
+from harness.wire.protocol import Frame, Insight
 from harness.wire.rules import Direction, Subject
 
 if TYPE_CHECKING:
     from collections import OrderedDict
     from collections.abc import Iterable, Mapping
 
-    from harness.model.events import Event
     from harness.model.identity import Identity
-    from harness.wire.protocol import Move
 
 F = TypeVar("F", bound=Frame)
 K = TypeVar("K")
@@ -74,42 +73,23 @@ class QueueProtocol:
         return Ledger(identity)
 
 
-class QueueSession(Generic[F]):
-    """The state of one connection, as far as it is the same for every queue protocol."""
+class QueueSession(Listening[F]):
+    """The state of one connection, as far as it is the same for every queue protocol.
 
-    immovable: ClassVar[str]
-    """Why no frame can be sent on another connection."""
+    A broker delivers unacknowledged messages of a connection that has ended to another consumer, on
+    whose connection that is seen.
+    """
 
     def __init__(self, conn: int, limit: int) -> None:
+        super().__init__()
         self._conn = conn
         self._limit = limit
-        self._heard: dict[Direction, F] = {}
-        """The frame of each direction that was found and is not taken from the buffer yet."""
         self._numbers = dict.fromkeys(Direction, 0)
-        self._owner: str | None = None
-
-    def taken(self, way: Direction, size: int) -> None:  # noqa: ARG002 - of a frame, whole
-        """Take note that bytes have left the buffer: the next frame may be looked for."""
-        self._heard.pop(way, None)
 
     def too_large(self, frame: F) -> Insight:
         """Return that a frame was not read, which voids the cell."""
         because = f"{frame.size} bytes are above the limit of {self._limit}"
         return Insight(because=because, voids=True)
-
-    def move(self, frame: F, data: bytes) -> Move | Immovable:  # noqa: ARG002 - whatever it is
-        """Return that the frame cannot be sent on another connection."""
-        return Immovable(self.immovable)
-
-    def owner(self) -> str | None:
-        """Return the name that the client gave itself, or the first destination that it named."""
-        return self._owner
-
-    def ended(self, by: str, ledger: object) -> Iterable[Event]:  # noqa: ARG002 - nobody's end is told
-        """Return no line: the broker delivers unacknowledged messages to another consumer, on whose
-        connection that is seen.
-        """
-        return ()
 
 
 def subject_of(

@@ -90,6 +90,7 @@ class NatsSession(QueueSession[NatsFrame]):
     """The state of one connection."""
 
     immovable = "its answer goes to a subscription of its connection"
+    unreadable = (frames.NotAFrameError,)
 
     def __init__(self, conn: int, limit: int) -> None:
         super().__init__(conn, limit)
@@ -99,15 +100,9 @@ class NatsSession(QueueSession[NatsFrame]):
 
     # -- frames ------------------------------------------------------------------------------------
 
-    def feed(self, way: Direction, data: Data) -> Fed:
+    def _next(self, way: Direction, data: Data) -> Fed:
         """Find the next line, with its message."""
-        known = self._heard.get(way)
-        if known is not None:
-            return known
-        try:
-            found = frames.line_at(data) if len(data) else None
-        except frames.NotAFrameError as error:
-            return Opaque(str(error))
+        found = frames.line_at(data) if len(data) else None
         return Need(len(data) + 1) if found is None else self._found(way, found, data)
 
     def _found(self, way: Direction, found: frames.Line, data: Data) -> Fed:
@@ -119,8 +114,7 @@ class NatsSession(QueueSession[NatsFrame]):
         if len(data) < found.size <= SMALL:
             return Need(found.size)
         content = bytes(data[: found.size]) if found.size <= SMALL else b""
-        self._heard[way] = frame = self._made(way, found, content)
-        return frame
+        return self._made(way, found, content)
 
     def _made(self, way: Direction, found: frames.Line, content: bytes) -> NatsFrame:
         self._numbers[way] += 1
@@ -244,10 +238,6 @@ class NatsSession(QueueSession[NatsFrame]):
         if error not in legal or frame.id is None or sid is None:
             raise UnableError(f"a {frame.step} that asks for no answer cannot be refused")
         return f"HMSG {frame.id} {sid} 16 16\r\nNATS/1.0 503\r\n\r\n\r\n".encode()
-
-    def silence_s(self, way: Direction) -> float | None:  # noqa: ARG002 - neither side hangs up early
-        """Return ``None``: a server asks after two minutes whether its client lives."""
-        return None
 
 
 def _fits(subject: object, pattern: str) -> bool:

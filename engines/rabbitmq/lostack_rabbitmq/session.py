@@ -22,7 +22,7 @@ from harness.protocols.queues import (
     subject_of_all,
 )
 from harness.protocols.telling import About, attempt_in, line
-from harness.wire.protocol import Frame, Insight, Need, Opaque, UnableError, Unframed
+from harness.wire.protocol import Frame, Insight, Need, UnableError, Unframed
 from harness.wire.rules import Direction, Subject
 from lostack_rabbitmq import frames
 from lostack_rabbitmq.steps import CONTENT, GIVES, METHODS, STEPS, Op
@@ -117,6 +117,7 @@ class AmqpSession(QueueSession[AmqpFrame]):
     """The state of one connection."""
 
     immovable = "belongs to its channel, whose numbers confirm or acknowledge it"
+    unreadable = (frames.NotAFrameError,)
 
     def __init__(self, conn: int, limit: int) -> None:
         super().__init__(conn, limit)
@@ -124,19 +125,6 @@ class AmqpSession(QueueSession[AmqpFrame]):
         self._beats: float | None = None
 
     # -- frames ------------------------------------------------------------------------------------
-
-    def feed(self, way: Direction, data: Data) -> Fed:
-        """Find the next frame."""
-        known = self._heard.get(way)
-        if known is not None:
-            return known
-        try:
-            fed = self._next(way, data)
-        except frames.NotAFrameError as error:
-            return Opaque(str(error))
-        if isinstance(fed, AmqpFrame):
-            self._heard[way] = fed
-        return fed
 
     def _next(self, way: Direction, data: Data) -> Fed:  # noqa: PLR0911 - one for each kind
         if bytes(data[:1]) == frames.GREETING[:1]:

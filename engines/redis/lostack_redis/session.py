@@ -124,11 +124,8 @@ class RespSession(QueueSession[RespFrame]):
 
     # -- frames ------------------------------------------------------------------------------------
 
-    def feed(self, way: Direction, data: Data) -> Fed:
+    def _next(self, way: Direction, data: Data) -> Fed:
         """Find the end of the next value."""
-        known = self._heard.get(way)
-        if known is not None:
-            return known
         if not len(data):
             return Need(1)
         reader = Reader(data)
@@ -143,12 +140,8 @@ class RespSession(QueueSession[RespFrame]):
                 return Opaque(f"a value above the limit of {self._limit} bytes")
             value, size = _beginning(data), short.need
         if way is Direction.REQUEST:
-            fed: Fed = self._command(resp.words(value), size)
-        else:
-            fed = self._answer(reader.data, value, size)
-        if isinstance(fed, RespFrame):
-            self._heard[way] = fed
-        return fed
+            return self._command(resp.words(value), size)
+        return self._answer(reader.data, value, size)
 
     def _command(self, words: tuple[bytes, ...], size: int) -> Fed:
         if not words:
@@ -276,10 +269,6 @@ class RespSession(QueueSession[RespFrame]):
     def refuse(self, frame: RespFrame, data: bytes, error: str) -> bytes:  # noqa: ARG002 - whatever it is
         """Raise UnableError: lostack refuses no command."""
         raise UnableError(f"lostack refuses no {frame.step} of Redis, also not by {error!r}")
-
-    def silence_s(self, way: Direction) -> float | None:  # noqa: ARG002 - of neither direction
-        """Return ``None``: nobody disconnects who hears nothing."""
-        return None
 
 
 def _beginning(data: Data) -> Value:

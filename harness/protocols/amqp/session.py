@@ -91,6 +91,7 @@ class AmqpSession(QueueSession[AmqpFrame]):
     """The state of one connection."""
 
     immovable = "belongs to its session, whose numbers settle it"
+    unreadable = (frames.NotAFrameError,)
 
     def __init__(self, conn: int, limit: int) -> None:
         super().__init__(conn, limit)
@@ -101,11 +102,8 @@ class AmqpSession(QueueSession[AmqpFrame]):
 
     # -- frames ------------------------------------------------------------------------------------
 
-    def feed(self, way: Direction, data: Data) -> Fed:
+    def _next(self, way: Direction, data: Data) -> Fed:
         """Find the next frame."""
-        known = self._heard.get(way)
-        if known is not None:
-            return known
         try:
             greets = frames.greeting(data)
             if greets is None or len(data) < frames.HEAD:
@@ -114,15 +112,11 @@ class AmqpSession(QueueSession[AmqpFrame]):
             if size == frames.HEAD and not greets:
                 return Unframed(size)
             there = memoryview(data)[:size]
-            frame = self._made(
+            return self._made(
                 way, size, Body(Performative.HEADER) if greets else frames.body(there), there
             )
         except values.ShortError as error:
             return Need(min(size, 2 * len(data))) if len(data) < size else Opaque(str(error))
-        except frames.NotAFrameError as error:
-            return Opaque(str(error))
-        self._heard[way] = frame
-        return frame
 
     def _made(self, way: Direction, size: int, body: Body, data: Data) -> AmqpFrame:
         """Raises ShortError where more of it is needed."""

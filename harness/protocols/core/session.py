@@ -111,6 +111,7 @@ class CoreSession(QueueSession[CoreFrame]):
     """The state of one connection."""
 
     immovable = "belongs to its session, which was made on its connection"
+    unreadable = (reading.NotAPacketError,)
 
     def __init__(self, conn: int, limit: int) -> None:
         super().__init__(conn, limit)
@@ -129,13 +130,10 @@ class CoreSession(QueueSession[CoreFrame]):
 
     # -- frames ------------------------------------------------------------------------------------
 
-    def feed(self, way: Direction, data: Data) -> Fed:
+    def _next(self, way: Direction, data: Data) -> Fed:
         """Find the next packet. It must be complete, because the number of its answer is at its
         end.
         """
-        known = self._heard.get(way)
-        if known is not None:
-            return known
         if len(data) < len(GREETING):
             return Need(len(GREETING))
         first = way is Direction.REQUEST and not self._greeted
@@ -143,10 +141,7 @@ class CoreSession(QueueSession[CoreFrame]):
             return begins
         if len(data) < reading.HEAD:
             return Need(reading.HEAD)
-        try:
-            return self._packet(way, data)
-        except reading.NotAPacketError as error:
-            return Opaque(str(error))
+        return self._packet(way, data)
 
     def _packet(self, way: Direction, data: Data) -> Fed:
         size = int.from_bytes(data[:LENGTH]) + LENGTH
@@ -156,10 +151,9 @@ class CoreSession(QueueSession[CoreFrame]):
         if size > self._limit:
             if kind not in set(Kind):
                 raise reading.NotAPacketError(f"{size} bytes of type {kind}")
-            self._heard[way] = CoreFrame(
+            return CoreFrame(
                 _step(kind), size, facts={"version": "?", "corr": 0}, way=way, kind=kind, head=size
             )
-            return self._heard[way]
         if len(data) < size:
             return Need(size)
         whole = bytes(data[:size])
@@ -170,12 +164,11 @@ class CoreSession(QueueSession[CoreFrame]):
                 else self._ttl_s
             )
             return Unframed(size)
-        self._heard[way] = self._made(way, kind, whole)
-        return self._heard[way]
+        return self._made(way, kind, whole)
 
-    def taken(self, way: Direction, size: int) -> None:  # noqa: ARG002 - of a frame, whole
+    def taken(self, way: Direction, size: int) -> None:
         """Take note that bytes have left the buffer: the next packet may be looked for."""
-        self._heard.pop(way, None)
+        super().taken(way, size)
         self._greeted = self._greeted or way is Direction.REQUEST
 
     def _made(self, way: Direction, kind: int, whole: bytes) -> CoreFrame:

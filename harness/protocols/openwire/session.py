@@ -83,6 +83,7 @@ class OpenWireSession(QueueSession[OpenWireFrame]):
     """The state of one connection."""
 
     immovable = "belongs to its connection, as sessions, consumers and transactions do"
+    unreadable = (reading.NotAFrameError,)
 
     def __init__(self, conn: int, limit: int) -> None:
         super().__init__(conn, limit)
@@ -95,11 +96,8 @@ class OpenWireSession(QueueSession[OpenWireFrame]):
 
     # -- frames ------------------------------------------------------------------------------------
 
-    def feed(self, way: Direction, data: Data) -> Fed:
+    def _next(self, way: Direction, data: Data) -> Fed:
         """Find the next command."""
-        known = self._heard.get(way)
-        if known is not None:
-            return known
         if len(data) < HEAD:
             return Need(HEAD)
         size, kind = int.from_bytes(data[:LENGTH]) + LENGTH, data[LENGTH]
@@ -107,17 +105,13 @@ class OpenWireSession(QueueSession[OpenWireFrame]):
             self._check_format(kind, size)
             if kind == Kind.KEEP_ALIVE_INFO:
                 return Unframed(size)
-            frame = self._made(way, size, reading.said(kind, memoryview(data)[HEAD:size]))
+            return self._made(way, size, reading.said(kind, memoryview(data)[HEAD:size]))
         except reading.ShortError:
             return (
                 Need(min(size, 2 * len(data)))
                 if len(data) < size
                 else Opaque(f"a command of type {kind} that ends too soon")
             )
-        except reading.NotAFrameError as error:
-            return Opaque(str(error))
-        self._heard[way] = frame
-        return frame
 
     def _check_format(self, kind: int, size: int) -> None:
         """Raise NotAFrameError where what the two have agreed on is not read here."""

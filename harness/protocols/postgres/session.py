@@ -13,13 +13,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from harness.model import events as kinds
+from harness.protocols.listening import Listening
 from harness.protocols.postgres import messages, statements
 from harness.protocols.postgres.course import OpenStatements
 from harness.protocols.postgres.statements import Does
 from harness.protocols.postgres.steps import STEPS, Database
 from harness.wire.protocol import (
     Frame,
-    Immovable,
     Insight,
     Need,
     Opaque,
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from harness.model.events import CommitOutcome, Event
     from harness.model.identity import Identity
     from harness.protocols.postgres.course import AnswerMeaning
-    from harness.wire.protocol import Data, Fed, Move
+    from harness.wire.protocol import Data, Fed
 
 VERSION: Final = 3
 """Of the protocol."""
@@ -96,21 +96,25 @@ class OthersPostgres(Postgres):
         return PostgresSession(conn, limit, foreign=True)
 
 
-class PostgresSession:
-    """The state of one connection, as far as the wire needs it to see what is committed."""
+class PostgresSession(Listening[Commit]):
+    """The state of one connection, as far as the wire needs it to see what is committed. At its end
+    the server rolls the open transaction back, as every transaction without a commit.
+    """
+
+    immovable = "belongs to its connection, as a transaction does"
+    kept = (Frame, Unframed, Opaque)
+    unreadable = (messages.NotAMessageError,)
 
     def __init__(self, conn: int, limit: int, *, foreign: bool = False) -> None:
         """``foreign``: the program is somebody else's, whose every commit counts."""
+        super().__init__()
         self._conn = conn
         self._limit = limit
         self._foreign = foreign
-        self._name: str | None = None
         self._started = False
         self._reads_changes = False
         """Whether it reads the log of changes, by a replication slot."""
         self._wants_encryption: int | None = None
-        self._heard: dict[Direction, Fed] = {}
-        """What was fed and not taken: each message is heard once."""
         self._asked = 0
         self._course: OpenStatements[Commit] = OpenStatements()
         self._records: set[Key] = set()
@@ -124,22 +128,9 @@ class PostgresSession:
 
     # -- messages ----------------------------------------------------------------------------------
 
-    def feed(self, way: Direction, data: Data) -> Fed:
+    def _next(self, way: Direction, data: Data) -> Fed:
         """Find the next message."""
-        known = self._heard.get(way)
-        if known is not None:
-            return known
-        try:
-            fed = self._request(data) if way is Direction.REQUEST else self._response(data)
-        except messages.NotAMessageError as error:
-            return Opaque(str(error))
-        if not isinstance(fed, Need):
-            self._heard[way] = fed
-        return fed
-
-    def taken(self, way: Direction, size: int) -> None:  # noqa: ARG002 - of a message, whole
-        """Take note that bytes have left the buffer: the next message may be heard."""
-        self._heard.pop(way, None)
+        return self._request(data) if way is Direction.REQUEST else self._response(data)
 
     def _request(self, data: Data) -> Fed:
         if not self._started:
@@ -177,7 +168,7 @@ class PostgresSession:
         if code == messages.STARTUP:
             self._started = True
             told = messages.parameters(bytes(data[:size]))
-            self._name = told.get("application_name", "")
+            self._owner = told.get("application_name", "")
             self._reads_changes = "replication" in told
             self._course.end()  # when it is let in, the server is ready
         return Secure(size) if code == messages.TLS else Unframed(size)
@@ -371,25 +362,6 @@ class PostgresSession:
             UnableError: always.
         """
         raise UnableError(f"a {frame.step} cannot be refused by {error}")
-
-    def move(self, frame: Commit, data: bytes) -> Move | Immovable:  # noqa: ARG002 - none of them is
-        """Return that the message cannot be sent on another connection: its transaction belongs to
-        its own.
-        """
-        return Immovable("belongs to its connection, as a transaction does")
-
-    def owner(self) -> str | None:
-        """Return the application's name."""
-        return self._name
-
-    def silence_s(self, way: Direction) -> None:
-        """Return ``None``: a connection may be silent."""
-
-    def ended(self, by: str, ledger: object) -> Iterable[Event]:  # noqa: ARG002 - nobody's end is told
-        """Return no line: the server rolls the open transaction back, as every transaction without
-        a commit.
-        """
-        return ()
 
 
 def _login(kind: int, size: int, data: Data, limit: int) -> Fed:

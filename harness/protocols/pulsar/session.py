@@ -45,7 +45,7 @@ from harness.protocols.queues import (
     remember,
     subject_of,
 )
-from harness.wire.protocol import Insight, Need, Opaque
+from harness.wire.protocol import Insight, Need
 from harness.wire.rules import Direction, Subject
 
 if TYPE_CHECKING:
@@ -137,6 +137,7 @@ class PulsarSession(QueueSession[PulsarFrame]):
     """The state of one connection."""
 
     immovable = "belongs to its connection, as producers and consumers do"
+    unreadable = (frames.NotAFrameError, MalformedError)
 
     def __init__(self, conn: int, limit: int) -> None:
         super().__init__(conn, limit)
@@ -153,20 +154,7 @@ class PulsarSession(QueueSession[PulsarFrame]):
 
     # -- frames ------------------------------------------------------------------------------------
 
-    def feed(self, way: Direction, data: Data) -> Fed:
-        """Find the next frame."""
-        known = self._heard.get(way)
-        if known is not None:
-            return known
-        try:
-            fed = self._frame(way, data)
-        except (frames.NotAFrameError, MalformedError) as error:
-            return Opaque(str(error))
-        if isinstance(fed, PulsarFrame):
-            self._heard[way] = fed
-        return fed
-
-    def _frame(self, way: Direction, data: Data) -> Fed:
+    def _next(self, way: Direction, data: Data) -> Fed:
         head = frames.head(data)
         if isinstance(head, int):
             return Need(head)

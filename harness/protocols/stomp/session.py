@@ -89,6 +89,7 @@ class StompSession(QueueSession[StompFrame]):
     """The state of one connection."""
 
     immovable = "belongs to its connection, as subscriptions and transactions do"
+    unreadable = (frames.NotAFrameError,)
 
     def __init__(self, conn: int, limit: int) -> None:
         super().__init__(conn, limit)
@@ -106,11 +107,8 @@ class StompSession(QueueSession[StompFrame]):
 
     # -- frames ------------------------------------------------------------------------------------
 
-    def feed(self, way: Direction, data: Data) -> Fed:
+    def _next(self, way: Direction, data: Data) -> Fed:
         """Find the next frame, or the line end between two frames."""
-        known = self._heard.get(way)
-        if known is not None:
-            return known
         if not len(data):
             return Need(1)
         if data[:1] == b"\n":
@@ -123,17 +121,11 @@ class StompSession(QueueSession[StompFrame]):
                 if data[1:2] == b"\n"
                 else Opaque("a carriage return alone")
             )
-        try:
-            fed = self._frame(way, data)
-        except frames.NotAFrameError as error:
-            return Opaque(str(error))
-        if isinstance(fed, StompFrame):
-            self._heard[way] = fed
-        return fed
+        return self._frame(way, data)
 
-    def taken(self, way: Direction, size: int) -> None:  # noqa: ARG002 - of a frame, whole
+    def taken(self, way: Direction, size: int) -> None:
         """Take note that bytes have left the buffer: the next frame may be looked for."""
-        self._heard.pop(way, None)
+        super().taken(way, size)
         self._looked[way] = 0
 
     def _frame(self, way: Direction, data: Data) -> Fed:
@@ -357,7 +349,7 @@ class StompSession(QueueSession[StompFrame]):
         client.
         """
         if frame.step != Command.SEND or "transaction" in frame.facts:
-            return Immovable("belongs to its connection, as subscriptions and transactions do")
+            return Immovable(self.immovable)
         hello = frames.made("CONNECT", self._connect | {"heart-beat": "0,0"})
         return Move(data, (SendBytes(lambda _: hello), AwaitAnswer("CONNECTED")))
 

@@ -12,8 +12,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from harness.protocols.listening import Listening
 from harness.protocols.tcp.steps import STEPS, Exchange
-from harness.wire.protocol import Frame, Immovable, Insight, UnableError, Unframed
+from harness.wire.protocol import Frame, Insight, UnableError, Unframed
 from harness.wire.rules import Direction
 
 if TYPE_CHECKING:
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 
     from harness.model.events import Event
     from harness.model.identity import Identity
-    from harness.wire.protocol import Data, Fed, Move
+    from harness.wire.protocol import Data, Fed
 
 VERSION: Final = 0
 """Nobody knows of which version the bytes are."""
@@ -51,10 +52,15 @@ class Tcp:
         return TcpSession(conn)
 
 
-class TcpSession:
-    """The state of one connection: whose turn it is."""
+class TcpSession(Listening[Turn]):
+    """The state of one connection: whose turn it is. A client gives no name that could be read."""
+
+    immovable = "belongs to its connection, of which nobody knows the protocol"
+    kept = (Frame, Unframed)
 
     def __init__(self, conn: int) -> None:
+        super().__init__()
+        self._owner = ""
         self._conn = conn
         self._speaks: Direction | None = None
         """Whose turn it is; ``None``: nobody has spoken yet."""
@@ -62,19 +68,11 @@ class TcpSession:
         """How many turns the client has begun, ..."""
         self._sent = 0
         """... and the last of them that has gone to the server."""
-        self._heard: dict[Direction, Fed] = {}
-        """What was fed and not taken."""
 
-    def feed(self, way: Direction, data: Data) -> Fed:
+    def _next(self, way: Direction, data: Data) -> Fed:
         """Return the beginning of a turn, or bytes that go on with it."""
-        if way not in self._heard:
-            size = len(data)
-            self._heard[way] = Unframed(size) if way is self._speaks else self._turn(way, size)
-        return self._heard[way]
-
-    def taken(self, way: Direction, size: int) -> None:  # noqa: ARG002 - all that was fed
-        """Take note that bytes have left the buffer."""
-        self._heard.pop(way, None)
+        size = len(data)
+        return Unframed(size) if way is self._speaks else self._turn(way, size)
 
     def _turn(self, way: Direction, size: int) -> Turn:
         if way is Direction.REQUEST:
@@ -106,20 +104,3 @@ class TcpSession:
             UnableError: always.
         """
         raise UnableError(f"a {frame.step} cannot be refused by {error}")
-
-    def move(self, frame: Turn, data: bytes) -> Move | Immovable:  # noqa: ARG002 - none of them is
-        """Return that the bytes belong to their connection: nobody knows what must stand before
-        them.
-        """
-        return Immovable("belongs to its connection, of which nobody knows the protocol")
-
-    def owner(self) -> str:
-        """Return no name: a client gives none that could be read."""
-        return ""
-
-    def silence_s(self, way: Direction) -> None:
-        """Return ``None``: a connection may be silent."""
-
-    def ended(self, by: str, ledger: object) -> Iterable[Event]:  # noqa: ARG002 - nobody's end is told
-        """Return no line."""
-        return ()

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from harness.model.record import decode_id
 from harness.protocols.acts import Act
+from harness.protocols.listening import Listening
 from harness.protocols.telling import About, line
 from harness.protocols.zookeeper.reading import (
     Cursor,
@@ -27,7 +28,6 @@ from harness.protocols.zookeeper.steps import OPCODES, STEPS, WITH_DATA, WITHOUT
 from harness.wire.protocol import (
     UNKNOWN,
     Frame,
-    Immovable,
     Insight,
     Need,
     Opaque,
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
     from harness.model.events import Event
     from harness.model.identity import Identity
-    from harness.wire.protocol import Data, Fed, Move
+    from harness.wire.protocol import Data, Fed
 
 MAX_REMEMBERED: Final = 10_000
 MOST_BYTES: Final = 1 << 30
@@ -108,35 +108,32 @@ class ZooKeeper:
         return KeeperSession(conn, limit)
 
 
-class KeeperSession:
-    """The state of one connection."""
+class KeeperSession(Listening[KeeperFrame]):
+    """The state of one connection. A session outlives it, so its end says nothing. Its owner is the
+    first part of a path that holds a dot.
+    """
+
+    immovable = "belongs to its session, which is on one connection at a time"
+    kept = (KeeperFrame, Unframed)
 
     def __init__(self, conn: int, limit: int) -> None:
+        super().__init__()
         self._conn = conn
         self._limit = limit
-        self._heard: dict[Direction, KeeperFrame | Unframed] = {}
-        """The frame of each direction that was found and is not taken from the buffer yet."""
         self._greeted = dict.fromkeys(Direction, False)
         self._numbers = dict.fromkeys(Direction, 0)
         self._asked: OrderedDict[str, KeeperFrame] = OrderedDict()
-        self._owner: str | None = None
         self._timeout_s: float | None = None
 
     # -- frames ------------------------------------------------------------------------------------
 
-    def feed(self, way: Direction, data: Data) -> Fed:
+    def _next(self, way: Direction, data: Data) -> Fed:
         """Find the next frame, or ping."""
-        known = self._heard.get(way)
-        if known is None:
-            fed = self._frame(way, data) if self._greeted[way] else self._greeting(way, data)
-            if not isinstance(fed, KeeperFrame | Unframed):
-                return fed
-            known = self._heard[way] = fed
-        return known
+        return self._frame(way, data) if self._greeted[way] else self._greeting(way, data)
 
-    def taken(self, way: Direction, size: int) -> None:  # noqa: ARG002 - of a frame, whole
+    def taken(self, way: Direction, size: int) -> None:
         """Take note that bytes have left the buffer: the next frame may be looked for."""
-        self._heard.pop(way, None)
+        super().taken(way, size)
         self._greeted[way] = True
 
     def _greeting(self, way: Direction, data: Data) -> Fed:
@@ -287,25 +284,11 @@ class KeeperSession:
         """Raise UnableError: the wire cannot refuse a request to ZooKeeper."""
         raise UnableError(f"a {frame.step} cannot be refused by {error!r}")
 
-    def move(self, frame: KeeperFrame, data: bytes) -> Move | Immovable:  # noqa: ARG002 - whatever it is
-        """Return that the frame cannot be sent on another connection: its session belongs to its
-        own.
-        """
-        return Immovable("belongs to its session, which is on one connection at a time")
-
-    def owner(self) -> str | None:
-        """Return the first part of a path that holds a dot."""
-        return self._owner
-
     def silence_s(self, way: Direction) -> float | None:
         """Return the session's time-out. A client gives its server up earlier."""
         if self._timeout_s is None:
             return None
         return self._timeout_s * (1 if way is Direction.REQUEST else READS_WITHIN)
-
-    def ended(self, by: str, ledger: object) -> Iterable[Event]:  # noqa: ARG002 - nobody's end is told
-        """Return no line: a session outlives its connection."""
-        return ()
 
 
 def _operations(frame: KeeperFrame, data: bytes) -> Iterable[Operation]:
