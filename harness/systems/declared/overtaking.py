@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import time
 from contextlib import suppress
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 from harness.abilities import HeldWork, SavedMarks
@@ -47,35 +48,27 @@ SENDS, SAVES, FIRST = "work", "position", "first"
 """The rules of the wire."""
 
 
+@dataclass(eq=False)
 class WorkOnItsWay(HeldWork):
-    """Holds the work of one stage. Implements :class:`harness.abilities.HeldWork`."""
+    """Holds the work of one stage. Implements :class:`harness.abilities.HeldWork`. ``victim``: the
+    process that the fault strikes alone, if it does; ``look``: called while something is
+    awaited.
+    """
 
-    def __init__(  # noqa: PLR0917 - what a cell has
-        self,
-        scene: Scene,
-        controls: WireControls,
-        nodes: FaultTargets,
-        feed: DeclaredFeed,
-        victim: Victim,
-        look: Callable[[], object],
-    ) -> None:
-        """``victim``: the process that the fault strikes alone, if it does; ``look``: called while
-        something is awaited.
-        """
-        self._scene = scene
-        self._controls = controls
-        self._nodes = nodes
-        self._feed = feed
-        self._victim = victim
-        self._look = look
-        self._stage: CommandNode | None = None
-        self._armed: list[str] = []
-        """The rules that hold requests, while they are armed."""
-        self._spared: set[str | None] = set()
-        """What was held of other members, and has gone on, by the names of the holds."""
-        self._since = 0
-        """When the work began to be held (monotonic ns)."""
-        self._held_at = 0.0
+    scene: Scene
+    controls: WireControls
+    nodes: FaultTargets
+    feed: DeclaredFeed
+    victim: Victim
+    look: Callable[[], object]
+    _stage: CommandNode | None = None
+    _armed: list[str] = field(default_factory=list)
+    """The rules that hold requests, while they are armed."""
+    _spared: set[str | None] = field(default_factory=set)
+    """What was held of other members, and has gone on, by the names of the holds."""
+    _since: int = 0
+    """When the work began to be held (monotonic ns)."""
+    _held_at: float = 0.0
 
     # --- the ability ------------------------------------------------------------------------------
 
@@ -87,10 +80,10 @@ class WorkOnItsWay(HeldWork):
             TracingError: the stage cannot be traced.
         """
         role = work.at.role
-        self._stage = self._nodes.stage(role)
-        self._controls.undo(self._let_go)
+        self._stage = self.nodes.stage(role)
+        self.controls.undo(self._let_go)
         saves = rule_at(work.saves, Action.MARK, SAVES, role=str(role), limit=None)
-        self._controls.put_beside(saves)
+        self.controls.put_beside(saves)
         deadline = time.monotonic() + RESTS_S
         while not self._holds_nothing(work):
             self._let_go()
@@ -117,8 +110,8 @@ class WorkOnItsWay(HeldWork):
     def await_held(self, work: InHand) -> bool:
         """Wait until work is held, and let the load go on; say whether any is held."""
         self._within(work.within_s, lambda: self._held() or self._covered())
-        self._feed.release()
-        return self._within(self._scene.still(WORKS_S), self._held)
+        self.feed.release()
+        return self._within(self.scene.still(WORKS_S), self._held)
 
     def release(self, how: str | None = None) -> None:
         """Let the work be done. ``how``: what was awaited, if it was not a commit."""
@@ -145,10 +138,10 @@ class WorkOnItsWay(HeldWork):
         """Begin to hold, and say whether nothing was held for ``quiet_s``."""
         self._since = time.monotonic_ns()
         if work.writes is not None:
-            self._node.tracer.start(self._scene.writes, work.writes, self._struck())
+            self._node.tracer.start(self.scene.writes, work.writes, self._struck())
         for number, at in enumerate(work.sends, start=1):
             rule = rule_at(at, Action.HOLD, f"{SENDS}-{number}", role=str(at.role), limit=None)
-            self._scene.brokers.wire.arm(self._scene.cell.id, rule)
+            self.scene.brokers.wire.arm(self.scene.cell.id, rule)
             self._armed.append(rule.id)
         return not self._within(work.quiet_s, self._stands)
 
@@ -156,7 +149,7 @@ class WorkOnItsWay(HeldWork):
         """Return the processes of the member that the fault strikes; ``None``: it strikes all, or
         the stage starts its processes itself, and any of them may do the work.
         """
-        pid, processes = self._victim.pid, self._node.processes
+        pid, processes = self.victim.pid, self._node.processes
         number = 0 if pid is None else processes.number_of(pid)
         return processes.by_number()[number] if number else None
 
@@ -197,7 +190,7 @@ class WorkOnItsWay(HeldWork):
 
     def _covered(self) -> bool:
         """Whether a position was saved behind a record that came with the target."""
-        rules = self._scene.so_far.of(kinds.Rule)
+        rules = self.scene.so_far.of(kinds.Rule)
         hits = [e for e in rules if e.phase == RulePhase.HIT and e.t >= self._since]
         given = {r for e in rules if e.rule == "fault" for r in e.records or ()}
         return any(not given.isdisjoint(e.records or ()) for e in hits if e.rule == SAVES)
@@ -212,15 +205,15 @@ class WorkOnItsWay(HeldWork):
         of members that the fault does not strike go on.
         """
         struck, found = self._struck(), list[kinds.Rule]()
-        owned = {e.conn: e.pid for e in self._scene.so_far.of(kinds.Owner)} if struck else {}
-        for e in self._scene.so_far.of(kinds.Rule):
+        owned = {e.conn: e.pid for e in self.scene.so_far.of(kinds.Owner)} if struck else {}
+        for e in self.scene.so_far.of(kinds.Rule):
             if not e.rule.startswith(SENDS) or e.phase != RulePhase.HIT or e.t < self._since:
                 continue
             if not struck or owned.get(e.conn) in struck:
                 found.append(e)
             elif e.held not in self._spared:
                 self._spared.add(e.held)
-                self._scene.brokers.wire.resolve(e.held or "", How.RELEASE)
+                self.scene.brokers.wire.resolve(e.held or "", How.RELEASE)
         return found
 
     def _within(self, seconds: float, condition: Callable[[], bool]) -> bool:
@@ -231,7 +224,7 @@ class WorkOnItsWay(HeldWork):
         """
 
         def looked() -> bool:
-            self._look()
+            self.look()
             if self._node.stopped_itself():
                 raise self._node.error("ended while its work was held")
             return condition()
@@ -248,7 +241,7 @@ class WorkOnItsWay(HeldWork):
         self._resolve(How.RELEASE)
 
     def _resolve(self, how: How) -> None:
-        wire, cell = self._scene.brokers.wire, self._scene.cell.id
+        wire, cell = self.scene.brokers.wire, self.scene.cell.id
         rules = {*self._armed}
         while self._armed:  # first: nothing more is held
             wire.disarm(cell, self._armed.pop())
@@ -259,7 +252,7 @@ class WorkOnItsWay(HeldWork):
     def _say(self, told: kinds.Work) -> None:
         if told.phase is WorkPhase.HELD:
             self._held_at = time.monotonic()
-        self._scene.history.write(told)
+        self.scene.history.write(told)
 
 
 def _locked(work: InHand) -> str:
@@ -272,31 +265,29 @@ def _locked(work: InHand) -> str:
     )
 
 
+@dataclass(eq=False)
 class MarksInSource(SavedMarks):
     """Looks at what a producer saves while its request is held. Implements
     :class:`harness.abilities.SavedMarks`.
     """
 
-    def __init__(
-        self, scene: Scene, controls: WireControls, nodes: FaultTargets, feed: DeclaredFeed
-    ) -> None:
-        self._scene = scene
-        self._controls = controls
-        self._nodes = nodes
-        self._feed = feed
-        self._stage: CommandNode | None = None
+    scene: Scene
+    controls: WireControls
+    nodes: FaultTargets
+    feed: DeclaredFeed
+    _stage: CommandNode | None = None
 
     def arm(self, sends: OnWire) -> None:
         """Arm the rule that holds the producer's first request: the first into the topic, if that
         can be told. A worker of Kafka Connect sends others before it is ready.
         """
-        self._stage = self._nodes.stage(sends.role)
-        topic = self._scene.brokers.destination(self._scene.pipeline.topic)
+        self._stage = self.nodes.stage(sends.role)
+        topic = self.scene.brokers.destination(self.scene.pipeline.topic)
         told = "topic" in sends.api.selects(sends.direction)
         rule = rule_at(
             sends, Action.HOLD, FIRST, role=str(sends.role), topic=topic if told else None
         )
-        self._controls.put_beside(rule)
+        self.controls.put_beside(rule)
 
     def watch(self) -> None:
         """Trace the producer from its first request on. If it never sends one, the fault does not
@@ -308,12 +299,12 @@ class MarksInSource(SavedMarks):
         stage = self._node
         with suppress(WaitTimeoutError):
             wait_until(self._hits, within_s=SENDS_S, because="the producer's first request")
-        self._controls.undo(stage.tracer.end)
-        stage.tracer.start(self._scene.writes)
-        self._scene.history.write(kinds.Work(role=self._node.name, phase=WorkPhase.WATCHED))
+        self.controls.undo(stage.tracer.end)
+        stage.tracer.start(self.scene.writes)
+        self.scene.history.write(kinds.Work(role=self._node.name, phase=WorkPhase.WATCHED))
         for hit in self._hits():
             if hit.rule == FIRST:
-                self._controls.resolve(hit.held, How.RELEASE)
+                self.controls.resolve(hit.held, How.RELEASE)
 
     def await_saved(self, hold: str | None, within_s: float) -> bool:
         """Wait ``within_s`` seconds. Return whether the producer has saved anything since its first
@@ -327,7 +318,7 @@ class MarksInSource(SavedMarks):
             StageError: the producer ended by itself.
         """
         stage = self._node
-        self._scene.history.write(
+        self.scene.history.write(
             kinds.Work(role=self._node.name, phase=WorkPhase.HELD, how="frame", held=hold)
         )
         with suppress(WaitTimeoutError):
@@ -337,7 +328,7 @@ class MarksInSource(SavedMarks):
             raise stage.error("ended while its request was held")
         found = self._saved(stage)
         if found is not None:
-            self._scene.history.write(
+            self.scene.history.write(
                 kinds.Work(role=self._node.name, phase=WorkPhase.COVERED, how=found)
             )
         return found is not None
@@ -345,7 +336,7 @@ class MarksInSource(SavedMarks):
     def release(self) -> None:
         """Say that no mark was saved."""
         self._node.tracer.end()
-        self._scene.history.write(
+        self.scene.history.write(
             kinds.Work(role=self._node.name, phase=WorkPhase.RELEASED, how=MARK)
         )
 
@@ -359,12 +350,12 @@ class MarksInSource(SavedMarks):
         """Return the hits of the first request, and of the fault's own rule, which may be the
         same.
         """
-        rules = self._scene.so_far.of(kinds.Rule)
+        rules = self.scene.so_far.of(kinds.Rule)
         return [e for e in rules if e.phase == RulePhase.HIT and e.rule in (FIRST, "fault")]
 
     def _saved(self, stage: CommandNode) -> str | None:
         """Say what was saved; ``None``: nothing."""
-        if self._feed.has_taken_over(self._scene.load.target.id):
+        if self.feed.has_taken_over(self.scene.load.target.id):
             return "answer to the POST"
         writes = () if stage.tracer.tracing is None else stage.tracer.tracing.writes()
         done = (each for each in writes if (each.result or "").isdecimal())
@@ -382,10 +373,10 @@ class MarksInSource(SavedMarks):
         if held is None:
             return None
         since = min((e.t for e in hits if e.rule == FIRST), default=held.t)
-        labels = self._scene.pipeline.dialect.stores | STEPS.keys()
+        labels = self.scene.pipeline.dialect.stores | STEPS.keys()
         late = (
             e
-            for e in self._scene.so_far.of(kinds.Frame)
+            for e in self.scene.so_far.of(kinds.Frame)
             if (e.role, e.dir) == (held.role, Direction.RESPONSE)
             and e.api in labels
             and e.t >= since

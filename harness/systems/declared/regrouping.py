@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 from harness.controls import OnWire
@@ -47,37 +48,30 @@ heartbeat, 3 s or 5 s later in most clients.
 """
 
 
+@dataclass(eq=False)
 class GroupChange(Regrouping):
-    """Changes the group of one stage. Implements :class:`harness.abilities.Regrouping`."""
+    """Changes the group of one stage. Implements :class:`harness.abilities.Regrouping`. ``victim``:
+    the process that has the target; ``look``: called while anything is awaited; ``more`` lets
+    the load go on.
+    """
 
-    def __init__(  # noqa: PLR0917 - what a cell has
-        self,
-        scene: Scene,
-        controls: WireControls,
-        nodes: FaultTargets,
-        victim: Victim,
-        look: Callable[[], object],
-        more: Callable[[], None],
-    ) -> None:
-        """``victim``: the process that has the target; ``look``: called while anything is
-        awaited; ``more`` lets the load go on.
-        """
-        self._scene = scene
-        self._controls = controls
-        self._nodes = nodes
-        self._victim = victim
-        self._look = look
-        self._more = more
-        self._change = Change.JOINS
-        self._holder: kinds.GroupMember | None = None
-        self._stage_of: CommandNode | None = None
-        self._left: set[int] = set()
-        self._rule: Rule | None = None
-        """The rule that holds requests to join, while it is armed."""
-        self._holds_newest = self._holds_holder = False
-        self._telling: Telling | None = None
-        self._handled: set[str] = set()
-        """What was held and has been released, by name."""
+    scene: Scene
+    controls: WireControls
+    nodes: FaultTargets
+    victim: Victim
+    look: Callable[[], object]
+    more: Callable[[], None]
+    _change: Change = Change.JOINS
+    _holder: kinds.GroupMember | None = None
+    _stage_of: CommandNode | None = None
+    _left: set[int] = field(default_factory=set)
+    _rule: Rule | None = None
+    """The rule that holds requests to join, while it is armed."""
+    _holds_newest: bool = False
+    _holds_holder: bool = False
+    _telling: Telling | None = None
+    _handled: set[str] = field(default_factory=set)
+    """What was held and has been released, by name."""
 
     # --- the ability ------------------------------------------------------------------------------
 
@@ -94,20 +88,20 @@ class GroupChange(Regrouping):
         self._holds_newest = True
         at = OnWire(role, Api.JOIN_GROUP, Direction.REQUEST)
         self._rule = rule_at(at, Action.HOLD, JOINING, role=str(role), limit=None)
-        self._controls.undo(self._release_all)
-        self._scene.brokers.wire.arm(self._scene.cell.id, self._rule)
+        self.controls.undo(self._release_all)
+        self.scene.brokers.wire.arm(self.scene.cell.id, self._rule)
         self._stage.processes.tell_member(self._newest, "start")
-        self._scene.history.write(
+        self.scene.history.write(
             kinds.Regroup(role=self._stage.name, phase=RegroupPhase.STARTED, number=self._newest)
         )
         self._await(self._newest_asks, JOINS_S, "the new member to ask to join")
 
     def await_given(self) -> None:
         """Wait until the target has reached its member."""
-        target = self._scene.load.target.id
+        target = self.scene.load.target.id
         self._await(
             lambda: any(
-                e.record == target and e.reached for e in self._scene.so_far.of(kinds.Fetched)
+                e.record == target and e.reached for e in self.scene.so_far.of(kinds.Fetched)
             ),
             GIVEN_S,
             "the target to reach its member",
@@ -120,8 +114,8 @@ class GroupChange(Regrouping):
             StageError: the process that has the target never joined a group.
         """
         self._find(role, self._change)
-        self._telling = Telling(self._scene, self._stage.role, self._mine, self._await, self._more)
-        self._controls.undo(self._telling.end)
+        self._telling = Telling(self.scene, self._stage.role, self._mine, self._await, self.more)
+        self.controls.undo(self._telling.end)
         self._telling.begin()
 
     def tell(self, *, answered: bool) -> None:
@@ -140,7 +134,7 @@ class GroupChange(Regrouping):
         """Let the member join, tell members to end, or put one out. ``keep``: wait until the member
         that has the target asks to join again, hold its request, and put it out.
         """
-        mine = self._stage.processes.number_of(self._victim.pid or 0)
+        mine = self._stage.processes.number_of(self.victim.pid or 0)
         self._say_changed()
         match self._change:
             case Change.JOINS | Change.COMES_AND_GOES:
@@ -197,17 +191,17 @@ class GroupChange(Regrouping):
 
     def _find(self, role: Role, change: Change) -> None:
         """Find the member that has the target."""
-        self._stage_of, self._change = self._nodes.stage(role), change
-        self._holder = next(reversed(self._scene.members.memberships(self._victim.pid or 0)), None)
+        self._stage_of, self._change = self.nodes.stage(role), change
+        self._holder = next(reversed(self.scene.members.memberships(self.victim.pid or 0)), None)
         if self._holder is None:
             raise StageError(f"the {role} that has the target has joined no group")
 
     def _moved(self) -> bool:
         """Whether the target's partition was assigned anew."""
-        return seen_of(self._scene.so_far, self._scene.load.target.id).assigned is not None
+        return seen_of(self.scene.so_far, self.scene.load.target.id).assigned is not None
 
     def _has_left(self) -> bool:
-        return left_by_itself(self._scene.so_far) is not None
+        return left_by_itself(self.scene.so_far) is not None
 
     @property
     def _joins(self) -> bool:
@@ -220,13 +214,13 @@ class GroupChange(Regrouping):
     def _put_out(self) -> None:
         """Put the member out that has the target."""
         if self._holder is not None:
-            expel_one(self._scene, self._stage.role, self._holder)
+            expel_one(self.scene, self._stage.role, self._holder)
 
     def _say_changed(self) -> None:
         holder = self._holder
         if holder is None:
             raise RuntimeError("no group is changed")
-        self._scene.history.write(
+        self.scene.history.write(
             kinds.Regroup(
                 role=self._stage.name,
                 phase=RegroupPhase.CHANGED,
@@ -242,7 +236,7 @@ class GroupChange(Regrouping):
         conns = self._connections(self._newest)
         return [
             e.held
-            for e in self._scene.so_far.of(kinds.Rule)
+            for e in self.scene.so_far.of(kinds.Rule)
             if e.rule == JOINING
             and e.phase == RulePhase.HIT
             and e.held is not None
@@ -254,7 +248,7 @@ class GroupChange(Regrouping):
         """Hold nothing more, and release what is held."""
         self._holds_newest = self._holds_holder = False
         if self._rule is not None:
-            self._scene.brokers.wire.disarm(self._scene.cell.id, self._rule.id)
+            self.scene.brokers.wire.disarm(self.scene.cell.id, self._rule.id)
             self._let_go()
             self._rule = None
 
@@ -263,7 +257,7 @@ class GroupChange(Regrouping):
         for newest, holds in ((True, self._holds_newest), (False, self._holds_holder)):
             for held in () if holds or self._rule is None else self._held(newest=newest):
                 self._handled.add(held)
-                self._scene.brokers.wire.resolve(held, How.RELEASE)
+                self.scene.brokers.wire.resolve(held, How.RELEASE)
 
     def _newest_asks(self) -> bool:
         return bool(self._held(newest=True)) or self._asks(self._newest)
@@ -271,17 +265,17 @@ class GroupChange(Regrouping):
     def _newest_has(self) -> bool:
         """Whether the new member was assigned its partitions, or none."""
         conns = self._connections(self._newest)
-        return any(line.conn in conns for line in self._scene.members.of(self._stage.name))
+        return any(line.conn in conns for line in self.scene.members.of(self._stage.name))
 
     def _connections(self, number: int) -> set[int | None]:
         return self._connections_of(set(self._stage.processes.by_number().get(number, ())))
 
     def _mine(self) -> set[int | None]:
         """Return the connections of the process that has the target."""
-        return self._connections_of({self._victim.pid or 0})
+        return self._connections_of({self.victim.pid or 0})
 
     def _connections_of(self, pids: set[int]) -> set[int | None]:
-        return {e.conn for e in self._scene.so_far.of(kinds.Owner) if e.pid in pids}
+        return {e.conn for e in self.scene.so_far.of(kinds.Owner) if e.pid in pids}
 
     def _asks(self, number: int) -> bool:
         """Whether a process of a member has asked its group to join."""
@@ -290,19 +284,19 @@ class GroupChange(Regrouping):
             e.conn in conns
             and e.dir == Direction.REQUEST
             and e.api in (Api.JOIN_GROUP, Api.CONSUMER_GROUP_HEARTBEAT)
-            for e in self._scene.so_far.of(kinds.Frame)
+            for e in self.scene.so_far.of(kinds.Frame)
         )
 
     def _tell(self, number: int) -> None:
         """Tell a member to end, as an orchestrator does."""
         stage, pids = self._stage, self._stage.processes.by_number().get(number, [])
         self._left.add(number)
-        self._victim.told.update(pids)
+        self.victim.told.update(pids)
         stage.processes.tell_member(number, "leave")
         for pid in pids:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGTERM)
-            self._scene.history.write(
+            self.scene.history.write(
                 kinds.Regroup(
                     role=self._stage.name, phase=RegroupPhase.TOLD, number=number, pid=pid
                 )
@@ -314,7 +308,7 @@ class GroupChange(Regrouping):
         """
         told = [
             e
-            for e in self._scene.so_far.of(kinds.Regroup)
+            for e in self.scene.so_far.of(kinds.Regroup)
             if e.phase == RegroupPhase.TOLD and e.number == number and e.pid is not None
         ]
         pids = [e.pid for e in told if e.pid is not None]
@@ -324,18 +318,18 @@ class GroupChange(Regrouping):
             for pid in filter(is_alive, pids):
                 os.kill(pid, signal.SIGKILL)
         for pid in pids:
-            self._scene.history.write(
+            self.scene.history.write(
                 kinds.Regroup(
                     role=self._stage.name, phase=RegroupPhase.ENDED, number=number, pid=pid
                 )
             )
-            expel_process(self._scene, self._stage.role, pid)
+            expel_process(self.scene, self._stage.role, pid)
 
     def _await(self, condition: Callable[[], object], within_s: float, because: str) -> bool:
         """Wait, and say whether it came true. What the history then lacks, the judge finds."""
 
         def looked() -> object:
-            self._look()
+            self.look()
             self._let_go()
             if self._telling is not None:
                 self._telling.look()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
@@ -40,28 +41,22 @@ leader.
 """
 
 
+@dataclass(eq=False)
 class BrokerTakenOver(Takeover):
     """Implements :class:`harness.model.takeovers.Takeover`. ``last_hit``: the frame at which the
     fault fired.
     """
 
-    def __init__(
-        self,
-        scene: Scene,
-        controls: WireControls,
-        brokers: Sequence[Broker],
-        last_hit: LastHit,
-    ) -> None:
-        self._scene = scene
-        self._controls = controls
-        self._brokers = brokers
-        self._last_hit = last_hit
-        self._number = 0
-        """The broker that the frame is for."""
-        self._led: set[Led] = set()
-        """What it led when the fault fired."""
-        self._about: set[Led] = set()
-        """What of that the frame may be about."""
+    scene: Scene
+    controls: WireControls
+    brokers: Sequence[Broker]
+    last_hit: LastHit
+    _number: int = 0
+    """The broker that the frame is for."""
+    _led: set[Led] = field(default_factory=set)
+    """What it led when the fault fired."""
+    _about: set[Led] = field(default_factory=set)
+    """What of that the frame may be about."""
 
     # --- the ability ------------------------------------------------------------------------------
 
@@ -76,7 +71,7 @@ class BrokerTakenOver(Takeover):
             raise NotFiredError(f"the frame is for {hit.node}, an address of an unknown broker")
         self._number = int(str(hit.node).rpartition("-")[2])
         about = COORDINATED.get(hit.api or "")
-        meant = self._scene.pipeline.topics if about is None else (about,)
+        meant = self.scene.pipeline.topics if about is None else (about,)
         led = {led for led, now in self._say() if now.leader == self._number}
         if (hit.record or about) and not any(topic in meant for topic, _ in led):
             raise NotFiredError(f"the frame is for {hit.node}, which leads nothing that it asks")
@@ -91,7 +86,7 @@ class BrokerTakenOver(Takeover):
         """Shut each other broker down and start it again when all replicas are in sync; the first
         one, which coordinates, last.
         """
-        numbers = sorted((broker.number for broker in self._brokers), reverse=True)
+        numbers = sorted((broker.number for broker in self.brokers), reverse=True)
         for number in (each for each in numbers if each != self._number):
             self.await_in_sync()
             broker = self._node(number)
@@ -108,7 +103,7 @@ class BrokerTakenOver(Takeover):
 
     def hold_copies(self) -> None:
         """Hold every answer to a follower's fetch that has the target."""
-        self._controls.put_beside(
+        self.controls.put_beside(
             Rule(
                 COPIES,
                 Action.HOLD,
@@ -116,7 +111,7 @@ class BrokerTakenOver(Takeover):
                 direction=Direction.RESPONSE,
                 role=INTER_BROKER,
                 node=name_of(self._number),
-                record=self._scene.load.target.id,
+                record=self.scene.load.target.id,
                 limit=None,
             )
         )
@@ -126,14 +121,14 @@ class BrokerTakenOver(Takeover):
         the client, if that asks only the leader.
         """
         await_met(self._held, STORED_S, "the leader to store the record")
-        if requested_acks(self._scene.so_far, self._hit) != EVERYBODY:
+        if requested_acks(self.scene.so_far, self._hit) != EVERYBODY:
             await_met(self._taken, STORED_S, "the leader alone to acknowledge the record")
 
     def await_short(self) -> None:
         """Wait until a replica of what the frame is about is out of sync, and let the topics need
         all of them.
         """
-        pipeline = self._scene.pipeline
+        pipeline = self.scene.pipeline
 
         def short() -> bool:
             now = dict(self._now())
@@ -152,14 +147,14 @@ class BrokerTakenOver(Takeover):
             REFUSED_S,
             "the leader to refuse the record",
         )
-        pipeline = self._scene.pipeline
+        pipeline = self.scene.pipeline
         self._need(lambda topic: pipeline.topic_settings.to(topic).get(LEAST, str(ENOUGH)))
 
     def elect(self) -> None:
         """Make the next replica in sync the preferred one of what the frame is about, and elect
         it.
         """
-        observer, now = self._scene.kafka.observer, dict(self._now())
+        observer, now = self.scene.kafka.observer, dict(self._now())
         for topic in {topic for topic, _ in self._about}:
             order = {}
             for about, partition in self._about:
@@ -202,15 +197,15 @@ class BrokerTakenOver(Takeover):
 
     @property
     def _hit(self) -> kinds.Rule:
-        if self._last_hit.event is None:
+        if self.last_hit.event is None:
             raise RuntimeError("no rule was hit")
-        return self._last_hit.event
+        return self.last_hit.event
 
     def _now(self) -> Iterator[tuple[Led, Leadership]]:
         """Yield who leads each partition of the pipeline's topics, and the coordinators' logs."""
-        observer = self._scene.kafka.observer
-        own = INTERNAL_TOPICS if self._brokers else ()
-        for topic in (*self._scene.pipeline.topics, *own):
+        observer = self.scene.kafka.observer
+        own = INTERNAL_TOPICS if self.brokers else ()
+        for topic in (*self.scene.pipeline.topics, *own):
             for partition, now in answered(partial(observer.leaderships, topic)).items():
                 yield (topic, partition), now
 
@@ -218,7 +213,7 @@ class BrokerTakenOver(Takeover):
         """Write down who leads what; return that."""
         found = list(self._now())
         for (topic, partition), now in found:
-            self._scene.history.write(leadership(topic, partition, now))
+            self.scene.history.write(leadership(topic, partition, now))
         return found
 
     def _ordered(self, topic: str, order: dict[int, tuple[int, ...]]) -> bool:
@@ -234,27 +229,27 @@ class BrokerTakenOver(Takeover):
 
     def _held(self) -> bool:
         return any(
-            e.rule == COPIES and e.phase == RulePhase.HIT for e in self._scene.so_far.of(kinds.Rule)
+            e.rule == COPIES and e.phase == RulePhase.HIT for e in self.scene.so_far.of(kinds.Rule)
         )
 
     def _everybody(self) -> bool:
-        return requested_acks(self._scene.so_far, self._hit) == EVERYBODY
+        return requested_acks(self.scene.so_far, self._hit) == EVERYBODY
 
     def _taken(self) -> bool:
         return self._answers(0)
 
     def _answers(self, *errors: int) -> bool:
-        target = self._scene.load.target.id
+        target = self.scene.load.target.id
         return any(
             e.record == target and e.reached and e.error in errors
-            for e in self._scene.so_far.of(kinds.ProduceAnswer)
+            for e in self.scene.so_far.of(kinds.ProduceAnswer)
         )
 
     def _need(self, least: Callable[[str], str]) -> None:
         """Set how many replicas of a topic must be in sync, by its name, and wait until the broker
         knows.
         """
-        observer = self._scene.kafka.observer
+        observer = self.scene.kafka.observer
         for topic in {topic for topic, _ in self._about}:
             told = least(topic)
             answered(partial(observer.tell_topic, topic, {LEAST: told}))
@@ -266,9 +261,9 @@ class BrokerTakenOver(Takeover):
             )
 
     def _node(self, number: int, role: Role = Role.BROKER) -> ServerNode:
-        broker = next(each for each in self._brokers if each.number == number)
+        broker = next(each for each in self.brokers if each.number == number)
         return ServerNode(
-            self._scene.history,
+            self.scene.history,
             broker.process,
             partial(self._end, lambda: broker.process().kill()),
             broker.start,
@@ -279,5 +274,5 @@ class BrokerTakenOver(Takeover):
 
     def _end(self, how: Callable[[], Exit]) -> Exit:
         end = how()
-        self._scene.kafka.observer.close()  # its connections are to a dead broker
+        self.scene.kafka.observer.close()  # its connections are to a dead broker
         return end

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import suppress
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from harness.model.scenario import Role
@@ -26,34 +27,22 @@ if TYPE_CHECKING:
     from harness.systems.declared.transport.interface import Transport
 
 
+@dataclass(eq=False)
 class DrainConditions:
-    """Says what in a cell is not at rest."""
+    """Says what in a cell is not at rest. ``look``: called whenever the owners of connections are
+    looked for.
+    """
 
-    def __init__(
-        self,
-        scene: Scene,
-        stages: Mapping[Role, CommandNode],
-        *,
-        feed: DeclaredFeed,
-        matcher: RecordMatcher,
-        owners: Owners,
-        transport: Transport,
-        workers: Workers,
-        progress: Progress,
-        services: Services | None = None,
-        look: Callable[[], None] = lambda: None,
-    ) -> None:
-        """``look``: called whenever the owners of connections are looked for."""
-        self.scene = scene
-        self._progress = progress
-        self.transport = transport
-        self._stages = stages
-        self._feed = feed
-        self._matcher = matcher
-        self._owners = owners
-        self._workers = workers
-        self._services = services
-        self._look = look
+    scene: Scene
+    stages: Mapping[Role, CommandNode]
+    feed: DeclaredFeed
+    matcher: RecordMatcher
+    owners: Owners
+    transport: Transport
+    workers: Workers
+    progress: Progress
+    services: Services | None = None
+    look: Callable[[], None] = lambda: None
 
     @property
     def offered(self) -> set[str]:
@@ -62,22 +51,22 @@ class DrainConditions:
 
     def offered_so_far(self) -> int:
         """Return how many records were offered."""
-        return self._feed.offered_so_far()
+        return self.feed.offered_so_far()
 
     def advanced(self) -> int:
         """Return how far the load has come: a count that grows only by what records do for the
         first time.
         """
-        return self._progress.count()
+        return self.progress.count()
 
     def attribute(self) -> None:
         """Find the processes behind new connections."""
-        self._owners.attribute()
-        self._look()
+        self.owners.attribute()
+        self.look()
 
     def size(self) -> Any:
         """Return a value that changes while results arrive."""
-        return self._matcher.size()
+        return self.matcher.size()
 
     def results(self) -> Sequence[str | None]:
         """Return the id of every result that is in the output now.
@@ -85,7 +74,7 @@ class DrainConditions:
         Raises:
             OutputError: the output cannot be read.
         """
-        return self._matcher.ids()
+        return self.matcher.ids()
 
     def set_aside(self) -> set[str | None]:
         """Return the id of every record that rests where the declaration says that one may end, or
@@ -94,13 +83,13 @@ class DrainConditions:
         Raises:
             OutputError: a value there cannot be read.
         """
-        return self._matcher.set_aside() | self.scene.superseded
+        return self.matcher.set_aside() | self.scene.superseded
 
     def source_trouble(self) -> str | None:
         """Say why records are still to be sent, or return ``None``."""
-        if trouble := self._feed.trouble():
+        if trouble := self.feed.trouble():
             return trouble
-        producer = self._stages.get(Role.PRODUCER)
+        producer = self.stages.get(Role.PRODUCER)
         if producer is None or producer.ended() is not None:
             return None
         seen, offered = self.scene.records_seen, self.offered
@@ -120,7 +109,7 @@ class DrainConditions:
 
     def send_trouble(self) -> str | None:
         """Say which stage waits for answers to its sends, or return ``None``."""
-        for role, node in self._stages.items():
+        for role, node in self.stages.items():
             count = self.scene.records_seen.unanswered(role)
             if count and node.ended() is None:
                 return f"{count} requests of the {role} are not answered yet"
@@ -132,13 +121,13 @@ class DrainConditions:
         """
         return sum(
             self.scene.records_seen.unacknowledged(role)
-            for role, node in self._stages.items()
+            for role, node in self.stages.items()
             if node.ended() is None
         )
 
     def all_ended(self) -> bool:
         """Say whether every stage has ended."""
-        return all(node.ended() is not None for node in self._stages.values())
+        return all(node.ended() is not None for node in self.stages.values())
 
     def stage_trouble(self) -> str | None:
         """Start stages and services again that ended by themselves; say what was done, or return
@@ -149,29 +138,29 @@ class DrainConditions:
                 a fault, the broker refuses a record or a process ended without a replacement;
                 or the wire does not read what a stage speaks.
         """
-        for stage in self._stages.values():
+        for stage in self.stages.values():
             stage.check_read()
         if self.scene.faultless and (refused := self.transport.refused()):
             raise StageError(refused, "topic")
-        if self.scene.faultless and (one := self._workers.missed()):
-            raise self._stages[one.role].error(
+        if self.scene.faultless and (one := self.workers.missed()):
+            raise self.stages[one.role].error(
                 f"has lost one of its processes: {one.pid} ({one.command}) ended by itself in a "
                 f"run without a fault, and no other process took its place in {REPLACED_S:g} s"
             )
-        nodes = [*(self._services.nodes if self._services else ()), *self._stages.values()]
+        nodes = [*(self.services.nodes if self.services else ()), *self.stages.values()]
         return next((trouble for node in nodes if (trouble := node.supervise()) is not None), None)
 
     def supervise(self) -> None:
         """Start stages again that ended by themselves. If one cannot be started, the drain tells
         later.
         """
-        for node in self._stages.values():
+        for node in self.stages.values():
             with suppress(StageError, WaitTimeoutError, *self.transport.unanswered):
                 node.supervise()
 
     def check_anything_sent(self, when: str) -> None:
         """Raise StageError if the producer has sent no record."""
-        producer = self._stages.get(Role.PRODUCER)
+        producer = self.stages.get(Role.PRODUCER)
         if producer is not None and not self.scene.stages_seen.asked(
             Role.PRODUCER, self.scene.pipeline.dialect.label(Moment.SEND)
         ):

@@ -5,6 +5,7 @@ if there is no group.
 from __future__ import annotations
 
 import time
+from dataclasses import dataclass, field
 from itertools import product
 from typing import TYPE_CHECKING, Any
 
@@ -34,32 +35,26 @@ COMMITS_S = 35.0
 """Longer than the longest default commit interval, which is 30 s, of Kafka Streams."""
 
 
+@dataclass(eq=False)
 class Positions:
     """Reads the positions of a cell's readers."""
 
-    def __init__(
-        self,
-        scene: Scene,
-        stages: Mapping[Role, CommandNode],
-        owners: Owners,
-        matcher: RecordMatcher,
-    ) -> None:
-        self._scene = scene
-        self._stages = stages
-        self._owners = owners
-        self._matcher = matcher
-        self.tail = False
-        """Whether the last records are in the output although no position will be
-        saved past them.
-        """
-        self._written: tuple[Any, float] = None, time.monotonic()
-        """The size of the output at its last change, and when that was."""
+    scene: Scene
+    stages: Mapping[Role, CommandNode]
+    owners: Owners
+    matcher: RecordMatcher
+    tail: bool = False
+    """Whether the last records are in the output although no position will be
+    saved past them.
+    """
+    _written: tuple[Any, float] = field(default_factory=lambda: (None, time.monotonic()))
+    """The size of the output at its last change, and when that was."""
 
     @property
     def kept_by_group(self) -> bool:
         """Whether the first reader saves its position with its group, as the declaration says."""
-        reader = self._scene.reader
-        stage = None if reader is None else self._scene.pipeline.stage(reader)
+        reader = self.scene.reader
+        stage = None if reader is None else self.scene.pipeline.stage(reader)
         return stage is not None and stage.position == "group"
 
     def saved(self) -> dict[Log, int]:
@@ -67,12 +62,12 @@ class Positions:
         -1 if none has.
         """
         found: dict[Log, int] = {}
-        pipeline, observer = self._scene.pipeline, self._scene.kafka.observer
-        for group, topic in product(self._scene.groups(), pipeline.between):
+        pipeline, observer = self.scene.pipeline, self.scene.kafka.observer
+        for group, topic in product(self.scene.groups(), pipeline.between):
             for partition, offset in observer.positions(group, topic).items():
                 at = topic, partition
                 found[at] = min(offset, found.get(at, offset))
-        size = pipeline.partitions + self._scene.added
+        size = pipeline.partitions + self.scene.added
         return {at: found.get(at, -1) for at in product(pipeline.between, range(size))}
 
     def trouble(self) -> str | None:
@@ -90,7 +85,7 @@ class Positions:
         """
         if not self.kept_by_group:
             return self._elsewhere_trouble()
-        topics = self._scene.pipeline.between
+        topics = self.scene.pipeline.between
         saved, self.tail = self.saved(), False
         last = self._visible({at: max(offset - 1, 0) for at, offset in saved.items()})
         if last and all(offset < 0 for offset in saved.values()):
@@ -99,7 +94,7 @@ class Positions:
                 'saves its position elsewhere, or nowhere, declare position = "elsewhere" in its '
                 "stage"
             )
-            if self._scene.faultless and self._saves_none(last):
+            if self.scene.faultless and self._saves_none(last):
                 raise StageError(never)
             return never
         behind = {at: offset for at, offset in last.items() if saved.get(at, -1) <= offset}
@@ -120,8 +115,8 @@ class Positions:
         """
         return {
             (topic, partition): offset
-            for topic in self._scene.pipeline.between
-            for partition, offset in self._scene.kafka.observer.visible(
+            for topic in self.scene.pipeline.between
+            for partition, offset in self.scene.kafka.observer.visible(
                 topic, {p: start for (of, p), start in since.items() if of == topic}
             ).items()
         }
@@ -130,13 +125,13 @@ class Positions:
         """Return the highest offset that any reader was given, of each log that was read."""
         return {
             (topic, partition): offset
-            for topic in self._scene.pipeline.between
-            for partition, offset in self._scene.topics_seen.reached(topic).items()
+            for topic in self.scene.pipeline.between
+            for partition, offset in self.scene.topics_seen.reached(topic).items()
         }
 
     def _named(self, at: Log) -> str:
         """Name a log: without its topic, if there is only one."""
-        return f"{at[0]}/{at[1]}" if self._scene.cell.topics else f"partition {at[1]}"
+        return f"{at[0]}/{at[1]}" if self.scene.cell.topics else f"partition {at[1]}"
 
     def observe(self) -> Mapping[Log, int]:
         """Write the saved positions, and return them by log."""
@@ -146,12 +141,12 @@ class Positions:
         # as at the end
         else:
             saved, where = {}, "elsewhere"
-            for topic in self._scene.pipeline.between:
-                for partition, end in self._scene.kafka.observer.ends(topic).items():
+            for topic in self.scene.pipeline.between:
+                for partition, end in self.scene.kafka.observer.ends(topic).items():
                     saved[topic, partition] = end.end
-        several = bool(self._scene.cell.topics)
+        several = bool(self.scene.cell.topics)
         for (topic, partition), offset in saved.items():
-            self._scene.history.write(
+            self.scene.history.write(
                 kinds.Position(
                     topic=topic if several else None,
                     partition=partition,
@@ -168,19 +163,19 @@ class Positions:
         ``behind``: the last offset of each log with such records. If the pipeline left a tail
         in the run without a fault, nothing has to be waited for.
         """
-        scene, topics = self._scene, self._scene.pipeline.between
+        scene, topics = self.scene, self.scene.pipeline.between
         given = [
             e
             for e in scene.so_far.of(kinds.Fetched)
-            if e.reached and e.topic in topics and e.conn is not None and self._owners.lives(e.conn)
+            if e.reached and e.topic in topics and e.conn is not None and self.owners.lives(e.conn)
         ]
         known = scene.learnt.silences.leaves_tails(scene.cell)
         if not was_given(behind, saved, given) or not (known or self._is_still(COMMITS_S)):
             return False
         try:
             ended = {
-                *self._matcher.ids(),
-                *self._matcher.set_aside(),
+                *self.matcher.ids(),
+                *self.matcher.set_aside(),
                 *scene.superseded,
             }
             return is_recorded(saved, given, ended)
@@ -193,7 +188,7 @@ class Positions:
 
         A reader that never asked for a group coordinator has no position to save.
         """
-        scene, reader = self._scene, self._scene.reader
+        scene, reader = self.scene, self.scene.reader
         reached = self._reached()
         if any(reached.get(at, -1) < offset for at, offset in last.items()):
             return False
@@ -205,12 +200,12 @@ class Positions:
         repeatedly.
         """
         try:
-            size = self._matcher.size()
+            size = self.matcher.size()
         except OutputError as error:
             size = str(error)
         if size != self._written[0]:
             self._written = size, time.monotonic()
-        last_s = max(self._written[1], self._scene.records_seen.last / 1e9)
+        last_s = max(self._written[1], self.scene.records_seen.last / 1e9)
         return time.monotonic() - last_s > patience_s
 
     def _elsewhere_trouble(self) -> str | None:
@@ -219,18 +214,18 @@ class Positions:
         The reader must have been given everything; a restarted one must have been given something.
         A reader that was given records, and none for ELSEWHERE_S since it is ready, counts as done.
         """
-        if self._scene.reader is None:
+        if self.scene.reader is None:
             return None
-        reader = self._stages[self._scene.reader]
-        seen, began = self._scene.topics_seen, reader.ready_at or reader.since
-        given = max(map(seen.given, self._scene.pipeline.between))
+        reader = self.stages[self.scene.reader]
+        seen, began = self.scene.topics_seen, reader.ready_at or reader.since
+        given = max(map(seen.given, self.scene.pipeline.between))
         at_work = reader.processes.incarnation == 1 or given > reader.since
         reached = self._reached()
         behind = [at for at, last in self._visible({}).items() if reached.get(at, -1) < last]
         if not behind and at_work:
             return None
-        patience_s = self._scene.still(ELSEWHERE_S)
-        quiet_ns = time.monotonic_ns() - max(self._scene.records_seen.last, began)
+        patience_s = self.scene.still(ELSEWHERE_S)
+        quiet_ns = time.monotonic_ns() - max(self.scene.records_seen.last, began)
         if given and quiet_ns > patience_s * 1e9:
             return None
         return (
@@ -244,9 +239,9 @@ class Positions:
         One program of a stage may feed the next through such a topic. A group that saves no
         position there, or has no member, does not count.
         """
-        observer = self._scene.kafka.observer
-        for topic in sorted(self._scene.topics_seen.read() - {*self._scene.pipeline.between}):
-            for group in self._scene.groups():
+        observer = self.scene.kafka.observer
+        for topic in sorted(self.scene.topics_seen.read() - {*self.scene.pipeline.between}):
+            for group in self.scene.groups():
                 saved = observer.positions(group, topic)
                 last = (
                     observer.visible(topic, {p: max(o - 1, 0) for p, o in saved.items()})
