@@ -178,10 +178,6 @@ class WireControl(Closing):
             NoneType,
         )
 
-    def learn(self, topics: Mapping[str, str]) -> None:
-        """Tell the wire the ids of topics (name to id)."""
-        self._call("learn", {"topics": dict(topics)}, NoneType)
-
     def close_cell(self, cell_id: str) -> CellSummary:
         """End a cell: holds discarded, rules disarmed, history closed."""
         return self._call("close_cell", {"cell_id": cell_id}, CellSummary)

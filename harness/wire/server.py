@@ -188,10 +188,6 @@ async def _open_cell(wire: Wire, args: dict[str, object]) -> None:
     )
 
 
-async def _learn(wire: Wire, args: dict[str, object]) -> None:
-    wire.learn(_arg(args, "topics", dict[str, str]))
-
-
 async def _close_cell(wire: Wire, args: dict[str, object]) -> object:
     return await wire.close_cell(_arg(args, "cell_id", str))
 
@@ -265,7 +261,6 @@ VERBS: dict[str, Callable[[Wire, dict[str, object]], Awaitable[object]]] = {
     "remove_route": _remove_route,
     "routes": _routes,
     "open_cell": _open_cell,
-    "learn": _learn,
     "close_cell": _close_cell,
     "arm": _arm,
     "disarm": _disarm,

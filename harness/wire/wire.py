@@ -268,16 +268,8 @@ class Wire:
         self.cells.check(cell_id, key, claimed)
         for name in claimed:
             self._routes.listener(name)
-        self.learn(topics)
-        self.cells.open(cell_id, key, history_path, claimed, identity, reads=reads)
-
-    def learn(self, topics: Mapping[str, str]) -> None:
-        """Take note of topic ids (name to id).
-
-        Raises:
-            WireError: a protocol does not know them as topic ids.
-        """
         self._protocols.learn(topics)
+        self.cells.open(cell_id, key, history_path, claimed, identity, reads=reads)
 
     async def close_cell(self, cell_id: str) -> CellSummary:
         """Discard a cell's held frames, disarm its rules, and close its history."""

@@ -291,6 +291,6 @@ def test_behind_a_fault_all_stages_are_started_again_that_can_be() -> None:
         "processor": SimpleNamespace(supervise=fails),
         "consumer": SimpleNamespace(supervise=lambda: begun.append("consumer")),
     }
-    conditions: Any = SimpleNamespace(_stages=stages, transport=SimpleNamespace(unanswered=()))
+    conditions: Any = SimpleNamespace(stages=stages, transport=SimpleNamespace(unanswered=()))
     DrainConditions.supervise(conditions)
     assert begun == ["consumer"]

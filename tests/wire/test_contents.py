@@ -281,7 +281,8 @@ def test_topic_ids_can_be_told_beforehand(kafka: Bench) -> None:
         == topic_id_name("AAAAAAAAAAAAAAAAAAAABw")
         == topic_id_name(kf.TOPIC_ID)
     )
-    kafka.control.learn({kf.TOPIC: "AAAAAAAAAAAAAAAAAAAABw"})
+    topics = {kf.TOPIC: "AAAAAAAAAAAAAAAAAAAABw"}
+    kafka.control.open_cell("other", "other", kafka.path.with_name("other.jsonl"), topics)
     kafka.client().ask(produce(kafka, 1, "a-1", version=13))
     assert [event.topic for event in kafka.events(kinds.Sent)] == [kf.TOPIC]
 
