@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from harness.faults import CrashAtWrite
+from harness.faults import CrashAtWrite, NoFault
 from harness.model.scenario import Role
 from harness.model.semantics import Semantic
 from harness.pipelines import failure_points, read_pipeline
@@ -334,11 +334,23 @@ def test_what_is_slow_to_begin_is_waited_for_longer() -> None:
     """
     silences = Silences()
     assert silences.still(CELLS["request-lost"], 8.0) == 8.0
-    silences.learn(
-        CELLS["none"], longest_silence(0, [12 * SECOND, 13 * SECOND]), rested=1.0, patiently=False
-    )
+    step = longest_silence(0, [12 * SECOND, 13 * SECOND])
+    silences.learn(CELLS["none"], 0.0, rested=1.0, patiently=False, step=step)
     assert silences.still(CELLS["request-lost"], 8.0) == 24.0
     assert silences.still(CELLS["request-lost"], 30.0) == 30.0
+
+
+def test_the_first_step_of_traced_programs_counts_if_no_others_have_made_one() -> None:
+    """A tracer stops a JVM at each call by which it reads its classes."""
+    silences, none = Silences(), CELLS["none"]
+    watched = dataclasses.replace(none.scenario, fault=NoFault(watched=True))
+    traced = dataclasses.replace(none, scenario=watched)
+    silences.learn(traced, 0.0, rested=1.0, patiently=False, step=6.0)
+    assert silences.rest(CELLS["commit-lost"], settled=True).seconds == 12.0
+    silences.learn(none, 0.0, rested=1.0, patiently=False, step=4.0)
+    assert silences.rest(CELLS["commit-lost"], settled=True).seconds == 8.0
+    silences.learn(traced, 5.0, rested=10.0, patiently=False, step=6.0)
+    assert silences.rest(CELLS["commit-lost"], settled=True).seconds == 10.0, "it came at rest"
 
 
 def test_the_longest_silence_begins_with_the_load() -> None:

@@ -249,16 +249,17 @@ class PatientDrain:
         self._conditions.check_anything_sent("before it ended")
         rested = math.inf if waiting.rest.why is QuietReason.ENDED else waiting.rested
         # the run without a fault shows how long the first step takes: it waits for nothing else
-        first = (
+        step = (
             longest_silence(self._loaded_at, scene.records_seen.moments())
             if scene.faultless
             else 0.0
         )
         silences.learn(
             scene.cell,
-            max(waiting.gap, first),
+            waiting.gap,
             rested=rested,
             patiently=waiting.why is QuietReason.PATIENCE,
+            step=step,
         )
         tail = self._conditions.transport.tail
         if tail:

@@ -72,20 +72,30 @@ class Silences:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._longest: dict[tuple[str, Pair], float] = defaultdict(float)
+        self._steps: dict[tuple[str, bool], float] = defaultdict(float)
+        """By pipeline, and whether its programs were traced: the longest silence while records
+        came, without a fault.
+        """
         self._rested: dict[str, float] = {}
         self._patient: set[tuple[str, Pair]] = set()
         self._run: set[tuple[str, Pair]] = set()
         self._tails: set[str] = set()
 
-    def learn(self, cell: DeclaredCell, gap: float, *, rested: float, patiently: bool) -> None:
+    def learn(
+        self, cell: DeclaredCell, gap: float, *, rested: float, patiently: bool, step: float = 0.0
+    ) -> None:
         """Learn from a cell. All times are in seconds.
 
-        ``gap``: its longest silence; ``rested``: how long it rested at the end; ``patiently``:
-        whether that was the full patience.
+        ``gap``: its longest silence at rest; ``rested``: how long it rested at the end;
+        ``patiently``: whether that was the full patience; ``step``: without a fault, its longest
+        silence while records came.
         """
         key = (name_of(cell.declared), pair_of(cell))
         with self._lock:
             self._longest[key] = max(gap, self._longest[key])
+            if step:
+                slowed = key[0], getattr(cell.scenario.fault, "watched", False)
+                self._steps[slowed] = max(step, self._steps[slowed])
             self._rested[cell.id] = rested
             if patiently:
                 self._patient.add(key)
@@ -118,9 +128,7 @@ class Silences:
                 for cell in cells
                 if not cell.brief
                 and self._rested.get(cell.id, math.inf)
-                < max(
-                    self._longest[name_of(cell.declared), pair] for pair in (NOBODY, pair_of(cell))
-                )
+                < self._known(name_of(cell.declared), pair_of(cell))
             }
 
     def rest(
@@ -135,7 +143,7 @@ class Silences:
         pipeline, pair = cell.declared, pair_of(cell)
         key = (name_of(pipeline), pair)
         with self._lock:
-            known = max(gap, *(self._longest[name_of(pipeline), each] for each in (NOBODY, pair)))
+            known = max(gap, self._known(*key))
             patient, first = key in self._patient, key not in self._run
         least = max(pipeline.output.quiet_s, TWICE * known)
         if settled:
@@ -156,10 +164,15 @@ class Silences:
         counts as not coming.
         """
         with self._lock:
-            known = max(
-                self._longest[name_of(cell.declared), each] for each in (NOBODY, pair_of(cell))
-            )
+            known = self._known(name_of(cell.declared), pair_of(cell))
         return max(least, TWICE * known)
+
+    def _known(self, name: str, pair: Pair) -> float:
+        """Return the longest silence of comparable runs. A tracer makes the first steps of a
+        program slow: what it shows counts only if no run without one has shown anything.
+        """
+        step = self._steps[name, False] or self._steps[name, True]
+        return max(step, self._longest[name, NOBODY], self._longest[name, pair])
 
 
 def longest_silence(since: int, moments: Iterable[int]) -> float:
