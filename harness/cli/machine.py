@@ -66,7 +66,7 @@ def vendor(
     except FileExistsError:
         raise UsageError(f"{file} exists: name another file, or add --force") from None
     except OSError as error:
-        raise UsageError(f"cannot write {file} ({error.strerror}): name another file") from error
+        raise UsageError(f"cannot write {file}: {error.strerror}; name another file") from error
     tell(f"{file}: from {file.stem} import {what}")
 
 

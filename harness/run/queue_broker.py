@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from harness.wire.messages import Route
 
 
+UNANSWERED = (OSError,)
+"""The exceptions that mean that a broker does not answer."""
 BROKER: Final = "broker-1"
 """The name of the one broker of a deployment."""
 

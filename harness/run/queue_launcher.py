@@ -17,8 +17,8 @@ from harness.run.cell import CellRun
 from harness.run.clients import brought_adapter
 from harness.run.lacking import fetched_by_client
 from harness.run.queue_broker import QueueBroker
+from harness.run.queue_parts import parts_of
 from harness.run.queue_served import QueueServed
-from harness.run.queues import parts_of
 from harness.run.runtimes import PROCESSES
 from harness.stages.clients import preloads
 

@@ -26,7 +26,7 @@ from harness.model.waiting import wait_until
 from harness.proofs.power import PowerWent
 from harness.run.parts import ReadersStart
 from harness.run.power import Power
-from harness.run.queues import parts_of
+from harness.run.queue_parts import parts_of
 from harness.runtimes.interface import NodeSpec
 from harness.runtimes.power.tracer import PowerTrace
 from harness.runtimes.process.runtime import ProcessRuntime

@@ -20,7 +20,8 @@ from harness.model.semantics import Semantic
 from harness.model.writing import LedgerWriter
 from harness.run.drain import StageEndedError
 from harness.run.queue_broker import BROKER, Count, Message
-from harness.run.queues import Queue, Readers, node_of
+from harness.run.queue_parts import node_of
+from harness.run.queues import Queue, Readers
 from harness.run.scene import CellScene
 from harness.scenarios.activemq import SCENARIOS
 from harness.wire.messages import Route

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Protocol, cast, runtime_checkable
 from harness.interfaces import TakesSettings
 from harness.model.scenario import Deployment, Role
 from harness.run.queue_broker import Creates
-from harness.run.queues import server_of
+from harness.run.queue_parts import server_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping

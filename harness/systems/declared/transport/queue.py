@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 from harness.model.places import Waiting
 from harness.model.states import Hop
 from harness.run.drain import Check
+from harness.run.queue_broker import UNANSWERED
 from harness.run.queues import (
-    UNANSWERED,
     on_open_connections,
     tell_count,
     tell_loose,
