@@ -40,7 +40,6 @@ def spark_session(
     say: Callable[[str], None] = lambda _: None,
     jars: Sequence[Path] = (),
     conf: Mapping[str, str] | None = None,
-    memory_mb: int = 1024,
 ) -> Iterator[SparkSession]:
     """Yield a session on ``master`` (start: 2.5 s on an idle machine); its JVM ends with the block,
     also after an error.
@@ -77,7 +76,6 @@ def spark_session(
                 work=folder,
                 conf={"spark.master": master, **settings},
                 jars=jars,
-                memory_mb=memory_mb,
             )
             os.environ.update({**install.env, **gateway.env, "PYTHONPATH": _python_path()})
             session: SparkSession | None = None

@@ -55,6 +55,7 @@ MODULES: Final = "modules.xml"
 SETTINGS: Final = "settings.xml"
 OPTIONS: Final = "java.options"
 MOST_CAUSES: Final = 3
+MOST_NAMES: Final = 3
 FETCH_WITHIN_S: Final = 900.0
 SAY_EVERY_S: Final = 3.0
 NEEDED_MB: Final = 200
@@ -430,6 +431,6 @@ def _no_jars(jar_set: JarSet, unresolved: Sequence[str], causes: Sequence[str], 
     )
 
 
-def _shortened(names: Sequence[str], most: int = 3) -> str:
-    rest = len(names) - most
-    return ", ".join(names[:most]) + (f" and {rest} more" if rest > 0 else "")
+def _shortened(names: Sequence[str]) -> str:
+    rest = len(names) - MOST_NAMES
+    return ", ".join(names[:MOST_NAMES]) + (f" and {rest} more" if rest > 0 else "")

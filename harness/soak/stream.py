@@ -39,7 +39,6 @@ from harness.soak.legs import Legs
 from harness.soak.waves import FAULTS, WAVES_FILE, begun
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
     from pathlib import Path
 
     from harness.soak.drawing import DrawnFault
@@ -98,13 +97,11 @@ class Streaming:
         asked: Stream,
         flow: Flow,
         progress: Progress,
-        clock: Callable[[], float] = time.monotonic,
         poll_s: float = POLL_S,
     ) -> None:
         self._asked = asked
         self._flow = flow
         self._progress = progress
-        self._clock = clock
         self._poll_s = poll_s
         self.found = Streamed(semantic=asked.semantic)
         self._legs = Legs(asked)
@@ -133,7 +130,7 @@ class Streaming:
             return found
         try:
             self._legs.begin(self._flow)
-            since = self._clock()
+            since = time.monotonic()
             before = self._legs.recorded()
             while not self._ended():
                 self._legs.pump(self._flow)
@@ -166,7 +163,7 @@ class Streaming:
 
     def _step(self, since: float) -> None:
         """Arm the next fault, or continue with the one under way."""
-        marks, now = self._legs.all_marks(), self._clock()
+        marks, now = self._legs.all_marks(), time.monotonic()
         if self._moved[0] != marks:
             self._moved = (marks, now)
         if now - self._moved[1] > STILL_S:
@@ -216,7 +213,7 @@ class Streaming:
             fault,
             folder,
             lows,
-            self._clock(),
+            time.monotonic(),
             thread,
             failed,
             self._legs.absorbed,
@@ -290,7 +287,7 @@ class Streaming:
             more,
             kind,
             reason,
-            round(self._clock() - fault.since, 3),
+            round(time.monotonic() - fault.since, 3),
             saved,
         )
         append_line(self._file, asdict(struck))
@@ -336,7 +333,7 @@ class Streaming:
         append_line(self._file, self.found.outside)
 
     def _say(self, since: float, before: int) -> None:
-        now = self._clock()
+        now = time.monotonic()
         if now - self._said < SAY_S:
             return
         self._said = now

@@ -169,17 +169,6 @@ def test_a_black_hole_swallows_and_its_end_cuts(
     assert sock.recv(1) == b""
 
 
-def test_a_proxy_that_is_off_refuses(
-    server: ToxiproxyServer, through: Callable[[], socket.socket]
-) -> None:
-    """Disabled, it refuses; enabled, it listens on the same port again."""
-    server.client.enable("p", on=False)
-    with pytest.raises(ConnectionRefusedError):
-        through()
-    server.client.enable("p", on=True)
-    ask(through())
-
-
 def test_two_servers_in_one_process(server: ToxiproxyServer, tmp_path: Path, echo: int) -> None:
     program = ensure_toxiproxy(cache_root(), print)
     with PortLease(1) as lease, ProcessRuntime(directory=tmp_path) as runtime:

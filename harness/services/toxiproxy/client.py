@@ -79,8 +79,8 @@ class Toxiproxy:
     :class:`ToxiproxyError`.
     """
 
-    def __init__(self, port: int, host: str = LOOPBACK) -> None:
-        self._host_port = f"{host}:{port}"
+    def __init__(self, port: int) -> None:
+        self._host_port = f"{LOOPBACK}:{port}"
         self._server = toxiproxy.server.Toxiproxy()
 
     def ready(self) -> bool:
@@ -118,12 +118,6 @@ class Toxiproxy:
         """Remove a proxy and close its connections."""
         with self._call():
             self._proxy(name).destroy()
-
-    def enable(self, name: str, *, on: bool) -> None:
-        """Switch a proxy on, or off: then it closes its connections and refuses new ones."""
-        with self._call():
-            proxy = self._proxy(name)
-            (proxy.enable if on else proxy.disable)()
 
     def put_on(self, name: str, toxics: Iterable[Toxic]) -> None:
         """Add toxics to a proxy, and read them back to make sure that the server took every

@@ -22,9 +22,7 @@ class ToxiproxyServer:
     container image has it.
     """
 
-    def __init__(
-        self, runtime: Runtime, program: Path | None, port: int, log: Path, *, seed: int = 1
-    ) -> None:
+    def __init__(self, runtime: Runtime, program: Path | None, port: int, log: Path) -> None:
         self.client = Toxiproxy(port)
         self.log = log
         spec = NodeSpec(
@@ -38,7 +36,7 @@ class ToxiproxyServer:
                 "-port",
                 str(port),
                 "-seed",
-                str(seed),
+                "1",
             ),
             container=ContainerSpec("toxiproxy", ports=(port,), host_pids=False),
         )

@@ -31,7 +31,7 @@ class Latency:
     jitter_ms: int = 0
 
     def __post_init__(self) -> None:
-        _above(0, latency_ms=self.latency_ms)
+        _above_zero(latency_ms=self.latency_ms)
         if not 0 <= self.jitter_ms <= self.latency_ms:
             raise ToxicError(
                 f"the jitter must be between 0 and the latency of {self.latency_ms} ms, not "
@@ -56,7 +56,7 @@ class Bandwidth:
     kb_per_s: int
 
     def __post_init__(self) -> None:
-        _above(0, kb_per_s=self.kb_per_s)
+        _above_zero(kb_per_s=self.kb_per_s)
 
     @property
     def attributes(self) -> dict[str, int]:
@@ -78,7 +78,7 @@ class Slicer:
     delay_us: int = 0
 
     def __post_init__(self) -> None:
-        _above(0, average_bytes=self.average_bytes)
+        _above_zero(average_bytes=self.average_bytes)
         if not 0 <= self.variation_bytes < self.average_bytes:
             raise ToxicError(
                 f"slices of {self.average_bytes} bytes cannot vary by {self.variation_bytes} "
@@ -143,7 +143,7 @@ def name_of(toxic: Toxic) -> str:
     return f"{toxic.type}-{toxic.stream}"
 
 
-def _above(least: int, **values: int) -> None:
+def _above_zero(**values: int) -> None:
     for name, value in values.items():
-        if value <= least:
-            raise ToxicError(f"{name} must be above {least}, not {value}")
+        if value <= 0:
+            raise ToxicError(f"{name} must be above 0, not {value}")

@@ -27,8 +27,6 @@ UNSAVED = -1
 class Scene(CellScene):
     """The objects that the parts of one cell share. The names of its topics and its group begin
     with the cell's key.
-
-    ``placement``: the brokers of each partition; ``None``: Kafka chooses.
     """
 
     def __init__(
@@ -37,11 +35,11 @@ class Scene(CellScene):
         directory: Path,
         history: HistoryWriter,
         transport: KafkaTransport,
-        placement: Placement | None = None,
     ) -> None:
         super().__init__(cell, directory, history)
         self.transport = transport
-        self.placement = placement
+        self.placement: Placement | None = None
+        """The brokers of each partition; ``None``: Kafka chooses."""
         self.settings = Settings.of(cell.settings)
         self.source = f"{cell.key}.in"
         self.sink = f"{cell.key}.out"
