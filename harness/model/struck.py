@@ -1,11 +1,13 @@
-"""What a history tells of its fault: when it came to a phase, and the frames that its rule hit."""
+"""What a history tells of its fault: when it came to a phase, the frames that its rule hit, and
+who was started behind that.
+"""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
 from harness.model import events as kinds
-from harness.model.events import FaultPhase, RulePhase
+from harness.model.events import FaultPhase, NodePhase, RulePhase
 
 if TYPE_CHECKING:
     from harness.model.history import History
@@ -26,4 +28,7 @@ def hits_of(history: History | SoFar) -> list[kinds.Rule]:
     return [event for event in rules if event.rule == RULE and event.phase == RulePhase.HIT]
 
 
-__all__ = ["RULE", "first_at", "hits_of"]
+def starts_of(history: History | SoFar, role: str, since: int = -1) -> list[int]:
+    """Return when the processes of a role were started behind a time (monotonic ns)."""
+    nodes = (event for event in history.of(kinds.Node) if event.t > since)
+    return [e.t for e in nodes if (e.role, e.phase) == (role, NodePhase.STARTED)]

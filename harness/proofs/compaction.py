@@ -9,8 +9,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Final
 
 from harness.model import events as kinds
-from harness.model.events import ConnPhase, NodePhase
+from harness.model.events import ConnPhase
 from harness.model.sign import Sign
+from harness.model.struck import starts_of
 
 if TYPE_CHECKING:
     from harness.judge.proof import ProofContext
@@ -53,11 +54,7 @@ class CompactedAway:
                 f"not tried: the {' and the '.join(others)} reads {told.topic}, too, and nobody "
                 "knows whose results what compaction took would have been"
             )
-        back = [
-            e.t
-            for e in history.of(kinds.Node)
-            if (e.role, e.phase) == (self.role, NodePhase.STARTED) and e.t > told.t
-        ]
+        back = starts_of(history, self.role, told.t)
         return None if back else f"the {self.role} was not started again behind the compaction"
 
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from harness.model import events as kinds
 from harness.model.states import Hop
+from harness.model.struck import starts_of
 
 if TYPE_CHECKING:
     from harness.judge.proof import ProofContext
@@ -37,13 +38,7 @@ class Filled:
         history, when = course.history, added(course.history)
         if not when:
             return "no partition was added to the topic"
-        back = [
-            e.t
-            for e in history.of(kinds.Node)
-            if e.role == self.reader
-            and e.phase == kinds.NodePhase.STARTED
-            and e.t > min(when.values())
-        ]
+        back = starts_of(history, self.reader, min(when.values()))
         sent = [e.t for e in history.of(kinds.Sent) if (e.topic, e.partition) in when]
         if not sent:
             return (

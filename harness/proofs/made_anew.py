@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Final
 
 from harness.model import events as kinds
-from harness.model.events import NodePhase
 from harness.model.sign import Sign
+from harness.model.struck import starts_of
 
 if TYPE_CHECKING:
     from harness.judge.proof import ProofContext
@@ -52,11 +52,7 @@ class MadeAnew:
                 "had not recorded it"
             )
         told = next(iter(history.of(kinds.Refilled)), None)
-        back = [
-            e.t
-            for e in history.of(kinds.Node)
-            if (e.role, e.phase) == (self.reader, NodePhase.STARTED) and e.t > made.t
-        ]
+        back = starts_of(history, self.reader, made.t)
         if told is None or not any(told.ends.values()):
             return f"{made.topic}, made anew, had no record for the {self.reader}"
         if not back or min(back) < told.t:

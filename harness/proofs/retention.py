@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Final
 
 from harness.model import events as kinds
-from harness.model.events import NodePhase
 from harness.model.sign import Sign
+from harness.model.struck import starts_of
 
 if TYPE_CHECKING:
     from harness.judge.proof import ProofContext
@@ -41,11 +41,7 @@ class Passed:
                 f"the {self.role} had saved position {told.saved} of {told.topic}/"
                 f"{told.partition}, and the log began at {told.start}: retention did not pass it"
             )
-        back = [
-            e.t
-            for e in history.of(kinds.Node)
-            if (e.role, e.phase) == (self.role, NodePhase.STARTED) and e.t > told.t
-        ]
+        back = starts_of(history, self.role, told.t)
         if not back:
             return f"the {self.role} was not started again behind the retention"
         if told.end <= told.start:

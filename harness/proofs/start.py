@@ -6,9 +6,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Final
 
 from harness.model import events as kinds
-from harness.model.events import NodePhase
 from harness.model.sign import Sign
-from harness.model.struck import hits_of
+from harness.model.struck import hits_of, starts_of
 
 if TYPE_CHECKING:
     from harness.judge.proof import ProofContext
@@ -49,14 +48,7 @@ class StartedLate:
 
     def trouble(self, course: ProofContext) -> str | None:
         """Say that the stage was never started, or before the records were there."""
-        first = min(
-            (
-                e.t
-                for e in course.history.of(kinds.Node)
-                if e.role == self.role and e.phase == NodePhase.STARTED
-            ),
-            default=None,
-        )
+        first = min(starts_of(course.history, self.role), default=None)
         if first is None:
             return f"the {self.role} was never started"
         if first < (course.fired_at or 0):
