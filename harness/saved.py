@@ -273,7 +273,7 @@ def judge_cell(directory: Path) -> CellResult:
         because = f"the history cannot be judged: {type(error).__name__}: {error}"
         return CellResult(
             unjudged(plan, because, Knowledge()), directory, 0.0, {}
-        )  # who failed is not asked again
+        )  # what failed is not asked again
 
 
 def _whole(plan: Plan, history: History, directory: Path) -> Judgement:

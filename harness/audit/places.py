@@ -168,7 +168,7 @@ def _in_step(data: Octets, starts: list[int], counts: list[int]) -> tuple[Ints, 
     and so on.
     """
     view, many = as_bytes(data), np.array(counts, dtype=np.int64)
-    order = np.argsort(-many, kind="stable")  # whoever still has records stands in front
+    order = np.argsort(-many, kind="stable")  # batches that still have records come first
     at = np.array(starts, dtype=np.int64)[order]
     rows = (np.cumsum(many) - many)[order]
     left = many[order]
@@ -218,7 +218,7 @@ def _past_varints(view: Bytes, at: Ints) -> Ints:
     more = view[at] >= LAST_BYTE
     after = at + 1
     while more.any():
-        after += more  # who is through stands still
+        after += more  # a varint that has ended stays where it is
         more &= view[after - 1] >= LAST_BYTE
     return inside(view, after)
 

@@ -245,7 +245,7 @@ def _told(error: BaseException) -> int:
     """Say why a command ends, and return its exit code. A defect of lostack has a traceback, and a
     line behind it.
     """
-    if isinstance(error, ReaderGoneError):  # whoever read our output has had enough
+    if isinstance(error, ReaderGoneError):  # the reader of the output has closed it, as `head` does
         return BROKEN_PIPE
     code = _exit_code(error)
     if code is None:

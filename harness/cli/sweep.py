@@ -230,7 +230,7 @@ def _points(one: Sweep, planned: Planned, progress: Progress, until: float | Non
         try:
             confirm_stuck(one, planned, progress, until)
             shrink_all(one, one.outcomes(planned), planned.usual, progress, until)
-        except KeyboardInterrupt:  # what was found is told all the same
+        except KeyboardInterrupt:  # the findings are printed all the same
             one.interrupted = True
     return planned
 

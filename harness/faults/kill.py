@@ -150,7 +150,7 @@ class Kill:
             broker = self.victims[0] in {Role.BROKER, Role.LEADER, Role.DATABASE}
             there = (
                 broker and not self.settle and not self.stalled and not self.at.offset
-            )  # else it is another broker's frame
+            )  # otherwise the frame may be another broker's
             scope = FreezeScope.NODE if there else FreezeScope.CLIENT
             rule = rule_at(self.at, Action.HOLD, freeze=scope)
             controls.arm(self.at, rule)

@@ -71,7 +71,7 @@ class PartedFromWork(ChangesGroup):
             group.withhold(self.at.role)
         group.prepare(self.at.role, self.change)
         controls.resolve(fired.hold, How.RELEASE)
-        held.await_held(self.work)  # what the history then lacks, the judge finds
+        held.await_held(self.work)  # the judge finds what the history lacks
         group.begin()
         controls.say("applied", node=fired.node)
         if self.joins:

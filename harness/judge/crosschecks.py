@@ -142,7 +142,7 @@ def _homeless(told: Statements) -> str | None:
     for event in told.history.of(kinds.Recorded, kinds.Absorbed):
         partition, offset = event.partition, event.offset
         if partition is None or offset is None or min(partition, offset) < 0:
-            continue  # it names no place
+            continue  # the result names no place
         log = told.log(event)
         if told.plan.forgets and (log, offset, event.record) in told.read:
             continue

@@ -79,7 +79,7 @@ class StateAtRest:
                 )
         for copy in self.history.of(kinds.Stored):
             if copy.offset is None or copy.partition is None:
-                continue  # it stands in a queue
+                continue  # the copy is in a queue
             name, offset = _log_of(copy), copy.offset
             if name not in logs:
                 return (

@@ -73,7 +73,7 @@ def _has_only(folder: Path, names: set[str]) -> bool:
 
 def _remove_from(folder: Path, run: Path, names: Collection[str]) -> None:
     for name in names:
-        with suppress(OSError):  # it is somebody else's (a container's): it stays
+        with suppress(OSError):  # a container's file belongs to another user: it stays
             gone = safe_files.make_folder(run, REMOVED) / secrets.token_hex(8)
             (folder / name).rename(gone)
             if gone.is_dir() and not gone.is_symlink():

@@ -145,7 +145,7 @@ class Lanes:
         try:
             for turn, (need, name, waiting) in enumerate(turns):
                 if turn and waiting.qsize() < (1 if need.shared else WORTH_A_BROKER):
-                    continue  # whoever began with them runs them
+                    continue  # the worker that began with them runs them
                 for number in itertools.count(1):
                     named = name if number == 1 else f"{name}-again-{number}"
                     self._deployment(system, need, named, waiting, workers)

@@ -25,7 +25,7 @@ def full_disk(folder: Path) -> str | None:
     """Say that the disk of a folder is full, or return ``None``."""
     try:
         found = os.statvfs(folder)
-    except OSError:  # whoever wants to write there says so
+    except OSError:  # the first write there reports it
         return None
     left = found.f_frsize * (
         found.f_bavail if os.geteuid() else found.f_bfree

@@ -96,7 +96,7 @@ def run(plan: RunPlan, progress: Progress) -> SavedRun:
         ValueError: two cells have the same id.
     """
     twice = [slug for slug, count in Counter(cell.slug for cell in plan.cells).items() if count > 1]
-    if twice:  # they would write into one history
+    if twice:  # both would write into one history
         raise ValueError(f"{twice[0]} is planned twice")
     knowledge()  # where it cannot be had, nothing could be judged
     under_way = _Run(plan, progress)

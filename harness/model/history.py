@@ -308,7 +308,7 @@ class Lines:
         event = _decoded(line)
         if not isinstance(event, Event):
             self.damage.append(f"{at.name}:{at.lines}{event}")
-            at.told = None  # what it was cannot be known
+            at.told = None  # its kind cannot be known
             return None
         if line in self._known:
             self.damage.append(f"{at.name}:{at.lines} (told twice)")

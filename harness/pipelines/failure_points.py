@@ -369,7 +369,7 @@ def _without_fault(pipeline: Pipeline) -> Scenario:
     """
 
     def predicted(name: Anomaly) -> Prediction:
-        # what is forbidden, the promise judges
+        # what the claim forbids, the claim judges
         return Permitted() if name in pipeline.expects or forbids(pipeline.claims, name) else Zero()
 
     expectation = Predicted(lost=predicted(Anomaly.LOST), duplicated=predicted(Anomaly.DUPLICATED))

@@ -142,12 +142,12 @@ def held_work(pipeline: Pipeline, stage: Stage, at: OnWire, found: StageTraffic)
     """Return what of the stage is held; or why nothing can be."""
     role, dialect = stage.known, pipeline.dialect
     saves = _saves(role, dialect, found)
-    if saves is None and Api.TXN_OFFSET_COMMIT.label in found.steps:
+    if saves is None:
         return (
             f"the {role} saves its position in the transaction of its results: neither can be first"
+            if Api.TXN_OFFSET_COMMIT.label in found.steps
+            else f"the dry run saw no position of the {role} that its broker stores"
         )
-    if saves is None:
-        return f"the dry run saw no position of the {role} that its broker stores"
     if found.rhythm.is_long:
         return (
             f"the {role} saves its position every {found.rhythm.commits_s:.0f} s; this point waits "
@@ -168,15 +168,16 @@ def held_work(pipeline: Pipeline, stage: Stage, at: OnWire, found: StageTraffic)
             f"the {role} speaks to {' and '.join(servers)} all the time, also with no record in "
             "hand: nobody can tell which of that is work"
         )
-    sent = sent and not talks
-    to_services = tuple(held for held in services.values() if held is not None)
-    if isinstance(writes, str) and not sent and not to_services:
+    held = tuple(each for each in services.values() if each is not None)
+    if sent and not talks:
+        held = (sends, *held)
+    if isinstance(writes, str) and not held:
         return writes
     return InHand(
         at,
         saves,
         writes if isinstance(writes, FirstWrites) else None,
-        ((sends,) if sent else ()) + to_services,
+        held,
         round(found.rhythm.within_s, 2),
         round(found.rhythm.quiet_s, 2),
         # its results are in no file of its output: they may be there

@@ -417,7 +417,7 @@ def _follow(
 
 
 def _no_jars(jar_set: JarSet, unresolved: Sequence[str], causes: Sequence[str], status: int) -> str:
-    if causes:  # what was not found then says nothing of the repository
+    if causes:  # a jar that was not found says nothing about the repository then
         why = "; ".join(dict.fromkeys(causes[:MOST_CAUSES]))
         return f"cannot fetch the jars of {jar_set.name}: {why} (mirror: {SETTINGS_VARIABLE})"
     what = (

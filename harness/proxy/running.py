@@ -35,7 +35,7 @@ class OwnWire(Closing):
             stdout=subprocess.PIPE,
             stderr=self._log,
             env={**os.environ, SECRET: secret, "TMPDIR": str(self.folder)},
-            process_group=0,  # Ctrl-C is for whoever started it, who ends it when all is asked
+            process_group=0,  # Ctrl-C reaches the test alone, which then ends this process
         )
         try:
             self.control = WireControl.connect(self._address(), secret)

@@ -132,7 +132,8 @@ class Upstream:
             EnvironmentFailure: it is not trusted, or wants a certificate of the client.
         """
         if self.tls:
-            with suppress(OSError):  # nobody is there yet; what never reaches a broker is told of
+            # the broker may start later; connections that reach none are counted
+            with suppress(OSError):
                 probe(*host_and_port(self.upstream), str(self.ca or ""), "ca")
 
     def routes(self, papers: ProxyFiles) -> Iterator[Route]:

@@ -28,7 +28,7 @@ def last_line_sentences(result: CellResult) -> Iterator[str]:
     """
     for name, lines in last_log_lines(result):
         if all(line in result.verdict.reason for line in lines):
-            continue  # it has been told
+            continue  # the verdict has these lines already
         yield f"the {name} ended by an error; it last said:"
         yield from (f"  {line}" for line in lines)
 

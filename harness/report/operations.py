@@ -126,7 +126,7 @@ class _Sends:
 
     def _take_send(self, event: kinds.OfSend) -> None:
         if event.topic is None or event.partition is None:
-            return  # it goes to a queue
+            return  # a send to a queue has no partition
         log, name = (event.topic, event.partition), event.transactional_id
         new = _Send(log, event.record, event.t, name)
         send = self._sends.setdefault((*_identity(event), log), new)

@@ -120,7 +120,7 @@ class Watching:
             return self.settled()
         except WaitTimeoutError:
             return False
-        except self.unanswered:  # nobody can tell
+        except self.unanswered:  # the server does not answer
             return False
 
 

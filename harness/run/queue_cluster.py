@@ -213,7 +213,7 @@ class QueueCluster:
         def holds() -> bool:
             try:
                 return true()
-            except OSError:  # nobody leads, or nobody is told
+            except OSError:  # no server leads, or none says so
                 return False
 
         wait_until(holds, within_s=SYNC_S, because=because, poll_s=0.1)

@@ -109,7 +109,7 @@ class Queue:
                     self._tell(hop, queue, message, has)
             tell_loose(self.scene.history, hop, queue, messages)
             tell_count(self.scene.history, hop, queue, count)
-        self._told.clear()  # who observes again, names the results again
+        self._told.clear()  # a second observation names the results again
 
     def _with_consumers(self) -> Counter[str]:
         """Count the messages of each record that a consumer was given and has not refused, on

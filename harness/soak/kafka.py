@@ -123,7 +123,7 @@ class KafkaFlow:
         if self._struck is None:
             return
         for stage in self._all():
-            stage.ended()  # who has ended unasked is written down
+            stage.ended()  # writes the end of a stage that ended unasked
         transport = self._running().transport
         transport.wire.close_cell(self._struck.cell)
         self._struck.history.close()

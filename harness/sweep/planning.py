@@ -146,7 +146,7 @@ class Planner:
         for name in safe_files.folders(beside):
             with suppress(
                 OSError, ValueError, KeyError, TypeError
-            ):  # what cannot be read has shown nothing
+            ):  # an unreadable run has shown nothing
                 told = safe_files.read_json(beside, f"{name}/{RESULT_FILE}")
                 if name < self.directory.name and told["what"] == self.settings.what:
                     ran |= {

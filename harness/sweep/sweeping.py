@@ -287,7 +287,7 @@ class Sweep:
                 self._outcomes[result.directory] = self._outcome(result, planned)
         last = {
             one.point.id: one for one in self._outcomes.values()
-        }  # what was run again counts as it came out then
+        }  # a point that was run again counts by its last outcome
         found = safe_files.files(self.directory, FOUND, lambda name: name.endswith(".toml"))
         saved = frozenset(PurePath(name).stem for name in found)
         return Outcomes(planned.classes, tuple(last.values()), saved)

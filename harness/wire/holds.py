@@ -176,4 +176,5 @@ class Holds:
             if hold.freeze is not None and hold.freeze in conn.frozen_by
         ]
         await self._conns.end(frozen if hold.detached else {*frozen, hold.conn})
-        self._conns.end_freeze(hold.freeze)  # who came meanwhile goes on, to whatever is there now
+        # connections made meanwhile go on to the server that is there now
+        self._conns.end_freeze(hold.freeze)

@@ -254,7 +254,7 @@ class Lane:
             cell.phase(rule, RulePhase.UNANSWERED, carried, because="the broker has left")
             return False
         if rule.delay_s:
-            await self._conn.turn.acquire()  # what is asked meanwhile is answered behind this
+            await self._conn.turn.acquire()  # later requests are answered after this one
             say = partial(self.back.say, refusal, carried, cell, rule)
             late = _say_late(self._conn, say, rule.delay_s)
             self._conn.late.append(asyncio.create_task(late))

@@ -272,7 +272,7 @@ class _Tls:
         while not (came := self._decrypted(view)):
             if (
                 self._outgoing.pending and not self._sending.locked()
-            ):  # who is sending takes it along
+            ):  # the coroutine that is sending sends these bytes, too
                 await self._send()
             if came == 0:
                 return 0
@@ -292,7 +292,7 @@ class _Tls:
             except ssl.SSLZeroReturnError:
                 return came
             except ssl.SSLError:
-                if came:  # it comes again
+                if came:  # the next read raises the error again
                     return came
                 raise
             if not more:

@@ -79,7 +79,7 @@ def value(data: Data, at: int, *, within: int = 0) -> tuple[Any, int]:
     if group in (0xA, 0xB):
         return (content if kind & 0xF == 0 else content.decode("utf-8", "replace")), end
     if group >= ARRAYS:
-        return content, end  # of what it is an array nobody asks
+        return content, end  # the type of its elements is not needed
     return _compound(kind, content, size, within), end
 
 

@@ -333,7 +333,7 @@ class CoreSession(QueueSession[CoreFrame]):
             self._passed_on(frame)
         if frame.kind in _OVER and (
             reached or frame.way is Direction.RESPONSE
-        ):  # what a broker has closed is, whoever hears of it
+        ):  # closed by the broker, whether or not the client has got the answer
             self._given.pop(consumer_of(frame), None)
             self._returned.pop(consumer_of(frame), None)
         if frame.asked is not None:

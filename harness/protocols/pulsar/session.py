@@ -373,7 +373,7 @@ class PulsarSession(QueueSession[PulsarFrame]):
             self._passed_on(frame, ledger)
         if frame.step in _OVER and (
             reached or frame.way is Direction.RESPONSE
-        ):  # what a broker has closed is, whoever hears of it
+        ):  # closed by the broker, whether or not the client has got the answer
             number = frame.said.number(4 if frame.step == Command.SUBSCRIBE else 1)
             self._given.pop(number, None)
             self._pieces.forget(number)

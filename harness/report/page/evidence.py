@@ -315,7 +315,7 @@ def _deaths(plan: Plan, events: Sequence[Event]) -> Iterator[str]:
     for event in events:
         match event:
             case kinds.Drain() if event.phase != DrainPhase.BEGUN:
-                return  # what ends after the drain is ended by the harness
+                return  # after the drain the harness ends everything
             case kinds.Node():
                 yield from _death(event, wanted)
 

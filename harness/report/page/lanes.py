@@ -92,7 +92,7 @@ class Lanes:
         before = self.ranks.get(name, AT_OTHER)
         if before == AT_OTHER or (
             rank != AT_OTHER and rank > before
-        ):  # who sends and receives stands with the receivers
+        ):  # a node that sends and receives is drawn with the receivers
             self.ranks[name] = rank
         return name
 

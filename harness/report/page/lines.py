@@ -94,7 +94,8 @@ class Lines:
         """By role, its nodes."""
         for node in self.of(kinds.Node):
             self._nodes[node.role].add(node.node)
-        for event in self.of(kinds.Sent):  # what a connection's requests name, its answers do not
+        # the role of a connection: its requests name it, its answers do not
+        for event in self.of(kinds.Sent):
             self._conns.setdefault(event.request.partition(":")[0], self.role(event))
         drained = (event.t for event in self.of(kinds.Drain) if event.phase != DrainPhase.BEGUN)
         self.rest: int = next(drained, events[-1].t + 1 if events else 0)
@@ -189,7 +190,7 @@ class Lines:
                 case NodePhase.EXITED:
                     ended.add(event.node)
                     if event.status != 0 or event.asked:
-                        how = how_it_ended(event)  # who has done all its work ends with status 0
+                        how = how_it_ended(event)  # status 0: the program had done all its work
                 case NodePhase.PAUSED:
                     how = "was paused"
                 case NodePhase.RESUMED:

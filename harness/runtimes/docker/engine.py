@@ -159,7 +159,7 @@ def remove(client: docker.DockerClient, label: str) -> int:
     chosen = {"label": label}
     containers = client.containers.list(all=True, filters=chosen, ignore_removed=True)
     for container in containers:
-        with contextlib.suppress(APIError):  # it is going already
+        with contextlib.suppress(APIError):  # it is being removed already
             container.remove(force=True, v=True)
     for network in client.networks.list(filters=chosen):
         with contextlib.suppress(APIError):

@@ -136,7 +136,7 @@ def main() -> None:
         sys.stderr.flush()
         os._exit(1)  # the thread is not waited for
     gc.collect()
-    gc.freeze()  # what is shared stays shared
+    gc.freeze()  # the collector copies no page that programs share
     guardian.sendall(READY)
     message = serve(guardian, guardian_pid)
     guardian.close()

@@ -112,7 +112,7 @@ class ProcessLives:
         try:
             found = self.members_of(life)
             members.release(found)
-            # who ends of it has gone on: then this is the answer
+            # if all members end meanwhile, this is the answer
             answer = {"pid": life.pid, "members": [one.told() for one in found]}
             while (
                 still := [one for one in found if "T" in members.thread_states(one.pid)]

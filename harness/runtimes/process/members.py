@@ -252,7 +252,7 @@ def end(
     while empty < ENOUGH:
         try:
             found = yield from hold(find, STOPPED_WITHIN_S)
-        except TimeoutError:  # it dies as it is
+        except TimeoutError:  # not all have stopped in time: kill what is found
             found = find()
         empty = 0 if found else empty + 1
         if found and time.monotonic() >= deadline:
@@ -315,7 +315,7 @@ def send(one: Member, number: int, *, watch: bool = False) -> int | None:
         if there(one):
             with contextlib.suppress(
                 ProcessLookupError, PermissionError
-            ):  # it became another user's: who looks will find it
+            ):  # it became another user's: the next search finds it
                 if descriptor is None:
                     os.kill(one.pid, number)
                 else:

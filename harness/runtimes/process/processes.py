@@ -72,7 +72,7 @@ def stranger_at(
 
     sockets = seen()
     holders = [pid for pid in look() if sockets & held_by(pid)] if sockets else []
-    if not holders:  # whoever dies loses sight of what it has open a moment before that is closed
+    if not holders:  # a dying process hides its descriptors a moment before they close
         with contextlib.suppress(WaitTimeoutError):
             wait_until(
                 lambda: not sockets & seen(),

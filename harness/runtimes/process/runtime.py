@@ -223,7 +223,7 @@ class ProcessRuntime:
     ) -> None:
         try:
             self.close()
-        except GuardianDiedError:  # what else went wrong did so because of that
+        except GuardianDiedError:  # all other errors followed from this one
             if value is None or isinstance(value, Exception):
                 raise
         except Exception:

@@ -52,7 +52,7 @@ class _Api(APIConsumer):  # type: ignore[misc]
         return _ask("DELETE", url)
 
 
-# its modules look their transport up by this name
+# the library's modules look their transport up by this name
 toxiproxy.proxy.APIConsumer = toxiproxy.server.APIConsumer = _Api
 
 

@@ -138,7 +138,7 @@ class Prepared:
         """
         found = {
             "kafka-python": importlib.metadata.version("kafka-python")
-        }  # the observer's, whoever else takes part
+        }  # the observer reads by kafka-python, whatever the stages use
         found |= {
             KAFKA_CLIENTS if client == JAVA else client: setup.version
             for client, setup in self.clients.items()
