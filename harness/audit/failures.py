@@ -1,4 +1,4 @@
-"""The errors of an audit."""
+"""The errors that an audit raises."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``lostack check``: a pipeline of the user's own."""
+"""``lostack check``: crash a declared pipeline at its failure points, and judge each cell."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Options that several commands have."""
+"""The command-line options that several commands share: their types and help texts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``lostack regressions``: the corpus of published bugs."""
+"""``lostack regressions``: try published bugs, and say which versions have them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``lostack run``: cells against a real system."""
+"""``lostack run``: run cells of lostack's scenarios against a real system, and report."""
 
 from __future__ import annotations
 

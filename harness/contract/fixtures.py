@@ -1,4 +1,4 @@
-"""What the suites are run against: what a package brings."""
+"""Pytest fixtures of the suites: the package, its systems deployed, its protocols spoken."""
 
 from __future__ import annotations
 

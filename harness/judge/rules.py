@@ -1,4 +1,4 @@
-"""The rules by which a verdict is found."""
+"""The rules of the verdict, by name and in their order."""
 
 from __future__ import annotations
 

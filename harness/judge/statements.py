@@ -1,4 +1,4 @@
-"""What the authorities said of a cell, by place."""
+"""What the authorities said of a cell, indexed by log and offset."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Runs one cell, and judges it."""
+"""Runs one cell from its start to its verdict."""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Who hears of the progress of a run."""
+"""The interface by which a run tells its progress, and a wrapper that calls it from one thread at a
+time.
+"""
 
 from __future__ import annotations
 

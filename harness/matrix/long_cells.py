@@ -1,4 +1,4 @@
-"""Tell, while cells take minutes, how far they are."""
+"""Says every minute how far each running cell is."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Threads whose end can be waited for, also behind Ctrl-C."""
+"""Starts threads, and waits for their ends also when Ctrl-C comes."""
 
 from __future__ import annotations
 

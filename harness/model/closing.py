@@ -1,4 +1,4 @@
-"""A base for what must be closed: ``with`` closes it."""
+"""The base of classes whose objects ``with`` closes."""
 
 from __future__ import annotations
 

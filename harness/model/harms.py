@@ -1,4 +1,4 @@
-"""What faults do to containers, and to files."""
+"""Faults that need containers, and damages to a broker's files, by their names."""
 
 from __future__ import annotations
 

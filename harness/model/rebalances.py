@@ -1,4 +1,4 @@
-"""How a consumer group changes while all its members live."""
+"""The changes of a consumer group whose members live, and the ability to make them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The requests to a log's broker by which histories are judged."""
+"""The names of the requests to a log broker by which histories are judged."""
 
 from __future__ import annotations
 

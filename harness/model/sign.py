@@ -1,4 +1,4 @@
-"""The name of a sign that a protection worked."""
+"""The type of a sign: the name of what a history must show of a protection, and its words."""
 
 from __future__ import annotations
 

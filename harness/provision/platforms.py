@@ -1,4 +1,4 @@
-"""What lostack cannot run on."""
+"""Says whether lostack can run on this machine's operating system."""
 
 from __future__ import annotations
 

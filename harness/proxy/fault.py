@@ -1,4 +1,4 @@
-"""One fault that a test has asked for."""
+"""One armed fault of a proxy: wait for it, resolve the frames that it holds, count what it met."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The protocols that a proxy can stand in. Pure."""
+"""The protocols that a proxy can stand in, and the steps that a test may name. Pure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The saved runs of one sweep: what is on disk, judged once."""
+"""Reads the saved runs of one sweep from its folder, and judges each once."""
 
 from __future__ import annotations
 

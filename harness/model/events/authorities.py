@@ -1,4 +1,4 @@
-"""The authorities, written by the observer when the system is at rest."""
+"""Events of the authorities, which an observer writes when the system is at rest."""
 
 from __future__ import annotations
 

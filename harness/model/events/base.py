@@ -1,4 +1,4 @@
-"""What every event has."""
+"""The base of all events: the fields that every line of a history has."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The ledgers, written by the programs."""
+"""Events of the programs: their ledgers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The runner."""
+"""Events of the runner."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What was done to the topics of a pipeline, written by the runner."""
+"""Events of a pipeline's topics, written by the runner."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The wire."""
+"""Events of the wire."""
 
 from __future__ import annotations
 

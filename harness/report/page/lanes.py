@@ -1,4 +1,4 @@
-"""The lanes of a timeline, and the messages between them."""
+"""The lanes of a timeline, one for each node, and the messages drawn between them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The errors of the engine's client."""
+"""The errors of the container engine's client, imported in one place."""
 
 from typing import Final
 
