@@ -10,6 +10,8 @@ from harness.model import events as kinds
 from harness.model.events import FaultPhase, NodePhase, RulePhase
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
+
     from harness.model.history import History
     from harness.model.tail import SoFar
 
@@ -22,10 +24,10 @@ def first_at(history: History | SoFar, phase: FaultPhase) -> int | None:
     return next((event.t for event in history.of(kinds.Fault) if event.phase == phase), None)
 
 
-def hits_of(history: History | SoFar) -> list[kinds.Rule]:
-    """Return the hits of the fault's own rule, in their order."""
-    rules = history.of(kinds.Rule)
-    return [event for event in rules if event.rule == RULE and event.phase == RulePhase.HIT]
+def hits_of(history: History | SoFar, rules: Collection[str] = (RULE,)) -> list[kinds.Rule]:
+    """Return the hits of these rules, by default of the fault's own rule, in their order."""
+    hits = (event for event in history.of(kinds.Rule) if event.phase == RulePhase.HIT)
+    return [event for event in hits if event.rule in rules]
 
 
 def starts_of(history: History | SoFar, role: str, since: int = -1) -> list[int]:

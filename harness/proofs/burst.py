@@ -94,8 +94,7 @@ class TwoUnderWay:
 
     def _alone_again(self, course: ProofContext) -> str | None:
         """Say that nothing else was under way when the request that was sent again was refused."""
-        hits = (e for e in course.history.of(kinds.Rule) if e.rule == AGAIN)
-        again = next((e for e in hits if e.phase == RulePhase.HIT), None)
+        again = next(iter(hits_of(course.history, (AGAIN,))), None)
         if again is not None and others_under_way(course.history, again):
             return None
         return (

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Final
 
 from harness.model import events as kinds
-from harness.model.events import FaultPhase, NodePhase, RulePhase
+from harness.model.events import FaultPhase, NodePhase
 from harness.model.requests import OF_GROUP, OF_TRANSACTION
 from harness.model.scenario import Role
 from harness.model.struck import first_at, hits_of
@@ -144,10 +144,7 @@ def _copied(history: History, target: str, place: tuple[str, int], applied: int)
     ]
     if any(e.reached and e.t <= applied for e in copies):
         return f"a follower had {target} before"
-    held = any(
-        e.rule == COPIES and e.phase == RulePhase.HIT and e.t <= applied
-        for e in history.of(kinds.Rule)
-    )
+    held = any(e.t <= applied for e in hits_of(history, (COPIES,)))
     alone = any(e.record == target and e.t <= applied for e in history.of(kinds.Alone))
     return None if held or alone else f"nobody saw that its leader had stored {target}"
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, ClassVar, Final
 from harness.model import events as kinds
 from harness.model.events import RegroupPhase, RulePhase
 from harness.model.requests import Request
+from harness.model.struck import hits_of
 from harness.proofs.moved import is_incremental
 
 if TYPE_CHECKING:
@@ -55,8 +56,8 @@ class ToldWhileSaving:
         what = "answer to its position" if self.answered else "position"
         on_the_way = [
             (asked, arrived)
-            for asked in history.of(kinds.Rule)
-            if asked.rule == rule and asked.phase == RulePhase.HIT and asked.conn == told.conn
+            for asked in hits_of(history, (rule,))
+            if asked.conn == told.conn
             for arrived in history.of(kinds.Rule)
             if arrived.rule == rule
             and arrived.phase == RulePhase.RELEASED

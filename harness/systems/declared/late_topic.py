@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Final
 
 from harness.controls import await_met
 from harness.model import events as kinds
-from harness.model.events import RulePhase
 from harness.model.requests import Request
+from harness.model.struck import hits_of
 from harness.protocols.kafka.steps import Api
 from harness.wire.rules import Action, Direction, FreezeScope, How, Rule
 
@@ -106,11 +106,4 @@ class CreatedLate:
         )
 
     def _held(self) -> str | None:
-        return next(
-            (
-                e.held
-                for e in self.scene.so_far.of(kinds.Rule)
-                if e.rule == ASKED and e.phase == RulePhase.HIT
-            ),
-            None,
-        )
+        return next((e.held for e in hits_of(self.scene.so_far, (ASKED,))), None)

@@ -17,6 +17,7 @@ from harness.faults.triggers import rule_at
 from harness.model import events as kinds
 from harness.model.events import RulePhase, WorkPhase
 from harness.model.failures import CellFailure
+from harness.model.struck import RULE, hits_of
 from harness.model.waiting import WaitTimeoutError, wait_until
 from harness.pipelines.traffic import STEPS
 from harness.proofs.overtaken import MARK
@@ -350,8 +351,7 @@ class MarksInSource(SavedMarks):
         """Return the hits of the first request, and of the fault's own rule, which may be the
         same.
         """
-        rules = self.scene.so_far.of(kinds.Rule)
-        return [e for e in rules if e.phase == RulePhase.HIT and e.rule in (FIRST, "fault")]
+        return hits_of(self.scene.so_far, (FIRST, RULE))
 
     def _saved(self, stage: CommandNode) -> str | None:
         """Say what was saved; ``None``: nothing."""

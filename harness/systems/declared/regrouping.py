@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Final
 from harness.controls import OnWire
 from harness.faults.triggers import rule_at
 from harness.model import events as kinds
-from harness.model.events import RegroupPhase, RulePhase
+from harness.model.events import RegroupPhase
 from harness.model.rebalances import Change, Regrouping
+from harness.model.struck import hits_of
 from harness.model.waiting import WaitTimeoutError, wait_until
 from harness.proofs.moved import left_by_itself, seen_of
 from harness.protocols.kafka.steps import Api
@@ -236,12 +237,8 @@ class GroupChange(Regrouping):
         conns = self._connections(self._newest)
         return [
             e.held
-            for e in self.scene.so_far.of(kinds.Rule)
-            if e.rule == JOINING
-            and e.phase == RulePhase.HIT
-            and e.held is not None
-            and e.held not in self._handled
-            and (e.conn in conns) is newest
+            for e in hits_of(self.scene.so_far, (JOINING,))
+            if e.held is not None and e.held not in self._handled and (e.conn in conns) is newest
         ]
 
     def _release_all(self) -> None:

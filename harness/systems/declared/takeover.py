@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Final
 
 from harness.controls import NotFiredError, await_met
 from harness.model import events as kinds
-from harness.model.events import RulePhase
 from harness.model.scenario import Role
+from harness.model.struck import hits_of
 from harness.model.takeovers import Takeover
 from harness.proofs.takeover import COORDINATED, COPIES, EVERYBODY, FEW, requested_acks
 from harness.protocols.kafka.steps import Api
@@ -228,9 +228,7 @@ class BrokerTakenOver(Takeover):
         )
 
     def _held(self) -> bool:
-        return any(
-            e.rule == COPIES and e.phase == RulePhase.HIT for e in self.scene.so_far.of(kinds.Rule)
-        )
+        return bool(hits_of(self.scene.so_far, (COPIES,)))
 
     def _everybody(self) -> bool:
         return requested_acks(self.scene.so_far, self._hit) == EVERYBODY

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 from harness.model import events as kinds
-from harness.model.events import RulePhase
+from harness.model.struck import hits_of
 from harness.proofs.moved import is_incremental
 from harness.proofs.told import SAVED, SAVING, TELLING, log_of, tells, told_of
 from harness.protocols.kafka.steps import Api
@@ -136,11 +136,8 @@ class Telling:
         names = tuple(rule.id for rule in self._rules)
         return [
             e
-            for e in self.scene.so_far.of(kinds.Rule)
-            if e.phase == RulePhase.HIT
-            and e.rule in names
-            and e.held is not None
-            and e.held not in self._handled
+            for e in hits_of(self.scene.so_far, names)
+            if e.held is not None and e.held not in self._handled
         ]
 
     def _held(self, name: str) -> bool:
