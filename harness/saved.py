@@ -26,7 +26,7 @@ from harness.knowledge import knowledge
 from harness.model import events as kinds
 from harness.model import safe_files
 from harness.model.ending import NO_END, differences
-from harness.model.events import CellPhase
+from harness.model.events import CellPhase, NodePhase
 from harness.model.failures import why_damaged
 from harness.model.history import HISTORY, History, HistoryError, read_files, read_history
 from harness.model.logs import last_lines, log_text
@@ -39,7 +39,7 @@ from harness.model.semantics import Anomaly
 from harness.stages.fatal import fatal_lines
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
     from pathlib import Path
 
 RUN_FILE = "run.json"
@@ -168,6 +168,8 @@ class CellResult:
     """Seconds per phase of the cell."""
     ended: bool = True
     """False if the cell was cut short because its run was interrupted or killed."""
+    failed: tuple[str, ...] = ()
+    """The programs that ended by an error, in order of time."""
 
     @property
     def plan(self) -> Plan:
@@ -264,7 +266,9 @@ def judge_cell(directory: Path) -> CellResult:
         judgement = _whole(plan, history, directory)
         seconds, phases = _timing(history)
         judgement = with_deaths(judgement, history, directory)
-        return CellResult(judgement, directory, seconds, phases, _ended(history))
+        return CellResult(
+            judgement, directory, seconds, phases, _ended(history), tuple(_failed(history))
+        )
     except HistoryError as error:
         return CellResult(
             unjudged(plan, str(error), knowledge(plan)), directory, 0.0, {}, ended=False
@@ -274,6 +278,11 @@ def judge_cell(directory: Path) -> CellResult:
         return CellResult(
             unjudged(plan, because, Knowledge()), directory, 0.0, {}
         )  # what failed is not asked again
+
+
+def _failed(history: History) -> Iterator[str]:
+    lives = history.of(kinds.Node)
+    yield from dict.fromkeys(e.node for e in lives if e.phase == NodePhase.EXITED and e.status)
 
 
 def _whole(plan: Plan, history: History, directory: Path) -> Judgement:

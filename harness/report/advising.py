@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 from harness import registry
 from harness.judge.verdict import Kind
 from harness.model import events as kinds
-from harness.model.events import NodePhase
 from harness.model.logs import last_lines, log_text
 from harness.pipelines.fixes import fix_of
 from harness.pipelines.practice import practice_of
@@ -37,9 +36,7 @@ def last_log_lines(result: CellResult) -> list[tuple[str, list[str]]]:
     """Return the last lines of the log of each stage that ended by an error, as (stage, lines); no
     lines if there are none.
     """
-    lives = lines_of(result, kinds.Node)
-    failed = dict.fromkeys(e.node for e in lives if e.phase == NodePhase.EXITED and e.status)
-    return [(name, last_lines(log_text(result.directory, name))) for name in failed]
+    return [(name, last_lines(log_text(result.directory, name))) for name in result.failed]
 
 
 def mending(result: CellResult) -> str | None:

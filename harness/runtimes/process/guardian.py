@@ -231,23 +231,17 @@ class Guardian:
 
     def reap(self) -> None:
         """Reap all ended children except nodes. These stay zombies, to keep their group's id, until
-        all members are killed.
+        all members are killed. The kernel shows such a one again and again: behind it those that
+        are known are asked for, and others are reaped when it is gone.
         """
-        held = False
-        while not held:
-            try:
-                seen = os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
-            except ChildProcessError:
-                return
-            if seen is None:
-                return
-            held = seen.si_pid in self.lives.all
+        while (seen := ended(os.P_ALL, 0)) is not None:
             self.bury(seen.si_pid)
-        for (
-            process
-        ) in members.look().values():  # the kernel would show the one that is held again and again
-            if process.parent == self.pid and not process.alive:
-                self.bury(process.pid)
+            if seen.si_pid in self.lives.all:
+                known = (*self.lives.all, self.second.pid, self.forks.pid)
+                for pid in filter(None, known):
+                    if pid != seen.si_pid and ended(os.P_PID, pid) is not None:
+                        self.bury(pid)
+                return
 
     def bury(self, pid: int) -> None:
         """Handle the end of a child."""
@@ -278,7 +272,10 @@ class Guardian:
 
     def turn(self) -> None:
         """Do the next step of every job, wait for an event, and handle it."""
+        lived = len(self.lives.all)
         steps = self.lives.steps()
+        if len(self.lives.all) < lived:
+            self.reap()
         if self.forks.awaited:
             steps.append(POLL_S)
         for key, _ in self.selector.select(min(steps, default=None)):
@@ -310,6 +307,14 @@ class Guardian:
         table = members.look()
         below = Members(self.pid).find(table)
         return [one for one in below if one.pid not in (self.pid, self.second.pid)]
+
+
+def ended(kind: int, pid: int) -> os.waitid_result | None:
+    """Return the end of a child, which stays a zombie; ``None`` if none has ended."""
+    try:
+        return os.waitid(kind, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+    except ChildProcessError:
+        return None
 
 
 def main() -> None:

@@ -139,10 +139,20 @@ class ProcessLives:
                 self.send({"id": asked, "pid": life.pid})
                 asked = None
 
+        looked: list[Mapping[int, Process]] = []
+        """The table that showed that nobody is unsure: the first search needs no other."""
+
+        def search() -> list[members.Member]:
+            return self.members_of(life, looked.pop() if looked else None)
+
         sure_by = time.monotonic() + members.UNSURE_S
-        while life.dead_at is not None and self.unsure(life) and time.monotonic() < sure_by:
-            yield members.LOOK_S
-        left = yield from members.end(lambda: self.members_of(life), GONE_WITHIN_S, note)
+        while life.dead_at is not None and not looked:
+            table = members.look()
+            if self.unsure(life, table) and time.monotonic() < sure_by:
+                yield members.LOOK_S
+            else:
+                looked.append(table)
+        left = yield from members.end(search, GONE_WITHIN_S, note)
         note([])
         while (seen := os.waitid(os.P_PID, life.pid, os.WEXITED | os.WNOHANG)) is None:
             yield POLL_S  # nothing else ends: it sits in the kernel
@@ -171,9 +181,11 @@ class ProcessLives:
             }
         )
 
-    def members_of(self, life: Life) -> list[members.Member]:
-        """Return the living members of a node."""
-        table = members.look()
+    def members_of(
+        self, life: Life, table: Mapping[int, Process] | None = None
+    ) -> list[members.Member]:
+        """Return the living members of a node. ``table``: that of now, if it is known."""
+        table = members.look() if table is None else table
         return life.members.find(table, self.strays_of(life, table) if life.foreign else ())
 
     def strays(self, table: Mapping[int, Process]) -> list[Process]:
@@ -200,10 +212,8 @@ class ProcessLives:
             each.pid for each in self.strays(table) if all(since > each.start for since in others)
         }
 
-    def unsure(self, life: Life) -> bool:
+    def unsure(self, life: Life, table: Mapping[int, Process]) -> bool:
         """Return whether an orphan may be a member, which is unknown until its environment can be
         read.
         """
-        return any(
-            each.unread and each.start >= life.members.since for each in self.strays(members.look())
-        )
+        return any(each.unread and each.start >= life.members.since for each in self.strays(table))
