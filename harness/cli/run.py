@@ -15,7 +15,17 @@ import typer
 
 from harness import registry
 from harness.cli.finishing import finish
-from harness.cli.options import AsJson, Baseline, Clients, KeepFiles, Only, Reports, Semantics  # noqa: TC001 - typer reads them
+from harness.cli.options import (
+    MOST_AT_ONCE,
+    AsJson,
+    Baseline,
+    Clients,
+    KeepFiles,
+    Only,
+    Reports,
+    Semantics,
+    own_at_once,
+)
 from harness.cli.telling import complain, tell_json, tell_lines, warn
 from harness.matrix.progress import make_progress
 from harness.matrix.runner import RunBrokenError, RunPlan
@@ -60,8 +70,13 @@ def run(
     seeds: Annotated[int, typer.Option(help="How many seeds, counting from --seed.")] = 1,
     records: Annotated[int, typer.Option(help="Records per cell.")] = DEFAULT_RECORDS,
     jobs: Annotated[
-        int, typer.Option(help="How many cells share a broker at once.", min=1, max=64)
-    ] = 3,
+        int | None,
+        typer.Option(
+            help="How many cells share a broker at once. By default 3 for each core and at most 6.",
+            min=1,
+            max=64,
+        ),
+    ] = None,
     reports: Reports = Path("reports"),
     system: Annotated[
         str | None, typer.Option(help="The system under test. By default Kafka and Spark.")
@@ -111,7 +126,7 @@ def run(
     if scenario:
         from harness.sweep.pipelines import plan_of_files  # noqa: PLC0415 - brings systems; nobody else needs it
 
-        plan = plan_of_files(scenario, reports, jobs, command)
+        plan = plan_of_files(scenario, reports, jobs or MOST_AT_ONCE, command)
     else:
         chosen = select(
             registry.scenarios(),
@@ -129,7 +144,7 @@ def run(
             cells=chosen.cells,
             not_applicable=chosen.not_applicable,
             reports=reports,
-            jobs=jobs,
+            jobs=jobs or own_at_once(),
             command=command,
             seeds=chosen.seeds,
             records=records,
