@@ -12,6 +12,7 @@ from lostack_connect.launch import Connector, causes, plugin_path
 from lostack_connect.words import as_file, launched_words
 
 from harness.model.failures import CellFailure
+from harness.pipelines.connectors import prepare_workers
 from harness.provision.archive import archive_key
 from harness.provision.java import Java
 
@@ -104,3 +105,15 @@ def test_a_worker_has_the_archive_of_its_jars_and_no_other(
     assert archive_flags(java, jars[:1]) == ()
     install = ConnectInstall("4.3.0", java.path, (*jars, tmp_path / "ours.jar"), flags)
     assert flags[0] in install.command(tmp_path, tmp_path / "worker.properties")
+
+
+def test_lostack_has_the_archive_made_on_the_broker_of_the_pipeline(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """No other version of Kafka is fetched for it."""
+    told: list[str] = []
+    monkeypatch.setattr(
+        "lostack_connect.archive.ensure_worker_archive", lambda _say, kafka: told.append(kafka)
+    )
+    prepare_workers("3.9.1", print)
+    assert told == ["3.9.1"]
