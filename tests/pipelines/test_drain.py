@@ -176,7 +176,8 @@ def test_what_may_still_come_is_waited_for_with_patience(
 @pytest.mark.parametrize("what", ["wire", "output"])
 def test_what_came_after_a_silence_is_learnt(monkeypatch: pytest.MonkeyPatch, what: str) -> None:
     """The rest begins anew, the gap is told; the next cell of the pair rests twice as long as that,
-    and no longer.
+    and no longer, once something has come. Before that it may only take longer to come back: the
+    others of its pair are no proof that its records are lost.
     """
     pipe = Pipe(monkeypatch)
     after, drain = pipe.drained_after(
@@ -185,9 +186,13 @@ def test_what_came_after_a_silence_is_learnt(monkeypatch: pytest.MonkeyPatch, wh
     assert after == pytest.approx(7 + PATIENCE_S, abs=0.3)
     assert drain.gap == pytest.approx(7, abs=0.2)
     pipe.silences.learn(pipe.cell, drain.gap, rested=1.0, patiently=True)
-    again, drain = Pipe(monkeypatch, "ack-lost", pipe.silences).drained_after()
-    assert again == pytest.approx(14, abs=0.5)
-    assert drain.told()["why"] == "learnt"
+    then = Pipe(monkeypatch, "ack-lost", pipe.silences)
+    again, drain = then.drained_after(at_1=then.happens)
+    assert again == pytest.approx(1 + 14, abs=0.5)
+    assert drain.rest.why is QuietReason.LEARNT
+    never, drain = Pipe(monkeypatch, "ack-lost", pipe.silences).drained_after()
+    assert never == pytest.approx(PATIENCE_S, abs=0.3)
+    assert drain.told()["why"] == "patience"
     other, _ = Pipe(monkeypatch, "delivery-lost", pipe.silences).drained_after()
     assert other == pytest.approx(PATIENCE_S, abs=0.3), "another stage"
 

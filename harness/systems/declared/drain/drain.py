@@ -142,7 +142,11 @@ class Drain:
             for record, count in (self._results or {}).items()
         )
         found = self._scene.learnt.silences.rest(
-            self._scene.cell, settled=settled, gap=self.gap, doubled=doubled
+            self._scene.cell,
+            settled=settled,
+            gap=self.gap,
+            doubled=doubled,
+            unmoved=bool(self.missing) and not self.gap,
         )
         return QuietPeriod(min(found.seconds, self._scene.pipeline.drain_s), found.why)
 

@@ -132,13 +132,21 @@ class Silences:
             }
 
     def rest(
-        self, cell: DeclaredCell, *, settled: bool, gap: float = 0.0, doubled: bool = False
+        self,
+        cell: DeclaredCell,
+        *,
+        settled: bool,
+        gap: float = 0.0,
+        doubled: bool = False,
+        unmoved: bool = False,
     ) -> QuietPeriod:
         """Return how long a cell has to rest.
 
         ``settled``: all records are in the output, and nothing is known to be on its way. ``gap``:
         the cell's own longest silence so far (seconds). ``doubled``: some record is in the output
-        twice already.
+        twice already. ``unmoved``: records are missing, and nothing has come since the drain began:
+        how long this pipeline takes to come back is not known from others of its pair, which may
+        have come back in another way. So no loss is told before the patience is over.
         """
         pipeline, pair = cell.declared, pair_of(cell)
         key = (name_of(pipeline), pair)
@@ -155,7 +163,8 @@ class Silences:
             return QuietPeriod(
                 max(least, pipeline.patience_s / PART) if news else least, QuietReason.SETTLED
             )
-        if patient and not _again(cell):
+        alone = unmoved and forbids(pipeline.claims, Anomaly.LOST)
+        if patient and not alone and not _again(cell):
             return QuietPeriod(least, QuietReason.LEARNT)
         return QuietPeriod(max(least, pipeline.patience_s), QuietReason.PATIENCE)
 
