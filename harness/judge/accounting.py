@@ -15,10 +15,11 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from harness.judge.copies import removed
 from harness.judge.reasons import doubtful, reasons
+from harness.judge.record_row import COLUMNS
 from harness.judge.rows import Rows, counted, ids, undecided
 from harness.judge.transactions import in_doubt, resurrected, torn
 from harness.model import events as kinds
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
 
     import pandas as pd
 
+    from harness.judge.record_row import RecordRow
     from harness.judge.row import Row
     from harness.model.events import Event
 
@@ -57,42 +59,17 @@ class Total:
         return f"the total of {self.key}" if self.key else "the total"
 
 
-COLUMNS = {
-    "record": "object",
-    "key": "object",
-    "position": "int64",
-    "acked": "bool",
-    "refused": "bool",
-    "unknown": "bool",
-    "stored": "bool",
-    "recordings": "int64",
-    "absorbed": "int64",
-    "aside": "int64",
-    "duplicated": "int64",
-    "stored_twice": "int64",
-    "delivered_twice": "int64",
-    "state": "object",
-    "last_hop": "object",
-    "why": "object",
-    "in_doubt": "bool",
-}
-"""The columns of a record's row, and their types in a pandas table."""
-
-
 @dataclass(frozen=True)
 class Account:
     """The account of one cell.
 
-    ``counts`` holds one integer per column of the report. ``rows`` are one per offered record
-    (``record, key, position, state, last_hop, recordings, stored_twice, delivered_twice, absorbed,
-    acked, refused, unknown, aside`` (copies that were set aside), ``why, in_doubt``
-    (:mod:`harness.judge.reasons`)). If it is not known whether one
-    of the ``totals`` has counted a record, the record's row says recorded once; ``counts`` say how
-    many of these, at least, were not.
+    ``counts`` holds one integer per column of the report, ``rows`` one row per offered record. If
+    it is not known whether one of the ``totals`` has counted a record, the record's row says
+    recorded once; ``counts`` say how many of these, at least, were not.
     """
 
     counts: dict[str, int]
-    rows: tuple[dict[str, Any], ...]
+    rows: tuple[RecordRow, ...]
     reordered: tuple[str, ...] = ()
     """Ids of records that were first recorded after a later record of their key."""
     totals: tuple[Total, ...] = ()
@@ -111,9 +88,10 @@ class Account:
         """
         import pandas as pd  # noqa: PLC0415
 
+        rows: Sequence[Mapping[str, object]] = self.rows
         return pd.DataFrame(
             {
-                name: pd.Series([row[name] for row in self.rows], dtype=kind)
+                name: pd.Series([row[name] for row in rows], dtype=kind)
                 for name, kind in COLUMNS.items()
             }
         )
@@ -176,34 +154,33 @@ def account_of(rows: Rows) -> Account:
     return Account(counts, records, reordered, totals, tuple(_aside_in(rows, records)), topics)
 
 
-def _aside_in(rows: Rows, records: Iterable[Mapping[str, Any]]) -> list[str]:
+def _aside_in(rows: Rows, records: Iterable[RecordRow]) -> list[str]:
     """Return the topics in which records that were set aside rest, in the order of their names."""
     aside = {row["record"] for row in records if row["state"] == State.SET_ASIDE}
     return sorted({row.topic for row in rows.resting if row.topic and row.record in aside})
 
 
-def _records(rows: Rows) -> tuple[dict[str, Any], ...]:
+def _records(rows: Rows) -> tuple[RecordRow, ...]:
     """One row per offered record: state, last hop and copies."""
     recordings = Counter(row.record for row in rows.results) + _contributions(rows)
     absorbed = counted(rows.of(kinds.Absorbed))
     twice = _stored_twice(rows)
-    facts = {
-        "acked": ids(rows.near(kinds.Acked)),
-        "refused": ids(rows.near(kinds.Refused)),
-        "unknown": rows.unknown(near=True),
-        "stored": ids(rows.in_topic),
-    }
+    acked, refused = ids(rows.near(kinds.Acked)), ids(rows.near(kinds.Refused))
+    unknown, stored = rows.unknown(near=True), ids(rows.in_topic)
     states = _states(rows, recordings)
-    hops = _last_hops(rows, facts["acked"])
+    hops = _last_hops(rows, acked)
     why, doubts = reasons(rows, states), doubtful(rows)
 
-    def row(record: str, said: Row) -> dict[str, Any]:
+    def row(record: str, said: Row) -> RecordRow:
         extra, state = max(recordings[record] - 1, 0), states[record]
         return {
             "record": record,
             "key": said.key,
             "position": said.position,
-            **{name: record in records for name, records in facts.items()},
+            "acked": record in acked,
+            "refused": record in refused,
+            "unknown": record in unknown,
+            "stored": record in stored,
             "recordings": recordings[record],
             "absorbed": absorbed[record],
             "aside": rows.aside[record],
@@ -384,7 +361,7 @@ def _reordered(rows: Rows) -> tuple[str, ...]:
 
 
 def _counts(
-    rows: Rows, records: Sequence[dict[str, Any]], totals: Sequence[Total], reordered: Sequence[str]
+    rows: Rows, records: Sequence[RecordRow], totals: Sequence[Total], reordered: Sequence[str]
 ) -> dict[str, int]:
     """Return one count per column of the report. A wrong total adds the least number of records
     that explains it.
@@ -394,18 +371,20 @@ def _counts(
     )
     states = Counter(row["state"] for row in records)
 
-    def total(name: str) -> int:
-        return sum(row[name] for row in records)
-
     return {
         "offered": len(rows.offered),
-        **{name: total(name) for name in ("acked", "refused", "unknown", "stored")},
+        "acked": sum(row["acked"] for row in records),
+        "refused": sum(row["refused"] for row in records),
+        "unknown": sum(row["unknown"] for row in records),
+        "stored": sum(row["stored"] for row in records),
         "recorded": states[State.RECORDED] - lost - waiting,
         "lost": states[State.LOST] + lost,
         "set_aside": states[State.SET_ASIDE],
         "superseded": states[State.SUPERSEDED],
-        "duplicated": total("duplicated") + extra,
-        **{name: total(name) for name in ("stored_twice", "delivered_twice", "absorbed")},
+        "duplicated": sum(row["duplicated"] for row in records) + extra,
+        "stored_twice": sum(row["stored_twice"] for row in records),
+        "delivered_twice": sum(row["delivered_twice"] for row in records),
+        "absorbed": sum(row["absorbed"] for row in records),
         "aborted": rows.copies.count(
             row for row in rows.stored if not row.visible and not undecided(row)
         ),

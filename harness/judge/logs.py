@@ -7,7 +7,7 @@ authorities agree with each other, and the wire could read all that it had to.
 from __future__ import annotations
 
 from collections import defaultdict
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 from harness.judge.producers import passed_open, producers, unsettled
 from harness.model import events as kinds
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
     from harness.judge.producers import Appended, Producer
     from harness.judge.readers import Readers
+    from harness.judge.record_row import RecordRow
     from harness.model.history import History
     from harness.model.plan import Plan
 
@@ -217,7 +218,7 @@ def _strayed(_: Plan, history: History, __: Readers) -> Iterator[str]:
                 )
 
 
-def went_elsewhere(history: History, rows: Iterable[Mapping[str, Any]]) -> Iterator[str]:
+def went_elsewhere(history: History, rows: Iterable[RecordRow]) -> Iterator[str]:
     """Say to which topic lost records were sent, if they are in no log because every request with
     them named a topic that is none of the pipeline's.
     """

@@ -7,7 +7,7 @@ Each word rests on a line of the history. Where no line says it, there is none.
 from __future__ import annotations
 
 from collections import defaultdict
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from harness.judge.rows import counted, ids, transaction_of
 from harness.judge.transactions import in_doubt
@@ -19,6 +19,7 @@ from harness.model.states import State
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
+    from harness.judge.record_row import RecordRow
     from harness.judge.rows import Rows
     from harness.model.events import Event
 
@@ -145,7 +146,7 @@ def unanswered(events: Iterable[Event]) -> set[str]:
     return found.union(*ending.values())
 
 
-def told(rows: Iterable[Mapping[str, Any]]) -> str:
+def told(rows: Iterable[RecordRow]) -> str:
     """Say of which records which reason is known, as words; nothing if none is known.
 
     >>> told([{"record": "k1-1", "state": "stalled", "why": "by a prepared transaction",

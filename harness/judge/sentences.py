@@ -70,7 +70,7 @@ def losses(found: Account) -> str:
     lost = [row for row in found.rows if row["state"] == State.LOST]
     seen: dict[str, set[str]] = {}
     for row in lost:
-        seen.setdefault(row["last_hop"], set()).add(row["record"])
+        seen.setdefault(str(row["last_hop"]), set()).add(row["record"])
     hops = [f"{examples(seen[hop])}{of_topics(found, seen[hop])} {hop}" for hop in sorted(seen)]
     doubts = [row["record"] for row in lost if row["in_doubt"]]
     hops += [f"{examples(doubts)} {reasons.DOUBT}"] if doubts else []

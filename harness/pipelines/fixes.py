@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from enum import Enum, auto
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from harness.model.scenario import Predicted, Role
 from harness.model.semantics import Anomaly, Semantic, forbids
@@ -20,8 +20,9 @@ from harness.pipelines.practice import UNSEEN
 from harness.pipelines.writes import AT_WRITE
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator, Mapping
+    from collections.abc import Collection, Iterable, Iterator
 
+    from harness.judge.record_row import RecordRow
     from harness.judge.verdict import Judgement
     from harness.model.scenario import Scenario
     from harness.pipelines.practice import ClientPractice
@@ -389,7 +390,7 @@ def _against_loss(judgement: Judgement, *, at_write: bool) -> Iterator[Advice]:
         yield Advice.READ_DEAD_LETTERS
 
 
-def _last_alone(rows: Iterable[Mapping[str, Any]]) -> bool:
+def _last_alone(rows: Iterable[RecordRow]) -> bool:
     """Whether of each of several keys the last record is recorded, and all others are lost."""
     by_key: dict[object, list[State]] = defaultdict(list)
     for row in sorted(rows, key=lambda row: row["position"]):

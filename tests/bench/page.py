@@ -42,7 +42,7 @@ def _losing(found: CellResult) -> CellResult:
     """
     account = found.judgement.account
     lost = {"state": State.LOST, "last_hop": "acked, not stored", "recordings": 0}
-    rows = (*({**row, **lost} for row in account.rows[:LOST_EACH]), *account.rows[LOST_EACH:])
+    rows: Any = (*({**row, **lost} for row in account.rows[:LOST_EACH]), *account.rows[LOST_EACH:])
     counts = account.counts | {"lost": LOST_EACH}
     return replace(
         found,

@@ -17,6 +17,7 @@ from tests.mutations.registry import golden, mutation, story
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
+    from harness.judge.record_row import RecordRow
     from harness.judge.row import Row
     from harness.model.history import Event
 
@@ -24,7 +25,7 @@ BROKEN: Any = accounting
 """The module whose functions are replaced: no type says that they may be."""
 
 
-def records(change: Callable[[dict[str, Any]], dict[str, Any]]) -> None:
+def records(change: Callable[[Any], Any]) -> None:
     """Let what is told of each record be changed."""
     right = accounting._records
     BROKEN._records = lambda rows: tuple(change(row) for row in right(rows))
@@ -67,7 +68,7 @@ def one_loss_forgotten() -> None:
     """The first record that is lost counts as recorded."""
     right = accounting._records
 
-    def found(cell: Rows) -> tuple[dict[str, Any], ...]:
+    def found(cell: Rows) -> tuple[RecordRow, ...]:
         told = right(cell)
         lost = next((row for row in told if row["state"] == State.LOST), None)
         return tuple({**row, "state": State.RECORDED} if row is lost else row for row in told)

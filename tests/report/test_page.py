@@ -409,7 +409,7 @@ def test_batches_of_an_engine_are_bars_and_steps_of_a_record() -> None:
     bars = [(band.text, band.start, band.end) for band in timeline.bands if band.kind == "batch"]
     assert bars == [("batch 0 committed", 10, 30), ("batch 1: its program died in it", 50, 70)]
     assert len([mark for mark in timeline.marks if mark.kind == "step"]) == 3
-    row = {
+    row: Any = {
         "record": "r",
         "key": "k",
         "position": 1,
@@ -453,7 +453,7 @@ def test_every_golden_history_can_be_drawn(cell: str) -> None:
     assert detail["proof"]
 
 
-def _rows(of: Account) -> list[Row]:
+def _rows(of: Account) -> list[Any]:
     """Return the rows of the record table."""
     return [
         {str(name): each for name, each in row.items()} for row in of.records.to_dict("records")
@@ -489,11 +489,11 @@ def test_a_lost_record_says_where_it_was_last_seen() -> None:
     assert hops == set(table.loc[table["record"].isin(set(lost)), "last_hop"])
 
 
-def _copies(fates: str, at: int = 0) -> tuple[tuple[Event, ...], list[Row]]:
+def _copies(fates: str, at: int = 0) -> tuple[tuple[Event, ...], list[Any]]:
     """Make a log of one partition, and its record table, from letters: r(ecorded), l(ost),
     d(uplicated).
     """
-    tape, rows = Tape(), list[Row]()
+    tape, rows = Tape(), list[Any]()
     tape.tell(
         "log",
         hop="topic",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -115,7 +116,7 @@ def test_several_losses_of_one_kind_are_one_sentence(tmp_path: Path) -> None:
     cell, _ = planted(tmp_path / "cell")
     account = cell.judgement.account
     gone = {"state": State.LOST, "last_hop": LastHop.ACKED, "recordings": 0}
-    rows = (*({**row, **gone} for row in account.rows[:3]), *account.rows[3:])
+    rows: Any = (*({**row, **gone} for row in account.rows[:3]), *account.rows[3:])
     more = replace(cell, judgement=replace(cell.judgement, account=replace(account, rows=rows)))
     assert any(
         said.endswith(

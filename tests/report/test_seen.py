@@ -153,9 +153,14 @@ class Tale:
         return Paths(events_of(self.events)).of(_row(**row)).usually
 
 
-def _row(hop: LastHop | None = None, **row: object) -> Row:
+def _row(hop: LastHop | None = None, **row: object) -> Any:
     lost = State.LOST if hop else State.RECORDED
-    rest = {"recordings": 0, "stored_twice": 0, "delivered_twice": 0, "absorbed": 0}
+    rest: dict[str, object] = {
+        "recordings": 0,
+        "stored_twice": 0,
+        "delivered_twice": 0,
+        "absorbed": 0,
+    }
     return {"record": "r", "key": "k", "position": 1, "state": lost, "last_hop": hop} | rest | row
 
 

@@ -64,7 +64,7 @@ def told(tmp_path_factory: pytest.TempPathFactory) -> list[RecordSentence]:
     for history in (cell / HISTORY for cell in (*cells, *sorted(GOLDEN.iterdir()))):
         events = read_history(history).events
         lines, reading = Lines(events), SecondReading(lines_of(history))
-        rows = [dict(row) for row in anomalous(account(events).rows)]
+        rows: list[Any] = [*anomalous(account(events).rows)]
         found += [RecordSentence(reading, row, seen_of(row, lines)) for row in rows]
     return found
 

@@ -547,7 +547,7 @@ def test_whether_a_fault_s_own_record_is_affected(
         each for each in losing.sweep.saved.results(POINTS) if each.directory == told.directory
     )
     account = result.judgement.account
-    rows = tuple(
+    rows: Any = tuple(
         row | (changed if row["record"] == told.point.step.at else {}) for row in account.rows
     )
     result = replace(

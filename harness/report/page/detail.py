@@ -22,8 +22,8 @@ from harness.report.page.usual import MARKED
 from harness.report.summary import DECLARED, rerun_line
 
 if TYPE_CHECKING:
+    from harness.judge.record_row import RecordRow
     from harness.model.history import History
-    from harness.report.page.lines import Row
     from harness.report.page.paths import Hop, RecordPath
     from harness.report.page.ribbons import Ribbon
     from harness.report.page.timeline import Timeline
@@ -68,12 +68,12 @@ def history_of(result: CellResult) -> History | None:
         return None
 
 
-def rows_of(result: CellResult) -> list[Row]:
+def rows_of(result: CellResult) -> list[RecordRow]:
     """Return the account's record table as plain rows."""
-    return [dict(row) for row in result.judgement.account.rows]
+    return [*result.judgement.account.rows]
 
 
-def broken_rows(result: CellResult) -> list[Row]:
+def broken_rows(result: CellResult) -> list[RecordRow]:
     """Return the rows of the records that broke a cell's promise, in the order of their names;
     none of a cell that is not broken.
     """

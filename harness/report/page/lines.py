@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from dataclasses import dataclass
 from itertools import chain
-from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeGuard, TypeVar, cast
+from typing import TYPE_CHECKING, Final, TypeAlias, TypeGuard, TypeVar, cast
 
 from harness.judge.deaths import how_it_ended
 from harness.model import events as kinds
@@ -14,7 +14,7 @@ from harness.model.states import Hop
 from harness.report.reading import record_of, records_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from harness.model.history import Event
 
@@ -22,8 +22,6 @@ AGAIN: Final = "was started again"
 TOOK_OVER: Final = "took the place of another"
 """Text for a standby process, or one that was started while another process of its node was alive.
 """
-Row: TypeAlias = "Mapping[str, Any]"
-"""A record in the account's record table: its fields, as the table keeps them."""
 Move: TypeAlias = kinds.Sent | kinds.Unsent | kinds.Fetched | kinds.Delivered
 """Events that say that a program sent a record or received it."""
 E = TypeVar("E", bound=kinds.Event)

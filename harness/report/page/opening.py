@@ -73,20 +73,21 @@ def _harm(result: CellResult) -> Iterator[str]:
     """
     account, semantic = result.judgement.account, result.plan.semantic
     if forbids(semantic, Anomaly.LOST):
-        hops: dict[str, set[str]] = defaultdict(set)
+        hops: dict[LastHop, set[str]] = defaultdict(set)
         for row in account.rows:
-            if row["record"] in account.lost:
+            if row["record"] in account.lost and row["last_hop"] is not None:
                 hops[row["last_hop"]].add(row["record"])
         for hop, records in sorted(hops.items()):
             one = len(records) == 1
             lost = "was lost" if one else "were lost, each in the same way"
-            yield f"{examples(records, NAMED)} {lost}: {_WENT[LastHop(hop)]}."
+            yield f"{examples(records, NAMED)} {lost}: {_WENT[hop]}."
     if forbids(semantic, Anomaly.DUPLICATED):
-        for way, words in (
-            ("stored_twice", "the log or queue has further copies"),
-            ("delivered_twice", "one copy was delivered again"),
+        stored = {row["record"] for row in account.rows if row["stored_twice"] > 0}
+        delivered = {row["record"] for row in account.rows if row["delivered_twice"] > 0}
+        for records, words in (
+            (stored, "the log or queue has further copies"),
+            (delivered, "one copy was delivered again"),
         ):
-            records = {row["record"] for row in account.rows if row[way] > 0}
             if records:
                 verb = "was" if len(records) == 1 else "were"
                 yield f"{examples(records, NAMED)} {verb} recorded more than once: {words}."

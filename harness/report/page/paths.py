@@ -20,8 +20,8 @@ from harness.report.page.usual import usually
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
+    from harness.judge.record_row import RecordRow
     from harness.model.history import Event
-    from harness.report.page.lines import Row
 
 OfPlace: TypeAlias = (
     kinds.Stored | kinds.Removed | kinds.Recorded | kinds.Absorbed | kinds.Fetched | kinds.Delivered
@@ -66,7 +66,7 @@ class RecordPath:
     usually: str = ""
 
 
-def anomalous(rows: Sequence[Row]) -> list[Row]:
+def anomalous(rows: Sequence[RecordRow]) -> list[RecordRow]:
     """Return the rows of the record table that were lost, set aside or recorded more than once, in
     the order of their names.
     """
@@ -89,7 +89,7 @@ class Paths:
                 self._transactions.setdefault(event.transaction, []).append(event)
         self._restarted = bool(self.lines.restarts(str(Role.PRODUCER)))
 
-    def of(self, row: Row) -> RecordPath:
+    def of(self, row: RecordRow) -> RecordPath:
         """Return the path of a record, given its row in the account's record table."""
         events = self.lines.about(str(row["record"]))
         letters = _letters(events)
@@ -240,20 +240,15 @@ def _letter(number: int) -> str:
     return chr(ord("A") + number) if number < 26 else str(number + 1)  # noqa: PLR2004 - the alphabet
 
 
-def _fate(row: Row) -> tuple[str, str]:
+def _fate(row: RecordRow) -> tuple[str, str]:
     if row["state"] == State.LOST:
         return "lost", f"lost: {row['last_hop']}{f', {DOUBT}' if row.get('in_doubt') else ''}"
     if row["recordings"] > 1:
-        ways = [
-            f"{int(row[name])} {text}"
-            for name, text in (
-                ("stored_twice", "stored twice"),
-                ("delivered_twice", "delivered twice"),
-            )
-            if row[name]
-        ]
-        return "duplicated", f"recorded {int(row['recordings'])} times: {', '.join(ways)}"
-    absorbed = f", {int(row['absorbed'])} more absorbed" if row["absorbed"] else ""
+        stored, delivered = row["stored_twice"], row["delivered_twice"]
+        ways = [f"{stored} stored twice"] if stored else []
+        ways += [f"{delivered} delivered twice"] if delivered else []
+        return "duplicated", f"recorded {row['recordings']} times: {', '.join(ways)}"
+    absorbed = f", {row['absorbed']} more absorbed" if row["absorbed"] else ""
     comma = "" if row["state"] == State.STALLED else ","
     why = f"{comma} {row['why']}" if row.get("why") else ""
     doubt = f", {DOUBT}" if row.get("in_doubt") and row["state"] in LEFT else ""

@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from harness.judge.accounting import Account
+    from harness.judge.record_row import RecordRow
     from harness.model.history import Event
-    from harness.report.page.lines import Row
 
 
 class PlotRow(StrEnum):
@@ -61,7 +61,7 @@ class Plot:
     extra: int
 
 
-def fate_of(row: Row) -> PlotRow:
+def fate_of(row: RecordRow) -> PlotRow:
     """Return the row of the plot in which a record of the account stands."""
     match row["state"]:
         case State.RECORDED:
@@ -103,7 +103,7 @@ def _by_time(dot: Dot) -> int:
     return -1 if dot.t is None else dot.t
 
 
-def _note(row: Row, fate: PlotRow) -> str:
+def _note(row: RecordRow, fate: PlotRow) -> str:
     """Return a few words about a record's state."""
     match fate:
         case PlotRow.LOST:

@@ -13,8 +13,8 @@ from harness.model.states import Hop, State
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
+    from harness.judge.record_row import RecordRow
     from harness.model.history import Event
-    from harness.report.page.lines import Row
 
 _Log: TypeAlias = tuple[str, str, int]
 """Hop, topic and partition."""
@@ -47,11 +47,11 @@ class Ribbon:
     """The number of stretches left out."""
 
 
-def ribbons_of(events: Sequence[Event], rows: Sequence[Row]) -> tuple[Ribbon, ...]:
+def ribbons_of(events: Sequence[Event], rows: Sequence[RecordRow]) -> tuple[Ribbon, ...]:
     """Return the ribbons of the source and of every partition of every log, from a cell's events
     and its record table. A queue has none, because its places are no positions.
     """
-    fates = {row["record"]: _fate(row) for row in rows}
+    fates: dict[str | None, str] = {row["record"]: _fate(row) for row in rows}
     places = sorted((int(row["position"]), fates[row["record"]]) for row in rows)
     found = [_ribbon("source", places[0][0], places[-1][0] + 1, places)] if places else []
     copies: dict[_Log, list[tuple[int, str]]] = {}
@@ -86,7 +86,7 @@ def _log(event: kinds.Log | kinds.Stored) -> _Log:
     return str(event.hop), str(event.topic), event.partition or 0
 
 
-def _fate(row: Row) -> str:
+def _fate(row: RecordRow) -> str:
     if row["state"] == State.RECORDED:
         return "duplicated" if row["recordings"] > 1 else "recorded"
     return "lost" if row["state"] == State.LOST else "left"

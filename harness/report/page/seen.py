@@ -26,8 +26,9 @@ from harness.report.page.lines import attempt_of, in_topic
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
+    from harness.judge.record_row import RecordRow
     from harness.model.history import Event
-    from harness.report.page.lines import Lines, Move, Row, Saved
+    from harness.report.page.lines import Lines, Move, Saved
 
 MOST: Final = 3
 """Maximum number of times, or places, that a sentence lists."""
@@ -43,7 +44,7 @@ DELIVERIES: Final[Moves] = (kinds.Fetched, kinds.Delivered)
 FAULT: Final = "lostack's fault"
 
 
-def seen_of(row: Row, lines: Lines) -> str:
+def seen_of(row: RecordRow, lines: Lines) -> str:
     """Say in one sentence what the history shows of a record; empty if nothing went wrong."""
     told = lines.about(str(row["record"]))
     if row["state"] in (State.LOST, State.SET_ASIDE):
@@ -322,7 +323,7 @@ _GIVEN: Final[_Words] = {
 """The sentences about a record that is given to readers, by the kind of line."""
 
 
-def _at_rest(row: Row, told: Sequence[Event]) -> Iterator[str]:
+def _at_rest(row: RecordRow, told: Sequence[Event]) -> Iterator[str]:
     """Yield what the final queries found of a record."""
     copies = [e for e in told if isinstance(e, kinds.Stored) and e.hop == Hop.TOPIC]
     for visible, words in ((True, "stored"), (False, "stored where no committed reader sees it,")):

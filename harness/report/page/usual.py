@@ -11,7 +11,8 @@ from harness.model.states import LastHop, State
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from harness.report.page.lines import Row
+    from harness.judge.record_row import RecordRow
+
 
 MARKED: Final = "what usually does this (no line of the history shows that it did here): {}"
 """How :func:`usually` is shown."""
@@ -49,16 +50,17 @@ _LOST: Final[Mapping[str, str]] = {
 }
 
 
-def usually(row: Row, *, restarted: bool) -> str:
+def usually(row: RecordRow, *, restarted: bool) -> str:
     """Say what usually does this to a record; empty if nothing went wrong, or if it is unknown.
 
     ``restarted``: the producer was started again.
     """
     if row["state"] == State.LOST:
-        if row["last_hop"] in (LastHop.NEVER_SENT, LastHop.SENT):
+        hop = row["last_hop"]
+        if hop in (LastHop.NEVER_SENT, LastHop.SENT):
             return _RESTARTED if restarted else _GAVE_UP
-        return _LOST.get(row["last_hop"], "")
+        return _LOST.get(hop, "") if hop else ""
     if row["recordings"] < 2:  # noqa: PLR2004 - more than once
         return ""
-    ways = (("stored_twice", _STORED_TWICE), ("delivered_twice", _DELIVERED_TWICE))
-    return "; ".join(words for name, words in ways if row[name])
+    ways = ((row["stored_twice"], _STORED_TWICE), (row["delivered_twice"], _DELIVERED_TWICE))
+    return "; ".join(words for count, words in ways if count)
