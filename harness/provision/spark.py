@@ -108,7 +108,6 @@ def ensure_spark(
         added,
         _launcher_options(java, home, cache, release),
         release,
-        java.version,
         site,
         login := hadoop_login(java.path, classpath, f"Spark {release}"),
     )

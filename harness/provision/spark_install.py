@@ -33,7 +33,6 @@ class SparkInstall:
     connector: tuple[Path, ...]
     jvm_flags: tuple[str, ...]
     version: str
-    java_version: str
     site: Path | None = None
     """The folder of another PySpark than that of the environment that runs lostack; ``None`` for
     the latter.

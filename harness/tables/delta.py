@@ -47,11 +47,6 @@ class _MetaData(msgspec.Struct, rename="camel"):
     configuration: dict[str, str] = {}
 
 
-class _Application(msgspec.Struct, rename="camel"):
-    app_id: str
-    version: int
-
-
 class _Add(msgspec.Struct, rename="camel"):
     path: str
     partition_values: dict[str, str | None] = {}
@@ -67,7 +62,6 @@ class _Action(msgspec.Struct, rename="camel"):
 
     protocol: _Protocol | None = None
     meta_data: _MetaData | None = None
-    txn: _Application | None = None
     remove: _Remove | None = None
     add: _Add | None = None
 
@@ -104,14 +98,13 @@ class DataFile:
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """A version of a table: its data files in the order of their commits, its columns by their
-    physical names, and the last version of each application id that wrote with one.
+    """A version of a table: its data files in the order of their commits, and its columns by their
+    physical names.
     """
 
     version: int
     columns: tuple[str, ...]
     files: tuple[DataFile, ...]
-    applications: Mapping[str, int]
 
     def rows(self) -> Iterator[Mapping[str, object]]:
         """Yield every row, each column by its physical name; a column that a file does not have is
@@ -188,7 +181,6 @@ class _Replay:
         self._punctured: set[str] = set()
         """The files of which a deletion vector takes rows away."""
         self._columns: tuple[str, ...] | None = None
-        self._applications: dict[str, int] = {}
 
     def take(self, version: int, entry: Path) -> None:
         """Take every action of a version: what it removes, before what it adds."""
@@ -214,7 +206,7 @@ class _Replay:
         if self._punctured:
             raise self._refused("has deletion vectors (rewrite it: REORG TABLE … APPLY (PURGE))")
         files = tuple(self._files.values())
-        return Snapshot(self._version, self._columns, files, dict(self._applications))
+        return Snapshot(self._version, self._columns, files)
 
     def _take_words(self, action: _Action) -> None:
         """Take what an action says of the table, and not of its files."""
@@ -231,8 +223,6 @@ class _Replay:
                 raise self._refused("maps its columns by number")
             columns = SCHEMA.decode(told.schema_string).fields
             self._columns = tuple(column.physical for column in columns)
-        if action.txn is not None:
-            self._applications[action.txn.app_id] = action.txn.version
 
     def _add(self, add: _Add) -> None:
         if add.deletion_vector is not None:

@@ -22,7 +22,6 @@ INSTALL = SparkInstall(
     (),
     ("-Xshare:auto",),
     "4.0.0",
-    "17",
 )
 
 

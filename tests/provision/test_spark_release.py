@@ -127,7 +127,7 @@ def test_pyspark_comes_once_and_first_on_the_path(
     for _ in range(2):
         site = ensure_pyspark("4.0.9", cache=tmp_path, say=lambda _: None)
     assert [command[-1] for command in pip.asked] == ["pyspark==4.0.9"]
-    install = SparkInstall(Path("java"), site / "pyspark", "", (), (), "4.0.9", "17", site)
+    install = SparkInstall(Path("java"), site / "pyspark", "", (), (), "4.0.9", site)
     assert install.env["PYTHONPATH"] == f"{site}{os.pathsep}mine"
     assert "PYTHONPATH" not in replace(install, site=None).env
 

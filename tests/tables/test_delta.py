@@ -95,13 +95,6 @@ def test_each_version_has_its_rows_in_the_order_of_their_commits(
     assert ids(orders) == found
 
 
-def test_the_last_number_of_each_application_is_known(orders: Path) -> None:
-    """It is what makes the table leave out a batch."""
-    assert DeltaTable(orders).snapshot().applications == {"orders": 1}
-    back_to(orders, 1)
-    assert DeltaTable(orders).snapshot().applications == {}
-
-
 def test_columns_of_partitions_are_in_the_log_alone() -> None:
     """Their values may need escaping, twice in a path; an empty one is null."""
     rows = DeltaTable(WRITTEN / "by region").snapshot().rows()

@@ -18,7 +18,7 @@ HEAD: Final = 8
 """The length in bytes of a frame's header, and of the protocol greeting."""
 MOST_BYTES: Final = 1 << 30
 MAGIC: Final = b"AMQP"
-SASL, PLAIN, TLS = 3, 0, 2
+SASL, PLAIN = 3, 0
 """The protocol that a greeting asks for."""
 SASL_FRAME: Final = 1
 RECEIVED, ACCEPTED, REJECTED, TRANSACTIONAL, DECLARED = 0x23, 0x24, 0x25, 0x34, 0x33

@@ -32,7 +32,6 @@ class UnreadableError(ValueError):
 class Operation:
     """One operation on a node, with the node's new data if the operation has it."""
 
-    op: Op | None
     path: str
     data: bytes = b""
 
@@ -82,7 +81,7 @@ class Cursor:
 def operation(cursor: Cursor, op: Op | None) -> Operation:
     """Read an operation that begins with a path, up to the end of its data."""
     path = cursor.text()
-    return Operation(op, path, cursor.buffer() if op in WITH_DATA else b"")
+    return Operation(path, cursor.buffer() if op in WITH_DATA else b"")
 
 
 def operations(cursor: Cursor) -> Iterator[Operation]:
