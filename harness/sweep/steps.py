@@ -10,8 +10,8 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from dataclasses import dataclass, field, replace
-from itertools import chain
-from typing import TYPE_CHECKING
+from operator import itemgetter
+from typing import TYPE_CHECKING, TypeAlias
 
 from harness.model import events as kinds
 from harness.wire.rules import Direction
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
     from harness.model.history import History
 
+_Like: TypeAlias = "tuple[object, ...]"
 FAILPOINT = "failpoint"
 """In place of a frame's direction, for a place inside a program. Its name stands in place of an
 API.
@@ -95,7 +96,7 @@ class Step:
         return self.role, self.api, self.direction
 
     @property
-    def like(self) -> tuple[object, ...]:
+    def like(self) -> _Like:
         """What it has in common with the steps of its kind at other records."""
         return *self.kind, self.anchor and self.anchor.kind
 
@@ -143,9 +144,9 @@ class Steps:
     early: int
     named: Mapping[bool, int]
     recurred: Mapping[bool, int]
-    refused: Mapping[tuple[object, ...], int] = field(default_factory=dict)
+    refused: Mapping[_Like, tuple[int, bool]] = field(default_factory=dict)
     """Requests that a broker refused by itself in one of the runs: by :attr:`Step.like`, the least
-    ordinal. The next one comes only when this one was refused.
+    ordinal, and whether it always did. If not, the next one is not sure to come.
     """
 
 
@@ -261,19 +262,23 @@ def intersected(runs: Sequence[Trace]) -> Steps:
     named = Counter(bool(frame.line.records) for frame in whole[0].frames if frame.names)
     recurred = Counter(step.record is not None for step, _ in found)
     early = sum(not frame.names and not _refused(frame.line) for frame in whole[0].frames)
-    refused: dict[tuple[object, ...], int] = {}
-    for name in chain.from_iterable(map(_denied, whole)):
-        refused[name.like] = min(name.ordinal, refused.get(name.like, name.ordinal))
-    return Steps(found, len(whole[0].frames), early, dict(named), dict(recurred), refused)
+    return Steps(found, len(whole[0].frames), early, dict(named), dict(recurred), _refusals(whole))
 
 
-def _denied(run: Trace) -> Iterator[Step]:
-    """Yield the names of the requests that a broker refused."""
-    refused = {(f.line.conn, f.line.corr) for f in run.frames if _refused(f.line)}
-    for frame in run.frames:
-        asks = frame.line.dir == Direction.REQUEST and frame.line.corr is not None
-        if asks and (frame.line.conn, frame.line.corr) in refused:
-            yield from frame.names
+def _refusals(runs: Sequence[Trace]) -> dict[_Like, tuple[int, bool]]:
+    """Return the requests that a broker refused, as :attr:`Steps.refused` has them."""
+    asked, refused = Counter[tuple[_Like, int]](), Counter[tuple[_Like, int]]()
+    for run in runs:
+        answers = {(f.line.conn, f.line.corr) for f in run.frames if _refused(f.line)}
+        for frame in run.frames:
+            if frame.line.dir == Direction.REQUEST and frame.line.corr is not None:
+                names = [(name.like, name.ordinal) for name in frame.names]
+                asked.update(names)
+                refused.update(names if (frame.line.conn, frame.line.corr) in answers else ())
+    return {
+        like: (ordinal, refused[like, ordinal] == asked[like, ordinal])
+        for like, ordinal in sorted(refused, key=itemgetter(1), reverse=True)
+    }
 
 
 def _steps(run: Trace, stable: frozenset[Step]) -> Iterator[tuple[Step, NamedFrame]]:

@@ -443,11 +443,11 @@ def test_only_who_names_itself_is_fenced_by_its_name(named: bool) -> None:
     assert len(refusals) > 5
 
 
-@pytest.mark.parametrize("refused", [False, True])
-def test_what_brokers_refuse_by_themselves_is_not_done(refused: bool) -> None:
+@pytest.mark.parametrize("refused", ["never", "once", "always"])
+def test_what_brokers_refuse_by_themselves_is_not_done(refused: str) -> None:
     """A new transaction is refused while the one before ends (CONCURRENT_TRANSACTIONS): it is not
-    done, and whether it is asked for a second time is not sure. One refusal is enough, in any run
-    and at any record.
+    done, and whether it is asked for a second time is not sure, unless it is refused each time. One
+    refusal is enough, in any run and at any record.
     """
     load = swept(["plain/exactly-once"], asked(system="", records=24))[0].load()
     one, other = load.records[1].id, load.records[2].id
@@ -466,17 +466,19 @@ def test_what_brokers_refuse_by_themselves_is_not_done(refused: bool) -> None:
                     frame(len(lines) + 2, "AddPartitionsToTxn", "response")
                     | {"corr": corr, **error},
                 ]
-            refuses = False
+            refuses = refused == "always"
         return a_history(tuple(lines)), KEY
 
-    steps = steps_of([run(False), run(refused), run(False)])
+    always = refused == "always"
+    steps = steps_of([run(always), run(refused != "never"), run(always)])
     found = [
         (point.step.ordinal, point.act.startswith("refuse-done"), point.illegal)
         for point in points(steps, load, Capabilities())
         if point.step.kind == ("producer", "AddPartitionsToTxn", "request")
     ]
     illegal = {(ordinal, done) for ordinal, done, because in found if because}
-    assert illegal == ({(1, True), (2, False), (2, True)} if refused else set())
+    unsure = {(1, True), (2, False), (2, True)}
+    assert illegal == {"never": set(), "once": unsure, "always": {(1, True)}}[refused]
     assert {(ordinal, done) for ordinal, done, _ in found} == {
         (ordinal, done) for ordinal in (1, 2) for done in (False, True)
     }
