@@ -121,16 +121,13 @@ def places_in_log(
     def look(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for at in _numbers(batches):
             for stretch in stretches[at::tasks]:
-                yield from looked_at(log.side, stretch, wanted, unreadable)
+                yield from looked_at(log.side, stretch, wanted, unreadable=unreadable)
 
     return _tasks(spark, tasks).mapInArrow(look, PLACES)
 
 
 def looked_at(
-    side: Rows,
-    stretch: OffsetRange,
-    wanted: Ints,
-    unreadable: bool,  # noqa: FBT001
+    side: Rows, stretch: OffsetRange, wanted: Ints, *, unreadable: bool
 ) -> Iterator[pa.RecordBatch]:
     """Fetch a stretch again: where these numbers stand (and the first rows of each fetch without
     one), as PLACES.

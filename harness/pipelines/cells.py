@@ -286,7 +286,9 @@ def aim(cell: DeclaredCell, shares: Mapping[str, Share]) -> DeclaredCell:
         if not among:
             return _never(cell, f"no record of {cell.scenario.topic} came there in the dry run")
     if isinstance(fault, TopicMadeAnew) and fault.longer is not None:
-        among = half_of(among or frozenset(range(1, cell.records + 1)), cell.records, fault.longer)
+        among = half_of(
+            among or frozenset(range(1, cell.records + 1)), cell.records, first=fault.longer
+        )
     if isinstance(fault, InBacklog | InBurst):
         among = followed(cell.offered(), among)
     if isinstance(fault, Compacted):

@@ -83,10 +83,10 @@ def middle_third(among: Collection[int], count: int) -> list[int]:
     return sorted(position for position in among if third < position <= end)
 
 
-def half_of(among: Collection[int], count: int, first: bool) -> frozenset[int]:  # noqa: FBT001
+def half_of(among: Collection[int], count: int, *, first: bool) -> frozenset[int]:
     """Return those of the positions that are in the first, or second, half of so many records.
 
-    >>> sorted(half_of({12, 24, 36, 48}, 48, True))
+    >>> sorted(half_of({12, 24, 36, 48}, 48, first=True))
     [12, 24]
     """
     return frozenset(each for each in among if (each <= count // 2) is first)

@@ -5,7 +5,7 @@ is remembered.
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from harness.model.scenario import Predicted
 from harness.model.waiting import WaitTimeoutError, wait_until
@@ -92,11 +92,19 @@ class Checks:
         return True
 
 
+class Stood(Protocol):
+    """Hears of a silence that is over."""
+
+    def __call__(self, still_s: float, *, moved: bool) -> None:
+        """Hear how many seconds it lasted, and whether something moved then (else the silence is
+        the last one).
+        """
+
+
 class Idle:
     """Tells whether nothing has moved for ``idle_s`` seconds, with the source exhausted.
 
-    ``stood`` is called after every silence: how many seconds it lasted, and whether something
-    ``moved`` then (else the silence has reached ``idle_s``).
+    ``stood`` is called after every silence.
     """
 
     def __init__(
@@ -104,7 +112,7 @@ class Idle:
         progress: Callable[[], object],
         exhausted: Callable[[], bool],
         idle_s: float,
-        stood: Callable[[float, bool], None] = lambda _still_s, _moved: None,
+        stood: Stood | None = None,
     ) -> None:
         self._progress = progress
         self._exhausted = exhausted
@@ -128,12 +136,16 @@ class Idle:
         self._looked = time.monotonic()
         now = self._progress()
         if now != self._last or not self._exhausted():
-            self._stood(self.still_s, True)  # noqa: FBT003 - of a callable
+            self._tell(moved=True)
             self._last, self._since = now, time.monotonic()
         over = self.still_s > self._idle_s
         if over:
-            self._stood(self.still_s, False)  # noqa: FBT003
+            self._tell(moved=False)
         return over
+
+    def _tell(self, *, moved: bool) -> None:
+        if self._stood is not None:
+            self._stood(self.still_s, moved=moved)
 
 
 def stillness(
@@ -147,11 +159,7 @@ def stillness(
     """
     stands = isinstance(cell.expectation, Predicted) and cell.expectation.left.must_show()
     still_s = STANDS_S if stands else cell.still_s
-
-    def stood(still_s: float, moved: bool) -> None:  # noqa: FBT001 - of a callable
-        cell.stood(still_s, moved=moved)
-
-    return None if still_s is None else Idle(progress, exhausted, still_s, stood)
+    return None if still_s is None else Idle(progress, exhausted, still_s, cell.stood)
 
 
 class QuietSink:

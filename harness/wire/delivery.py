@@ -131,7 +131,7 @@ async def deliver(
             return Answer(answered=False)
         if carried.frame.id is None or found is None:
             return Answer(answered=False)
-        return Answer(True, _record(talk.session, carried, cell, *found))  # noqa: FBT003 - answered
+        return Answer(answered=True, error=_record(talk.session, carried, cell, *found))
     finally:
         if talk is not None:
             talk.stream.close()

@@ -104,7 +104,7 @@ class Holds:
         ended.cancel()
         reached = hold.forwarded.is_set()
         because = None if reached else f"it has not gone through within {within_s:g} s"
-        return Resolved(hold.id, "released", reached, because=because)
+        return Resolved(hold.id, RulePhase.RELEASED, reached, because=because)
 
     async def _discard(self, hold: Hold, because: str | None) -> Resolved:
         del self._holds[hold.id]
@@ -112,7 +112,7 @@ class Holds:
         hold.cell.settle(hold.carried, reached=False)
         extra = {} if because is None else {"because": because}
         hold.cell.phase(hold.rule, RulePhase.DISCARDED, hold.carried, held=hold.id, **extra)
-        return Resolved(hold.id, "discarded", reached=False, because=because)
+        return Resolved(hold.id, RulePhase.DISCARDED, reached=False, because=because)
 
     async def _deliver(self, hold: Hold, within_s: float) -> Resolved:
         if hold.carried.direction is Direction.RESPONSE:
@@ -134,7 +134,14 @@ class Holds:
         )
         told = {"answered": answer.answered, "error": answer.error}
         hold.cell.phase(hold.rule, RulePhase.DELIVERED, hold.carried, held=hold.id, **told)
-        return Resolved(hold.id, "delivered", True, answer.answered, answer.error, because)  # noqa: FBT003 - reached
+        return Resolved(
+            hold.id,
+            RulePhase.DELIVERED,
+            reached=True,
+            answered=answer.answered,
+            error=answer.error,
+            because=because,
+        )
 
     def _move(self, hold: Hold) -> Move:
         """Return how a held frame can leave its connection.
@@ -166,7 +173,7 @@ class Holds:
             hold.decided.set()
             self._conns.end_freeze(hold.freeze)
         hold.cell.phase(hold.rule, RulePhase.DETACHED, hold.carried, held=hold.id)
-        return Resolved(hold.id, "detached", reached=False)
+        return Resolved(hold.id, RulePhase.DETACHED, reached=False)
 
     async def _end_frozen(self, hold: Hold) -> None:
         """End the held frame's connection, unless it has left it, and everything frozen with it."""

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from harness.model.conversion import convert
+from harness.model.events import RulePhase  # noqa: TC001 - its values are checked when lines are decoded
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -119,7 +120,7 @@ class Resolved:
     """
 
     held: str
-    outcome: str
+    outcome: RulePhase
     reached: bool
     answered: bool = False
     error: int | str | None = None

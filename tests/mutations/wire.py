@@ -9,6 +9,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from harness.model import events as kinds
+from harness.model.events import RulePhase
 from harness.model.history import Line
 from harness.model.tail import SoFar
 from harness.model.waiting import wait_until
@@ -188,7 +189,7 @@ def what_is_held_stays() -> None:
 
     async def release(self: Holds, hold: Hold, within_s: float) -> Resolved:
         del self, within_s
-        return Resolved(hold.id, "released", reached=False)
+        return Resolved(hold.id, RulePhase.RELEASED, reached=False)
 
     Holds._release = release  # type: ignore[method-assign]
 

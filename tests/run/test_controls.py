@@ -18,6 +18,7 @@ from harness.faults import Kill, NoFault, Pause
 from harness.faults.triggers import rule_at
 from harness.model import events as kinds
 from harness.model.cell import Cell
+from harness.model.events import RulePhase
 from harness.model.scenario import Role
 from harness.model.waiting import WaitTimeoutError, wait_until
 from harness.model.writes import Point, Side
@@ -73,7 +74,7 @@ class Wire:
     def resolve(self, held: str, how: How) -> Resolved:
         """Say what became of it."""
         self.does.append(f"{how} {held}")
-        return Resolved(held, str(how), self.reached)
+        return Resolved(held, RulePhase.RELEASED, self.reached)
 
     def check(self) -> None:
         """It is there."""
