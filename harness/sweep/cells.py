@@ -53,11 +53,10 @@ class SweepCell(Cell):
     @property
     def dies_with(self) -> tuple[object, ...] | None:
         """Points of one sweep may share a death: each waits at its step, with all its connections
-        to the broker frozen. Those of the first half of the records come there at about one time,
-        and so do those of the second.
+        to the broker frozen. Those in one quarter of the records come there at about one time.
         """
-        late = 2 * (self.position or 0) > self.records
-        return (GROUP, self.pipeline, self.semantic, late) if self.scenario.together else None
+        quarter = 4 * ((self.position or 1) - 1) // self.records
+        return (GROUP, self.pipeline, self.semantic, quarter) if self.scenario.together else None
 
     @property
     def stands_s(self) -> float:

@@ -54,11 +54,11 @@ def shared(groups: Groups) -> set[str]:
     return {point for group in groups if len(group) > 1 for point in group}
 
 
-def halves(one: Sweep, planned: Planned, group: Sequence[str]) -> set[bool]:
-    """Return in which halves of the records the steps of these points are; true: the second."""
+def quarters(one: Sweep, planned: Planned, group: Sequence[str]) -> set[int]:
+    """Return in which quarters of the records the steps of these points are."""
     of = {each.id: each for inside in planned.classes.values() for each in inside}
     cells = [at_point(one.base, of[name]) for name in group]
-    return {2 * cell.load().target.position > cell.records for cell in cells}
+    return {4 * (cell.load().target.position - 1) // cell.records for cell in cells}
 
 
 def test_points_share_a_death_and_repetitions_do_not(tmp_path: Path, groups: Groups) -> None:
@@ -75,8 +75,8 @@ def test_points_share_a_death_and_repetitions_do_not(tmp_path: Path, groups: Gro
     points = {each.point.id for each in outcomes.all}
     assert sorted(point for group in groups for point in group) == sorted(points)
     assert 3 < max(map(len, groups)) <= DIE_AT_ONCE
-    assert len(groups) <= -(-len(points) // DIE_AT_ONCE) + 2, "a death in each half, and splits"
-    assert all(len(halves(one, planned, group)) == 1 for group in groups)
+    assert len(groups) <= -(-len(points) // DIE_AT_ONCE) + 4, "a death in each quarter, and splits"
+    assert all(len(quarters(one, planned, group)) == 1 for group in groups)
     groups.clear()
     shrink_all(one, outcomes, planned.usual, progress, until=None)
     assert groups
