@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Protocol
 
 from harness.stages.sinks.database import DatabaseSink
 
@@ -11,20 +11,29 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from harness.stages.sinks.interface import Sink
-    from harness.stages.sinks.postgres import PostgresSink
 
 
-def _postgres() -> type[PostgresSink]:
+class ServerSink(Protocol):
+    """What the class of a sink on a server can do."""
+
+    def __call__(self, address: str, *, name: str, durable: bool) -> Sink:
+        """Connect to the sink at an address."""
+
+    def create(self, address: str) -> None:
+        """Make the tables of a new database at an address."""
+
+
+def _postgres() -> ServerSink:
     from harness.stages.sinks.postgres import PostgresSink  # noqa: PLC0415 - brings the driver; a file needs none
 
     return PostgresSink
 
 
-SERVERS: Final[Mapping[str, Callable[[], type[PostgresSink]]]] = {"postgresql": _postgres}
+SERVERS: Final[Mapping[str, Callable[[], ServerSink]]] = {"postgresql": _postgres}
 """The sinks on servers: the scheme of their addresses, and what imports their class."""
 
 
-def _on_server(where: str) -> type[PostgresSink] | None:
+def _on_server(where: str) -> ServerSink | None:
     scheme, is_address, _ = where.partition("://")
     return SERVERS[scheme]() if is_address and scheme in SERVERS else None
 
