@@ -97,8 +97,8 @@ class Cell:
 
     @property
     def slug(self) -> str:
-        """The cell's folder name."""
-        return self.id.replace("/", ".")
+        """The cell's folder name: without a space, where a program may end its path."""
+        return self.id.replace("/", ".").replace(" ", "-")
 
     @property
     def expectation(self) -> Expectation:

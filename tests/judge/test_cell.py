@@ -61,6 +61,17 @@ def test_ids_and_keys_are_stable() -> None:
     assert cell.key == "51c5e521"
 
 
+def test_no_folder_has_a_space_in_its_name() -> None:
+    """A program that is started by its path may split that: Iceberg's sink does so with the one of
+    its worker's properties.
+    """
+    cell = cells()[0]
+    spaced = replace(cell, scenario=replace(cell.scenario, id="consumer.before rename 1"))
+    assert "before rename 1" in spaced.id
+    assert "before-rename-1" in spaced.slug
+    assert " " not in spaced.slug
+
+
 def test_every_axis_changes_the_key() -> None:
     cell = cells()[0]
     others = (
