@@ -1,7 +1,8 @@
-"""A shop that takes in its stock by COPY, twelve rows in each: stock.py DATABASE ROWS.
+"""A shop that takes in its stock by COPY, twelve rows in each: stock.py DATABASE ROWS [insert].
 
 PostgreSQL writes the rows that one COPY has put into one page of the table into its log as one
-entry, so they have one position there. Only the first COPY is there before somebody reads the
+entry, so they have one position there. With `insert` each row comes by itself, in a transaction of
+twelve, and has its own. Only the first COPY is there before somebody reads the
 changes, and only two come while nobody reads them any more.
 """
 
@@ -26,13 +27,18 @@ def is_read(database: psycopg.Connection) -> bool:
 
 
 def take_in(database: psycopg.Connection, wave: int) -> None:
-    """Copy twelve rows, once."""
+    """Take in twelve rows, once."""
+    rows = [(wave * ROWS + nth + 1,) for nth in range(ROWS)]
     with database.transaction():
         noted = "INSERT INTO done VALUES (%s) ON CONFLICT DO NOTHING"
         if database.execute(noted, (wave,)).rowcount:
-            with database.cursor() as cursor, cursor.copy("COPY stock FROM STDIN") as copy:
-                for nth in range(ROWS):
-                    copy.write_row((wave * ROWS + nth + 1,))
+            with database.cursor() as cursor:
+                if sys.argv[3:] == ["insert"]:
+                    cursor.executemany("INSERT INTO stock VALUES (%s)", rows)
+                else:
+                    with cursor.copy("COPY stock FROM STDIN") as copy:
+                        for row in rows:
+                            copy.write_row(row)
     print(f"wave {wave} is done", flush=True)
 
 
