@@ -32,7 +32,7 @@ from harness.matrix.runner import RunBrokenError, RunPlan
 from harness.matrix.runner import run as run_cells
 from harness.matrix.selection import MOST_SEEDS, SelectionError, select
 from harness.model import safe_files
-from harness.model.cell import DEFAULT_RECORDS
+from harness.model.cell import DEFAULT_RECORDS, client_name
 from harness.model.exits import ExitCode
 from harness.model.failures import EnvironmentFailure
 from harness.model.keep import Keep
@@ -41,10 +41,12 @@ from harness.report.breaks import breaks_of, exit_code, read_baseline
 from harness.report.trend import append_run
 from harness.report.writing import ReportError, append_step_summary, point_latest
 from harness.saved import SavedRunError, load_run
+from harness.stages.clients import JAVA
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
+    from harness.model.cell import Cell
     from harness.report.breaks import KnownBreak
 
 
@@ -72,7 +74,10 @@ def run(
     jobs: Annotated[
         int | None,
         typer.Option(
-            help="How many cells share a broker at once. By default 3 for each core and at most 6.",
+            help=(
+                "How many cells share a broker at once. By default 3; where all are of Kafka with "
+                "clients in Python, 3 for each core and at most 6."
+            ),
             min=1,
             max=64,
         ),
@@ -144,7 +149,7 @@ def run(
             cells=chosen.cells,
             not_applicable=chosen.not_applicable,
             reports=reports,
-            jobs=jobs or own_at_once(),
+            jobs=jobs or at_once(chosen.cells),
             command=command,
             seeds=chosen.seeds,
             records=records,
@@ -170,6 +175,14 @@ def run(
         complain("interrupted: the report is PARTIAL")
         code = ExitCode.INTERRUPTED
     raise typer.Exit(code)
+
+
+def at_once(cells: Iterable[Cell]) -> int:
+    """Return how many cells share a broker by default: more where they mostly wait. A program on a
+    JVM works for seconds until it is ready.
+    """
+    wait = all(cell.system == "kafka" and client_name(cell.client) != JAVA for cell in cells)
+    return own_at_once() if wait else MOST_AT_ONCE
 
 
 def _seed_by_seed(
