@@ -82,16 +82,16 @@ def test_a_dead_stage_is_put_out_of_its_own_groups(
 @pytest.mark.parametrize(
     ("static", "restart", "groups"),
     [
-        (None, True, [("workers", "m3"), ("books", "m6")]),
-        ("books", True, [("workers", "m3")]),
-        ("books", False, [("workers", "m3"), ("books", "m6")]),
+        (None, True, [("workers", "m3"), ("books", "m4"), ("books", "m6")]),
+        ("books", True, [("workers", "m3"), ("books", "m4")]),
+        ("books", False, [("workers", "m3"), ("books", "m4"), ("books", "m6")]),
     ],
 )
 def test_a_dead_process_is_put_out_of_each_of_its_groups(
     static: str | None, restart: bool, groups: list[tuple[str, str]]
 ) -> None:
-    """A worker of Kafka Connect is in one with other workers, its tasks in others; a consumer that
-    has joined anew is one member. Who comes back in its own place stays, and so does who lives.
+    """A worker of Kafka Connect is in one with other workers; its tasks are two members of another.
+    Who comes back in its own place stays, and so does who lives.
     """
     lines = [
         line
@@ -99,6 +99,7 @@ def test_a_dead_process_is_put_out_of_each_of_its_groups(
         for line in (*joined(conn, CONSUMER, group), owned(conn, pid))
     ]
     lines += [*joined(6, CONSUMER, "books"), owned(6, 30)]
+    lines += joined(4, CONSUMER, "books")[1:]  # the same member, in the next generation
     if static:
         member = {"event": "group_member", "conn": 6, "request": "6:2", "api": "JoinGroup"}
         told = {**member, "group": static, "member": "m6", "generation": 2, "instance": "one"}

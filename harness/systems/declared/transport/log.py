@@ -205,8 +205,8 @@ def expel_one(scene: Scene, role: Role, member: kinds.GroupMember) -> None:
 def expel_process(
     scene: Scene, role: Role, pid: int, which: Callable[[kinds.GroupMember], bool] = lambda _: True
 ) -> None:
-    """Remove the members that one process is from their groups. One that the wire did not see join
-    stays.
+    """Remove all members that one process is from their groups; one that has left is not there. One
+    that the wire did not see join stays.
     """
     for member in scene.members.memberships(pid) if scene.pipeline.dialect.logs else ():
         if which(member):

@@ -20,8 +20,8 @@ class GroupMembers(SeenOnWire):
     def __init__(self, so_far: SoFar) -> None:
         super().__init__(so_far)
         self._pids: dict[int, int] = {}
-        self._last: dict[int, kinds.GroupMember] = {}
-        """The last line of each connection that named a member."""
+        self._last: dict[tuple[int, str, str], kinds.GroupMember] = {}
+        """By connection, group and member: its last line there."""
         self._assigned: dict[tuple[str, str], kinds.GroupMember] = {}
         """By group and member: what it was assigned last."""
         self._static: set[tuple[str, str]] = set()
@@ -42,16 +42,19 @@ class GroupMembers(SeenOnWire):
         """
         with self._up_to_date():
             return {
-                line.group for conn, line in self._last.items() if self._role_of.get(conn) == role
+                line.group for line in self._last.values() if self._role_of.get(line.conn) == role
             }
 
     def memberships(self, pid: int) -> list[kinds.GroupMember]:
-        """Return the last line about the member that a process is, of each of its groups, the
-        latest last. A worker of Kafka Connect is in one with others, and its tasks read in others.
+        """Return the last line about each member that a process is or was, the latest last.
+
+        A worker of Kafka Connect is in one group with others, and its tasks are members of other
+        groups. Several threads may each be a member of one group.
         """
         with self._up_to_date():
-            mine = [line for conn, line in self._last.items() if self._pids.get(conn) == pid]
-        latest = {line.group: line for line in sorted(mine, key=lambda line: line.t)}
+            mine = [line for line in self._last.values() if self._pids.get(line.conn) == pid]
+        ordered = sorted(mine, key=lambda line: line.t)
+        latest = {(line.group, line.member): line for line in ordered}
         return sorted(latest.values(), key=lambda line: line.t)
 
     def pid(self, member: kinds.GroupMember) -> int | None:
@@ -72,7 +75,7 @@ class GroupMembers(SeenOnWire):
                 self._take_member(event)
 
     def _take_member(self, event: kinds.GroupMember) -> None:
-        self._last[event.conn] = event
+        self._last[event.conn, event.group, event.member] = event
         if event.instance is not None:
             self._static.add((event.group, event.member))
         if event.assigned is not None:
