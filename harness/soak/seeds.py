@@ -28,7 +28,15 @@ from harness.model.keep import Keep
 from harness.model.plain import made
 from harness.report.summary import counted
 from harness.saved import CELLS, INTERRUPTED
-from harness.soak.waves import RUNS, SoakError, begun, forget, parsed_line, whole_lines
+from harness.soak.waves import (
+    RUNS,
+    SoakError,
+    begun,
+    forget,
+    modules_of,
+    parsed_line,
+    whole_lines,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -130,7 +138,8 @@ def run_seeds(
 
 
 def _run_seeds(asked: Seeds, progress: Progress, clock: Callable[[], float]) -> Ran:
-    again = begun(asked.folder, asked.asked, SEEDS_FILE, asked.plan.systems)
+    modules = modules_of(asked.plan.systems, asked.plan.cells)
+    again = begun(asked.folder, asked.asked, SEEDS_FILE, modules)
     found = Ran(read_rows(asked.folder) if again else [])
     whole_lines(asked.folder / HELD_FILE)
     until = None if asked.hours is None else clock() + 3600 * asked.hours

@@ -16,6 +16,7 @@ import shutil
 import statistics
 import time
 from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from harness.judge.verdict import WORST, Kind
@@ -25,15 +26,17 @@ from harness.matrix.progress import Listening
 from harness.matrix.runner import RunPlan, run
 from harness.model import safe_files
 from harness.model.cell import DEFAULT_RECORDS, LEAST_RECORDS, MOST_RECORDS
-from harness.model.code import code_of
+from harness.model.code import code_of, digest_of
 from harness.model.failures import EnvironmentFailure, UsageError
 from harness.model.keep import Keep
+from harness.pipelines.cells import DeclaredCell
+from harness.pipelines.connectors import LAUNCHER
 from harness.report.summary import counted
 from harness.saved import CELLS, INTERRUPTED
+from harness.systems.listing import listed
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
-    from pathlib import Path
 
     from harness.interfaces import Launcher
     from harness.matrix.listener import Progress
@@ -43,6 +46,8 @@ if TYPE_CHECKING:
 SOAK_FILE: Final = "soak.json"
 CODE: Final = "lostack"
 """The field of the settings that names the code with which it was begun."""
+DECLARATION: Final = "declaration"
+"""The field of the settings that has a digest of the pipeline's declaration."""
 WAVES_FILE: Final = "soak.jsonl"
 RUNS: Final = "runs"
 FAULTS: Final = "faults"
@@ -115,10 +120,12 @@ class Soak:
     @property
     def asked(self) -> dict[str, object]:
         """The settings that must be the same when the soak continues."""
+        files = {each.declared.file for each in self.cells if isinstance(each, DeclaredCell)}
         return {
             "faults": sorted(cell.id.rpartition("/")[0] for cell in self.cells),
             "seed": self.seed,
             "faults_per_minute": self.faults_per_minute,
+            DECLARATION: digest_of(*map(Path, filter(None, files))),
         }
 
 
@@ -157,7 +164,7 @@ def soak(asked: Soak, progress: Progress, *, clock: Callable[[], float] = time.m
         SoakError: the folder has a soak with other settings, or a run ended before all its waves.
         Exception: whatever :func:`harness.matrix.runner.run` raises.
     """
-    again = begun(asked.folder, asked.asked, systems=asked.systems)
+    again = begun(asked.folder, asked.asked, modules=modules_of(asked.systems, asked.cells))
     found = Soaked(read_waves(asked.folder / WAVES_FILE) if again else [])
     try:
         _go_on(asked, found, progress, clock)
@@ -336,20 +343,32 @@ def _read_wave(plain: Any) -> Wave:
     return wave
 
 
+def modules_of(systems: Iterable[Launcher], cells: Iterable[Cell]) -> set[str]:
+    """Return modules of the packages by which cells are run: those of the systems, of the brokers
+    of declared pipelines, and of the workers of their connectors.
+    """
+    modules = {type(each).__module__ for each in systems}
+    places = listed()
+    for declared in (each.declared for each in cells if isinstance(each, DeclaredCell)):
+        modules.add(places[declared.system].partition(":")[0])
+        modules |= {LAUNCHER for stage in declared.stages if stage.connector}
+    return modules
+
+
 def begun(
     folder: Path,
     asked: Mapping[str, object],
     name: str = SOAK_FILE,
-    systems: Iterable[Launcher] = (),
+    modules: Iterable[str] = (),
 ) -> bool:
     """Begin a soak in its folder; return whether it had begun before. ``name``: the file of its
-    settings. ``systems``: what it runs on; their code is part of what must be the same.
+    settings. ``modules``: their packages are part of what must be the same.
 
     Raises:
         SoakError: the folder has another soak, one of other code, or a damaged one.
     """
     file = folder / name
-    code = code_of(*(type(each).__module__ for each in systems))
+    code = code_of(*sorted(modules))
     folder.mkdir(parents=True, exist_ok=True)
     for each in FOLDERS:
         safe_files.check_plain(folder, each)
