@@ -56,6 +56,7 @@ def connector_command(
 
 def prepare_workers(broker: str, say: Callable[[str], None]) -> None:
     """Make the class-data archive of workers, unless it is there. ``broker``: the version of Kafka
-    on which it is made.
+    on which it is made. An older ``lostack-connect`` makes none; it only saves time.
     """
-    importlib.import_module(ARCHIVE).ensure_worker_archive(say, broker)
+    if importlib.util.find_spec(ARCHIVE) is not None:
+        importlib.import_module(ARCHIVE).ensure_worker_archive(say, broker)

@@ -11,9 +11,13 @@ import pytest
 
 from harness.model.scenario import Role
 from harness.pipelines import connectors, rebalances
+from harness.pipelines.cells import cells_of
+from harness.pipelines.failure_points import failure_points
 from harness.pipelines.reading import read_pipeline
 from harness.pipelines.refusing import DeclarationError
 from harness.pipelines.stages import Stage
+from harness.provision.kafka import VERSION
+from harness.systems.declared import system
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -98,3 +102,46 @@ def test_without_the_package_that_starts_workers_it_says_so(
     monkeypatch.setattr(connectors, "LAUNCHER", "not_there.launch")
     with pytest.raises(DeclarationError, match="not_there is not installed: pip install"):
         Stage(role=Role.CONSUMER, connector="sink.json")
+
+
+class OnlySource:
+    """Where brokers would come from, if one were started."""
+
+    def __init__(self, *, attached: bool) -> None:
+        self.attached = attached
+
+    def prepare(self, say: Any) -> None:
+        """Download nothing."""
+
+
+@pytest.mark.parametrize(("attached", "made"), [(False, [VERSION]), (True, [])])
+@pytest.mark.parametrize("connector", [True, False])
+def test_workers_are_prepared_before_a_pipeline_with_a_connector_is_run(
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    *,
+    connector: bool,
+    attached: bool,
+    made: list[str],
+) -> None:
+    """On the version of the broker that lostack starts; it starts none where it attaches."""
+    told: list[str] = []
+    archive = "lostack_connect.archive.ensure_worker_archive"
+    monkeypatch.setattr(archive, lambda _say, kafka: told.append(kafka))
+    for name in ("find_java", "read_jar_set", "ensure_jars"):
+        monkeypatch.setattr(system, name, lambda *_, **__: tmp_path)
+    plain = re.sub("(?s)connector = .*?environment", 'command = ["true"]\nenvironment', DECLARED)
+    (tmp_path / "pipeline.toml").write_text(DECLARED if connector else plain)
+    pipeline = read_pipeline(tmp_path / "pipeline.toml")
+    source: Any = OnlySource(attached=attached)
+    cells = cells_of(pipeline, failure_points(pipeline)[:1])
+    system.DeclaredSystem(source=source).prepare_for(cells, print)
+    assert told == (made if connector else [])
+
+
+def test_without_the_module_that_makes_archives_workers_start_all_the_same(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """As with a ``lostack-connect`` that is older than lostack."""
+    monkeypatch.setattr(connectors, "ARCHIVE", "lostack_connect.not_there")
+    connectors.prepare_workers("4.3.0", print)

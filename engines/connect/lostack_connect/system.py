@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from harness.systems.kafka.parts import CellOnKafka
     from harness.systems.kafka.services import Services
     from harness.systems.kafka.transport import KafkaTransport
-from lostack_connect.install import ConnectInstall
+    from lostack_connect.install import ConnectInstall
 
 
 class ConnectSystem:
