@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
+import json
 import sys
 from typing import TYPE_CHECKING, Final
 
@@ -12,6 +13,7 @@ from harness.pipelines.refusing import DeclarationError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
+    from pathlib import Path
 
 LAUNCHER: Final = "lostack_connect.launch"
 """It takes the connector, the worker's properties, and where the jars and plugins are."""
@@ -52,6 +54,17 @@ def connector_command(
         *("--jars", JARS),
         *(word for each in plugins for word in ("--plugins", each)),
     )
+
+
+def most_tasks(connector: Path) -> int:
+    """Return how many tasks a connector may have, as its JSON file says: 1 by default, as in Kafka
+    Connect, and if that cannot be read.
+    """
+    try:
+        found = json.loads(connector.read_text(encoding="utf-8"))
+        return int(found.get("config", found).get("tasks.max", 1))
+    except (OSError, ValueError, TypeError, AttributeError):  # what runs it says what is wrong
+        return 1
 
 
 def prepare_workers(broker: str, say: Callable[[str], None]) -> None:

@@ -68,13 +68,14 @@ class Stage(Program):
     """What a crash kills: the whole ``stage``, or only the ``process`` that hit the fault."""
     scale: int = 1
     """How many members of its group lostack starts, each by its command: 1 to 4. With several, a
-    crash kills the member that hit the fault, and members join and leave.
+    crash kills the member that hit the fault, and members join and leave (not the workers of a
+    connector).
     """
     connector: str = ""
     """A connector of Kafka Connect instead of a command: its JSON file, as it is POSTed to
     ``/connectors``. lostack starts a distributed worker for it, which is the stage's process. A
     source connector is a producer, a sink connector a consumer; with ``scale`` a sink has several
-    workers, which share its tasks.
+    workers, which share its tasks. With fewer tasks (``tasks.max``) than workers, some stand by.
     """
     plugins: tuple[str, ...] = ()
     """With ``connector``: the folder of its jars, or folders of such folders (``plugin.path``)."""

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from harness import failpoint
 from harness.pipelines.braces import fill
+from harness.pipelines.connectors import most_tasks
 from harness.pipelines.stages import Stage
 from harness.runtimes.interface import ContainerSpec, NodeSpec
 from harness.systems.declared.programs import several
@@ -92,6 +93,15 @@ class StageCommand:
     def scaled(self) -> bool:
         """Whether lostack starts several members of the stage."""
         return isinstance(self.stage, Stage) and self.stage.scale > 1
+
+    @property
+    def sharing(self) -> int:
+        """How many of its members share the records: of the workers of a connector no more than it
+        may have tasks.
+        """
+        if isinstance(self.stage, Stage) and self.stage.connector:
+            return min(self.members, most_tasks(self.directory / self.stage.connector))
+        return self.members
 
     @property
     def one_dies(self) -> bool:

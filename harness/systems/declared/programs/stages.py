@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from harness.runtimes.interface import Runtime
     from harness.systems.declared.programs.owners import Owners
     from harness.systems.declared.scene import Scene
+    from harness.systems.declared.wire.members import GroupMembers
     from harness.systems.declared.wire.stages import StagesOnWire
 
 GATHERING = frozenset({Api.JOIN_GROUP.label, Api.SYNC_GROUP.label})
@@ -68,6 +69,28 @@ def is_gathering(seen: Iterable[kinds.Frame | kinds.Conn]) -> bool:
         elif event.phase == ConnPhase.CLOSE:
             waiting = {each for each in waiting if each[0] != event.conn}
     return bool(waiting)
+
+
+def have_gathered(members: GroupMembers, node: CommandNode) -> bool:
+    """Whether each process of a stage that lostack starts has joined a group, and each that is to
+    share the records was assigned partitions, or told that there are none for it.
+
+    One process may be several members: a worker of Kafka Connect is one of the workers, and each of
+    its tasks reads as another. If there are fewer tasks than workers, some only stand by.
+    """
+    assigned, joined = members.of(node.name), members.joined(node.name)
+    return (
+        len(_processes(members, node, assigned)) >= node.command.sharing
+        and len(_processes(members, node, joined)) >= node.command.members
+    )
+
+
+def _processes(
+    members: GroupMembers, node: CommandNode, lines: Iterable[kinds.GroupMember]
+) -> set[int]:
+    """Return the numbers of the processes that these members are."""
+    pids = {pid for line in lines if (pid := members.pid(line)) is not None}
+    return {number for pid in pids if (number := node.processes.number_of(pid))}
 
 
 class DeclaredStages(Beginning):
@@ -111,19 +134,13 @@ class DeclaredStages(Beginning):
         self._owners.attribute()
 
     def _has_gathered(self) -> bool:
-        """Whether no member waits to join, and all that lostack starts have partitions, or have
-        been told that there are none for them.
-        """
+        """Whether no member waits to join, and stages of several processes are complete."""
         if is_gathering(self._scene.so_far.of(kinds.Frame, kinds.Conn)):
             return False
-        scaled = {
-            node.role: node.command.members for node in self._stages.values() if node.command.scaled
-        }
-        members = self._scene.members
-        return all(
-            not self._stages[role].started or len(members.of(role)) >= count
-            for role, count in scaled.items()
-        )
+        scaled = [node for node in self._stages.values() if node.command.scaled and node.started]
+        if scaled:
+            self._owners.attribute()
+        return all(have_gathered(self._scene.members, node) for node in scaled)
 
     def stand_by(self) -> None:
         """Do nothing: declared stages have no standby."""

@@ -36,6 +36,15 @@ class GroupMembers(SeenOnWire):
                 if self._role_of.get(line.conn) == role and line.conn not in self._closed
             ]
 
+    def joined(self, role: str) -> list[kinds.GroupMember]:
+        """Return the last line about each living member of a stage, assigned something or not."""
+        with self._up_to_date():
+            return [
+                line
+                for line in self._last.values()
+                if self._role_of.get(line.conn) == role and line.conn not in self._closed
+            ]
+
     def groups(self, role: str) -> set[str]:
         """Return the groups that a stage has joined: a worker of Kafka Connect is in one that has
         no positions.
