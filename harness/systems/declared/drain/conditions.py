@@ -10,6 +10,7 @@ from harness.model.scenario import Role
 from harness.model.waiting import WaitTimeoutError
 from harness.pipelines.dialects import Moment
 from harness.pipelines.inputs import InputKind
+from harness.systems.declared.learnt.silence import struck_by
 from harness.systems.declared.programs.errors import StageError
 from harness.systems.declared.programs.workers import REPLACED_S
 
@@ -123,6 +124,21 @@ class DrainConditions:
             self.scene.records_seen.unacknowledged(role)
             for role, node in self.stages.items()
             if node.ended() is None
+        )
+
+    def away(self, since: int) -> bool:
+        """Say whether a living stage that the fault struck has not moved since a time (monotonic
+        ns): see :meth:`harness.systems.declared.wire.stages.StagesOnWire.moved`.
+        """
+        load = self.scene.load
+        targets = [record.id for record in load.targets or (load.target,)]
+        seen, pipeline = self.scene.stages_seen, self.scene.pipeline
+        struck = struck_by(self.scene.cell)
+        several = {stage.known for stage in pipeline.stages if stage.one_dies}
+        return any(
+            not seen.moved(role, targets, since, several=role in several)
+            for role, node in self.stages.items()
+            if role in struck and node.ended() is None
         )
 
     def all_ended(self) -> bool:

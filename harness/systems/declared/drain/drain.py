@@ -7,6 +7,7 @@ import time
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
+from harness.model.semantics import Anomaly, forbids
 from harness.model.waiting import WaitTimeoutError, wait_until
 from harness.run.drain import Check, Checks
 from harness.run.parts import Drained
@@ -32,8 +33,8 @@ class Drain:
     """Checks the conditions of the drain in order, and remembers the first that does not hold.
 
     When all conditions hold, only silence can show that nothing follows. ``gap`` is the cell's
-    longest silence, in seconds, after which something about a record still happened: a line of the
-    wire, or a change of the results.
+    longest silence with all conditions fulfilled, in seconds, after which something about a record
+    still happened: a line of the wire, or a change of the results.
     """
 
     def __init__(self, conditions: DrainConditions) -> None:
@@ -63,6 +64,9 @@ class Drain:
         self.over = False
         self._since = time.monotonic()
         """When something last happened, or was last known to be on its way (monotonic, seconds)."""
+        self._began = time.monotonic_ns()
+        self._held = False
+        """Whether all conditions held when they were last checked: else it was no silence."""
         self._seen = len(self._scene.records_seen.moments())
         self._size: Any = None
         self._sized = self._since
@@ -81,7 +85,8 @@ class Drain:
     def _is_at_rest(self) -> bool:
         self._conditions.attribute()
         self._take_in()
-        if not self._hold():
+        self._held = self._hold()
+        if not self._held:
             self.because, self._since = self._checks.because, time.monotonic()
             self._sized, self._failed = self._since, None
             return False
@@ -136,17 +141,20 @@ class Drain:
 
     def _needed(self) -> QuietPeriod:
         """Return the rest that is needed, at most the declaration's ``drain_s``."""
-        settled = not self.missing and not self._conditions.unacknowledged()
+        claims, open_sends = self._scene.pipeline.claims, self._conditions.unacknowledged()
+        may_change = (bool(self.missing) and forbids(claims, Anomaly.LOST)) or (
+            bool(open_sends) and forbids(claims, Anomaly.DUPLICATED)
+        )
         doubled = any(
             count > 1 and record in self._conditions.offered
             for record, count in (self._results or {}).items()
         )
         found = self._scene.learnt.silences.rest(
             self._scene.cell,
-            settled=settled,
+            settled=not self.missing and not open_sends,
             gap=self.gap,
             doubled=doubled,
-            unmoved=bool(self.missing) and not self.gap,
+            away=may_change and self._conditions.away(self._began),
         )
         return QuietPeriod(min(found.seconds, self._scene.pipeline.drain_s), found.why)
 
@@ -159,7 +167,8 @@ class Drain:
 
     def _happened(self, at: float) -> None:
         if at > self._since:
-            self.gap = max(self.gap, at - self._since)
+            if self._held:
+                self.gap = max(self.gap, at - self._since)
             self._since = at
 
     def _look_at(self, size: Any) -> None:

@@ -24,7 +24,7 @@ from harness.model.semantics import Anomaly, forbids
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from harness.model.scenario import Scenario
+    from harness.model.scenario import Role, Scenario
     from harness.pipelines.cells import DeclaredCell
     from harness.pipelines.declaration import Pipeline
 
@@ -94,7 +94,8 @@ class Silences:
         with self._lock:
             self._longest[key] = max(gap, self._longest[key])
             if step:
-                slowed = key[0], getattr(cell.scenario.fault, "watched", False)
+                fault = cell.scenario.fault
+                slowed = key[0], isinstance(fault, NoFault) and fault.watched
                 self._steps[slowed] = max(step, self._steps[slowed])
             self._rested[cell.id] = rested
             if patiently:
@@ -138,15 +139,15 @@ class Silences:
         settled: bool,
         gap: float = 0.0,
         doubled: bool = False,
-        unmoved: bool = False,
+        away: bool = False,
     ) -> QuietPeriod:
         """Return how long a cell has to rest.
 
         ``settled``: all records are in the output, and nothing is known to be on its way. ``gap``:
         the cell's own longest silence so far (seconds). ``doubled``: some record is in the output
-        twice already. ``unmoved``: records are missing, and nothing has come since the drain began:
-        how long this pipeline takes to come back is not known from others of its pair, which may
-        have come back in another way. So no loss is told before the patience is over.
+        twice already. ``away``: something may still come on which the verdict depends, and who was
+        struck has not moved since the fault was healed. How long that takes is not known from
+        others of the pair, which may have come back in another way.
         """
         pipeline, pair = cell.declared, pair_of(cell)
         key = (name_of(pipeline), pair)
@@ -163,8 +164,7 @@ class Silences:
             return QuietPeriod(
                 max(least, pipeline.patience_s / PART) if news else least, QuietReason.SETTLED
             )
-        alone = unmoved and forbids(pipeline.claims, Anomaly.LOST)
-        if patient and not alone and not _again(cell):
+        if patient and not away and not _again(cell):
             return QuietPeriod(least, QuietReason.LEARNT)
         return QuietPeriod(max(least, pipeline.patience_s), QuietReason.PATIENCE)
 
@@ -210,6 +210,17 @@ def pair_of(cell: DeclaredCell) -> Pair:
     )
 
 
+def struck_by(cell: DeclaredCell) -> frozenset[Role]:
+    """Return the stages that a cell's fault strikes: all of them where it strikes none, or also
+    something that is no stage, as a broker.
+    """
+    stages = frozenset(stage.known for stage in cell.declared.stages)
+    if isinstance(cell.scenario.fault, NoFault):
+        return stages
+    struck = _struck(cell.scenario) | {role_of(cell.scenario.fault)}
+    return struck if struck.issubset(stages) else stages
+
+
 def rests_s(pipeline: Pipeline, point: Scenario) -> float:
     """Return how much longer (seconds) a cell rests than ``quiet_s`` although all is settled."""
     if not isinstance(point.fault, NoFault) and not _may_repair(pipeline, point):
@@ -221,9 +232,13 @@ def _may_repair(pipeline: Pipeline, point: Scenario) -> bool:
     """Whether a struck program may still duplicate a record although the claim forbids
     duplicates.
     """
+    return bool(_struck(point) - BROKERS) and forbids(pipeline.claims, Anomaly.DUPLICATED)
+
+
+def _struck(point: Scenario) -> frozenset[Role]:
+    """Return whose processes a fault ends or stops."""
     need = point.fault.evidence()
-    struck = {*need.killed, *need.may_kill, *need.told, *need.paused, *need.ended} - {*BROKERS}
-    return bool(struck) and forbids(pipeline.claims, Anomaly.DUPLICATED)
+    return frozenset((*need.killed, *need.may_kill, *need.told, *need.paused, *need.ended))
 
 
 def _again(cell: DeclaredCell) -> bool:
