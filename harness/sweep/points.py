@@ -153,9 +153,10 @@ def is_led(step: Step) -> bool:
 
 def _illegal(step: Step, happens: Happening, passed: NamedFrame, steps: Steps) -> str | None:
     """Return why no broker can do this to this process, or ``None``."""
-    refused, always = steps.refused.get(step.like, (step.ordinal + 1, True))
-    done = step.ordinal == refused and happens.act.startswith(REFUSE_DONE)
-    if done or (step.ordinal > refused and not always):
+    retried = steps.retried.get(step.like, step.ordinal + 1)
+    here = step in steps.refused or (step.ordinal == retried and step.record is None)
+    done = here and happens.act.startswith(REFUSE_DONE)
+    if done or step.ordinal > retried:
         sure = "that it is done" if done else "to come"
         return (
             f"not sure {sure}: brokers refused such {step.api} requests by themselves in the runs "

@@ -144,9 +144,11 @@ class Steps:
     early: int
     named: Mapping[bool, int]
     recurred: Mapping[bool, int]
-    refused: Mapping[_Like, tuple[int, bool]] = field(default_factory=dict)
-    """Requests that a broker refused by itself in one of the runs: by :attr:`Step.like`, the least
-    ordinal, and whether it always did. If not, the next one is not sure to come.
+    refused: frozenset[Step] = frozenset()
+    """Requests that a broker refused by itself in one of the runs."""
+    retried: Mapping[_Like, int] = field(default_factory=dict)
+    """By :attr:`Step.like`, the least ordinal of a request that brokers refuse by themselves now
+    and then, and behind which the next one came only where they did: that is not sure to come.
     """
 
 
@@ -262,23 +264,32 @@ def intersected(runs: Sequence[Trace]) -> Steps:
     named = Counter(bool(frame.line.records) for frame in whole[0].frames if frame.names)
     recurred = Counter(step.record is not None for step, _ in found)
     early = sum(not frame.names and not _refused(frame.line) for frame in whole[0].frames)
-    return Steps(found, len(whole[0].frames), early, dict(named), dict(recurred), _refusals(whole))
+    return Steps(found, len(whole[0].frames), early, dict(named), dict(recurred), *_refusals(whole))
 
 
-def _refusals(runs: Sequence[Trace]) -> dict[_Like, tuple[int, bool]]:
-    """Return the requests that a broker refused, as :attr:`Steps.refused` has them."""
-    asked, refused = Counter[tuple[_Like, int]](), Counter[tuple[_Like, int]]()
+def _refusals(runs: Sequence[Trace]) -> tuple[frozenset[Step], dict[_Like, int]]:
+    """Return the requests that a broker refused, as :attr:`Steps.refused` and
+    :attr:`Steps.retried` have them.
+    """
+    refused: set[Step] = set()
+    done: set[tuple[_Like, int]] = set()
+    denied: set[tuple[_Like, int]] = set()
+    anyhow: set[tuple[_Like, int]] = set()
     for run in runs:
         answers = {(f.line.conn, f.line.corr) for f in run.frames if _refused(f.line)}
-        for frame in run.frames:
-            if frame.line.dir == Direction.REQUEST and frame.line.corr is not None:
-                names = [(name.like, name.ordinal) for name in frame.names]
-                asked.update(names)
-                refused.update(names if (frame.line.conn, frame.line.corr) in answers else ())
-    return {
-        like: (ordinal, refused[like, ordinal] == asked[like, ordinal])
-        for like, ordinal in sorted(refused, key=itemgetter(1), reverse=True)
-    }
+        asked = {
+            name: frame.line.corr is not None and (frame.line.conn, frame.line.corr) in answers
+            for frame in run.frames
+            if frame.line.dir == Direction.REQUEST
+            for name in frame.names
+        }
+        for name, was in asked.items():
+            refused |= {name} if was else set()
+            (denied if was else done).add((name.like, name.ordinal))
+            if not was and replace(name, ordinal=name.ordinal + 1) in asked:
+                anyhow.add((name.like, name.ordinal))
+    unsure = sorted(denied & done - anyhow, key=itemgetter(1), reverse=True)
+    return frozenset(refused), dict(unsure)
 
 
 def _steps(run: Trace, stable: frozenset[Step]) -> Iterator[tuple[Step, NamedFrame]]:

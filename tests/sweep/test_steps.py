@@ -443,46 +443,84 @@ def test_only_who_names_itself_is_fenced_by_its_name(named: bool) -> None:
     assert len(refusals) > 5
 
 
-@pytest.mark.parametrize("refused", ["never", "once", "always"])
-def test_what_brokers_refuse_by_themselves_is_not_done(refused: str) -> None:
-    """A new transaction is refused while the one before ends (CONCURRENT_TRANSACTIONS): it is not
-    done, and whether it is asked for a second time is not sure, unless it is refused each time. One
-    refusal is enough, in any run and at any record.
+Refused = set[tuple[int, int]]
+"""Which requests a broker refuses by itself: at which of two records, and which one there."""
+
+
+def illegal_at(
+    runs: Sequence[Refused], api: str, *, own: bool = False, turns: int = 1
+) -> set[tuple[int, int, bool]]:
+    """Return what is not tried at requests of an API: at which record, which request, and whether
+    only what is done and refused. Each run has ``turns`` requests at each record, and one more
+    where the last one is refused. ``own``: the record is named by the requests themselves, not by
+    the end of a transaction before them.
     """
     load = swept(["plain/exactly-once"], asked(system="", records=24))[0].load()
-    one, other = load.records[1].id, load.records[2].id
+    ids = [record.id for record in load.records[1:3]]
 
-    def run(refuses: bool) -> tuple[History, str]:
+    def run(refused: Refused) -> tuple[History, str]:
         lines: list[dict[str, Any]] = []
-        for record in (one, other):
-            lines += [
-                frame(len(lines) + 1, "EndTxn", way, (record,)) for way in ("request", "response")
-            ]
-            for turn in range(2):
-                corr = 10 * len(lines)
-                error = {"error": "CONCURRENT_TRANSACTIONS"} if refuses and not turn else {}
+        for at, record in enumerate(ids):
+            about = (record,) if own else ()
+            for way in () if own else ("request", "response"):
+                lines += [frame(len(lines) + 1, "EndTxn", way, (record,))]
+            turn = 0
+            while turn < turns or (at, turn - 1) in refused:
+                corr = {"corr": 10 * len(lines) + 5}
+                error = {"error": "NOT_LEADER_OR_FOLLOWER"} if (at, turn) in refused else {}
                 lines += [
-                    frame(len(lines) + 1, "AddPartitionsToTxn", "request") | {"corr": corr},
-                    frame(len(lines) + 2, "AddPartitionsToTxn", "response")
-                    | {"corr": corr, **error},
+                    frame(len(lines) + 1, api, "request", about) | corr,
+                    frame(len(lines) + 2, api, "response", about) | corr | error,
                 ]
-            refuses = refused == "always"
+                turn += 1
         return a_history(tuple(lines)), KEY
 
-    always = refused == "always"
-    steps = steps_of([run(always), run(refused != "never"), run(always)])
-    found = [
-        (point.step.ordinal, point.act.startswith("refuse-done"), point.illegal)
-        for point in points(steps, load, Capabilities())
-        if point.step.kind == ("producer", "AddPartitionsToTxn", "request")
+    steps = steps_of([run(each) for each in runs])
+    tried = [
+        each
+        for each in points(steps, load, Capabilities())
+        if each.step.kind == ("producer", api, "request")
     ]
-    illegal = {(ordinal, done) for ordinal, done, because in found if because}
-    unsure = {(1, True), (2, False), (2, True)}
-    assert illegal == {"never": set(), "once": unsure, "always": {(1, True)}}[refused]
-    assert {(ordinal, done) for ordinal, done, _ in found} == {
-        (ordinal, done) for ordinal in (1, 2) for done in (False, True)
+    assert {ids.index(each.step.at) for each in tried} == {0, 1}
+    wrong = [each for each in tried if each.illegal]
+    assert all("by themselves" in (each.illegal or "") for each in wrong)
+    return {
+        (ids.index(each.step.at), each.step.ordinal, each.act.startswith("refuse-done"))
+        for each in wrong
     }
-    assert all("by themselves" in because for *_, because in found if because)
+
+
+BOTH = [(at, 1, True) for at in (0, 1)]
+
+
+@pytest.mark.parametrize(
+    ("runs", "illegal"),
+    [
+        ([set(), set(), set()], set()),
+        ([set(), {(0, 0)}, set()], {*BOTH}),
+        ([{(0, 0)}] * 3, {*BOTH, (0, 2, False), (0, 2, True)}),
+        ([{(0, 0), (1, 0)}] * 3, {*BOTH}),
+    ],
+)
+def test_what_brokers_refuse_by_themselves_is_not_done(
+    runs: list[Refused], illegal: set[tuple[int, int, bool]]
+) -> None:
+    """A new transaction is refused while the one before ends (CONCURRENT_TRANSACTIONS): it is not
+    done, and is asked for a second time only then. Which one that meets is not sure, unless each
+    does.
+    """
+    assert illegal_at(runs, "AddPartitionsToTxn") == illegal
+
+
+@pytest.mark.parametrize("own", [False, True])
+def test_one_refusal_says_nothing_of_other_requests(own: bool) -> None:
+    """One that comes anyhow behind one that was refused is sure to come; and a record that was
+    refused once says nothing of the other records.
+    """
+    api = "Produce" if own else "AddPartitionsToTxn"
+    runs: list[Refused] = [set(), {(0, 0)}, set()]
+    assert illegal_at(runs, api, own=own, turns=3) == {(0, 1, True)}
+    assert illegal_at(runs, "Produce", own=True) == {(0, 1, True)}
 
 
 def test_who_loses_its_connection_for_good_is_late_for_nothing() -> None:
