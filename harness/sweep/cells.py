@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING
 
 from harness.controls import OnWire
 from harness.faults import Kill
-from harness.model.cell import Cell, make_load
+from harness.model.cell import Cell, client_name, make_load
 from harness.model.prediction import Permitted
 from harness.model.scenario import Deployment, Predicted, Role, Scenario
 from harness.pipelines.cells import DeclaredCell
 from harness.pipelines.clusters import needs_all, on_cluster
 from harness.protocols.kafka.steps import Api
 from harness.report.summary import SWEEP
+from harness.stages.clients import JAVA
 from harness.stages.consumer_settings import GroupProtocol
 from harness.stages.settings import Settings
 from harness.sweep.silence import Silence
@@ -131,18 +132,20 @@ def shares_death(point: Cell) -> bool:
         and fault.at.role is not Role.BROKER
         and point.scenario.pipeline.shares_death
         and isinstance(point.settings, Settings)
-        and not _asks_brokers(fault.at, point.settings)
+        and not _asks_brokers(fault.at, point.settings, client_name(point.client))
     )
 
 
-def _asks_brokers(at: Trigger, settings: Settings) -> bool:
+def _asks_brokers(at: Trigger, settings: Settings, client: str) -> bool:
     """Say whether brokers ask each other something while a frame is on its way: about share groups,
     or about a transaction. What is lost between its answer and its marker (KAFKA-20734) shows at
-    the frames of whoever has transactions, but not at a Produce, which follows the last marker.
+    the frames of whoever has transactions, but not at a Produce: with EndTxn below version 5 it
+    follows an AddPartitionsToTxn, which brokers refuse until the last marker is written. The Java
+    client speaks version 5, and may send while markers are on their way.
     """
     transactional = settings.producer.transactional and at.role is not Role.CONSUMER
-    sends = isinstance(at, OnWire) and at.api == Api.PRODUCE
-    return settings.consumer.protocol is GroupProtocol.SHARE or (transactional and not sends)
+    waits = isinstance(at, OnWire) and at.api == Api.PRODUCE and client != JAVA
+    return settings.consumer.protocol is GroupProtocol.SHARE or (transactional and not waits)
 
 
 def sharing(point: Cell) -> Cell:
