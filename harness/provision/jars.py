@@ -247,6 +247,16 @@ def versions_of(name: str, lists: Path = LISTS) -> tuple[str, ...]:
     return tuple(sorted((file.stem.removeprefix(f"{name}-") for file in files), key=Version))
 
 
+def name_and_version(jar_set: str) -> tuple[str, str]:
+    """Split a set's name into what its jars are of, and their version (empty if it names none).
+
+    >>> name_and_version("debezium-postgres-3.7.0.Final")
+    ('debezium-postgres', '3.7.0.Final')
+    """
+    name, version = re.match(r"(.+?)(?:-(\d.*))?$", jar_set).groups("")  # type: ignore[union-attr]  # any name matches
+    return name, version
+
+
 def _fetch(
     jar_set: JarSet, directory: Path, retrieve: Callable[[Path], None], say: Callable[[str], None]
 ) -> None:

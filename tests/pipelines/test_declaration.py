@@ -1389,6 +1389,19 @@ def test_two_declarations_build_each_from_its_own_folder(
     assert system.versions()["image built from ."] == "one (one), other (other)"
 
 
+def test_a_run_names_the_versions_of_what_was_fetched_for_its_stages() -> None:
+    """A report that convicts a connector says which one."""
+    source: Any = SimpleNamespace(versions=lambda: {"kafka": "4.4.0"})
+    system = DeclaredSystem(source=source)
+    for name in ("connect-4.3.0", "debezium-postgres-3.7.0.Final"):
+        system._fetched.jars[name] = Path(name)
+    assert system.versions() == {
+        "kafka": "4.4.0",
+        "connect": "4.3.0",
+        "debezium-postgres": "3.7.0.Final",
+    }
+
+
 @pytest.mark.parametrize("image", ["built from mine", "my image", " mine", "-v"])
 def test_what_can_be_no_image_is_refused(tmp_path: Path, image: str) -> None:
     file = declared(tmp_path, GOOD.replace('command = "cat"', f'image = "{image}"', 1))

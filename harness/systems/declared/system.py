@@ -23,7 +23,7 @@ from harness.pipelines.connectors import prepare_workers
 from harness.pipelines.failure_points import SYSTEM
 from harness.provision.cache import cache_root
 from harness.provision.environments import ensure_client
-from harness.provision.jars import ensure_jars, read_jar_set
+from harness.provision.jars import ensure_jars, name_and_version, read_jar_set
 from harness.provision.java import find_java
 from harness.provision.kafka import VERSION
 from harness.provision.spark_release import ensure_pyspark
@@ -232,13 +232,18 @@ class DeclaredSystem(Closing):
                 )
 
     def versions(self) -> dict[str, str]:
-        """Return the versions of the brokers, and the stages' images with their ids."""
-        images: dict[str, list[str]] = defaultdict(list)
+        """Return the versions of the brokers and of the jars that were fetched for the stages, and
+        the stages' images with their ids.
+        """
+        found: dict[str, list[str]] = defaultdict(list)
+        for jars in self._fetched.jars:
+            name, version = name_and_version(jars)
+            found[name].append(version)
         for each in self._fetched.images.values():
-            images[f"image {each.name}"].append(str(each))
+            found[f"image {each.name}"].append(str(each))
         return {
             **self._source.versions(),
-            **{name: ", ".join(found) for name, found in images.items()},
+            **{name: ", ".join(known) for name, known in found.items()},
         }
 
     def _come_by(
