@@ -37,18 +37,23 @@ def runs(row: list[str]) -> list[dict[str, Any]]:
 
 def versions(told: list[dict[str, Any]], *, broken: bool) -> set[str]:
     """Return the versions of system and client in the cells of these runs that were broken, or that
-    were kept. What a cell does not name itself is as its run says.
+    were kept. What a cell does not name itself is as its run says; in a pipeline of a user's that
+    is all that took part.
     """
     return {
         version
         for run in told
         for cell in run["cells"]
         if (cell["verdict"] == "broken") is broken
-        for part in (cell["system"], cell["client"])
+        for part in _parts(cell, run["run"]["versions"])
         for version in VERSION.findall(
             part if "==" in part else run["run"]["versions"].get(part, "")
         )
     }
+
+
+def _parts(cell: dict[str, Any], versions: dict[str, str]) -> tuple[str, ...]:
+    return tuple(versions) if cell["system"] == "declared" else (cell["system"], cell["client"])
 
 
 def test_there_are_finds() -> None:
@@ -76,7 +81,11 @@ def test_another_version_would_be_noticed() -> None:
                 {"verdict": "broken", "system": "kafka==4.3.0", "client": "java==4.3.1"},
                 {"verdict": "kept", "system": "kafka", "client": "java==4.3.1"},
             ],
-        }
+        },
+        {
+            "run": {"versions": {"debezium-postgres": "3.7.0.Final"}},
+            "cells": [{"verdict": "broken", "system": "declared", "client": "mine"}],
+        },
     ]
-    assert versions(told, broken=True) == {"4.3.0", "4.3.1"}
+    assert versions(told, broken=True) == {"4.3.0", "4.3.1", "3.7.0"}
     assert versions(told, broken=False) == {"4.9.9", "4.3.1"}
