@@ -93,15 +93,21 @@ def spark_session(
                     session.sparkContext.addPyFile(str(_zipped(folder)))
                 yield session
             except (PySparkException, Py4JError) as error:
-                raise EnvironmentFailure(
-                    f"Spark cannot be started on {master} ({one_line(error)}): correct --master"
-                ) from error
+                raise EnvironmentFailure(not_started(master, one_line(error))) from error
             finally:
                 _forget(session)
     finally:
         os.environ.clear()
         os.environ.update(before)
         sys.path[:] = path_before
+
+
+def not_started(master: str, because: str) -> str:
+    """Say that Spark does not start, and what to do. A local one needs no address: what it says is
+    what is wrong (no memory, a port, a master that it cannot read).
+    """
+    mend = "mend that" if master.startswith("local") else "check that it runs, and correct --master"
+    return f"Spark cannot be started on {master} ({because}): {mend}"
 
 
 def _forget(session: SparkSession | None) -> None:

@@ -143,7 +143,7 @@ def rule_of(name: str, asked: FaultRequest, protocol: ProxiedProtocol = SPOKEN[K
         )
     step = protocol.steps.get((api, way), PLAIN)
     if asked.do == "late" and not step.movable:
-        raise UsageError(f"a {api} belongs to its connection, so it cannot be late: take hold")
+        raise UsageError(f"a {api} belongs to its connection, so it cannot be late: write `hold`")
     try:
         made = Rule(
             name,

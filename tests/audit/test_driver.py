@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from harness.audit.session import not_started
 from harness.model.waiting import wait_until
 from tests.audit.cluster import standalone
 
@@ -113,6 +114,15 @@ def test_on_a_cluster(tmp_path: Path) -> None:
             env=environ,
         )
     assert done.stdout == "100 1 1\n", done.stderr[-2000:]
+
+
+@pytest.mark.parametrize(
+    ("master", "said"), [("spark://here:7077", "correct --master"), ("local[2]", "mend that")]
+)
+def test_only_a_master_elsewhere_may_be_the_wrong_one(master: str, said: str) -> None:
+    told = not_started(master, "no room for more memory")
+    assert told.endswith(said)
+    assert ("--master" in told) is (said == "correct --master")
 
 
 @pytest.mark.rest

@@ -12,6 +12,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from kafka.errors import (
+    ClusterAuthorizationFailedError,
+    KafkaTimeoutError,
+    SaslAuthenticationFailedError,
+)
 
 from harness.model.failures import EnvironmentFailure
 from harness.model.scenario import Deployment
@@ -142,6 +147,27 @@ def test_somebody_elses_users_must_be_named(
     monkeypatch.delenv("NO_SUCH", raising=False)
     with pytest.raises(DeclarationError, match="the environment variable NO_SUCH is not set"):
         Attachment("127.0.0.1:1", read_pipeline(declared(tmp_path, named))).check()
+
+
+@pytest.mark.parametrize(
+    ("error", "said"),
+    [
+        (SaslAuthenticationFailedError("no"), "refuses lostack: correct the log-in"),
+        (ClusterAuthorizationFailedError("no"), "give its user the right"),
+        (KafkaTimeoutError("no"), "does not answer: check the address and that it runs"),
+        (ConnectionRefusedError("no"), "does not answer: check the address and that it runs"),
+    ],
+)
+def test_a_cluster_that_refuses_is_not_one_that_does_not_answer(
+    error: Exception, said: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def ask(_: Attachment) -> None:
+        raise error
+
+    monkeypatch.setattr(Attachment, "_ask", ask)
+    with pytest.raises(EnvironmentFailure, match=said) as failure:
+        Attachment("127.0.0.1:1", read_pipeline(EXAMPLES / "orders" / "pipeline.toml")).entrances()
+    assert "\n" not in str(failure.value)
 
 
 def test_a_listener_that_speaks_otherwise_is_named() -> None:

@@ -87,7 +87,7 @@ def test_what_does_not_apply_is_refused_in_one_line() -> None:
         for asked, said in (
             ({"do": "lose", "record": "x"}, "cannot be selected by record"),
             ({"do": "lose", "topic": "x"}, "cannot be selected by topic"),
-            ({"do": "late"}, "belongs to its connection, so it cannot be late: take hold"),
+            ({"do": "late"}, "belongs to its connection, so it cannot be late: write `hold`"),
             ({"do": "refuse", "error": "x"}, "a DatabaseCommit is never refused by x"),
             ({"do": "lose", "api": "Produce"}, "there is no API 'Produce': there are COMMIT, "),
         ):

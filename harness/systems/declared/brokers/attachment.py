@@ -9,7 +9,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from kafka.admin import ConfigResource, ConfigResourceType, KafkaAdminClient
-from kafka.errors import KafkaError, UnknownBrokerIdError
+from kafka.errors import (
+    AuthorizationError,
+    KafkaError,
+    SaslAuthenticationFailedError,
+    UnknownBrokerIdError,
+    UnsupportedSaslMechanismError,
+)
 
 from harness.model.failures import EnvironmentFailure, UsageError
 from harness.model.waiting import WaitTimeoutError, wait_until
@@ -27,6 +33,11 @@ if TYPE_CHECKING:
 
 BOOTSTRAP: Final = "bootstrap"
 """How the names of routes to the given addresses begin: nobody knows which brokers are there."""
+REFUSALS: Final = (
+    AuthorizationError,
+    SaslAuthenticationFailedError,
+    UnsupportedSaslMechanismError,
+)
 ANSWER_MS = 10_000
 """How long the brokers may take to answer, in milliseconds."""
 
@@ -104,7 +115,7 @@ class Attachment:
         exists.
 
         Raises:
-            EnvironmentFailure: the brokers do not answer.
+            EnvironmentFailure: the brokers do not answer, or refuse the log-in or a right.
         """
         self.check()
         if self.access is not None and self.access.protocol.endswith("SSL"):
@@ -117,6 +128,11 @@ class Attachment:
                 because="the brokers to know each other",
                 poll_s=0.2,
             )
+        except REFUSALS as error:
+            raise EnvironmentFailure(
+                f"the cluster at {self.bootstrap} refuses lostack: correct the log-in under "
+                f"[security], or give its user the right ({type(error).__name__}: {error})"
+            ) from error
         except (KafkaError, OSError, WaitTimeoutError) as error:
             raise EnvironmentFailure(
                 f"the cluster at {self.bootstrap} does not answer: check the address and that it "
