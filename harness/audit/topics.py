@@ -5,6 +5,7 @@ process counts.
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from itertools import groupby
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
@@ -137,8 +138,9 @@ class Topic:
         """
         wanted = np.array(numbers, dtype=np.int64)
         places = stretches_with(self._log, wanted, self._noted, unreadable=unreadable)
-        tasks = [(self._side, place, wanted, unreadable) for place in places]
-        rows = [row for _, batch in self._done(looked_at, tasks) for row in batch.to_pylist()]
+        look = partial(looked_at, unreadable=unreadable)
+        tasks = [(self._side, place, wanted) for place in places]
+        rows = [row for _, batch in self._done(look, tasks) for row in batch.to_pylist()]
         return sorted(rows, key=lambda row: (row["stands"]["partition"], row["stands"]["offset"]))
 
     def _done(
