@@ -89,12 +89,12 @@ clean:  ## remove the virtual environment (not the cache: see `lostack doctor`)
 	@rm -rf $(VENV)
 
 # One set-up at a time: a second `make run` beside it waits on the lock of this file, then finds everything done.
-ENGINES := $(wildcard engines/*/pyproject.toml)
-$(READY): $(LOCK) pyproject.toml $(ENGINES)
+PACKAGES := $(wildcard engines/*/pyproject.toml)
+$(READY): $(LOCK) pyproject.toml $(PACKAGES)
 	@$(shell command -v flock >/dev/null && echo flock Makefile) $(MAKE) --no-print-directory set-up
 
 set-up:
-	@newer() { for each in $(LOCK) pyproject.toml $(ENGINES); do [ $(READY) -nt $$each ] || return 1; done; }; \
+	@newer() { for each in $(LOCK) pyproject.toml $(PACKAGES); do [ $(READY) -nt $$each ] || return 1; done; }; \
 	if newer; then exit 0; fi; set -e; start=$$SECONDS; \
 	fail() { echo "$$*" >&2; exit 3; }; \
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || \
@@ -113,5 +113,5 @@ set-up:
 	  { echo "uv could not; trying pip, which has settings of its own"; $(BIN)/python -m pip install $(LOCKED); } || \
 	  fail "cannot install what $(LOCK) lists: is there a network?"; \
 	echo "set-up 3/3: lostack itself, and its packages of engines"; \
-	$(UV) pip install --quiet --no-deps --no-build-isolation -e . $(addprefix -e ./,$(patsubst %/pyproject.toml,%,$(ENGINES))); \
+	$(UV) pip install --quiet --no-deps --no-build-isolation -e . $(addprefix -e ./,$(patsubst %/pyproject.toml,%,$(PACKAGES))); \
 	rm -rf $(VENV)/.uv; touch $(READY); echo "set-up done in $$((SECONDS - start)) s"

@@ -40,7 +40,7 @@ from harness.judge.windows import Strikes
 from harness.model import events as kinds
 from harness.model.history import History
 from harness.model.prediction import SELECTS, Prediction, Select
-from harness.model.semantics import PROMISES, Anomaly
+from harness.model.semantics import PROMISES, Anomaly, forbids
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -199,7 +199,9 @@ class _Case:
         self.select = dict(plan.select)
         for told in self.knowledge.selections:
             self.select |= told(history, plan.target)
-        self.contradiction = _contradiction(plan, found, self.select)
+        self.contradiction = _contradiction(
+            plan, found, self.select, _refused_though_stored(history)
+        )
         self.blind = self.course.instrument()
         self.objection = None if self.blind else self.strikes.objection()
         self.stopped = self.objection and self.strikes.stopped(self.course.stuck())
@@ -414,9 +416,31 @@ def _no_sign(plan: Plan, signs: Signs) -> str | None:
     return f"nothing shows that the protection worked: no {plan.sign} for {plan.target}{others}"
 
 
-def _contradiction(plan: Plan, found: Account, select: dict[Select, frozenset[str]]) -> str | None:
+def _refused_though_stored(history: History) -> frozenset[str]:
+    """Return the records of which a broker stored a copy, and named its place in an answer with an
+    error, as when it is put out of its cluster before the answer. Who does not number
+    its requests sends such a record again.
+    """
+    return frozenset(
+        answer.record
+        for answer in history.of(kinds.ProduceAnswer)
+        if answer.error and answer.base_offset is not None and answer.base_offset >= 0
+    )
+
+
+def _contradiction(
+    plan: Plan,
+    found: Account,
+    select: dict[Select, frozenset[str]],
+    refused_though_stored: frozenset[str],
+) -> str | None:
+    """Say how what was seen contradicts the prediction. A duplicate other than the target that the
+    semantic permits and the broker brought about by itself does not.
+    """
+    permits = not forbids(plan.semantic, Anomaly.DUPLICATED)
+    own = (refused_though_stored - {plan.target}) if permits else frozenset()
     parts = (
-        (name, _against(prediction, seen, select))
+        (name, _against(prediction, seen - own if name == "duplicated" else seen, select))
         for name, prediction, seen in _columns(plan, found)
     )
     said = [f"{name}: {text}" for name, text in parts if text]

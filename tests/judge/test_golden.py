@@ -5,6 +5,7 @@ count, every record.
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -49,6 +50,21 @@ def test_a_golden_history_is_judged_as_before(folder: Path) -> None:
     assert dict(zip(lost["record"], map(str, lost["last_hop"]), strict=True)) == want["lost"]
     assert sorted(account.duplicated) == want["duplicated"]
     assert found.details.get("rollback") == want.get("rollback")
+
+
+def test_a_refusal_explains_a_second_copy_only_where_it_names_the_first(tmp_path: Path) -> None:
+    """Kafka answered a request with NOT_LEADER_OR_FOLLOWER and the offset at which it had stored
+    it. Without that offset the copy is nobody's doing, and no prediction holds.
+    """
+    [folder] = (one for one in FOLDERS if one.name.endswith("though-a-stored-one-was-refused"))
+    shutil.copytree(folder, tmp_path / "copy")
+    wire = tmp_path / "copy" / "history" / "wire.jsonl"
+    told = wire.read_text()
+    assert told.count('"error":6,"base_offset":6') == 1
+    wire.write_text(told.replace('"error":6,"base_offset":6', '"error":6,"base_offset":-1'))
+    verdict = judged(tmp_path / "copy").verdict
+    assert verdict.kind is Kind.VOID
+    assert "duplicated: predicted 0, saw 1 (k4-15)" in verdict.reason
 
 
 def test_the_golden_histories_cover_everything() -> None:
