@@ -194,7 +194,7 @@ def test_a_password_that_is_wrong_ends_it_at_once(
     monkeypatch.setenv("ORDERS_PASSWORD", "another one")
     with (
         make_progress(Silent()) as progress,
-        pytest.raises(EnvironmentFailure, match="refuses lostack: correct the log-in") as error,
+        pytest.raises(EnvironmentFailure, match=r"and the log-in under \[security\]") as error,
     ):
         asked.dry_run(progress)
     assert "another one" not in str(error.value)

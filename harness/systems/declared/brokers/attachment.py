@@ -134,9 +134,12 @@ class Attachment:
                 f"[security], or give its user the right ({type(error).__name__}: {error})"
             ) from error
         except (KafkaError, OSError, WaitTimeoutError) as error:
+            # kafka-python says of a wrong password only that it could not bootstrap
+            log_in = self.access is not None and self.access.mechanism
+            also = ", and the log-in under [security]" if log_in else ""
             raise EnvironmentFailure(
                 f"the cluster at {self.bootstrap} does not answer: check the address and that it "
-                f"runs ({type(error).__name__}: {error})"
+                f"runs{also} ({type(error).__name__}: {error})"
             ) from error
 
     @staticmethod
