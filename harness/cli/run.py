@@ -15,24 +15,14 @@ import typer
 
 from harness import registry
 from harness.cli.finishing import finish
-from harness.cli.options import (
-    MOST_AT_ONCE,
-    AsJson,
-    Baseline,
-    Clients,
-    KeepFiles,
-    Only,
-    Reports,
-    Semantics,
-    own_at_once,
-)
+from harness.cli.options import AsJson, Baseline, Clients, KeepFiles, Only, Reports, Semantics  # noqa: TC001 - typer reads them
 from harness.cli.telling import complain, tell_json, tell_lines, warn
 from harness.matrix.progress import make_progress
 from harness.matrix.runner import RunBrokenError, RunPlan
 from harness.matrix.runner import run as run_cells
 from harness.matrix.selection import MOST_SEEDS, SelectionError, select
 from harness.model import safe_files
-from harness.model.cell import DEFAULT_RECORDS, client_name
+from harness.model.cell import DEFAULT_RECORDS
 from harness.model.exits import ExitCode
 from harness.model.failures import EnvironmentFailure
 from harness.model.keep import Keep
@@ -41,12 +31,10 @@ from harness.report.breaks import breaks_of, exit_code, read_baseline
 from harness.report.trend import append_run
 from harness.report.writing import ReportError, append_step_summary, point_latest
 from harness.saved import SavedRunError, load_run
-from harness.stages.clients import JAVA
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Sequence
 
-    from harness.model.cell import Cell
     from harness.report.breaks import KnownBreak
 
 
@@ -72,16 +60,8 @@ def run(
     seeds: Annotated[int, typer.Option(help="How many seeds, counting from --seed.")] = 1,
     records: Annotated[int, typer.Option(help="Records per cell.")] = DEFAULT_RECORDS,
     jobs: Annotated[
-        int | None,
-        typer.Option(
-            help=(
-                "How many cells share a broker at once. By default 3; where all are of Kafka with "
-                "clients in Python, 3 for each core and at most 6."
-            ),
-            min=1,
-            max=64,
-        ),
-    ] = None,
+        int, typer.Option(help="How many cells share a broker at once.", min=1, max=64)
+    ] = 3,
     reports: Reports = Path("reports"),
     system: Annotated[
         str | None, typer.Option(help="The system under test. By default Kafka and Spark.")
@@ -131,7 +111,7 @@ def run(
     if scenario:
         from harness.sweep.pipelines import plan_of_files  # noqa: PLC0415 - brings systems; nobody else needs it
 
-        plan = plan_of_files(scenario, reports, jobs or MOST_AT_ONCE, command)
+        plan = plan_of_files(scenario, reports, jobs, command)
     else:
         chosen = select(
             registry.scenarios(),
@@ -149,7 +129,7 @@ def run(
             cells=chosen.cells,
             not_applicable=chosen.not_applicable,
             reports=reports,
-            jobs=jobs or at_once(chosen.cells),
+            jobs=jobs,
             command=command,
             seeds=chosen.seeds,
             records=records,
@@ -175,14 +155,6 @@ def run(
         complain("interrupted: the report is PARTIAL")
         code = ExitCode.INTERRUPTED
     raise typer.Exit(code)
-
-
-def at_once(cells: Iterable[Cell]) -> int:
-    """Return how many cells share a broker by default: more where they mostly wait. A program on a
-    JVM works for seconds until it is ready.
-    """
-    wait = all(cell.system == "kafka" and client_name(cell.client) != JAVA for cell in cells)
-    return own_at_once() if wait else MOST_AT_ONCE
 
 
 def _seed_by_seed(
