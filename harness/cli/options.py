@@ -13,12 +13,6 @@ from harness.model.keep import Keep
 
 MOST_AT_ONCE = 3
 """How many cells of a declared pipeline run at once by default."""
-OWN_AT_ONCE = 3
-"""How many cells of lostack's own share a broker by default, for each of this machine's cores."""
-MOST_OF_OWN = 6
-"""With more at once more points of a sweep prove nothing: the load is over before a broker's death
-is.
-"""
 
 Only = Annotated[
     list[str] | None,
@@ -73,13 +67,6 @@ Jobs = Annotated[
         ),
     ),
 ]
-
-
-def own_at_once() -> int:
-    """Return how many cells of lostack's own pipelines share a broker by default on this machine:
-    they mostly wait.
-    """
-    return min(MOST_OF_OWN, OWN_AT_ONCE * (os.cpu_count() or 1))
 
 
 def jobs_of(jobs: int | None, more: int = 1, most: int = MOST_AT_ONCE) -> int:

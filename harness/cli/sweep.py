@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from harness.cli.options import AsJson, Reports, SweepKeepFiles, jobs_of, own_at_once
+from harness.cli.options import AsJson, Reports, SweepKeepFiles, jobs_of
 from harness.cli.telling import complain, tell, tell_json_text, tell_lines
 from harness.matrix.progress import make_progress
 from harness.model.cell import DEFAULT_RECORDS
@@ -30,6 +30,12 @@ if TYPE_CHECKING:
     from harness.sweep.sweeping import Sweep
 
 SWEEPS = "sweeps"
+OWN_AT_ONCE = 3
+"""How many cells of lostack's own pipelines share a broker by default, for each of this machine's
+cores: they mostly wait.
+"""
+MOST_OF_OWN = 6
+"""With more at once more points prove nothing: the load is over before a broker's death is."""
 OF_A_USER = 4
 """How many cells of a declared pipeline run at once at most by default, each with its broker."""
 
@@ -134,7 +140,7 @@ def sweep(
             client or "",
             seed,
             records,
-            (jobs or own_at_once()) if file is None else jobs_of(jobs, more=2, most=OF_A_USER),
+            (jobs or _own_at_once()) if file is None else jobs_of(jobs, more=2, most=OF_A_USER),
             _shard(shard),
             command,
             system=system or "",
@@ -373,3 +379,7 @@ def export(
     from harness.sweep.exporting import export as write  # noqa: PLC0415 - as above
 
     tell_lines(write(finding, to or Path(finding.stem)))
+
+
+def _own_at_once() -> int:
+    return min(MOST_OF_OWN, OWN_AT_ONCE * (os.cpu_count() or 1))
