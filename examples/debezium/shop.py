@@ -7,8 +7,10 @@ tells its own: a new key is the end of one row and the beginning of another.
 
 Who has saved no position begins its snapshot again, which shows the rows as they are then. So there
 are only new rows until a position is saved: the first wave before anybody follows the log, the
-second one then. It is confirmed to the log, but for that of a snapshot alone: who has followed the
-log for five seconds has saved it. And only two waves come while nobody follows it any more.
+second one then. A saved position is confirmed to the log, and two waves come beyond the last one
+that is: however slow the follower is, there is something left to do. Nobody confirms what only a
+snapshot has shown: who has followed the log for five seconds gets the next wave anyway. And two
+waves come while nobody follows it any more.
 """
 
 import sys
@@ -29,7 +31,7 @@ CHANGES = (
     "DELETE FROM orders WHERE id = -%(id)s",
 )
 FOLLOWED = """
-SELECT active, confirmed_flush_lsn > (SELECT lsn FROM done WHERE wave = 1) FROM pg_replication_slots
+SELECT active, (SELECT max(wave) FROM done WHERE lsn < confirmed_flush_lsn) FROM pg_replication_slots
 """
 WAVES = 1 + len(CHANGES)
 EVENTS = 5 * ORDERS
@@ -38,12 +40,12 @@ AHEAD = 2
 SAVED_S = 5.0
 
 
-def followed(database: psycopg.Connection) -> tuple[bool, bool]:
-    """Say whether somebody follows the log, and whether a position behind the second wave's
-    beginning is confirmed: it is when that is saved.
+def followed(database: psycopg.Connection) -> tuple[bool, int]:
+    """Say whether somebody follows the log, and the last wave behind whose beginning a position is
+    confirmed; 0 if that is the first one, or none.
     """
     found = database.execute(FOLLOWED).fetchone()
-    return (bool(found[0]), bool(found[1])) if found else (False, False)
+    return (bool(found[0]), found[1] or 0) if found else (False, 0)
 
 
 def take_in(database: psycopg.Connection, orders: list[dict[str, int]]) -> None:
@@ -74,7 +76,7 @@ def do(database: psycopg.Connection, wave: int, group: int, act: int) -> None:
 
 acts = [(group, act) for group in range(int(sys.argv[2]) // EVENTS) for act in range(WAVES)]
 acts.sort(key=lambda each: (each[0] + (each[1] > 0), each[1]))  # the next orders come first
-wave, read, since = 0, 0, time.monotonic()
+wave, last, since, follows = 0, 0, time.monotonic(), False
 while True:
     try:
         with psycopg.connect(sys.argv[1], autocommit=True) as database:
@@ -82,13 +84,17 @@ while True:
             while wave < len(acts):
                 active, saved = followed(database)
                 if active:
-                    saved = saved or time.monotonic() - since >= SAVED_S
-                    read = wave + AHEAD if saved else 1
-                else:
-                    since = time.monotonic()
-                if wave <= read:
+                    waited = time.monotonic() - since >= SAVED_S
+                    last = max(saved + AHEAD if saved else 1, wave if waited else 0)
+                elif follows and last > 1:
+                    last = wave + AHEAD - 1
+                due = wave <= last
+                if due:
                     do(database, wave, *acts[wave])
                     wave += 1
+                if due or not active:
+                    since = time.monotonic()
+                follows = active
                 time.sleep(EACH_S)
             time.sleep(3600)
     except psycopg.OperationalError as error:
