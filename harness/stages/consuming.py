@@ -108,17 +108,16 @@ def rejoined(consumer: Consumer) -> Membership:
 
 
 def save(
-    stage: Stage, ledger: LedgerWriter, consumer: Consumer, batch: list[Delivered]
+    stage: Stage, ledger: LedgerWriter, consumer: Consumer, positions: Position
 ) -> ClientError | None:
-    """Commit the position after ``batch`` synchronously; return the error if it failed. The ledger
-    gets the outcome.
+    """Commit positions synchronously; return the error if it failed. The ledger gets the
+    outcome.
 
     Raises:
         ClientError: another process has taken this one's place in the group. The client cannot go
             on.
     """
     problem = None
-    positions = positions_after(batch)
     try:
         consumer.commit(stage.topic_in, positions, COMMIT_S)
     except ClientError as raised:
@@ -137,23 +136,24 @@ class Unsaved:
     poll.
 
     It gives up if the group assigns the partition anew, or removes this consumer, because reading
-    then begins at the last saved position. It does not give up if the client continues after the
-    batch all the same.
+    then begins at the last saved position. It does not give up if the client continues behind the
+    batch all the same: it saves the place where the client is, which is behind the marks of
+    transactions, too.
     """
 
     def __init__(self, stage: Stage, ledger: LedgerWriter, consumer: Consumer) -> None:
         self._of = stage, ledger, consumer
-        self._left: list[Delivered] = []
+        self._left: Position = {}
         self._anew: set[int] = set()
 
     def save(self, batch: list[Delivered]) -> None:
         """Save the position after a batch, and positions that could not be saved before."""
-        self._left = [*self._still_mine(), *batch]
+        self._left = self._still_mine() | positions_after(batch)
         problem = save(*self._of, self._left) if self._left else None
         if problem is None:
-            self._left = []
+            self._left = {}
         elif problem.meaning is Meaning.PUT_OUT:
-            self.given_anew(positions_after(self._left))
+            self.given_anew(self._left)
 
     def again(self) -> None:
         """Try again to save positions that could not be saved."""
@@ -164,22 +164,23 @@ class Unsaved:
         """Take note that the group has assigned these partitions anew."""
         self._anew.update(partitions)
 
-    def _still_mine(self) -> list[Delivered]:
-        """Return the unsaved records of assigned partitions in which the client continues right
-        after them.
+    def _still_mine(self) -> Position:
+        """Return the unsaved positions in assigned partitions; in those that were assigned anew,
+        the place of a client that reads none of their records again.
         """
         if not self._left:
             self._anew.clear()
-            return []
+            return {}
         stage, _, consumer = self._of
         mine, anew, self._anew = consumer.assignment(), self._anew, set()
-        behind = positions_after(self._left)
-        gone = {
-            each
-            for each in behind
-            if each in anew & mine and consumer.position(stage.topic_in, each) != behind[each]
-        }
-        return [message for message in self._left if message.partition in mine - gone]
+        left = {each: place for each, place in self._left.items() if each in mine}
+        for each in anew & left.keys():
+            place = consumer.position(stage.topic_in, each)
+            if place is None or place < left[each]:
+                del left[each]
+            else:
+                left[each] = place
+        return left
 
 
 def save_until_confirmed(
@@ -191,7 +192,7 @@ def save_until_confirmed(
     Returns false if the group has removed this consumer: the batch is no longer its own, and it
     must join again.
     """
-    while problem := save(stage, ledger, consumer, batch):
+    while problem := save(stage, ledger, consumer, positions_after(batch)):
         if problem.meaning is Meaning.PUT_OUT:
             rewind(consumer, batch)
             return False

@@ -94,7 +94,8 @@ class Processor:
             pass
         _pass("before-commit", batch)
         if self._settings.position is SavePosition.AFTER_RECORDING:
-            consuming.save(self._stage, self._ledger, self._consumer, batch)
+            positions = consuming.positions_after(batch)
+            consuming.save(self._stage, self._ledger, self._consumer, positions)
 
     def _transform(self, batch: list[Delivered]) -> list[Message]:
         _pass("before-processing", batch)

@@ -97,8 +97,8 @@ def test_a_position_of_somebody_else_is_not_touched(tmp_path: Path) -> None:
 
 
 def test_who_goes_on_behind_it_all_the_same_saves_it(tmp_path: Path) -> None:
-    """A client that keeps its place through a rebalance never reads the record again; nor may it
-    save another place.
+    """A client that keeps its place through a rebalance never reads the record again. That place is
+    saved, and so no other one is touched.
     """
     client = Client([Meaning.PUT_OUT], goes_on={0: 5})
     one = unsaved(tmp_path, client)
@@ -117,15 +117,28 @@ def test_who_goes_on_behind_it_all_the_same_saves_it(tmp_path: Path) -> None:
     assert client.committed == [{0: 5}, {1: 3}]
 
 
-@pytest.mark.parametrize("save", [save, save_until_confirmed])
-def test_who_is_fenced_ends(save: Callable[..., object], tmp_path: Path) -> None:
+def test_who_goes_on_behind_the_mark_of_a_transaction_saves_it(tmp_path: Path) -> None:
+    """The mark has an offset and is no record: behind the last one a client is a place further."""
+    client = Client([Meaning.PUT_OUT], goes_on={0: 6})
+    one = unsaved(tmp_path, client)
+    one.save([at(0, 4)])
+    one.given_anew([0, 1])
+    one.again()
+    one.again()
+    assert client.committed == [{0: 6}]
+
+
+@pytest.mark.parametrize(
+    ("save", "what"), [(save, {0: 5}), (save_until_confirmed, [at(0, 4)])], ids=["once", "until"]
+)
+def test_who_is_fenced_ends(save: Callable[..., object], what: object, tmp_path: Path) -> None:
     """Another process has taken its place, and no client goes on: it is told, instead of being
     tried for ever.
     """
     client = Client([Meaning.FENCED])
     ledger = LedgerWriter(tmp_path / "consumer.jsonl", cell="c", by="consumer")
     with pytest.raises(ClientError, match="no answer"):
-        save(Stage(), ledger, client, [at(0, 4)])
+        save(Stage(), ledger, client, what)
     assert client.committed == []
     assert [e.error for e in read_history(tmp_path).of(kinds.Saved)] == [
         "KafkaTimeoutError: no answer"
