@@ -33,7 +33,8 @@ public final class Pricing {
                 .setRecordSerializer(KafkaRecordSerializationSchema.builder().setTopic(words[1])
                         .setValueSerializationSchema(new SimpleStringSchema()).build())
                 .setProperty("linger.ms", "1000") // fewer and larger requests
-                .setProperty("transaction.timeout.ms", "20000"); // what a crash leaves open may keep readers waiting so long
+                // what a crash leaves open may keep readers waiting so long; a job that is back later loses what it had yet to commit
+                .setProperty("transaction.timeout.ms", "40000");
         if (words.length > 3) {
             sink.setDeliveryGuarantee(DeliveryGuarantee.valueOf(words[3]));
         }

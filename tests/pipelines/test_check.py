@@ -1037,5 +1037,5 @@ def test_readers_behind_a_dangling_transaction_are_told_of(
     point = "transaction-crash-before-commit"
     found = check(system, tmp_path / "reports", tmp_path / "pipeline.toml", point)[point]
     assert found.verdict.kind is Kind.KEPT, found.verdict.reason
-    assert "readers of orders/" in found.verdict.reason
+    assert "readers of committed records of orders/" in found.verdict.reason
     assert (found.judgement.movement.held_back_s or 0) > HELD_BACK_S
