@@ -15,6 +15,7 @@ from __future__ import annotations
 import importlib.metadata
 import json
 import shutil
+from contextlib import ExitStack
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -230,11 +231,21 @@ class AttachedBrokers:
             self._wire.check()
 
     def close(self) -> None:
-        """Delete the topics that lostack created, and stop the wire.
+        """Stop the wire, and delete the topics that lostack created. Nothing goes by the wire any
+        more by then: a late request about a topic would make it anew.
 
         Raises:
             EnvironmentFailure: a topic may be left on the cluster.
         """
+        with ExitStack() as last_first:
+            last_first.callback(shutil.rmtree, self._secrets, ignore_errors=True)
+            last_first.callback(self.runtime.close)
+            last_first.callback(self.observer.close)
+            last_first.callback(self._delete_created)
+            if self._wire is not None:
+                last_first.callback(self._wire.close)
+
+    def _delete_created(self) -> None:
         created, self._created = self._created, set()
         try:
             if created:
@@ -244,9 +255,3 @@ class AttachedBrokers:
                 f"{', '.join(sorted(created))} may be left on {self.direct} (delete by hand): "
                 f"{type(error).__name__}: {error}"
             ) from error
-        finally:
-            self.observer.close()
-            if self._wire is not None:
-                self._wire.close()
-            self.runtime.close()
-            shutil.rmtree(self._secrets, ignore_errors=True)
