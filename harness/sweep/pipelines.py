@@ -12,10 +12,12 @@ from harness.controls import InProgram, trigger_of
 from harness.faults import NoFault
 from harness.matrix.runner import RunPlan
 from harness.matrix.selection import SelectionError, check_numbers
+from harness.model.cell import LEAST_RECORDS
 from harness.model.scenario import Predicted, Scenario
 from harness.pipelines import read_pipeline
 from harness.pipelines.cells import DeclaredCell, cells_of
 from harness.pipelines.failure_points import NO_FAULT, failure_points
+from harness.pipelines.inputs import InputKind
 from harness.stages.producer import BETWEEN_PHASES
 from harness.stages.settings import Settings
 from harness.sweep.cells import GROUP, DeclaredSweepCell, SweepCell
@@ -227,6 +229,12 @@ def consumers_of(base: Cell) -> int:
     cannot count.
     """
     return 1 if isinstance(base, DeclaredSweepCell) else Settings.of(base.settings).consumer.count
+
+
+def fewest_of(base: Cell) -> int:
+    """Return how many records a pipeline's load has at least: all, if its own programs make it."""
+    own = isinstance(base, DeclaredSweepCell) and base.declared.input.kind is InputKind.OWN
+    return base.records if own else LEAST_RECORDS
 
 
 def plan_of_files(files: Iterable[Path], reports: Path, jobs: int, command: str) -> RunPlan:

@@ -14,7 +14,7 @@ from harness.model.history import HISTORY, HistoryError, read_history
 from harness.sweep import SUFFIX
 from harness.sweep.acts import LATE_NEXT, LATE_NEXT_KILL, LOSE, REFUSE
 from harness.sweep.found import FoundScenario, slug
-from harness.sweep.pipelines import consumers_of, loaded, partitions_of
+from harness.sweep.pipelines import consumers_of, fewest_of, loaded, partitions_of
 from harness.sweep.settings import FOUND
 from harness.sweep.signature import signature_of
 
@@ -104,16 +104,17 @@ def keep_all(sweep: Sweep, outcomes: Outcomes, folder: Path) -> tuple[Path, ...]
 
 
 def smaller(
-    found: FoundScenario, partitions: int, consumers: int
+    found: FoundScenario, partitions: int, consumers: int, fewest: int = LEAST_RECORDS
 ) -> Iterator[tuple[str, FoundScenario]]:
     """Yield smaller scenarios, each simpler in one respect, which is named.
 
-    ``partitions``: how many its topics have; ``consumers``: how many consumers it has.
+    ``partitions``: how many its topics have; ``consumers``: how many consumers it has; ``fewest``:
+    how many records its load has at least.
     """
     if found.then is not None:
         yield "one fault", replace(found, then=None)
-    if found.records > LEAST_RECORDS and found.position + BEHIND <= LEAST_RECORDS:
-        yield f"{LEAST_RECORDS} records", replace(found, records=LEAST_RECORDS)
+    if found.records > fewest and found.position + BEHIND <= fewest:
+        yield f"{fewest} records", replace(found, records=fewest)
     if partitions > 1 and not found.partitions:
         yield "one partition", replace(found, partitions=1)
     if consumers > 1 and not found.consumers:
@@ -140,7 +141,9 @@ def shrink(
         KeyboardInterrupt: Ctrl-C was pressed.
     """
     whole = found_of(sweep, finding)
-    tried = {"": whole, **dict(smaller(whole, partitions_of(sweep.base), consumers_of(sweep.base)))}
+    base = sweep.base
+    less = smaller(whole, partitions_of(base), consumers_of(base), fewest_of(base))
+    tried = {"": whole, **dict(less)}
     progress.say(
         f"shrinking {whole.name}: "
         f"{', '.join(name for name in tried if name) or 'nothing can be left out'}"

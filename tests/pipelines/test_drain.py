@@ -81,7 +81,8 @@ class Pipe:
         self.open = 0
         self.ended = False
         self.broken = False
-        self.stage_trouble = self.source_trouble = self.send_trouble = lambda: None
+        self.stage_trouble: Callable[[], str | None] = lambda: None
+        self.source_trouble = self.send_trouble = self.stage_trouble
         checks = (Check("position", lambda: self.trouble),)
         self.transport = SimpleNamespace(checks=lambda: checks, unanswered=(), tail=False)
         self.unacknowledged = lambda: self.open
@@ -199,6 +200,29 @@ def test_where_nobody_is_left_nobody_is_waited_for(monkeypatch: pytest.MonkeyPat
     after, drain = pipe.drained_after()
     assert after < 0.2
     assert (drain.told()["why"], drain.missing) == ("ended", 1)
+
+
+def test_who_ends_while_others_are_looked_at_may_be_started_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The last program fails between two questions of one check: the next check starts it again,
+    and it sends what was missing.
+    """
+    pipe, fails = Pipe(monkeypatch), iter([True])
+
+    def supervise() -> str | None:
+        if not pipe.ended:
+            return None
+        pipe.ended = False
+        pipe.rows.append("b")
+        return "the producer was started again"
+
+    def look() -> None:
+        pipe.ended = next(fails, False)
+
+    pipe.stage_trouble, pipe.send_trouble = supervise, look
+    _, drain = pipe.drained_after()
+    assert (drain.told()["why"], drain.missing) == ("settled", 0)
 
 
 @pytest.mark.parametrize("how", ["missing", "not acknowledged"])

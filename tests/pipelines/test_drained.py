@@ -241,7 +241,7 @@ def test_what_is_in_vain_is_over_at_once(
     def fails() -> str | None:
         raise StageError("the consumer ended with status 3", where)
 
-    pipe.stage_trouble = fails  # type: ignore[assignment]
+    pipe.stage_trouble = fails
     assert pipe.drained() == Drained("the consumer ended with status 3", stage, {"at_once": True})
     assert pipe.waited == 0
 

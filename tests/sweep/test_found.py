@@ -162,6 +162,7 @@ def test_what_can_be_left_out() -> None:
     ) == (12, 1, 1)
     assert found["no process killed"].fault.act == LATE_NEXT
     assert "12 records" not in dict(smaller(replace(LATE, position=11), partitions=3, consumers=1))
+    assert "12 records" not in dict(smaller(LATE, 3, 1, LATE.records)), "its programs make them"
     assert (
         dict(
             smaller(

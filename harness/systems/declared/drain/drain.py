@@ -83,6 +83,8 @@ class Drain:
         return self.over
 
     def _is_at_rest(self) -> bool:
+        # asked first: whoever ends later is found, and perhaps started again, by the next check
+        ended = self._conditions.all_ended()
         self._conditions.attribute()
         self._take_in()
         self._held = self._hold()
@@ -90,7 +92,6 @@ class Drain:
             self.because, self._since = self._checks.because, time.monotonic()
             self._sized, self._failed = self._since, None
             return False
-        ended = self._conditions.all_ended()
         self.stage, quiet_s = OUTPUT, 0.0 if ended else self._scene.pipeline.output.quiet_s
         self.because = (
             f"the output ({self._scene.pipeline.output.kind}) is not quiet: its content changes "
