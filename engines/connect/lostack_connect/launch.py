@@ -8,14 +8,15 @@ Brokers and the folder for its files come from the environment (``BOOTSTRAP_SERV
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
+import secrets
 import signal
 import subprocess
 import sys
 import time
 from argparse import ArgumentParser
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -147,6 +148,20 @@ def causes(task: Mapping[str, object]) -> str:
     return " | ".join(said[:CAUSES])
 
 
+def name_of(cluster: Path) -> str:
+    """Return the name of the cluster whose workers share this folder, the same one in each life of
+    each of them. A cell that is run again has the folder's path, and perhaps the broker, of its
+    first run, and must not go on from the offsets of that.
+    """
+    given, own = cluster / "name", cluster / f"name-{os.getpid()}"
+    if not given.exists():
+        own.write_text(f"connect-{secrets.token_hex(4)}", encoding="utf-8")
+        with suppress(FileExistsError):  # another worker was first
+            os.link(own, given)
+        own.unlink()
+    return given.read_text(encoding="utf-8")
+
+
 def launch(words: Sequence[str]) -> int:
     """Run a worker; return the status to end with.
 
@@ -170,7 +185,7 @@ def launch(words: Sequence[str]) -> int:
         told = launched_words(
             own,
             bootstrap=os.environ["BOOTSTRAP_SERVERS"],
-            cluster=f"connect-{hashlib.sha256(str(cluster).encode()).hexdigest()[:8]}",
+            cluster=name_of(cluster),
             port=lease.port,
             plugins=plugin_path(given.plugins, scratch / "plugins"),
         )

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from lostack_connect.install import ARCHIVE, ConnectInstall, archive_flags
-from lostack_connect.launch import Connector, causes, plugin_path
+from lostack_connect.launch import Connector, causes, name_of, plugin_path
 from lostack_connect.words import as_file, launched_words
 
 from harness.model.failures import CellFailure
@@ -81,6 +81,21 @@ def test_a_failed_task_is_told_by_its_causes_in_one_line() -> None:
         "Exception: tolerance exceeded | Caused by: DataException: not JSON"
     )
     assert not causes({})
+
+
+def test_the_workers_of_a_folder_share_a_cluster_and_a_folder_made_anew_has_another(
+    tmp_path: Path,
+) -> None:
+    """A cell that is run again has the path of its first run, and may have its broker, too."""
+    folder = tmp_path / "orders"
+    folder.mkdir()
+    first = name_of(folder)
+    assert first.startswith("connect-")
+    assert name_of(folder) == first
+    assert [each.name for each in folder.iterdir()] == ["name"]
+    folder.rename(tmp_path / "aside")
+    folder.mkdir()
+    assert name_of(folder) != first
 
 
 def test_a_path_or_text_is_a_property_as_it_is() -> None:
