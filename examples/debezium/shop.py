@@ -9,7 +9,7 @@ Who has saved no position begins its snapshot again, which shows the rows as the
 are only new rows until a position is saved: the first wave before anybody follows the log, the
 second one then. A saved position is confirmed to the log, and two waves come beyond the last one
 that is: however slow the follower is, there is something left to do. Nobody confirms what only a
-snapshot has shown: who has followed the log for five seconds gets the next wave anyway. And two
+snapshot has shown: who has followed the log for ten seconds gets the next wave anyway. And two
 waves come while nobody follows it any more.
 """
 
@@ -31,13 +31,14 @@ CHANGES = (
     "DELETE FROM orders WHERE id = -%(id)s",
 )
 FOLLOWED = """
-SELECT active, (SELECT max(wave) FROM done WHERE lsn < confirmed_flush_lsn) FROM pg_replication_slots
+SELECT active, (SELECT max(wave) FROM done WHERE lsn < confirmed_flush_lsn)
+FROM pg_replication_slots
 """
 WAVES = 1 + len(CHANGES)
 EVENTS = 5 * ORDERS
 EACH_S = 0.1
 AHEAD = 2
-SAVED_S = 5.0
+SAVED_S = 10.0
 
 
 def followed(database: psycopg.Connection) -> tuple[bool, int]:
