@@ -107,15 +107,21 @@ class Workers(Tasks):
     def restart_task(self) -> None:
         """Wait until the task has failed, restart it, and wait until it works."""
         rest = self.nodes[0].rest
-        wait_until(
-            lambda: any(task["state"] == "FAILED" for task in rest.tasks(CONNECTOR)),
-            within_s=UP_S,
-            because="the task to fail",
-            poll_s=0.05,
-        )
+
+        def failed() -> bool:
+            return any(task["state"] == "FAILED" for task in rest.tasks(CONNECTOR))
+
+        wait_until(failed, within_s=UP_S, because="the task to fail", poll_s=0.05)
         since = time.monotonic_ns()
         rest.restart_task(CONNECTOR)
         self._await_task(since)
+        # it works before the worker says so, and who believed the worker would give it up
+        wait_until(
+            lambda: not failed(),
+            within_s=UP_S,
+            because="the worker to say that the task runs again",
+            poll_s=0.05,
+        )
 
     def reconfigure(self) -> None:
         """Change a setting of the connector, and wait until a new task works."""
