@@ -7,6 +7,7 @@ from __future__ import annotations
 import shutil
 import subprocess
 from dataclasses import replace
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -27,7 +28,7 @@ from harness.model.waiting import wait_until
 from harness.pipelines import read_pipeline
 from harness.provision.kafka import ensure_kafka
 from harness.runtimes.ports import PortLease
-from harness.systems.declared.brokers.attached import AttachedKafka
+from harness.systems.declared.brokers.attached import AttachedBrokers, AttachedKafka
 from harness.systems.declared.brokers.attachment import Attachment
 from harness.systems.declared.brokers.listeners import addresses, listeners_of
 from harness.systems.declared.system import DeclaredSystem
@@ -237,6 +238,28 @@ def what_is_there(at: str) -> tuple[set[str], set[str]]:
     return said[0] - {"__consumer_offsets"}, {
         group["group_id"] for group in _admin(at, lambda admin: admin.list_groups())
     }
+
+
+def test_nothing_goes_by_the_wire_any_more_when_topics_are_deleted(tmp_path: Path) -> None:
+    """A late request about a topic would make it anew; what follows is ended all the same."""
+    ended: list[str] = []
+
+    def fails() -> None:
+        ended.append("topics")
+        raise EnvironmentFailure("orders may be left")
+
+    brokers: Any = SimpleNamespace(
+        _wire=SimpleNamespace(close=lambda: ended.append("wire")),
+        _delete_created=fails,
+        observer=SimpleNamespace(close=lambda: ended.append("observer")),
+        runtime=SimpleNamespace(close=lambda: ended.append("runtime")),
+        _secrets=tmp_path / "secrets",
+    )
+    brokers._secrets.mkdir()
+    with pytest.raises(EnvironmentFailure, match="may be left"):
+        AttachedBrokers.close(brokers)
+    assert ended == ["wire", "topics", "observer", "runtime"]
+    assert not brokers._secrets.exists()
 
 
 @pytest.mark.kafka

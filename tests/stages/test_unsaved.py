@@ -96,36 +96,26 @@ def test_a_position_of_somebody_else_is_not_touched(tmp_path: Path) -> None:
     assert client.committed == [{1: 2}]
 
 
-def test_who_goes_on_behind_it_all_the_same_saves_it(tmp_path: Path) -> None:
+@pytest.mark.parametrize("place", [5, 6], ids=["behind it", "behind the mark of its transaction"])
+def test_who_goes_on_behind_it_all_the_same_saves_it(place: int, tmp_path: Path) -> None:
     """A client that keeps its place through a rebalance never reads the record again. That place is
-    saved, and so no other one is touched.
+    saved, and so no other one is touched. A mark has an offset, and is no record.
     """
-    client = Client([Meaning.PUT_OUT], goes_on={0: 5})
+    client = Client([Meaning.PUT_OUT], goes_on={0: place})
     one = unsaved(tmp_path, client)
     one.save([at(0, 4)])
     one.given_anew([0, 1])
     one.again()
     one.again()
-    assert client.committed == [{0: 5}]
+    assert client.committed == [{0: place}]
     client.fails.append(Meaning.PUT_OUT)
-    one.save([at(0, 5), at(1, 1)])
+    one.save([at(0, place), at(1, 1)])
     one.again()
-    assert client.committed == [{0: 5}]
+    assert client.committed == [{0: place}]
     client.fails.append(Meaning.UNKNOWN)
     one.save([at(1, 2)])
     one.save([])
-    assert client.committed == [{0: 5}, {1: 3}]
-
-
-def test_who_goes_on_behind_the_mark_of_a_transaction_saves_it(tmp_path: Path) -> None:
-    """The mark has an offset and is no record: behind the last one a client is a place further."""
-    client = Client([Meaning.PUT_OUT], goes_on={0: 6})
-    one = unsaved(tmp_path, client)
-    one.save([at(0, 4)])
-    one.given_anew([0, 1])
-    one.again()
-    one.again()
-    assert client.committed == [{0: 6}]
+    assert client.committed == [{0: place}, {1: 3}]
 
 
 @pytest.mark.parametrize(

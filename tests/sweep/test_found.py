@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
 from harness.controls import AtWrite, InProgram, OnWire
 from harness.faults import Drop, Twice
+from harness.model.cell import LEAST_RECORDS
 from harness.model.failures import UsageError
 from harness.model.scenario import Role
 from harness.model.writes import Point, Side
 from harness.protocols.kafka.steps import Api
 from harness.sweep.acts import KILL, LATE_NEXT, LATE_NEXT_KILL, LOSE, Happening, trigger
 from harness.sweep.found import LONGEST, FoundScenario, slug
-from harness.sweep.pipelines import plan_of_files, swept
+from harness.sweep.pipelines import fewest_of, plan_of_files, sweep_of, swept
 from harness.sweep.points import Capabilities, points
+from harness.sweep.settings import SweepSettings
 from harness.sweep.shrinking import file_of, keep_all, shrink_all, smaller
 from harness.sweep.steps import Step
 from harness.wire.rules import Direction
@@ -25,10 +28,9 @@ from tests.sweep.stepping import RIGHT, Quiet, asked, sweep
 from tests.sweep.test_steps import saved, steps_of
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from harness.model.cell import Cell
 
+EXAMPLES = Path(__file__).parents[2] / "examples"
 END = trigger(Step("producer", "EndTxn", Direction.REQUEST, 2, "k1-3"))
 AFTER = replace(END, occurrence=1, since=END)
 LATE = FoundScenario(
@@ -175,6 +177,16 @@ def test_what_can_be_left_out() -> None:
     )
     refused = replace(LATE, then=None, records=12, fault=Happening("refuse-REQUEST_TIMED_OUT", END))
     assert dict(smaller(refused, partitions=1, consumers=1)) == {}, "a lost frame is another cause"
+
+
+@pytest.mark.parametrize(("example", "fewest"), [("debezium", 60), ("orders", LEAST_RECORDS)])
+def test_what_a_pipelines_own_programs_make_is_not_made_less(
+    example: str, fewest: int, tmp_path: Path
+) -> None:
+    """They make all of it in each run: what is beyond a smaller load would be phantoms."""
+    file = EXAMPLES / example / "pipeline.toml"
+    told = SweepSettings(str(file), "", 1, 48, 1, (1, 1), "test", declared=True)
+    assert fewest_of(sweep_of(told, tmp_path).base) == fewest
 
 
 def test_a_finding_is_shrunk_to_what_it_needs(tmp_path: Path) -> None:
