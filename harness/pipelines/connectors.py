@@ -22,6 +22,8 @@ ARCHIVE: Final = "lostack_connect.archive"
 JARS: Final = "{jars:connect-4.3.0}"
 RUNNING: Final = r"the connector \S+ is RUNNING"
 """What the launcher prints when all tasks of the connector run."""
+OWN_TOPICS: Final = ".connect/*/topics"
+"""The files in which the launcher writes down the topics that a cluster of workers keeps."""
 OURS: Final = ("bootstrap.servers", "listeners", "plugin.path", "rest.advertised.host.name")
 """Properties of a worker that lostack must set by itself."""
 
@@ -54,6 +56,14 @@ def connector_command(
         *("--jars", JARS),
         *(word for each in plugins for word in ("--plugins", each)),
     )
+
+
+def own_topics(work: Path) -> tuple[str, ...]:
+    """Return the topics that the workers of a cell keep for themselves, by names that the launcher
+    gave them. ``work``: the folder of the cell's programs.
+    """
+    files = sorted(work.glob(OWN_TOPICS))
+    return tuple(name for file in files for name in file.read_text(encoding="utf-8").split())
 
 
 def most_tasks(connector: Path) -> int:

@@ -235,7 +235,7 @@ def what_is_there(at: str) -> tuple[set[str], set[str]]:
         return all(topics == said[0] for topics in said)
 
     wait_until(agreed, within_s=30, because="the brokers to know the same topics", poll_s=0.1)
-    return said[0] - {"__consumer_offsets"}, {
+    return said[0] - {"__consumer_offsets", "__transaction_state"}, {
         group["group_id"] for group in _admin(at, lambda admin: admin.list_groups())
     }
 
@@ -372,7 +372,10 @@ def test_a_topic_that_is_there_already_is_not_touched(broker: str, tmp_path: Pat
 @pytest.mark.timeout(400)
 @pytest.mark.parametrize("broker", [1], indirect=True)
 def test_a_program_that_knows_the_brokers_own_address_is_found(broker: str, tmp_path: Path) -> None:
-    """It reads by the wire, and asks past it, too: nothing is proved."""
+    """It reads by the wire, and asks past it, too: nothing is proved. What it joined is gone again
+    although nobody asked for its group's positions.
+    """
+    before = what_is_there(broker)
     folder = tmp_path / "mine"
     shutil.copytree(EXAMPLES / "orders", folder)
     program = folder / "consumer.py"
@@ -390,6 +393,27 @@ def test_a_program_that_knows_the_brokers_own_address_is_found(broker: str, tmp_
         system.close()
     assert dry.verdict.kind is Kind.VOID
     assert f"is connected to {broker}, the broker's own address" in dry.verdict.reason
+    assert what_is_there(broker) == before
+
+
+@pytest.mark.kafka
+@pytest.mark.rest
+@pytest.mark.timeout(400)
+@pytest.mark.parametrize("broker", [1], indirect=True)
+def test_a_worker_of_connect_leaves_none_of_its_topics(broker: str, tmp_path: Path) -> None:
+    """Nobody declared them: lostack gave them their names, and deletes them."""
+    before = what_is_there(broker)
+    pipeline = read_pipeline(EXAMPLES / "iceberg-sink" / "pipeline.toml")
+    system = DeclaredSystem(keep=True, source=AttachedKafka(Attachment(broker, pipeline)))
+    try:
+        with make_progress(Silent()) as progress:
+            dry = Check(pipeline, system, tmp_path, "pytest").dry_run(progress)
+        made = what_is_there(broker)[0] - before[0]
+        assert sum(name.startswith("__connect-") for name in made) == 3, made
+    finally:
+        system.close()
+    assert dry.verdict.kind is Kind.KEPT, dry.verdict.reason
+    assert what_is_there(broker) == before
 
 
 @pytest.mark.kafka

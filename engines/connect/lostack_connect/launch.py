@@ -28,7 +28,7 @@ from harness.runtimes.ports import PortLease
 from harness.systems.declared.programs import several
 from lostack_connect.install import VERSION, ConnectInstall, archive_flags
 from lostack_connect.rest import RestError, WorkerApi
-from lostack_connect.words import as_file, launched_words
+from lostack_connect.words import as_file, launched_words, named_topics
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -190,6 +190,8 @@ def launch(words: Sequence[str]) -> int:
             plugins=plugin_path(given.plugins, scratch / "plugins"),
         )
         file.write_text(as_file(told))
+        # on a broker that is attached, lostack deletes them at the end
+        (cluster / "topics").write_text("\n".join(named_topics(told, own)), encoding="utf-8")
         java = find_java(cache_root(), lambda _: None)
         jars = tuple(sorted(given.jars.glob("*.jar")))
         install = ConnectInstall(VERSION, java.path, jars, archive_flags(java, jars))

@@ -179,6 +179,12 @@ def launched_words(
     }
 
 
+def named_topics(words: Mapping[str, str], own: Mapping[str, str]) -> tuple[str, ...]:
+    """Return those of a launched worker's topics that lostack named, and not the declaration."""
+    settings = (f"{name}.storage.topic" for name in TOPICS)
+    return tuple(words[each] for each in settings if each not in own)
+
+
 def as_file(properties: Mapping[str, str]) -> str:
     """Return properties as Java reads them."""
     escaped = ((n, t.replace("\\", "\\\\").replace("\n", "\\n")) for n, t in properties.items())

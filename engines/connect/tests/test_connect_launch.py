@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from lostack_connect.install import ARCHIVE, ConnectInstall, archive_flags
 from lostack_connect.launch import Connector, causes, name_of, plugin_path
-from lostack_connect.words import as_file, launched_words
+from lostack_connect.words import as_file, launched_words, named_topics
 
 from harness.model.failures import CellFailure
 from harness.pipelines.connectors import prepare_workers
@@ -58,6 +58,9 @@ def test_the_declaration_has_the_last_word_but_for_addresses() -> None:
     topics = [name for name in one if name.endswith("storage.topic")]
     assert len(topics) == 3
     assert all(one[name] != two[name] and one[name].startswith("__") for name in topics)
+    assert sorted(named_topics(one, own)) == sorted(one[name] for name in topics)
+    chosen = {"offset.storage.topic": "ours"}
+    assert "ours" not in named_topics(launched_words(chosen, cluster="c", **given), chosen)
 
 
 def test_a_folder_of_jars_is_one_plugin_and_another_holds_plugins(tmp_path: Path) -> None:

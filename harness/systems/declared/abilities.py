@@ -125,8 +125,7 @@ class GroupPositions(SavedPositions):
         history says which.
         """
         scene, observer = self.scene, self.scene.kafka.observer
-        seen = {group for role in scene.roles for group in scene.stages_seen.groups(role)}
-        groups = scene.kafka.deletable_groups(seen)
+        groups = scene.kafka.deletable_groups(scene.groups_seen())
         for group in groups:
             had = {topic: observer.positions(group, topic) for topic in scene.pipeline.topics}
             observer.expel(group)

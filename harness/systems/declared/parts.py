@@ -31,6 +31,7 @@ from harness.model.scenario import Deployment
 from harness.model.secrets import mask_files
 from harness.model.takeovers import Takeover
 from harness.model.turns import NextTarget
+from harness.pipelines.connectors import own_topics
 from harness.run.controls import FIRE_S, FaultState, Watching, WireControls
 from harness.run.giving_up import WatchedClient
 from harness.run.parts import Opened, Parts
@@ -280,6 +281,12 @@ class CellOnWire:
         self._opened = True
 
     def close(self) -> None:
-        """Close the cell on the wire."""
+        """Close the cell on the wire. Note what the programs made on the brokers: a cell may have
+        ended before anybody asked.
+        """
+        scene = self._scene
         if self._opened:
-            self._scene.brokers.wire.close_cell(self._scene.cell.id)
+            scene.brokers.wire.close_cell(scene.cell.id)
+            if scene.pipeline.dialect.logs:
+                joined = {group for role in scene.roles for group in scene.members.groups(role)}
+                scene.kafka.note_made(scene.groups_seen() | joined, own_topics(scene.work))

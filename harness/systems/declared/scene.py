@@ -199,9 +199,11 @@ class Scene(CellScene):
 
     def groups(self) -> Sequence[str]:
         """Return the pipeline's consumer groups."""
-        return self.kafka.groups(
-            {group for role in self.roles for group in self.stages_seen.groups(role)}
-        )
+        return self.kafka.groups(self.groups_seen())
+
+    def groups_seen(self) -> frozenset[str]:
+        """Return the consumer groups that the wire saw the pipeline use in this cell."""
+        return frozenset(group for role in self.roles for group in self.stages_seen.groups(role))
 
     def values(self, role: Role) -> Mapping[str, object]:
         """Return the values of the names in braces in a stage's part of the declaration."""

@@ -204,6 +204,13 @@ class AttachedBrokers:
         del history
         return {}
 
+    def note_made(self, groups: Iterable[str], topics: Iterable[str]) -> None:
+        """Note groups that the pipeline's programs used, and topics that they made for themselves:
+        :meth:`close` deletes the topics, and those groups that did not exist before.
+        """
+        self._groups_seen |= set(groups)
+        self._created |= set(topics)
+
     def groups(self, seen: Iterable[str]) -> tuple[str, ...]:
         """Return the groups that the pipeline's programs were seen to use."""
         self._groups_seen |= set(seen)

@@ -109,6 +109,11 @@ class KafkaBrokers(Brokers, Protocol):
     def direct(self) -> str:
         """The brokers' own address, without the wire."""
 
+    def note_made(self, groups: Iterable[str], topics: Iterable[str]) -> None:
+        """Note groups that the pipeline's programs used, and topics that they made for themselves:
+        lostack deletes those that did not exist before.
+        """
+
     def groups(self, seen: Iterable[str]) -> tuple[str, ...]:
         """Return the pipeline's groups. ``seen``: the groups that the wire saw the pipeline use."""
 
@@ -162,6 +167,9 @@ class OwnBrokers:
         own = self._transport
         node = ServerNode(history, own.broker_process, own.kill_broker, own.restart_broker)
         return {Role.BROKER: lambda: node}
+
+    def note_made(self, groups: Iterable[str], topics: Iterable[str]) -> None:
+        """Do nothing: the broker goes with all that is on it."""
 
     def groups(self, seen: Iterable[str]) -> tuple[str, ...]:
         """Return all groups of the broker."""
