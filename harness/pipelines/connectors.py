@@ -6,6 +6,7 @@ import importlib
 import importlib.util
 import json
 import sys
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from harness.model.secrets import masked_value
@@ -20,18 +21,26 @@ LAUNCHER: Final = "lostack_connect.launch"
 ARCHIVE: Final = "lostack_connect.archive"
 """It makes the class-data archive of workers."""
 JARS: Final = "{jars:connect-4.3.0}"
-RUNNING: Final = r"the connector \S+ is RUNNING"
+RUNNING: Final = r"the connector .+ is RUNNING"
 """What the launcher prints when all tasks of the connector run."""
 OWN_TOPICS: Final = ".connect/*/topics"
 """The files in which the launcher writes down the topics that a cluster of workers keeps."""
-OURS: Final = ("bootstrap.servers", "listeners", "plugin.path", "rest.advertised.host.name")
-"""Properties of a worker that lostack must set by itself."""
+ICEBERG_SINK: Final = "org.apache.iceberg.connect.IcebergSinkConnector"
+OURS: Final = (
+    *("bootstrap.servers", "listeners", "plugin.path"),
+    *("rest.advertised.host.name", "rest.advertised.port", "rest.advertised.listener"),
+    *("group.id", "offset.storage.topic", "config.storage.topic", "status.storage.topic"),
+)
+"""Properties of a worker that lostack must set by itself. Each cell has a cluster of its own: with
+the group or topics of another it would go on from the offsets of that.
+"""
 
 
 def connector_command(
-    connector: str, plugins: Sequence[str], worker: Mapping[str, str]
+    connector: str, plugins: Sequence[str], worker: Mapping[str, str], stage: str
 ) -> tuple[str, ...]:
-    """Return the command of a worker with a connector.
+    """Return the command of a worker with a connector. ``stage``: the name of its stage, whose
+    workers are one cluster.
 
     Raises:
         DeclarationError: the package that starts workers is not installed, or a property is one
@@ -51,7 +60,7 @@ def connector_command(
                 "environment, and write ${env:NAME} here"
             )
     return (
-        *(sys.executable, "-P", "-m", LAUNCHER, connector),
+        *(sys.executable, "-P", "-m", LAUNCHER, connector, "--stage", stage),
         *(f"{name}={value}" for name, value in worker.items()),
         *("--jars", JARS),
         *(word for each in plugins for word in ("--plugins", each)),
@@ -66,15 +75,75 @@ def own_topics(work: Path) -> tuple[str, ...]:
     return tuple(name for file in files for name in file.read_text(encoding="utf-8").split())
 
 
-def most_tasks(connector: Path) -> int:
-    """Return how many tasks a connector may have, as its JSON file says: 1 by default, as in Kafka
-    Connect, and if that cannot be read.
-    """
-    try:
-        found = json.loads(connector.read_text(encoding="utf-8"))
-        return int(found.get("config", found).get("tasks.max", 1))
-    except (OSError, ValueError, TypeError, AttributeError):  # what runs it says what is wrong
-        return 1
+@dataclass(frozen=True, slots=True)
+class Connector:
+    """A connector, as its JSON file says."""
+
+    name: str
+    config: Mapping[str, str | None]
+
+    @classmethod
+    def read(cls, file: Path) -> Connector:
+        """Read what is POSTed to ``/connectors``, or its settings alone, in
+        which there may be a ``name``.
+
+        Raises:
+            DeclarationError: the file cannot be read, or is not such an object.
+        """
+        try:
+            found = json.loads(file.read_text(encoding="utf-8"))
+        except (OSError, ValueError) as error:
+            raise DeclarationError(f"the connector {file} cannot be read: {error}") from error
+        config = found.get("config", found) if isinstance(found, dict) else None
+        if not isinstance(config, dict) or "connector.class" not in config:
+            raise DeclarationError(
+                f'the connector {file} is no object with "connector.class", or with "name" and '
+                '"config"'
+            )
+        name = str(found.get("name", file.stem))
+        return cls(name, {key: _text(value) for key, value in config.items()} | {"name": name})
+
+    @property
+    def tasks(self) -> int:
+        """How many tasks it may have: 1 by default, as in Kafka Connect."""
+        return int(self._number("tasks.max", 1))
+
+    @property
+    def commits_within_s(self) -> float:
+        """How long (seconds) after a record its sink may put it into the table; 0 for a connector
+        of which lostack does not know that.
+
+        Iceberg's commits at each interval, and waits then for what its tasks say, up to a time-out.
+        Source of the defaults: Iceberg's documentation of its sink connector.
+        """
+        if self.config["connector.class"] != ICEBERG_SINK:
+            return 0.0
+        return (
+            self._number("iceberg.control.commit.interval-ms", 300_000)
+            + self._number("iceberg.control.commit.timeout-ms", 30_000)
+        ) / 1000
+
+    def _number(self, name: str, default: float) -> float:
+        """Return a setting; the default where it is none, or only the worker can read it."""
+        try:
+            return float(self.config.get(name) or default)
+        except ValueError:
+            return default
+
+
+def _text(value: object) -> str | None:
+    return value if value is None or isinstance(value, str) else json.dumps(value)
+
+
+def check_patience(connector: Connector, patience_s: float) -> None:
+    """Raise :class:`DeclarationError` if a sink may commit later than a run waits for a record."""
+    if patience_s < connector.commits_within_s:
+        raise DeclarationError(
+            f"patience_s: the connector {connector.name} may commit a record only after "
+            f"{connector.commits_within_s:g} s, and a run waits {patience_s:g} s for one that is "
+            "missing: lower iceberg.control.commit.interval-ms (300000 by default) and "
+            "iceberg.control.commit.timeout-ms (30000), or raise patience_s to their sum"
+        )
 
 
 def prepare_workers(broker: str, say: Callable[[str], None]) -> None:

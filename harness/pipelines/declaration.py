@@ -21,6 +21,7 @@ from harness.pipelines.braces import (
     places,
 )
 from harness.pipelines.broker import CLEANING, Broker, TopicSettings
+from harness.pipelines.connectors import Connector, check_patience
 from harness.pipelines.consistency import (
     check_aggregate,
     check_input,
@@ -315,8 +316,8 @@ class Pipeline:
         )
 
     def check_commands(self) -> None:
-        """Raise :class:`DeclarationError` if a command cannot be found, or the schema registry's
-        password cannot be read.
+        """Raise :class:`DeclarationError` if a command cannot be found, a connector or the schema
+        registry's password cannot be read, or a run would not wait long enough for a connector.
         """
         if self.python:
             check_interpreter(self.interpreter)
@@ -346,4 +347,8 @@ class Pipeline:
                 check_command(
                     what, fill(command[0], values), self.directory, self.path, beside=beside
                 )
+        for stage in self.stages:
+            if stage.connector:
+                connector = Connector.read(self.directory / stage.connector)
+                check_patience(connector, self.patience_s)
         check_password(self.id)

@@ -143,7 +143,7 @@ class Stage(Program):
             if wrong := next((n for n in ("plugins", "worker") if getattr(self, n)), None):
                 raise DeclarationError(f"{wrong}: has no meaning without connector: leave it out")
             return
-        command = connector_command(self.connector, self.plugins, self.worker)
+        command = connector_command(self.connector, self.plugins, self.worker, str(self.known))
         if self.image or self.build or self.command not in ((), command):
             raise DeclarationError(
                 f"connector: the {self.known} has a command or image, too: take away one of the two"

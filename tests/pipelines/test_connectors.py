@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import sys
 from types import SimpleNamespace
@@ -49,13 +50,13 @@ def test_a_connector_is_run_by_a_worker_that_lostack_starts(tmp_path: Path) -> N
     pipeline = read_pipeline(tmp_path / "pipeline.toml")
     (stage,) = pipeline.stages
     assert stage.command == (
-        *(sys.executable, "-P", "-m", "lostack_connect.launch", "sink.json"),
+        *(sys.executable, "-P", "-m", "lostack_connect.launch", "sink.json", "--stage", "consumer"),
         *("offset.flush.interval.ms=500", "exactly.once.source.support=enabled"),
         *("--jars", "{jars:connect-4.3.0}"),
         *("--plugins", "plugins", "--plugins", "{jars:connect-file-4.3.0}"),
     )
     assert pipeline.jars == ("connect-4.3.0", "connect-file-4.3.0")
-    assert re.search(stage.ready, "…\nthe connector orders is RUNNING\n…")
+    assert re.search(stage.ready, "…\nthe connector my orders is RUNNING\n…")
 
 
 @pytest.mark.parametrize(
@@ -66,6 +67,10 @@ def test_a_connector_is_run_by_a_worker_that_lostack_starts(tmp_path: Path) -> N
         ({"role": Role.PROCESSOR}, "a producer .source. or a consumer .sink."),
         ({"role": Role.PRODUCER, "scale": 2}, "a producer has no group whose members share"),
         ({"worker": {"listeners": "http://:8083"}}, "worker: listeners is set by lostack"),
+        # as in every file of a worker's properties; the next cell would go on from these offsets
+        ({"worker": {"group.id": "connect-cluster"}}, "worker: group.id is set by lostack"),
+        ({"worker": {"offset.storage.topic": "o"}}, "worker: offset.storage.topic is set by"),
+        ({"worker": {"rest.advertised.port": "80"}}, "worker: rest.advertised.port is set by"),
         (
             {"worker": {"ssl.keystore.password": "hunter2"}},
             "worker: ssl.keystore.password: every user",
@@ -90,8 +95,37 @@ def test_several_workers_of_a_sink_share_tasks_and_not_partitions() -> None:
     assert "takes tasks" in str(rebalances.why_not(shop, Role.CONSUMER))
 
 
+ICEBERG = {"connector.class": "org.apache.iceberg.connect.IcebergSinkConnector"}
+COMMITS = "iceberg.control.commit.interval-ms"
+
+
+@pytest.mark.parametrize(
+    ("settings", "patience", "said"),
+    [
+        (ICEBERG, 30, "only after 330 s"),
+        (ICEBERG | {COMMITS: "1000"}, 30, "only after 31 s, and a run waits 30 s"),
+        (ICEBERG | {COMMITS: 1000, "iceberg.control.commit.timeout-ms": "10000"}, 30, ""),
+        (ICEBERG | {COMMITS: "1000"}, 31, ""),
+        ({"connector.class": "another.Sink"}, 30, ""),
+    ],
+)
+def test_a_run_waits_as_long_as_a_sink_of_iceberg_may_take_to_commit(
+    settings: dict[str, object], patience: float, said: str, tmp_path: Path
+) -> None:
+    """A record that comes later would be called lost."""
+    (tmp_path / "sink.json").write_text(json.dumps(settings))
+    declared = DECLARED.replace("[[stage]]", f"patience_s = {patience}\n[[stage]]", 1)
+    (tmp_path / "pipeline.toml").write_text(declared)
+    pipeline = read_pipeline(tmp_path / "pipeline.toml")
+    if said:
+        with pytest.raises(DeclarationError, match=f"patience_s: the connector sink .*{said}"):
+            pipeline.check_commands()
+    else:
+        pipeline.check_commands()
+
+
 def test_a_secret_is_a_property_by_its_variable() -> None:
-    worker = {"ssl.keystore.password": "${env:SECRET}", "key.converter": "A", "group.id": "key"}
+    worker = {"ssl.keystore.password": "${env:SECRET}", "key.converter": "A", "client.id": "key"}
     stage = Stage(role=Role.CONSUMER, connector="sink.json", worker=worker)
     assert "ssl.keystore.password=${env:SECRET}" in stage.command
 

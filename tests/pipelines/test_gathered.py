@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from harness.model.scenario import Role
-from harness.pipelines.connectors import most_tasks
+from harness.pipelines.connectors import Connector
 from harness.pipelines.stages import Stage
 from harness.systems.declared.programs.command import StageCommand
 from harness.systems.declared.programs.stages import have_gathered
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 COMMAND = {"command": ("run",)}
 SINK = {"connector": "sink.json"}
+SETTINGS = {"connector.class": "A"}
 
 
 def member(conn: int, pid: int, group: str = "books", assigned: list[str] | None = None) -> Any:
@@ -67,7 +68,7 @@ CLOSED = [{"event": "conn", "phase": "close", "conn": 9, "role": "consumer", "no
 def test_several_have_gathered_when_each_process_has_joined(
     runs: Any, tasks: int, lines: list[Any], *, gathered: bool, tmp_path: Path
 ) -> None:
-    (tmp_path / "sink.json").write_text(json.dumps({"config": {"tasks.max": str(tasks)}}))
+    (tmp_path / "sink.json").write_text(json.dumps(SETTINGS | {"tasks.max": str(tasks)}))
     seen = list(events_of(lines))
     so_far: Any = SimpleNamespace(events=lambda since: seen[since:])
     stage = Stage(role=Role.CONSUMER, scale=2, **runs)
@@ -80,17 +81,12 @@ def test_several_have_gathered_when_each_process_has_joined(
 
 
 @pytest.mark.parametrize(
-    ("text", "tasks"),
-    [
-        ('{"tasks.max": 3}', 3),
-        ('{"name": "a", "config": {"tasks.max": "2"}}', 2),
-        ('{"connector.class": "A"}', 1),
-        ('{"tasks.max": "${env:TASKS}"}', 1),
-        ("[]", 1),
-        ("{", 1),
-    ],
+    ("settings", "tasks"), [({"tasks.max": 3}, 3), ({"tasks.max": "2"}, 2), ({}, 1)]
 )
-def test_a_connector_says_how_many_tasks_it_may_have(text: str, tasks: int, tmp_path: Path) -> None:
-    (tmp_path / "a.json").write_text(text)
-    assert most_tasks(tmp_path / "a.json") == tasks
-    assert most_tasks(tmp_path / "none.json") == 1
+def test_a_connector_says_how_many_tasks_it_may_have(
+    settings: dict[str, object], tasks: int, tmp_path: Path
+) -> None:
+    """Its worker alone can read a variable."""
+    (tmp_path / "a.json").write_text(json.dumps(SETTINGS | settings))
+    assert Connector.read(tmp_path / "a.json").tasks == tasks
+    assert Connector("a", {"tasks.max": "${env:TASKS}"}).tasks == 1

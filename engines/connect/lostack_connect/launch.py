@@ -1,5 +1,6 @@
 """Run a distributed worker of Kafka Connect with one connector, as a stage of a declared pipeline:
-``python -m lostack_connect.launch connector.json [name=value ...] --jars DIR [--plugins DIR]``.
+``python -m lostack_connect.launch connector.json --stage NAME [name=value ...] --jars DIR
+[--plugins DIR]``.
 
 It ends as the worker does, or with status 1 when the worker refuses the connector or a task fails.
 Brokers and the folder for its files come from the environment (``BOOTSTRAP_SERVERS``,
@@ -8,7 +9,6 @@ Brokers and the folder for its files come from the environment (``BOOTSTRAP_SERV
 
 from __future__ import annotations
 
-import json
 import os
 import secrets
 import signal
@@ -22,13 +22,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from harness.model.failures import CellFailure, EnvironmentFailure
+from harness.pipelines.connectors import Connector
+from harness.pipelines.refusing import DeclarationError
 from harness.provision.cache import cache_root
 from harness.provision.java import find_java
 from harness.runtimes.ports import PortLease
 from harness.systems.declared.programs import several
 from lostack_connect.install import VERSION, ConnectInstall, archive_flags
 from lostack_connect.rest import RestError, WorkerApi
-from lostack_connect.words import as_file, launched_words, named_topics
+from lostack_connect.words import as_file, launched_words, own_topics_in
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -39,39 +41,6 @@ ASKED_AGAIN: Final = frozenset({404, 409, 500, 503})
 CAUSES: Final = 3
 FIRST: Final = "1"
 """The number of the only worker, or the first of several."""
-
-
-@dataclass(frozen=True, slots=True)
-class Connector:
-    """A connector, as its JSON file says."""
-
-    name: str
-    config: Mapping[str, str]
-
-    @classmethod
-    def read(cls, file: Path) -> Connector:
-        """Read what is POSTed to ``/connectors``, or its settings alone, in
-        which there may be a ``name``.
-
-        Raises:
-            CellFailure: the file cannot be read, or is not such an object.
-        """
-        try:
-            found = json.loads(file.read_text(encoding="utf-8"))
-        except (OSError, ValueError) as error:
-            raise CellFailure(f"the connector {file} cannot be read: {error}") from error
-        config = found.get("config", found) if isinstance(found, dict) else None
-        if not isinstance(config, dict) or "connector.class" not in config:
-            raise CellFailure(
-                f'the connector {file} is no object with "connector.class", or with "name" and '
-                '"config"'
-            )
-        name = str(found.get("name", file.stem))
-        return cls(name, {key: _text(value) for key, value in config.items()} | {"name": name})
-
-
-def _text(value: object) -> str:
-    return value if isinstance(value, str) else json.dumps(value)
 
 
 def plugin_path(plugins: Sequence[str], folder: Path) -> str:
@@ -102,15 +71,19 @@ class Launched:
     """Of its REST interface."""
     connector: Connector
 
+    alone: bool = True
+    """Whether it is the only worker of its cluster, and has to run all tasks."""
+
     def follow(self, made: Path, *, makes: bool) -> int:
-        """Say when the connector's tasks run, and return how the worker has ended, or 1 if a task
-        fails. ``makes``: whether this worker makes the connector, unless ``made`` is there: of
-        several only one does, since to make it again would start its tasks again.
+        """Say when the connector's tasks run, and return how the worker has ended. ``makes``:
+        whether this worker makes the connector, unless ``made`` is there: of several only one does,
+        since to make it again would start its tasks again.
 
         Raises:
-            RestError: the worker refuses the connector.
+            CellFailure: the worker refuses the connector, or it or a task fails.
         """
         known, running, rest = made.exists() or not makes, False, WorkerApi(self.port)
+        refused, here = "", f"127.0.0.1:{self.port}"
         while (status := self.worker.poll()) is None:
             time.sleep(LOOK_S)
             try:
@@ -118,27 +91,42 @@ class Launched:
                     rest.put(self.connector.name, self.connector.config)
                     made.touch()
                     known = True
+                told = rest.status(self.connector.name)
                 # of another worker: what the status topic still says of a dead one
-                tasks = [
-                    each
-                    for each in rest.tasks(self.connector.name)
-                    if each["worker_id"] == f"127.0.0.1:{self.port}"
-                ]
+                if told["connector"]["worker_id"] == here:
+                    fail_with("the connector", told["connector"])
+                tasks = [each for each in told["tasks"] if each["worker_id"] == here]
+                for task in tasks:
+                    fail_with(f"the task {task['id']}", task)
+                due = rest.tasks_of(self.connector.name) if self.alone else 1
             except RestError as error:
                 if error.status is not None and error.status not in ASKED_AGAIN:
                     raise
+                if error.status is not None and str(error) != refused:
+                    refused = str(error)
+                    say(refused)
                 continue
-            if failed := next((each for each in tasks if each["state"] == "FAILED"), None):
-                raise CellFailure(f"the task {failed['id']} has failed: {causes(failed)}")
-            if tasks and not running and all(each["state"] == "RUNNING" for each in tasks):
+            works = len(tasks) >= max(due, 1) and all(each["state"] == "RUNNING" for each in tasks)
+            if works and not running:
                 running = True
-                sys.stdout.write(f"the connector {self.connector.name} is RUNNING\n")
-                sys.stdout.flush()
+                say(f"the connector {self.connector.name} is RUNNING")
         return status if status >= 0 else 128 - status
 
     def end(self) -> None:
         """Tell the worker to end, as whoever told this program."""
         self.worker.terminate()
+
+
+def say(line: str) -> None:
+    """Write a line into the log at once."""
+    sys.stdout.write(f"{line}\n")
+    sys.stdout.flush()
+
+
+def fail_with(what: str, state: Mapping[str, object]) -> None:
+    """Raise :class:`CellFailure` if a connector or task has failed, as its status says."""
+    if state["state"] == "FAILED":
+        raise CellFailure(f"{what} has failed: {causes(state)}")
 
 
 def causes(task: Mapping[str, object]) -> str:
@@ -166,16 +154,18 @@ def launch(words: Sequence[str]) -> int:
     """Run a worker; return the status to end with.
 
     Raises:
-        CellFailure: something is missing, the worker refuses the connector, or a task fails.
+        CellFailure: something is missing, the worker refuses the connector, or it or a task fails.
+        DeclarationError: the connector cannot be read.
     """
     parser = ArgumentParser(prog="lostack_connect.launch")
     parser.add_argument("connector", type=Path)
+    parser.add_argument("--stage", required=True)
     parser.add_argument("--jars", type=Path, required=True)
     parser.add_argument("--plugins", action="append", default=[])
     parser.add_argument("worker", nargs="*")
     given = parser.parse_args(words)
     connector = Connector.read(given.connector)
-    cluster = Path(os.environ["LOSTACK_WORK"]).absolute() / ".connect" / connector.name
+    cluster = Path(os.environ["LOSTACK_WORK"]).absolute() / ".connect" / given.stage
     number = os.environ.get(several.VARIABLE, FIRST)
     scratch = cluster / number
     scratch.mkdir(parents=True, exist_ok=True)
@@ -191,11 +181,16 @@ def launch(words: Sequence[str]) -> int:
         )
         file.write_text(as_file(told))
         # on a broker that is attached, lostack deletes them at the end
-        (cluster / "topics").write_text("\n".join(named_topics(told, own)), encoding="utf-8")
+        (cluster / "topics").write_text("\n".join(own_topics_in(told)), encoding="utf-8")
         java = find_java(cache_root(), lambda _: None)
         jars = tuple(sorted(given.jars.glob("*.jar")))
         install = ConnectInstall(VERSION, java.path, jars, archive_flags(java, jars))
-        launched = Launched(subprocess.Popen(install.command(scratch, file)), lease.port, connector)
+        launched = Launched(
+            subprocess.Popen(install.command(scratch, file)),
+            lease.port,
+            connector,
+            alone=several.VARIABLE not in os.environ,
+        )
         signal.signal(signal.SIGTERM, lambda *_: launched.end())
         try:
             return launched.follow(cluster / "made", makes=number == FIRST)
@@ -207,5 +202,5 @@ def launch(words: Sequence[str]) -> int:
 if __name__ == "__main__":
     try:
         sys.exit(launch(sys.argv[1:]))
-    except (CellFailure, EnvironmentFailure) as failure:
+    except (CellFailure, DeclarationError, EnvironmentFailure) as failure:
         sys.exit(str(failure))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import http.client
 import json
 from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import quote
 
 from harness.model.failures import CellFailure
 
@@ -39,13 +40,20 @@ class WorkerApi:
             return False
         return True
 
-    def put(self, name: str, config: Mapping[str, str]) -> None:
+    def put(self, name: str, config: Mapping[str, str | None]) -> None:
         """Make a connector, or change its settings."""
         self._ask("PUT", f"/connectors/{name}/config", json.dumps(config).encode())
 
-    def tasks(self, name: str) -> tuple[dict[str, Any], ...]:
-        """Return the state of each task of a connector: ``state``, ``worker_id``, ``trace``."""
-        return tuple(self._ask("GET", f"/connectors/{name}/status")["tasks"])
+    def status(self, name: str) -> dict[str, Any]:
+        """Return what is known of a connector, and of each task (``tasks``) that has a status:
+        ``state``, ``worker_id``, ``trace``.
+        """
+        told: dict[str, Any] = self._ask("GET", f"/connectors/{name}/status")
+        return told
+
+    def tasks_of(self, name: str) -> int:
+        """Return how many tasks a connector has, also those without a status."""
+        return len(self._ask("GET", f"/connectors/{name}")["tasks"])
 
     def restart_task(self, name: str) -> None:
         """Restart the first task of a connector."""
@@ -54,7 +62,7 @@ class WorkerApi:
     def _ask(self, method: str, path: str, body: bytes = b"") -> Any:
         connection = http.client.HTTPConnection("127.0.0.1", self._port, timeout=ANSWER_WITHIN_S)
         try:
-            connection.request(method, path, body, {"Content-Type": "application/json"})
+            connection.request(method, quote(path), body, {"Content-Type": "application/json"})
             answer = connection.getresponse()
             text = answer.read()
         except (OSError, http.client.HTTPException) as error:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 from typing import TYPE_CHECKING, Final
 
 from harness.stages.consumer_settings import Members
@@ -15,6 +16,9 @@ if TYPE_CHECKING:
 TOPICS: Final = {"offset": "offsets", "config": "configs", "status": "statuses"}
 """What a worker keeps, by the names of its settings → the suffix of its topic."""
 BYTES: Final = "org.apache.kafka.connect.converters.ByteArrayConverter"
+_ESCAPES: Final = {ord("\\"): r"\\", ord("\n"): r"\n", ord("\r"): r"\r", ord("\t"): r"\t"}
+DELETE: Final = 0x7F
+"""The first character that is not written as it is."""
 CLIENT: Final = "LOSTACK_CLIENT"
 """The variable of the client id of a worker's tasks. It differs between workers, which share the
 settings of a connector.
@@ -57,7 +61,6 @@ def worker_words(
         "scheduled.rebalance.max.delay.ms": "0",
         "session.timeout.ms": str(connect.session_ms),
         "heartbeat.interval.ms": str(connect.session_ms // 10),
-        "config.providers": "env",
         "config.providers.env.class": (
             "org.apache.kafka.common.config.provider.EnvVarConfigProvider"
         ),
@@ -167,25 +170,35 @@ def launched_words(
         "scheduled.rebalance.max.delay.ms": "0",
         "session.timeout.ms": "6000",
         "heartbeat.interval.ms": "500",
-        "config.providers": "env",
         "config.providers.env.class": (
             "org.apache.kafka.common.config.provider.EnvVarConfigProvider"
         ),
         **({"plugin.path": plugins} if plugins else {}),
         **own,
+        # besides those of the declaration
+        "config.providers": ",".join(filter(None, (own.get("config.providers"), "env"))),
         "bootstrap.servers": bootstrap,
         "listeners": f"http://127.0.0.1:{port}",
         "rest.advertised.host.name": "127.0.0.1",
     }
 
 
-def named_topics(words: Mapping[str, str], own: Mapping[str, str]) -> tuple[str, ...]:
-    """Return those of a launched worker's topics that lostack named, and not the declaration."""
-    settings = (f"{name}.storage.topic" for name in TOPICS)
-    return tuple(words[each] for each in settings if each not in own)
+def own_topics_in(words: Mapping[str, str]) -> tuple[str, ...]:
+    """Return the topics in which a worker keeps what it must know again."""
+    return tuple(words[f"{name}.storage.topic"] for name in TOPICS)
 
 
 def as_file(properties: Mapping[str, str]) -> str:
-    """Return properties as Java reads them."""
-    escaped = ((n, t.replace("\\", "\\\\").replace("\n", "\\n")) for n, t in properties.items())
-    return "".join(f"{name}={text}\n" for name, text in escaped)
+    """Return properties as Java reads them: in Latin-1, here in ASCII alone."""
+    return "".join(f"{_said(name, ' :=')}={_said(text)}\n" for name, text in properties.items())
+
+
+def _said(text: str, escaped: str = "") -> str:
+    units = text.encode("utf-16-be", "surrogatepass")
+    said = "".join(
+        _ESCAPES.get(unit)
+        or (f"\\{chr(unit)}" if chr(unit) in escaped else "")
+        or (chr(unit) if unit < DELETE else f"\\u{unit:04x}")
+        for (unit,) in struct.iter_unpack(">H", units)
+    )
+    return f"\\{said}" if said.startswith(" ") else said

@@ -109,7 +109,7 @@ class Workers(Tasks):
         rest = self.nodes[0].rest
 
         def failed() -> bool:
-            return any(task["state"] == "FAILED" for task in rest.tasks(CONNECTOR))
+            return any(task["state"] == "FAILED" for task in rest.status(CONNECTOR)["tasks"])
 
         wait_until(failed, within_s=UP_S, because="the task to fail", poll_s=0.05)
         since = time.monotonic_ns()
@@ -172,7 +172,7 @@ class Workers(Tasks):
             if node.started and (end := node.ended()) is not None:
                 raise StageEndedError(f"{node.name} ended with {end}", str(self.role))
         try:
-            tasks = self.nodes[0].rest.tasks(CONNECTOR)
+            tasks = self.nodes[0].rest.status(CONNECTOR)["tasks"]
         except RestError as error:
             return str(error)
         for task in tasks:

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from lostack_connect.install import ARCHIVE, ConnectInstall, archive_flags
-from lostack_connect.launch import Connector, causes, name_of, plugin_path
-from lostack_connect.words import as_file, launched_words, named_topics
+from lostack_connect.launch import Launched, causes, name_of, plugin_path
+from lostack_connect.rest import RestError
+from lostack_connect.words import as_file, launched_words, own_topics_in
 
 from harness.model.failures import CellFailure
-from harness.pipelines.connectors import prepare_workers
+from harness.pipelines.connectors import Connector, prepare_workers
+from harness.pipelines.refusing import DeclarationError
 from harness.provision.archive import archive_key
 from harness.provision.java import Java
 
@@ -40,7 +43,7 @@ def test_a_connector_is_what_is_posted_or_its_settings_alone(
 @pytest.mark.parametrize("text", ["[]", "{", '{"name": "a"}', '{"config": 1}'])
 def test_a_wrong_file_is_told_in_one_line(text: str, tmp_path: Path) -> None:
     (tmp_path / "a.json").write_text(text)
-    with pytest.raises(CellFailure, match="the connector ") as said:
+    with pytest.raises(DeclarationError, match="the connector ") as said:
         Connector.read(tmp_path / "a.json")
     assert "\n" not in str(said.value)
 
@@ -58,9 +61,10 @@ def test_the_declaration_has_the_last_word_but_for_addresses() -> None:
     topics = [name for name in one if name.endswith("storage.topic")]
     assert len(topics) == 3
     assert all(one[name] != two[name] and one[name].startswith("__") for name in topics)
-    assert sorted(named_topics(one, own)) == sorted(one[name] for name in topics)
-    chosen = {"offset.storage.topic": "ours"}
-    assert "ours" not in named_topics(launched_words(chosen, cluster="c", **given), chosen)
+    assert sorted(own_topics_in(one)) == sorted(one[name] for name in topics)
+    assert one["config.providers"] == "env"
+    own["config.providers"] = "file"  # another provider does not take the place of lostack's
+    assert launched_words(own, cluster="connect-1", **given)["config.providers"] == "file,env"
 
 
 def test_a_folder_of_jars_is_one_plugin_and_another_holds_plugins(tmp_path: Path) -> None:
@@ -103,6 +107,10 @@ def test_the_workers_of_a_folder_share_a_cluster_and_a_folder_made_anew_has_anot
 
 def test_a_path_or_text_is_a_property_as_it_is() -> None:
     assert as_file({"a": "C:\\b\nc"}) == "a=C:\\\\b\\nc\n"
+    # Java reads Latin-1, leaves out a space in front, and ends a name at the first of " :="
+    assert as_file({"a:b": " c", "d": "jürgen 🙂"}) == (
+        "a\\:b=\\ c\nd=j\\u00fcrgen \\ud83d\\ude42\n"
+    )
 
 
 def test_a_worker_has_the_archive_of_its_jars_and_no_other(
@@ -135,3 +143,83 @@ def test_lostack_has_the_archive_made_on_the_broker_of_the_pipeline(
     )
     prepare_workers("3.9.1", print)
     assert told == ["3.9.1"]
+
+
+HERE, GONE = "127.0.0.1:8083", "127.0.0.1:8080"
+
+
+class Api:
+    """A worker's REST interface that plays its answers; the worker ends behind the last."""
+
+    def __init__(self, *said: tuple[str, list[tuple[str, str]]], due: int = 1) -> None:
+        self.said = list(said)
+        self.due = due
+        self.worker: Any = SimpleNamespace(poll=lambda: None if self.said else 0)
+
+    def put(self, name: str, config: object) -> None:
+        """Take the connector."""
+
+    def tasks_of(self, _: str) -> int:
+        """Return how many tasks a connector has."""
+        return self.due
+
+    def status(self, _: str) -> dict[str, Any]:
+        """Return the next status: the connector's state, and state and worker of each task."""
+        state, tasks = self.said.pop(0)
+        if state == "500":
+            raise RestError("the worker refused PUT (500): no class", 500)
+        return {
+            "connector": {"state": state, "worker_id": HERE, "trace": "Why: no path\n\tat a.B"},
+            "tasks": [
+                {"id": number, "state": of, "worker_id": where, "trace": "Why: no"}
+                for number, (of, where) in enumerate(tasks)
+            ],
+        }
+
+
+def followed(api: Api, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, *, alone: bool) -> int:
+    """Follow a worker with these answers."""
+    monkeypatch.setattr("lostack_connect.launch.WorkerApi", lambda _: api)
+    monkeypatch.setattr("lostack_connect.launch.LOOK_S", 0)
+    connector = Connector("my orders", {"connector.class": "A"})
+    launched = Launched(api.worker, 8083, connector, alone=alone)
+    return launched.follow(tmp_path / "made", makes=True)
+
+
+RUNS, OTHERS = ("RUNNING", HERE), ("RUNNING", GONE)
+
+
+@pytest.mark.parametrize(
+    ("tasks", "due", "alone", "ready"),
+    [
+        ([RUNS], 1, True, True),
+        ([RUNS], 3, True, False),  # two have no status yet
+        ([RUNS, OTHERS, OTHERS], 3, True, False),  # that of a dead worker
+        ([RUNS, OTHERS, OTHERS], 3, False, True),
+        ([OTHERS], 1, False, False),
+        ([], 0, True, False),
+    ],
+)
+def test_a_worker_is_ready_when_all_tasks_that_are_its_own_run(
+    tasks: list[tuple[str, str]],
+    due: int,
+    *,
+    alone: bool,
+    ready: bool,
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    api = Api(("RUNNING", tasks), due=due)
+    assert followed(api, monkeypatch, tmp_path, alone=alone) == 0
+    assert ("the connector my orders is RUNNING" in capsys.readouterr().out) == ready
+
+
+def test_a_connector_that_fails_before_it_has_a_task_says_why(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """What the worker refuses for a while is in its log, once."""
+    api = Api(("500", []), ("500", []), ("FAILED", []))
+    with pytest.raises(CellFailure, match=r"^the connector has failed: Why: no path$"):
+        followed(api, monkeypatch, tmp_path, alone=True)
+    assert capsys.readouterr().out.count("(500): no class") == 1

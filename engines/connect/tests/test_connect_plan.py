@@ -168,7 +168,7 @@ class Worker(BaseHTTPRequestHandler):
     """A worker that answers what the path says."""
 
     def do_GET(self) -> None:
-        """Answer."""
+        """Answer; an address with a space in it is none."""
         text = b'{"message": "rebalance\\n"}' if "refused" in self.path else b'{"tasks": [{}]}'
         self.send_response(409 if "refused" in self.path else 200)
         self.send_header("Content-Length", str(len(text)))
@@ -192,16 +192,16 @@ def worker() -> Iterator[ThreadingHTTPServer]:
 def test_what_a_worker_does_not_do_is_one_line(worker: ThreadingHTTPServer) -> None:
     rest = WorkerApi(worker.server_address[1])
     assert rest.up()
-    assert rest.tasks("c") == ({},)
+    assert rest.status("my orders") == {"tasks": [{}]}
     with pytest.raises(
         RestError, match=r"^the worker refused GET /connectors/refused/status \(409\)"
     ):
-        rest.tasks("refused")
+        rest.status("refused")
     worker.shutdown()
     worker.server_close()
     assert not rest.up()
     with pytest.raises(RestError, match=r"^the worker did not answer GET") as failed:
-        rest.tasks("c")
+        rest.status("c")
     assert "\n" not in str(failed.value)
 
 

@@ -15,7 +15,9 @@ def test_a_task_that_works_again_is_not_failed_any_more() -> None:
     def restart(name: str) -> None:
         asked.append(name)
 
-    rest = SimpleNamespace(tasks=lambda _: [{"state": next(states)}], restart_task=restart)
+    rest = SimpleNamespace(
+        status=lambda _: {"tasks": [{"state": next(states)}]}, restart_task=restart
+    )
     workers: Any = SimpleNamespace(nodes=[SimpleNamespace(rest=rest)], _await_task=lambda _: None)
     Workers.restart_task(workers)
     assert len(asked) == 1

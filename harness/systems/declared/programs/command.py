@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from harness import failpoint
 from harness.pipelines.braces import fill
-from harness.pipelines.connectors import most_tasks
+from harness.pipelines.connectors import Connector
 from harness.pipelines.stages import Stage
 from harness.runtimes.interface import ContainerSpec, NodeSpec
 from harness.systems.declared.programs import several
@@ -100,7 +100,7 @@ class StageCommand:
         may have tasks.
         """
         if isinstance(self.stage, Stage) and self.stage.connector:
-            return min(self.members, most_tasks(self.directory / self.stage.connector))
+            return min(self.members, Connector.read(self.directory / self.stage.connector).tasks)
         return self.members
 
     @property
