@@ -76,6 +76,15 @@ def unfilled(results: Sequence[Result]) -> list[Result]:
     ]
 
 
+def _without_tombstones(copies: Sequence[LogCopy], ids: Sequence[str | None]) -> list[str | None]:
+    """Return the ids of a log's copies, ``None`` for tombstones: what has no value, and its id, in
+    the key, from a copy with one. It only deletes that.
+    """
+    pairs = list(zip(copies, ids, strict=True))
+    valued = {record for copy, record in pairs if copy.value is not None}
+    return [None if copy.value is None and record in valued else record for copy, record in pairs]
+
+
 class RecordMatcher:
     """Reads the output of a cell, and finds record ids in it and in logs."""
 
@@ -126,7 +135,8 @@ class RecordMatcher:
         if self.results is None:
             copies = self._scene.kafka.observer.copies(self._scene.pipeline.output.topic)
             try:
-                return [self.id_of(copy) for copy in copies if copy.visible]
+                visible = [copy for copy in copies if copy.visible]
+                return _without_tombstones(visible, [self.id_of(copy) for copy in visible])
             except UnreadValueError as error:
                 raise OutputError(str(error)) from error
         found = self.results_in(self.rows())
@@ -188,6 +198,19 @@ class RecordMatcher:
         """
         ids = self._ids_of(copy.key, copy.value, copy.headers)
         return Result(ids, copy.offset, (copy.value or b"").decode("utf-8", "replace"))
+
+    def in_log(self, copies: Sequence[LogCopy]) -> list[Result]:
+        """Return the copies in a log as results; a tombstone among them has no id.
+
+        Raises:
+            StageError: as :meth:`in_copy`.
+        """
+        results = [self.in_copy(copy) for copy in copies]
+        left = _without_tombstones(copies, [result.record for result in results])
+        return [
+            result if record is not None else dataclasses.replace(result, ids=())
+            for result, record in zip(results, left, strict=True)
+        ]
 
     def in_message(self, value: bytes) -> Result:
         """Return a message of a queue as a result."""
