@@ -202,12 +202,22 @@ def _why_no_order(given: Input, output: Output, *, totals: bool) -> str | None:
             f"{given.at_once} records are under way at once, in no order: set writers = 1 "
             "in [input]"
         )
+    return _why_unordered(output)
+
+
+def _why_unordered(output: Output) -> str | None:
+    """Say why the results in an output have no order; return ``None`` if they have one."""
     if output.kind is OutputKind.SQLITE and "order by" not in " ".join(
         output.query.lower().split()
     ):
         return (
             "the output's query has no order: end it with ORDER BY and a column that grows "
             "with each inserted row"
+        )
+    if output.kind in (OutputKind.DELTA, OutputKind.ICEBERG):
+        return (
+            f"the rows of a table ({output.kind}) have no order: several tasks write the files of "
+            "a commit, and what rewrites files mixes them"
         )
     if output.file and any(char in output.file for char in "*?["):
         return f"results in several files ({output.file}) have no order: write them to one file"

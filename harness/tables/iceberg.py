@@ -51,6 +51,12 @@ class _Schema(msgspec.Struct, rename="kebab"):
 class _Snapshot(msgspec.Struct, rename="kebab"):
     snapshot_id: int
     manifest_list: str
+    parent_snapshot_id: int | None = None
+
+
+class _Ref(msgspec.Struct, rename="kebab"):
+    snapshot_id: int
+    type: str
 
 
 class _Metadata(msgspec.Struct, rename="kebab"):
@@ -60,6 +66,7 @@ class _Metadata(msgspec.Struct, rename="kebab"):
     current_schema_id: int
     current_snapshot_id: int | None = None
     snapshots: list[_Snapshot] = []
+    refs: dict[str, _Ref] = {}
 
 
 class _Manifest(msgspec.Struct):
@@ -118,6 +125,12 @@ class IcebergTable:
         [columns] = [
             each.fields for each in told.schemas if each.schema_id == told.current_schema_id
         ] or [[]]
+        if ahead := _branch_ahead(told):
+            raise TableError(
+                f"the branch {ahead} of the Iceberg table {self.folder} has commits that main has "
+                "not, and lostack reads main: let the pipeline publish the branch, or a command "
+                'print its rows (kind = "command")'
+            )
         for path in self._files(told):
             yield from _rows_of(path, columns)
 
@@ -166,6 +179,23 @@ class IcebergTable:
             f"the Iceberg table {self.folder} {what}, which lostack cannot read: let a command "
             'print its rows (kind = "command")'
         )
+
+
+def _branch_ahead(told: _Metadata) -> str | None:
+    """Return a branch whose last commit is none of main's; ``None`` if there is no such branch."""
+    parents = {each.snapshot_id: each.parent_snapshot_id for each in told.snapshots}
+    of_main, at = set[int | None]({-1}), told.current_snapshot_id
+    while at is not None and at not in of_main:
+        of_main.add(at)
+        at = parents.get(at)
+    return next(
+        (
+            name
+            for name, ref in told.refs.items()
+            if ref.type == "branch" and ref.snapshot_id not in of_main
+        ),
+        None,
+    )
 
 
 def _avro(path: Path, kind: type[Kind]) -> Iterator[Kind]:

@@ -867,6 +867,11 @@ def test_guarantees_can_be_claimed(tmp_path: Path) -> None:
         (("claims", "guarantees = 'monotonic'\nclaims"), r"guarantees: .* is no list: write it in"),
         (("out.jsonl", "*.jsonl"), "order: results in several files"),
         (
+            ('kind = "lines"', 'kind = "delta"'),
+            r"order: the rows of a table \(delta\) have no order",
+        ),
+        (('kind = "lines"', 'kind = "iceberg"'), "order: the rows of a table"),
+        (
             ("[output]", "[input]\nline = '{id}'\n[output]"),
             "order: lostack does not know the key of a record",
         ),

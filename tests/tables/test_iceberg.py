@@ -215,6 +215,41 @@ def test_what_is_damaged_or_unknown_is_no_table(
         ids(orders)
 
 
+def snapshots(folder: Path) -> list[dict[str, Any]]:
+    """Return the snapshots of the newest version, the oldest first."""
+    found: list[dict[str, Any]] = json.loads(metadata(folder).read_text())["snapshots"]
+    return found
+
+
+@pytest.mark.parametrize("present", [-1, None, 0])
+def test_what_main_has_not_got_yet_is_not_lost(orders: Path, present: int | None) -> None:
+    """A pipeline that writes into a branch has not published it. ``present``: main is empty, or
+    stands at the first snapshot.
+    """
+    made = snapshots(orders)
+    newest = {"snapshot-id": made[-1]["snapshot-id"], "type": "branch"}
+    change(
+        metadata(orders),
+        refs={"audit": newest},
+        current_snapshot_id=made[0]["snapshot-id"] if present == 0 else present,
+    )
+    with pytest.raises(TableError, match=r"the branch audit of .* has commits that main has not"):
+        ids(orders)
+
+
+def test_a_branch_that_is_published_and_a_tag_do_not_hinder(orders: Path) -> None:
+    rows, made = ids(orders), snapshots(orders)
+    old = {"snapshot-id": made[0]["snapshot-id"]}
+    main = {"snapshot-id": made[-1]["snapshot-id"], "type": "branch"}
+    refs = {
+        "main": main,
+        "audit": old | {"type": "branch"},
+        "first": {"snapshot-id": 7, "type": "tag"},
+    }
+    change(metadata(orders), refs=refs)
+    assert ids(orders) == rows
+
+
 def test_the_table_of_another_catalog_is_refused(orders: Path) -> None:
     """Only its catalog knows which metadata file is the table's."""
     for version in range(1, 7):
