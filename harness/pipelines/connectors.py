@@ -60,9 +60,9 @@ def connector_command(
                 "environment, and write ${env:NAME} here"
             )
     return (
-        *(sys.executable, "-P", "-m", LAUNCHER, connector, "--stage", stage),
+        *(sys.executable, "-P", "-m", LAUNCHER, connector),
         *(f"{name}={value}" for name, value in worker.items()),
-        *("--jars", JARS),
+        *("--stage", stage, "--jars", JARS),
         *(word for each in plugins for word in ("--plugins", each)),
     )
 

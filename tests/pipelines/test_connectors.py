@@ -50,9 +50,9 @@ def test_a_connector_is_run_by_a_worker_that_lostack_starts(tmp_path: Path) -> N
     pipeline = read_pipeline(tmp_path / "pipeline.toml")
     (stage,) = pipeline.stages
     assert stage.command == (
-        *(sys.executable, "-P", "-m", "lostack_connect.launch", "sink.json", "--stage", "consumer"),
+        *(sys.executable, "-P", "-m", "lostack_connect.launch", "sink.json"),
         *("offset.flush.interval.ms=500", "exactly.once.source.support=enabled"),
-        *("--jars", "{jars:connect-4.3.0}"),
+        *("--stage", "consumer", "--jars", "{jars:connect-4.3.0}"),
         *("--plugins", "plugins", "--plugins", "{jars:connect-file-4.3.0}"),
     )
     assert pipeline.jars == ("connect-4.3.0", "connect-file-4.3.0")

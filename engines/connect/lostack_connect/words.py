@@ -61,6 +61,7 @@ def worker_words(
         "scheduled.rebalance.max.delay.ms": "0",
         "session.timeout.ms": str(connect.session_ms),
         "heartbeat.interval.ms": str(connect.session_ms // 10),
+        "config.providers": "env",
         "config.providers.env.class": (
             "org.apache.kafka.common.config.provider.EnvVarConfigProvider"
         ),

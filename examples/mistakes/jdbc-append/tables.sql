@@ -1,0 +1,2 @@
+CREATE TABLE booked (row bigserial, booked text NOT NULL, batch bigint NOT NULL);
+
