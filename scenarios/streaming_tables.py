@@ -87,6 +87,36 @@ LOST_CHECKPOINT = Scenario(
         EOS: Predicted(sign=REPLAYED),
     },
 )
+AVAILABLE_NOW = replace(
+    BEFORE_COMMIT_LOG,
+    id="driver-crash-before-commit-log+available-now",
+    because="A query that a timer starts (availableNow) plans all that is there as batches of "
+    "the usual size, and goes on with its checkpoint: a batch that the checkpoint does not "
+    "have runs again, as in a query that never ends.",
+    expect={
+        ALO: Predicted(
+            duplicated=Exactly(Select.BATCH), settings=querying(APPENDS, available_now=True)
+        ),
+        EOS: Predicted(sign=REPLAYED, settings=querying(ONCE, available_now=True)),
+    },
+)
+ZOMBIE_DRIVER = Scenario(
+    id="zombie-driver",
+    failure_point="zombie-driver",
+    pipeline=STREAM_TO_DELTA,
+    group="streaming",
+    suite=Suite.NIGHT,
+    fault=Zombie(InProgram(Role.DRIVER, "before-commit-log")),
+    because="The driver is paused with a batch that its table has and its checkpoint does not. "
+    "Another driver takes over the checkpoint, writes the batch again, and all the rest. When "
+    "the first one wakes up, it finds its entry of the commit log taken, and ends. If the "
+    "position is outside the checkpoint, it goes on to the end, beside the other.",
+    expect={
+        AMO: Predicted(duplicated=Exactly(BEYOND), control=True),
+        ALO: Predicted(duplicated=Exactly(Select.BATCH)),
+        EOS: Predicted(sign=REPLAYED),
+    },
+)
 TABLES = (
     BASELINE,
     BEFORE_TABLE_COMMIT,
@@ -98,19 +128,7 @@ TABLES = (
         "its number: the table leaves out the batch that runs again.",
         expect={EOS: Predicted(sign=REPLAYED, settings=NATIVE)},
     ),
-    replace(
-        BEFORE_COMMIT_LOG,
-        id="driver-crash-before-commit-log+available-now",
-        because="A query that a timer starts (availableNow) plans all that is there as batches of "
-        "the usual size, and goes on with its checkpoint: a batch that the checkpoint does not "
-        "have runs again, as in a query that never ends.",
-        expect={
-            ALO: Predicted(
-                duplicated=Exactly(Select.BATCH), settings=querying(APPENDS, available_now=True)
-            ),
-            EOS: Predicted(sign=REPLAYED, settings=querying(ONCE, available_now=True)),
-        },
-    ),
+    AVAILABLE_NOW,
     around(
         "after-commit-log",
         "Table and checkpoint have the batch: the next driver continues after it.",
@@ -150,21 +168,5 @@ TABLES = (
             EOS: Predicted(sign=RESUMED_PAST, settings=querying(RESUMES, new_application=True))
         },
     ),
-    Scenario(
-        id="zombie-driver",
-        failure_point="zombie-driver",
-        pipeline=STREAM_TO_DELTA,
-        group="streaming",
-        suite=Suite.NIGHT,
-        fault=Zombie(InProgram(Role.DRIVER, "before-commit-log")),
-        because="The driver is paused with a batch that its table has and its checkpoint does not. "
-        "Another driver takes over the checkpoint, writes the batch again, and all the rest. When "
-        "the first one wakes up, it finds its entry of the commit log taken, and ends. If the "
-        "position is outside the checkpoint, it goes on to the end, beside the other.",
-        expect={
-            AMO: Predicted(duplicated=Exactly(BEYOND), control=True),
-            ALO: Predicted(duplicated=Exactly(Select.BATCH)),
-            EOS: Predicted(sign=REPLAYED),
-        },
-    ),
+    ZOMBIE_DRIVER,
 )
