@@ -173,3 +173,18 @@ def test_a_new_query_appends_what_an_old_one_has(
     had = Batches(cell, before).records(0, killed_behind(cell, ICEBERG))
     assert cell.judgement.account.duplicated == had
     assert not cell.judgement.account.lost
+
+
+@pytest.mark.rest
+@pytest.mark.postgres
+@pytest.mark.parametrize(("file", "kind"), [("pipeline", Kind.BROKEN), ("right", Kind.KEPT)])
+def test_a_batch_is_appended_again_by_jdbc_or_takes_the_place_of_the_first(
+    system: DeclaredSystem, tmp_path: Path, file: str, kind: Kind
+) -> None:
+    """Killed behind the commit to PostgreSQL, which no checkpoint knows of."""
+    point, declared = "consumer-crash-at-db-2", MISTAKES / "jdbc-append" / f"{file}.toml"
+    cell = check(system, tmp_path, declared, point)[point]
+    assert cell.verdict.kind is kind, cell.verdict.reason
+    account = cell.judgement.account
+    assert not account.lost
+    assert (cell.plan.target in account.duplicated) == (kind is Kind.BROKEN)

@@ -28,6 +28,9 @@ MISTAKES = [
 TWICE = pytest.param(
     "copied-row-twice", "producer-crash-before-ack", False, marks=pytest.mark.postgres
 )
+AGAIN = pytest.param(
+    "snapshot-again", "producer-crash-before-first-ack", False, marks=pytest.mark.postgres
+)
 WITHIN_S = 600.0
 pytestmark = [pytest.mark.kafka, pytest.mark.rest(together=True), pytest.mark.timeout(900)]
 
@@ -110,11 +113,21 @@ def test_the_last_row_of_a_copy_comes_twice(folder: Path) -> None:
     assert int(twice) < int(cell["target"])
 
 
-@pytest.mark.parametrize(("mistake", "point", "is_target"), [*MISTAKES, TWICE])
+@pytest.mark.postgres
+def test_a_snapshot_that_begins_again_shows_what_the_log_brings_too(folder: Path) -> None:
+    """What is committed between two statements: some orders in turn."""
+    file = EXAMPLES / "mistakes" / "snapshot-again" / "pipeline.toml"
+    said, [cell] = check(folder, file, "producer-crash-before-first-ack")
+    assert (cell["outcome"], cell["lost_ids"]) == ("broken", []), said
+    twice = sorted(map(int, cell["duplicated_ids"]))
+    assert twice == list(range(twice[0], twice[-1] + 1))
+
+
+@pytest.mark.parametrize(("mistake", "point", "is_target"), [*MISTAKES, TWICE, AGAIN])
 def test_its_twin_keeps_it(folder: Path, mistake: str, point: str, is_target: bool) -> None:
     """With its slot; in a release that counts the changes of one position; in batches that do not
-    end between two events of one change; with rows that come one by one; or with a coordinator that
-    begins at the start.
+    end between two events of one change; with rows that come one by one; with an offset that is
+    saved before they come; or with a coordinator that begins at the start.
     """
     del is_target
     said, [cell] = check(folder, EXAMPLES / "mistakes" / mistake / "right.toml", point)

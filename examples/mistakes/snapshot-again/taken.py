@@ -1,6 +1,7 @@
-"""A shop that takes in an order each 20 ms, in a transaction of its own: taken.py DATABASE ORDERS S.
+"""A shop that takes in orders: taken.py DATABASE ORDERS SECONDS.
 
-It begins when somebody has followed the log for S seconds, and goes on whoever follows it then.
+There is one each 20 ms, in a transaction of its own. The first comes when somebody has followed the
+log for SECONDS, the others whether anybody follows it or not.
 """
 
 import sys
