@@ -50,6 +50,8 @@ if TYPE_CHECKING:
 
 FENCED_MEMBER = "FENCED_INSTANCE_ID"
 """The error for static members only: another member joined with the same group.instance.id."""
+OUT_OF_RANGE = "OFFSET_OUT_OF_RANGE"
+"""The error for readers of offsets that are gone. Retention makes it true, and a sweep does not."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,6 +163,11 @@ def _illegal(step: Step, happens: Happening, passed: NamedFrame, steps: Steps) -
         return (
             f"not sure {sure}: brokers refused such {step.api} requests by themselves in the runs "
             "without a fault"
+        )
+    if happens.act == f"{REFUSE}-{OUT_OF_RANGE}":
+        return (
+            f"not legal: the log has the offset that the {step.role} asks for, and {OUT_OF_RANGE} "
+            "says that it has not"
         )
     if happens.act.endswith(FENCED_MEMBER) and not passed.named_member:
         return (

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import tarfile
 from dataclasses import replace
+from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -441,6 +442,23 @@ def test_only_who_names_itself_is_fenced_by_its_name(named: bool) -> None:
         set() if named else {"refuse-FENCED_INSTANCE_ID"}
     )
     assert len(refusals) > 5
+
+
+def test_nobody_is_told_that_a_record_is_gone_which_is_there() -> None:
+    """A reader that falls back to the first record, or to the last, would be convicted of it."""
+    load = swept(["plain/at-least-once"], asked(system="", records=24))[0].load()
+    fetches = [
+        frame(at, "Fetch", way, (load.records[one].id,) if way == "response" else ())
+        for at, (one, way) in enumerate(product((1, 2, 3), ("request", "response")), 1)
+    ]
+    steps = steps_of([(a_history(tuple(fetches)), KEY)])
+    refused = {
+        point.act: point.illegal or ""
+        for point in points(steps, load, Capabilities())
+        if point.act.startswith("refuse")
+    }
+    assert "the log has the offset" in refused["refuse-OFFSET_OUT_OF_RANGE"]
+    assert not refused["refuse-NOT_LEADER_OR_FOLLOWER"]
 
 
 Refused = set[tuple[int, int]]
