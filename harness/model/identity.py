@@ -74,7 +74,7 @@ class Identity:
     """
     where: str = ANYWHERE
     """``anywhere`` (in the value, else in the key, else in a header), ``value``, ``key``,
-    ``header:NAME`` or ``whole``.
+    ``header:NAME`` or ``whole``. The key counts only where there is a value.
     """
     json: str = ""
     """A dotted path into a JSON text. ``pattern`` is then applied to what stands there."""
@@ -136,10 +136,12 @@ class Identity:
     def _places(
         self, key: bytes | None, value: bytes | None, headers: Iterable[tuple[str, bytes | None]]
     ) -> Iterator[str | None]:
-        """Yield the texts of a record in which its id may be."""
+        """Yield the texts of a record in which its id may be. The key of a record without a value
+        is none: that is a tombstone, which deletes what was there under the key.
+        """
         if self.where in (ANYWHERE, "value"):
             yield self._of_value(value)
-        if self.where in (ANYWHERE, "key"):
+        if self.where in (ANYWHERE, "key") and value is not None:
             yield _text(key)
         yield from (
             _text(data) for name, data in headers if self.where in (ANYWHERE, HEADER + name)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import importlib.util
 import json
+import re
 import sys
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
@@ -25,7 +26,9 @@ RUNNING: Final = r"the connector .+ is RUNNING"
 """What the launcher prints when all tasks of the connector run."""
 OWN_TOPICS: Final = ".connect/*/topics"
 """The files in which the launcher writes down the topics that a cluster of workers keeps."""
-ICEBERG_SINK: Final = "org.apache.iceberg.connect.IcebergSinkConnector"
+ICEBERG_SINK: Final = "IcebergSinkConnector"
+"""The class of Iceberg's sink, which Kafka Connect also knows without its package."""
+FROM_ENVIRONMENT: Final = re.compile(r"\$\{env:(\w+)\}")
 OURS: Final = (
     *("bootstrap.servers", "listeners", "plugin.path"),
     *("rest.advertised.host.name", "rest.advertised.port", "rest.advertised.listener"),
@@ -105,42 +108,45 @@ class Connector:
 
     @property
     def tasks(self) -> int:
-        """How many tasks it may have: 1 by default, as in Kafka Connect."""
-        return int(self._number("tasks.max", 1))
+        """How many tasks it may have: 1 by default, as in Kafka Connect, and where only its worker
+        can read the number.
+        """
+        return int(self._number("tasks.max", 1, {}) or 1)
 
-    @property
-    def commits_within_s(self) -> float:
-        """How long (seconds) after a record its sink may put it into the table; 0 for a connector
-        of which lostack does not know that.
+    def commits_within_s(self, environment: Mapping[str, str]) -> float:
+        """Return how long (seconds) after a record its sink may put it into the table; 0 if lostack
+        does not know that. ``environment``: that of its worker.
 
         Iceberg's commits at each interval, and waits then for what its tasks say, up to a time-out.
         Source of the defaults: Iceberg's documentation of its sink connector.
         """
-        if self.config["connector.class"] != ICEBERG_SINK:
+        if not str(self.config["connector.class"]).endswith(ICEBERG_SINK):
             return 0.0
-        return (
-            self._number("iceberg.control.commit.interval-ms", 300_000)
-            + self._number("iceberg.control.commit.timeout-ms", 30_000)
-        ) / 1000
+        interval = self._number("iceberg.control.commit.interval-ms", 300_000, environment)
+        late = self._number("iceberg.control.commit.timeout-ms", 30_000, environment)
+        return 0.0 if interval is None or late is None else (interval + late) / 1000
 
-    def _number(self, name: str, default: float) -> float:
-        """Return a setting; the default where it is none, or only the worker can read it."""
+    def _number(self, name: str, default: float, environment: Mapping[str, str]) -> float | None:
+        """Return a setting, or its default; ``None`` if only the worker can read it."""
+        text = self.config.get(name) or str(default)
+        if variable := FROM_ENVIRONMENT.fullmatch(text):
+            text = environment.get(variable[1], "")
         try:
-            return float(self.config.get(name) or default)
+            return float(text)
         except ValueError:
-            return default
+            return None
 
 
 def _text(value: object) -> str | None:
     return value if value is None or isinstance(value, str) else json.dumps(value)
 
 
-def check_patience(connector: Connector, patience_s: float) -> None:
+def check_patience(connector: Connector, environment: Mapping[str, str], patience_s: float) -> None:
     """Raise :class:`DeclarationError` if a sink may commit later than a run waits for a record."""
-    if patience_s < connector.commits_within_s:
+    if patience_s < (within := connector.commits_within_s(environment)):
         raise DeclarationError(
             f"patience_s: the connector {connector.name} may commit a record only after "
-            f"{connector.commits_within_s:g} s, and a run waits {patience_s:g} s for one that is "
+            f"{within:g} s, and a run waits {patience_s:g} s for one that is "
             "missing: lower iceberg.control.commit.interval-ms (300000 by default) and "
             "iceberg.control.commit.timeout-ms (30000), or raise patience_s to their sum"
         )

@@ -348,7 +348,8 @@ class Pipeline:
                     what, fill(command[0], values), self.directory, self.path, beside=beside
                 )
         for stage in self.stages:
-            if stage.connector:
-                connector = Connector.read(self.directory / stage.connector)
-                check_patience(connector, self.patience_s)
+            file = fill(stage.connector, values)
+            if file and not places(file):  # else it is made when it runs
+                connector = Connector.read(self.directory / file)
+                check_patience(connector, stage.environment, self.patience_s)
         check_password(self.id)

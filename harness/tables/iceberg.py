@@ -51,11 +51,9 @@ class _Schema(msgspec.Struct, rename="kebab"):
 class _Snapshot(msgspec.Struct, rename="kebab"):
     snapshot_id: int
     manifest_list: str
-    parent_snapshot_id: int | None = None
 
 
-class _Ref(msgspec.Struct, rename="kebab"):
-    snapshot_id: int
+class _Ref(msgspec.Struct):
     type: str
 
 
@@ -66,7 +64,7 @@ class _Metadata(msgspec.Struct, rename="kebab"):
     current_schema_id: int
     current_snapshot_id: int | None = None
     snapshots: list[_Snapshot] = []
-    refs: dict[str, _Ref] = {}
+    refs: dict[str, _Ref] | None = None
 
 
 class _Manifest(msgspec.Struct):
@@ -107,6 +105,26 @@ class IcebergTable:
         Raises:
             TableError: there is no table, it is damaged, or it uses what is not known here.
         """
+        told = self._present()
+        [columns] = [
+            each.fields for each in told.schemas if each.schema_id == told.current_schema_id
+        ] or [[]]
+        for path in self._files(told):
+            yield from _rows_of(path, columns)
+
+    def why_empty(self) -> str:
+        """Say why the table has no rows although it was written to; "" if that is not known.
+
+        Raises:
+            TableError: as :meth:`rows`.
+        """
+        told = self._present()
+        branches = [name for name, ref in (told.refs or {}).items() if ref.type == "branch"]
+        if told.current_snapshot_id not in {None, -1} or not branches:
+            return ""
+        return f"rows are in the branch {', '.join(branches)} alone, and lostack reads main"
+
+    def _present(self) -> _Metadata:
         versions = self._versions()
         if not versions:
             raise TableError(
@@ -122,17 +140,7 @@ class IcebergTable:
             raise TableError(f"the metadata {newest} cannot be read: {error}") from error
         if told.format_version > NEWEST:
             raise self._refused(f"has format version {told.format_version}")
-        [columns] = [
-            each.fields for each in told.schemas if each.schema_id == told.current_schema_id
-        ] or [[]]
-        if ahead := _branch_ahead(told):
-            raise TableError(
-                f"the branch {ahead} of the Iceberg table {self.folder} has commits that main has "
-                "not, and lostack reads main: let the pipeline publish the branch, or a command "
-                'print its rows (kind = "command")'
-            )
-        for path in self._files(told):
-            yield from _rows_of(path, columns)
+        return told
 
     def _versions(self) -> Mapping[int, Path]:
         found = ((METADATA.fullmatch(file.name), file) for file in self.folder.glob("metadata/*"))
@@ -179,23 +187,6 @@ class IcebergTable:
             f"the Iceberg table {self.folder} {what}, which lostack cannot read: let a command "
             'print its rows (kind = "command")'
         )
-
-
-def _branch_ahead(told: _Metadata) -> str | None:
-    """Return a branch whose last commit is none of main's; ``None`` if there is no such branch."""
-    parents = {each.snapshot_id: each.parent_snapshot_id for each in told.snapshots}
-    of_main, at = set[int | None]({-1}), told.current_snapshot_id
-    while at is not None and at not in of_main:
-        of_main.add(at)
-        at = parents.get(at)
-    return next(
-        (
-            name
-            for name, ref in told.refs.items()
-            if ref.type == "branch" and ref.snapshot_id not in of_main
-        ),
-        None,
-    )
 
 
 def _avro(path: Path, kind: type[Kind]) -> Iterator[Kind]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import sys
+from contextlib import nullcontext
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
@@ -106,6 +107,9 @@ COMMITS = "iceberg.control.commit.interval-ms"
         (ICEBERG | {COMMITS: "1000"}, 30, "only after 31 s, and a run waits 30 s"),
         (ICEBERG | {COMMITS: 1000, "iceberg.control.commit.timeout-ms": "10000"}, 30, ""),
         (ICEBERG | {COMMITS: "1000"}, 31, ""),
+        (ICEBERG | {COMMITS: "${env:COMMITS}"}, 30, "only after 32 s"),
+        (ICEBERG | {COMMITS: "${file:/x:commits}"}, 30, ""),
+        ({"connector.class": "IcebergSinkConnector"}, 30, "only after 330 s"),
         ({"connector.class": "another.Sink"}, 30, ""),
     ],
 )
@@ -115,12 +119,29 @@ def test_a_run_waits_as_long_as_a_sink_of_iceberg_may_take_to_commit(
     """A record that comes later would be called lost."""
     (tmp_path / "sink.json").write_text(json.dumps(settings))
     declared = DECLARED.replace("[[stage]]", f"patience_s = {patience}\n[[stage]]", 1)
+    declared = declared.replace("environment = {", 'environment = { COMMITS = "2000",')
     (tmp_path / "pipeline.toml").write_text(declared)
     pipeline = read_pipeline(tmp_path / "pipeline.toml")
     if said:
         with pytest.raises(DeclarationError, match=f"patience_s: the connector sink .*{said}"):
             pipeline.check_commands()
     else:
+        pipeline.check_commands()
+
+
+@pytest.mark.parametrize(
+    ("connector", "said"),
+    [("{here}/sink.json", ""), ("{work}/made.json", ""), ("none.json", "none.json cannot be read")],
+)
+def test_a_connector_is_read_before_anything_is_started_where_it_is_there(
+    connector: str, said: str, tmp_path: Path
+) -> None:
+    """One in the cell's own folder is made by a service."""
+    (tmp_path / "sink.json").write_text('{"connector.class": "A"}')
+    declared = DECLARED.replace('"sink.json"', f'"{connector}"')
+    (tmp_path / "pipeline.toml").write_text(declared)
+    pipeline = read_pipeline(tmp_path / "pipeline.toml")
+    with pytest.raises(DeclarationError, match=said) if said else nullcontext():
         pipeline.check_commands()
 
 

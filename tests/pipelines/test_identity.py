@@ -58,22 +58,13 @@ def test_the_wire_looks_where_it_is_told() -> None:
     assert not Tracker({}).look_at_request(content, "1:1").subject.records
 
 
-def sent(tracker: Tracker, topic: str, key: bytes, value: bytes | None) -> set[str]:
-    """Return the ids of a Produce request with one record."""
-    batch = batches.Batch(
-        0, 0, 0, -1, -1, -1, False, False, False, (batches.Item(0, value, None, key),)
-    )
-    content = codec.Produce(None, -1, ((topic, 0, (batch,)),))
-    return set(tracker.look_at_request(content, "1:1").subject.records)
-
-
 @pytest.mark.parametrize("where", ["anywhere", "key"])
-def test_what_has_no_value_deletes_on_the_wire_too(where: str) -> None:
-    """What had a value in the same topic; else it is a record."""
-    tracker = Tracker({}, Identity(r"o-\d+", where=where))
-    assert sent(tracker, "orders", b"o-17", b'{"order": "o-17"}') == {"o-17"}
-    assert sent(tracker, "orders", b"o-17", None) == set()
-    assert sent(tracker, "ended", b"o-17", None) == {"o-17"}
-    assert sent(tracker, "orders", b"o-18", None) == {"o-18"}
-    assert sent(tracker, "orders", b"o-18", None) == {"o-18"}
-    assert sent(tracker, "orders", b"o-17", b'{"order": "o-17"}') == {"o-17"}
+def test_what_has_no_value_deletes_what_has_its_key(where: str) -> None:
+    """Whoever made it: it is no copy of a record, on the wire and in the log. An id in a header is
+    that of the record itself.
+    """
+    identity = Identity(r"o-\d+", where=where)
+    assert identity.find(b"o-17", b"{}") == "o-17"
+    assert identity.find(b"o-17", None) is None
+    assert identity.find_every(b"o-17", None) == ()
+    assert Identity(r"o-\d+", where="header:id").find(b"", None, [("id", b"o-17")]) == "o-17"

@@ -222,7 +222,7 @@ REFUSED: dict[str, tuple[Any, str]] = {
 def test_an_acknowledgement_may_be_refused(case: str) -> None:
     """As a whole, or that of its partition; not that of another one."""
     told, outcome = REFUSED[case]
-    shares = Shares({codec.topic_id_name(TOPIC_ID): TOPIC}, lambda item, _: decode_id(item.value))
+    shares = Shares({codec.topic_id_name(TOPIC_ID): TOPIC}, lambda item: decode_id(item.value))
     gave = next(frame for _, way, frame in said("share-group") if way is FROM and len(frame) > 200)
     given: Any = reading.decode(Api.SHARE_FETCH, FROM, 2, gave[4:])
     shares.answered(given, shares.asked(sharing.Acknowledging("g", "m", 0, ()), "1:0"), 1)

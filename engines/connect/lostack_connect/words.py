@@ -177,7 +177,9 @@ def launched_words(
         **({"plugin.path": plugins} if plugins else {}),
         **own,
         # besides those of the declaration
-        "config.providers": ",".join(filter(None, (own.get("config.providers"), "env"))),
+        "config.providers": ",".join(
+            dict.fromkeys((*own.get("config.providers", "env").replace(" ", "").split(","), "env"))
+        ),
         "bootstrap.servers": bootstrap,
         "listeners": f"http://127.0.0.1:{port}",
         "rest.advertised.host.name": "127.0.0.1",

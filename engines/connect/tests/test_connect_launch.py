@@ -63,8 +63,10 @@ def test_the_declaration_has_the_last_word_but_for_addresses() -> None:
     assert all(one[name] != two[name] and one[name].startswith("__") for name in topics)
     assert sorted(own_topics_in(one)) == sorted(one[name] for name in topics)
     assert one["config.providers"] == "env"
-    own["config.providers"] = "file"  # another provider does not take the place of lostack's
-    assert launched_words(own, cluster="connect-1", **given)["config.providers"] == "file,env"
+    for providers, all_of_them in (("file", "file,env"), ("env", "env"), ("env, file", "env,file")):
+        own["config.providers"] = providers  # another one does not take the place of lostack's
+        told = launched_words(own, cluster="connect-1", **given)
+        assert told["config.providers"] == all_of_them
 
 
 def test_a_folder_of_jars_is_one_plugin_and_another_holds_plugins(tmp_path: Path) -> None:

@@ -34,9 +34,7 @@ class Shares:
     response before.
     """
 
-    def __init__(
-        self, names: Mapping[str, str], record_of: Callable[[Item, str], str | None]
-    ) -> None:
+    def __init__(self, names: Mapping[str, str], record_of: Callable[[Item], str | None]) -> None:
         self._names = names
         self._record_of = record_of
         self._kept = RecordCache()
@@ -102,7 +100,7 @@ class Shares:
         for part in answer.partitions:
             name = self._name(part.topic)
             count = {offset: said for one in part.acquired for offset, said in one.each()}
-            for batch, item, record in self._records(part.batches, name):
+            for batch, item, record in self._records(part.batches):
                 self._kept.put((name, part.partition), item.offset, record)
                 if item.offset in count:
                     topics.add(name)
@@ -126,10 +124,10 @@ class Shares:
             subject, error, unresolved(topics, lines), content=answer, lines=(*lines, *outcomes)
         )
 
-    def _records(self, batches: tuple[Batch, ...], topic: str) -> Iterator[tuple[Batch, Item, str]]:
+    def _records(self, batches: tuple[Batch, ...]) -> Iterator[tuple[Batch, Item, str]]:
         for batch in batches:
             for item in batch.items:
-                if (record := self._record_of(item, topic)) is not None:
+                if (record := self._record_of(item)) is not None:
                     yield batch, item, record
 
     def _refused(self, answer: sharing.AcknowledgingAnswer, asked: Insight) -> frozenset[str]:

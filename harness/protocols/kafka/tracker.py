@@ -41,8 +41,6 @@ class Tracker:
         self._names = names
         self._identity = identity
         self.foreign = identity is not None
-        self._named_by_key: set[tuple[str, str]] = set()
-        """Topic and id of the records whose id is in the key, and that had a value."""
         self._logs = RecordCache()
         self._saved: dict[tuple[str, Place], int] = {}
         self._transactions = Transactions(self._saved)
@@ -94,20 +92,10 @@ class Tracker:
                     asked.subject, content=content, because="its request could not be read"
                 )
 
-    def _record(self, item: Item, topic: str) -> str | None:
-        """Return the id of a record; ``None`` for a tombstone, which only deletes what was there
-        under its key.
-        """
+    def _record(self, item: Item) -> str | None:
         if self._identity is None:
             return decode_id(item.value)
-        record = self._identity.find(item.key, item.value, item.headers)
-        if record is None:
-            return None
-        if item.value is None:
-            return None if (topic, record) in self._named_by_key else record
-        if self._identity.find(item.key, None, item.headers) == record:
-            self._named_by_key.add((topic, record))
-        return record
+        return self._identity.find(item.key, item.value, item.headers)
 
     def _name(self, topic: str) -> str:
         return self._names.get(topic, topic)
@@ -121,7 +109,7 @@ class Tracker:
             for batch in batches:
                 first, base = batch.base_offset, batch.base_sequence
                 for item in batch.items:
-                    record = self._record(item, self._name(topic))
+                    record = self._record(item)
                     if record is None:
                         continue
                     delta = item.offset - first
@@ -185,7 +173,7 @@ class Tracker:
             name = self._name(part.topic)
             start = session.positions.get((part.topic, part.partition), -1)
             for batch, item in visible(part, read_committed=session.read_committed):
-                record = self._record(item, name)
+                record = self._record(item)
                 if record is None or item.offset < start:
                     continue
                 topics.add(name)

@@ -211,6 +211,10 @@ class Table:
         except TableError as error:
             raise OutputError(str(error)) from error
 
+    def why_empty(self) -> str:
+        """Say why no row is in a table that was written to; "" if that is not known."""
+        return self._table.why_empty() if isinstance(self._table, IcebergTable) else ""
+
 
 class Sqlite:
     """The rows of a SQLite query, over a read-only connection."""

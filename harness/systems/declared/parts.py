@@ -285,8 +285,11 @@ class CellOnWire:
         ended before anybody asked.
         """
         scene = self._scene
-        if self._opened:
-            scene.brokers.wire.close_cell(scene.cell.id)
+        if not self._opened:
+            return
+        try:
             if scene.pipeline.dialect.logs:
                 joined = {group for role in scene.roles for group in scene.members.groups(role)}
                 scene.kafka.note_made(scene.groups_seen() | joined, own_topics(scene.work))
+        finally:
+            scene.brokers.wire.close_cell(scene.cell.id)

@@ -97,6 +97,8 @@ class AttachedBrokers:
         self._groups_before: frozenset[str] = frozenset()
         self._groups_seen: set[str] = set()
         self._created: set[str] = set()
+        self._made: set[str] = set()
+        """Topics that programs made for themselves, by names of lostack's."""
 
     @property
     def wire(self) -> WireControl:
@@ -206,10 +208,10 @@ class AttachedBrokers:
 
     def note_made(self, groups: Iterable[str], topics: Iterable[str]) -> None:
         """Note groups that the pipeline's programs used, and topics that they made for themselves:
-        :meth:`close` deletes the topics, and those groups that did not exist before.
+        :meth:`clean` and :meth:`close` delete the topics, and those groups that are new.
         """
         self._groups_seen |= set(groups)
-        self._created |= set(topics)
+        self._made |= set(topics)
 
     def groups(self, seen: Iterable[str]) -> tuple[str, ...]:
         """Return the groups that the pipeline's programs were seen to use."""
@@ -228,8 +230,11 @@ class AttachedBrokers:
         create(self.observer, topics, settings, replicas=copies if copies > 1 else -1)
 
     def clean(self, topics: Iterable[str]) -> None:
-        """Delete those topics of the pipeline that an earlier cell created."""
-        clean(self, set(topics) & self._created)
+        """Delete those topics of the pipeline that an earlier cell created, and what its programs
+        made for themselves.
+        """
+        clean(self, (set(topics) & self._created) | self._made)
+        self._made.clear()
 
     def check(self) -> None:
         """Raise EnvironmentFailure if the guardian or the wire died by itself."""
@@ -253,7 +258,7 @@ class AttachedBrokers:
                 last_first.callback(self._wire.close)
 
     def _delete_created(self) -> None:
-        created, self._created = self._created, set()
+        created, self._created = self._created | self._made, set()
         try:
             if created:
                 clean(self, created)

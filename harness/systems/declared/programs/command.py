@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -10,6 +11,7 @@ from typing import TYPE_CHECKING
 from harness import failpoint
 from harness.pipelines.braces import fill
 from harness.pipelines.connectors import Connector
+from harness.pipelines.refusing import DeclarationError
 from harness.pipelines.stages import Stage
 from harness.runtimes.interface import ContainerSpec, NodeSpec
 from harness.systems.declared.programs import several
@@ -100,7 +102,9 @@ class StageCommand:
         may have tasks.
         """
         if isinstance(self.stage, Stage) and self.stage.connector:
-            return min(self.members, Connector.read(self.directory / self.stage.connector).tasks)
+            file = self.directory / fill(self.stage.connector, self.values)
+            with suppress(DeclarationError):  # who runs it says what is wrong
+                return min(self.members, Connector.read(file).tasks)
         return self.members
 
     @property

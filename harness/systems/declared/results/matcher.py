@@ -17,7 +17,7 @@ from harness.pipelines.braces import fill
 from harness.pipelines.inputs import InputKind
 from harness.pipelines.outputs import OutputKind
 from harness.systems.declared.learnt.silence import name_of
-from harness.systems.declared.outputs import OutputError, results_of
+from harness.systems.declared.outputs import OutputError, Table, results_of
 from harness.systems.declared.programs.errors import StageError
 from harness.systems.declared.results.dead_letters import DeadLetters, DeadMessages
 from harness.systems.declared.results.totals import Totals
@@ -76,15 +76,6 @@ def unfilled(results: Sequence[Result]) -> list[Result]:
     ]
 
 
-def _without_tombstones(copies: Sequence[LogCopy], ids: Sequence[str | None]) -> list[str | None]:
-    """Return the ids of a log's copies, ``None`` for tombstones: what has no value, and its id, in
-    the key, from a copy with one. It only deletes that.
-    """
-    pairs = list(zip(copies, ids, strict=True))
-    valued = {record for copy, record in pairs if copy.value is not None}
-    return [None if copy.value is None and record in valued else record for copy, record in pairs]
-
-
 class RecordMatcher:
     """Reads the output of a cell, and finds record ids in it and in logs."""
 
@@ -135,8 +126,7 @@ class RecordMatcher:
         if self.results is None:
             copies = self._scene.kafka.observer.copies(self._scene.pipeline.output.topic)
             try:
-                visible = [copy for copy in copies if copy.visible]
-                return _without_tombstones(visible, [self.id_of(copy) for copy in visible])
+                return [self.id_of(copy) for copy in copies if copy.visible]
             except UnreadValueError as error:
                 raise OutputError(str(error)) from error
         found = self.results_in(self.rows())
@@ -198,19 +188,6 @@ class RecordMatcher:
         """
         ids = self._ids_of(copy.key, copy.value, copy.headers)
         return Result(ids, copy.offset, (copy.value or b"").decode("utf-8", "replace"))
-
-    def in_log(self, copies: Sequence[LogCopy]) -> list[Result]:
-        """Return the copies in a log as results; a tombstone among them has no id.
-
-        Raises:
-            StageError: as :meth:`in_copy`.
-        """
-        results = [self.in_copy(copy) for copy in copies]
-        left = _without_tombstones(copies, [result.record for result in results])
-        return [
-            result if record is not None else dataclasses.replace(result, ids=())
-            for result, record in zip(results, left, strict=True)
-        ]
 
     def in_message(self, value: bytes) -> Result:
         """Return a message of a queue as a result."""
@@ -334,6 +311,8 @@ class RecordMatcher:
             if rows
             else "it is empty"
         )
+        if isinstance(self.results, Table) and (why := self.results.why_empty()):
+            held += f" ({why})"
         if output.kind is OutputKind.STDOUT:
             held += f" ({UNPRINTED})"
         return (

@@ -61,8 +61,7 @@ class Authorities:
             copies += [(copy, topic) for copy in self.observe_log(Hop.TOPIC, topic, log, read)]
         if results is not None:
             self.observe_log(Hop.SINK, pipeline.output.topic, results)
-            visible = _sorted(results.copies)
-            named = zip(visible, self._matcher.in_log(visible), strict=True)
+            named = [(copy, self._matcher.in_copy(copy)) for copy in _sorted(results.copies)]
             found = [result for copy, result in named if not _is_tombstone(copy, result)]
         elif self._matcher.totals is None:
             found = self._matcher.results_in(rows)
@@ -87,15 +86,13 @@ class Authorities:
     def observe_log(
         self, hop: Hop, topic: str, log: WholeLog, saved: Mapping[int, int] | None = None
     ) -> Sequence[LogCopy]:
-        """Write every copy of a log, and the log's end offsets; return the copies, without
-        tombstones.
+        """Write every copy of a log, and the log's end offsets; return the copies.
 
         Raises:
             StageError: no copy carries a known id.
         """
         scene, copies = self._scene, log.copies
-        results = self._matcher.in_log(copies)
-        records: list[LogCopy] = []
+        results = [self._matcher.in_copy(copy) for copy in copies]
         if hop is Hop.TOPIC or self._matcher.totals is None:
             self._matcher.check_ids(f"record of topic {topic}", results)
         if hop is Hop.TOPIC and scene.faultless:
@@ -109,9 +106,7 @@ class Authorities:
         for result, copy in zip(results, copies, strict=True):
             # a copy without an id is something else that the programs write; if it was a record,
             # that record is missing
-            if not (deletes := _is_tombstone(copy, result)):
-                records.append(copy)
-            foreign = deletes or (
+            foreign = _is_tombstone(copy, result) or (
                 result.record is None and (hop is not Hop.TOPIC or scene.pipeline.id is None)
             )
             scene.history.write(
@@ -143,7 +138,7 @@ class Authorities:
                     last_data=log.last_visible(partition),
                 )
             )
-        return records
+        return copies
 
     def observe_compacted(self, topic: str, whole: WholeLog, log: WholeLog) -> None:
         """Write the copies that compaction took. ``whole``: the log before that.
@@ -216,7 +211,7 @@ class Authorities:
 
 
 def _is_tombstone(copy: LogCopy, result: Result) -> bool:
-    """Say whether a copy, as the matcher found it among others of its log, is no record."""
+    """Say whether a copy has no value from which its id could be read."""
     return copy.value is None and result.record is None
 
 
