@@ -28,6 +28,7 @@ from harness.model.waiting import wait_until
 from harness.pipelines import read_pipeline
 from harness.provision.kafka import ensure_kafka
 from harness.runtimes.ports import PortLease
+from harness.systems.declared.brokers import attached
 from harness.systems.declared.brokers.attached import AttachedBrokers, AttachedKafka
 from harness.systems.declared.brokers.attachment import Attachment
 from harness.systems.declared.brokers.listeners import addresses, listeners_of
@@ -194,6 +195,9 @@ def _settings(number: int, direct: int, controller: int, others: Sequence[int]) 
         ),
         "offsets.topic.replication.factor": "1",
         "offsets.topic.num.partitions": "1",
+        "transaction.state.log.replication.factor": "1",
+        "transaction.state.log.min.isr": "1",
+        "transaction.state.log.num.partitions": "1",
         "share.coordinator.state.topic.replication.factor": "1",
         "share.coordinator.state.topic.min.isr": "1",
         "default.replication.factor": "1",
@@ -238,6 +242,22 @@ def what_is_there(at: str) -> tuple[set[str], set[str]]:
     return said[0] - {"__consumer_offsets", "__transaction_state"}, {
         group["group_id"] for group in _admin(at, lambda admin: admin.list_groups())
     }
+
+
+def test_what_programs_made_goes_with_the_next_cell_and_at_the_end(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """And nothing that neither lostack nor they made."""
+    gone: list[set[str]] = []
+    monkeypatch.setattr(attached, "clean", lambda _, topics: gone.append(set(topics)))
+    brokers: Any = SimpleNamespace(_created={"orders"}, _made=set(), _groups_seen=set())
+    AttachedBrokers.note_made(brokers, ["billing"], ["__connect-1-offsets"])
+    AttachedBrokers.clean(brokers, ["orders", "payroll"])
+    AttachedBrokers.clean(brokers, ["orders", "payroll"])
+    AttachedBrokers.note_made(brokers, ["billing"], ["__connect-2-offsets"])
+    AttachedBrokers._delete_created(brokers)
+    own = [{"orders", "__connect-1-offsets"}, {"orders"}, {"orders", "__connect-2-offsets"}]
+    assert (gone, brokers._groups_seen) == (own, {"billing"})
 
 
 def test_nothing_goes_by_the_wire_any_more_when_topics_are_deleted(tmp_path: Path) -> None:

@@ -18,6 +18,7 @@ import time
 from argparse import ArgumentParser
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -38,7 +39,10 @@ if TYPE_CHECKING:
 LOOK_S: Final = 0.2
 ASKED_AGAIN: Final = frozenset({404, 409, 500, 503})
 """What a worker answers that is not ready yet, or whose cluster is being formed."""
+FAILED: Final = 500
+"""The status of an error in the worker, which may pass; the others say that something will come."""
 CAUSES: Final = 3
+say: Final = partial(print, flush=True)
 FIRST: Final = "1"
 """The number of the only worker, or the first of several."""
 
@@ -102,7 +106,7 @@ class Launched:
             except RestError as error:
                 if error.status is not None and error.status not in ASKED_AGAIN:
                     raise
-                if error.status is not None and str(error) != refused:
+                if error.status == FAILED and str(error) != refused:
                     refused = str(error)
                     say(refused)
                 continue
@@ -115,12 +119,6 @@ class Launched:
     def end(self) -> None:
         """Tell the worker to end, as whoever told this program."""
         self.worker.terminate()
-
-
-def say(line: str) -> None:
-    """Write a line into the log at once."""
-    sys.stdout.write(f"{line}\n")
-    sys.stdout.flush()
 
 
 def fail_with(what: str, state: Mapping[str, object]) -> None:
