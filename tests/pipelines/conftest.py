@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import tempfile
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -11,7 +13,6 @@ from tests.pipelines.scenes import Scenes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
 
 @pytest.fixture
@@ -23,8 +24,29 @@ def scenes(tmp_path: Path) -> Iterator[Scenes]:
 
 
 @pytest.fixture(scope="module")
-def system() -> Iterator[DeclaredSystem]:
-    """Launch pipelines on a broker that all tests of a module share."""
+def open_folder() -> Iterator[Path]:
+    """A folder that others may enter: pytest closes its own, and a server of root's is another
+    user.
+    """
+    with tempfile.TemporaryDirectory() as made:
+        Path(made).chmod(0o711)
+        yield Path(made)
+
+
+@pytest.fixture(scope="module")
+def system(open_folder: Path) -> Iterator[DeclaredSystem]:
+    """Launch pipelines on a broker that all tests of a module share, and that ends before its
+    folder.
+    """
+    del open_folder
     found = DeclaredSystem(keep=True)
     yield found
     found.close()
+
+
+@pytest.fixture
+def folder_of_all(open_folder: Path) -> Path:
+    """A folder for each test that others may enter."""
+    path = Path(tempfile.mkdtemp(dir=open_folder))
+    path.chmod(0o711)
+    return path

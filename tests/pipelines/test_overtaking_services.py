@@ -17,13 +17,12 @@ from harness.pipelines.overtaking import MARK_OVERTAKES, OVERTAKES
 from harness.proofs.overtaken import MARK_WAITED, POSITION_WAITED
 from tests.pipelines.test_check import check
 from tests.pipelines.test_overtaking import phases
-from tests.pipelines.test_service_crashes import folder_of_all, open_folder, system, told
+from tests.pipelines.test_service_crashes import told
 
 if TYPE_CHECKING:
     from harness.saved import CellResult
     from harness.systems.declared.system import DeclaredSystem
 
-__all__ = ["folder_of_all", "open_folder", "system"]
 pytestmark = [
     pytest.mark.kafka,
     pytest.mark.rest(together=True),

@@ -4,7 +4,6 @@ come apart, and where there is only one.
 
 from __future__ import annotations
 
-import tempfile
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
@@ -23,14 +22,12 @@ from harness.model.history import HISTORY, read_history
 from harness.pipelines import read_pipeline
 from harness.report.record import advice
 from harness.runtimes.ports import PortLease
-from harness.systems.declared.system import DeclaredSystem
 from tests.pipelines.test_check import Silent, check
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from harness.model.history import Event
     from harness.saved import CellResult
+    from harness.systems.declared.system import DeclaredSystem
 
     A = TypeVar("A", bound=Event)
 
@@ -49,34 +46,6 @@ pytestmark = [
     pytest.mark.rest(together=True),
     pytest.mark.timeout(600),
 ]
-
-
-@pytest.fixture(scope="module")
-def open_folder() -> Iterator[Path]:
-    """A folder that others may enter: pytest closes its own, and a server of root's is another
-    user.
-    """
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder)
-        path.chmod(0o711)
-        yield path
-
-
-@pytest.fixture(scope="module")
-def system(open_folder: Path) -> Iterator[DeclaredSystem]:
-    """One broker for all of them, which ends before its folder."""
-    del open_folder
-    found = DeclaredSystem(keep=True)
-    yield found
-    found.close()
-
-
-@pytest.fixture
-def folder_of_all(open_folder: Path) -> Path:
-    """One for each test."""
-    path = Path(tempfile.mkdtemp(dir=open_folder))
-    path.chmod(0o711)
-    return path
 
 
 def told(found: CellResult, kind: type[A]) -> list[A]:
