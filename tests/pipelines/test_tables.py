@@ -185,7 +185,9 @@ def test_a_new_query_appends_what_an_old_one_has(
 def test_a_batch_is_appended_again_by_jdbc_or_takes_the_place_of_the_first(
     system: DeclaredSystem, folder_of_all: Path, file: str, kind: Kind
 ) -> None:
-    """Killed behind the commit to PostgreSQL, which no checkpoint knows of."""
+    """Killed behind a commit to PostgreSQL, which no checkpoint knows of. Each partition of a batch
+    has its own, so some of one batch is there twice.
+    """
     point, declared = "consumer-crash-at-db-2", MISTAKES / "jdbc-append" / f"{file}.toml"
     cell = check(system, folder_of_all, declared, point)[point]
     assert cell.verdict.kind is kind, cell.verdict.reason
@@ -193,4 +195,5 @@ def test_a_batch_is_appended_again_by_jdbc_or_takes_the_place_of_the_first(
     assert not account.lost
     if kind is Kind.BROKEN:
         batches = Batches(cell, cell.directory / "work" / "checkpoint")
-        assert account.duplicated in batches.each()
+        [batch] = [each for each in batches.each() if each & account.duplicated]
+        assert account.duplicated <= batch
