@@ -26,8 +26,10 @@ RUNNING: Final = r"the connector .+ is RUNNING"
 """What the launcher prints when all tasks of the connector run."""
 OWN_TOPICS: Final = ".connect/*/topics"
 """The files in which the launcher writes down the topics that a cluster of workers keeps."""
-ICEBERG_SINK: Final = "IcebergSinkConnector"
-"""The class of Iceberg's sink, which Kafka Connect also knows without its package."""
+ICEBERG_SINK: Final = frozenset({"IcebergSinkConnector", "IcebergSink"})
+"""What the class of Iceberg's sink is called: Kafka Connect also knows it without its package, and
+without its last word.
+"""
 FROM_ENVIRONMENT: Final = re.compile(r"\$\{env:(\w+)\}")
 OURS: Final = (
     *("bootstrap.servers", "listeners", "plugin.path"),
@@ -120,7 +122,7 @@ class Connector:
         Iceberg's commits at each interval, and waits then for what its tasks say, up to a time-out.
         Source of the defaults: Iceberg's documentation of its sink connector.
         """
-        if not str(self.config["connector.class"]).endswith(ICEBERG_SINK):
+        if str(self.config["connector.class"]).rpartition(".")[2] not in ICEBERG_SINK:
             return 0.0
         interval = self._number("iceberg.control.commit.interval-ms", 300_000, environment)
         late = self._number("iceberg.control.commit.timeout-ms", 30_000, environment)

@@ -110,7 +110,8 @@ COMMITS = "iceberg.control.commit.interval-ms"
         (ICEBERG | {COMMITS: "${env:COMMITS}"}, 30, "only after 32 s"),
         (ICEBERG | {COMMITS: "${file:/x:commits}"}, 30, ""),
         ({"connector.class": "IcebergSinkConnector"}, 30, "only after 330 s"),
-        ({"connector.class": "another.Sink"}, 30, ""),
+        ({"connector.class": "IcebergSink"}, 30, "only after 330 s"),
+        ({"connector.class": "another.MyIcebergSinkConnector"}, 30, ""),
     ],
 )
 def test_a_run_waits_as_long_as_a_sink_of_iceberg_may_take_to_commit(

@@ -102,7 +102,7 @@ class Launched:
                 tasks = [each for each in told["tasks"] if each["worker_id"] == here]
                 for task in tasks:
                     fail_with(f"the task {task['id']}", task)
-                due = rest.tasks_of(self.connector.name) if self.alone else 1
+                due = rest.tasks_of(self.connector.name) if self.alone and not running else 1
             except RestError as error:
                 if error.status is not None and error.status not in ASKED_AGAIN:
                     raise
