@@ -234,7 +234,8 @@ WORDS: Final = {
     ),
     Advice.RECORD_ONCE_BY_SINK: (
         "record each batch once: let the sink keep the position in the snapshot that it commits, "
-        "as the table's own streaming sinks do, or merge by the id instead of appending"
+        "as the table's own streaming sinks do, and start a job again with the checkpoint that it "
+        "had; or merge by the id instead of appending"
     ),
     Advice.SEND_ONCE: "send once: retries=0 and no resending of what may have been stored",
     Advice.RECOGNISE_REPEATS: (

@@ -16,6 +16,7 @@ import msgspec
 
 from harness.model.conversion import decoder
 from harness.tables.errors import TableError
+from harness.tables.versions import newest_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -138,6 +139,21 @@ class DeltaTable:
         """Return the newest version; -1 if there is no table yet."""
         return max(self._entries(), default=-1)
 
+    def newest(self) -> object:
+        """Return what tells the newest version from any other, also of a table that was dropped
+        and made again.
+        """
+        return newest_of(self._entries())
+
+    def contents(self) -> object:
+        """Return the columns and data files of the newest version, in the order of their commits.
+
+        Raises:
+            TableError: there is no table, its log is not whole, or it uses what is not known here.
+        """
+        snapshot = self.snapshot()
+        return snapshot.columns, tuple(file.path for file in snapshot.files)
+
     def rows(self) -> Iterator[Mapping[str, object]]:
         """Return the rows of the newest version.
 
@@ -152,7 +168,8 @@ class DeltaTable:
         Raises:
             TableError: there is no table, its log is not whole, or it uses what is not known here.
         """
-        versions = sorted(self._entries())
+        entries = self._entries()
+        versions = sorted(entries)
         if not versions:
             raise TableError(f"{self.folder} is no Delta table: it has no version in _delta_log")
         if versions != list(range(len(versions))):
@@ -162,7 +179,7 @@ class DeltaTable:
             )
         replay = _Replay(self.folder)
         for version in versions:
-            replay.take(version, self._entries()[version])
+            replay.take(version, entries[version])
         return replay.snapshot()
 
     def _entries(self) -> Mapping[int, Path]:

@@ -20,6 +20,7 @@ import msgspec
 
 from harness.model.conversion import convert, decoder
 from harness.tables.errors import TableError
+from harness.tables.versions import newest_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -98,6 +99,22 @@ class IcebergTable:
         """Return the newest version; -1 if there is no table yet."""
         return max(self._versions(), default=-1)
 
+    def newest(self) -> object:
+        """Return what tells the newest version from any other, also of a table that was dropped
+        and made again.
+        """
+        return newest_of(self._versions())
+
+    def contents(self) -> object:
+        """Return the number of the newest version's columns and its data files, in the order of
+        their commits.
+
+        Raises:
+            TableError: there is no table, it is damaged, or it uses what is not known here.
+        """
+        told = self._present()
+        return told.current_schema_id, tuple(self._files(told))
+
     def rows(self) -> Iterator[Mapping[str, object]]:
         """Yield every row of the newest version, in the order of the commits; a column that a file
         does not have is ``None``.
@@ -119,10 +136,18 @@ class IcebergTable:
             TableError: as :meth:`rows`.
         """
         told = self._present()
-        branches = [name for name, ref in (told.refs or {}).items() if ref.type == "branch"]
-        if told.current_snapshot_id not in {None, -1} or not branches:
+        if told.current_snapshot_id not in {None, -1}:
             return ""
-        return f"rows are in the branch {', '.join(branches)} alone, and lostack reads main"
+        branches = [name for name, ref in (told.refs or {}).items() if ref.type == "branch"]
+        if branches:
+            return f"rows are in the branch {', '.join(branches)} alone, and lostack reads main"
+        if told.snapshots:
+            return f"it has snapshots ({len(told.snapshots)}), and none of them is that of main"
+        return (
+            "nothing was committed to the table; sinks commit at intervals: Flink's at a "
+            "checkpoint (execution.checkpointing.interval, which has no default), Kafka Connect's "
+            "after iceberg.control.commit.interval-ms"
+        )
 
     def _present(self) -> _Metadata:
         versions = self._versions()
@@ -197,7 +222,15 @@ def _avro(path: Path, kind: type[Kind]) -> Iterator[Kind]:
         with path.open("rb") as file:
             for record in fastavro.reader(file):
                 yield convert(record, kind)
-    except (OSError, ValueError, EOFError, msgspec.MsgspecError) as error:
+    except (
+        OSError,
+        ValueError,
+        EOFError,
+        IndexError,
+        MemoryError,
+        zlib.error,
+        msgspec.MsgspecError,
+    ) as error:  # whatever a damaged file makes of the library
         raise TableError(f"the manifest {path} cannot be read: {error}") from error
 
 

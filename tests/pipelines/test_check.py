@@ -830,6 +830,29 @@ def test_a_run_that_is_no_good_says_so(
 
 
 @pytest.mark.rest
+def test_an_output_may_be_unreadable_until_its_first_record(
+    system: DeclaredSystem, tmp_path: Path
+) -> None:
+    """A program may make a file, or a table, for the first record. While a fault is awaited that is
+    no reason to give up.
+    """
+    folder = shutil.copytree(EXAMPLES / "orders", tmp_path / "orders")
+    (folder / "rows.py").write_text(
+        "import sqlite3, sys\n"
+        "rows = sqlite3.connect(sys.argv[1]).execute('SELECT number FROM orders').fetchall()\n"
+        "print(*(row[0] for row in rows), sep='\\n')\n"
+        "sys.exit(not rows)\n"
+    )
+    file = folder / "pipeline.toml"
+    text = file.read_text(encoding="utf-8")
+    command = '[output]\nkind = "command"\ncommand = "{python} rows.py {work}/orders.db"\n'
+    file.write_text(text.partition("[output]")[0] + command, encoding="utf-8")
+    found = check(system, tmp_path / "reports", file, "request-lost")["request-lost"]
+    assert found.verdict.kind is Kind.KEPT, found.verdict.reason
+    assert found.verdict.fired == 1
+
+
+@pytest.mark.rest
 @pytest.mark.parametrize(
     ("setting", "said"),
     [

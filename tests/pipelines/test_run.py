@@ -29,7 +29,7 @@ from harness.systems.declared.abilities import ForeignMembership
 from harness.systems.declared.feed import feed as feeding
 from harness.systems.declared.feed.feed import DeclaredFeed
 from harness.systems.declared.learnt.silence import name_of
-from harness.systems.declared.outputs import Row
+from harness.systems.declared.outputs import OutputError, Row
 from harness.systems.declared.programs.errors import StageError
 from harness.systems.declared.programs.stages import make_stage
 from harness.systems.declared.programs.targets import FaultTargets
@@ -96,6 +96,26 @@ def test_an_input_that_is_not_what_was_declared(
         return
     with pytest.raises(StageError, match=said):
         found.check_input(ids)
+
+
+def test_what_is_awaited_meanwhile_asks_no_broker_and_no_error_ends_it(
+    scenes: Scenes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """While a fault is awaited a broker may be dead, and an output not there yet."""
+    rows: list[Any] = []
+
+    def size() -> int:
+        if not rows:
+            raise OutputError("no such file")
+        return len(rows)
+
+    found = RecordMatcher(scenes("readings"))
+    monkeypatch.setattr(found, "_aside", None)
+    assert found.glance() == found.glance()
+    found.results = SimpleNamespace(rows=lambda: rows, size=size)
+    before = found.glance()
+    rows.append("r-7 21")
+    assert found.glance() != before
 
 
 def test_results_of_an_earlier_run_are_not_this_ones(scenes: Scenes) -> None:

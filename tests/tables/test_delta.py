@@ -239,12 +239,21 @@ def output_of(folder: Path) -> Results:
 
 
 def test_as_an_output_every_row_is_a_result(orders: Path) -> None:
-    """Its columns are joined, and its size grows with each version."""
+    """Its columns are joined."""
     results = output_of(orders.parent)
     assert results.rows() == ["o0 0", "o1 1", "o2 2", "o0 0", "o1 1", "o2 2", "o3 0", "o4 1"]
-    assert results.size() == 5
-    back_to(orders, 4)
-    assert results.size() == 4
+
+
+def test_only_a_version_with_other_files_changes_an_output(orders: Path) -> None:
+    """A batch without records may write a version all the same."""
+    results = output_of(orders.parent)
+    whole = results.size()
+    write(orders, 6, {"txn": {"appId": "booking", "version": 9}})
+    assert results.size() == whole
+    write(orders, 7, {"add": {"path": "more.parquet", "partitionValues": {}}})
+    assert results.size() != whole
+    back_to(orders, 5)
+    assert results.size() == whole
 
 
 def test_an_empty_column_of_an_output_is_known() -> None:
@@ -257,6 +266,10 @@ def test_an_empty_column_of_an_output_is_known() -> None:
 def test_an_output_that_is_not_there_yet_is_no_result(tmp_path: Path) -> None:
     """The run goes on; at its end it is told what is missing."""
     results = output_of(tmp_path)
-    assert results.size() == -1
+    nothing = results.size()
+    write(tmp_path / "orders", 0, {"commitInfo": {}})
+    assert results.size() != nothing
+    shutil.rmtree(tmp_path / "orders")
+    assert results.size() == nothing
     with pytest.raises(OutputError, match="orders is no Delta table"):
         results.rows()

@@ -42,6 +42,14 @@ def orders(tmp_path: Path) -> Path:
     return shutil.copytree(WRITTEN / "orders", tmp_path / "orders")
 
 
+def output_of(orders: Path) -> Table:
+    """Return the table as the output of a pipeline."""
+    output = Output(kind=OutputKind.ICEBERG, file="{work}/orders")
+    results = results_of(output, {"work": orders.parent}, orders, orders / "log")
+    assert isinstance(results, Table)
+    return results
+
+
 def metadata(folder: Path, version: int = 6) -> Path:
     """Return the file of a version."""
     return folder / "metadata" / f"v{version}.metadata.json"
@@ -227,10 +235,21 @@ def test_rows_in_a_branch_alone_are_named(orders: Path, present: int | None) -> 
     refs = {"audit": {"snapshot-id": snapshots(orders)[-1]["snapshot-id"], "type": "branch"}}
     change(metadata(orders), refs=refs, current_snapshot_id=present)
     assert ids(orders) == []
-    output = Output(kind=OutputKind.ICEBERG, file="{work}/orders")
-    results = results_of(output, {"work": orders.parent}, orders, orders / "log")
-    assert isinstance(results, Table)
-    assert results.why_empty() == "rows are in the branch audit alone, and lostack reads main"
+    said = "rows are in the branch audit alone, and lostack reads main"
+    assert output_of(orders).why_empty() == said
+
+
+def test_a_table_that_nobody_has_committed_to_is_named(orders: Path) -> None:
+    """A job of Flink without checkpoints never commits."""
+    change(metadata(orders), refs={}, current_snapshot_id=-1, snapshots=[])
+    assert output_of(orders).rows() == []
+    assert "nothing was committed" in output_of(orders).why_empty()
+
+
+def test_a_table_whose_snapshots_are_not_mains_is_named(orders: Path) -> None:
+    """They were staged, or the table was made anew."""
+    change(metadata(orders), refs={}, current_snapshot_id=-1)
+    assert "none of them is that of main" in output_of(orders).why_empty()
 
 
 def test_what_main_has_is_read_whatever_other_branches_have(orders: Path) -> None:
@@ -257,12 +276,60 @@ def test_the_table_of_another_catalog_is_refused(orders: Path) -> None:
 
 
 def test_as_an_output_every_row_is_a_result(orders: Path) -> None:
-    """Its columns are joined, and its size grows with each version."""
-    output = Output(kind=OutputKind.ICEBERG, file="{work}/orders")
-    results = results_of(output, {"work": orders.parent}, orders, orders / "log")
+    """Its columns are joined."""
+    results = output_of(orders)
     assert results.rows()[-1] == "o5 0"
-    assert results.size() == 6
+    whole = results.size()
     shutil.rmtree(orders)
-    assert results.size() == -1
+    assert results.size() != whole
     with pytest.raises(OutputError, match="no Iceberg table"):
         results.rows()
+
+
+def test_only_a_version_with_other_files_changes_an_output(orders: Path) -> None:
+    """Flink's sink commits an empty version now and then while nothing arrives."""
+    results = output_of(orders)
+    whole = results.size()
+    shutil.copy(metadata(orders), metadata(orders, 7))
+    assert results.size() == whole
+    shutil.copy(metadata(orders), metadata(orders, 8))
+    change(metadata(orders, 8), current_snapshot_id=snapshots(orders)[0]["snapshot-id"])
+    assert results.size() != whole
+
+
+def test_a_version_that_cannot_be_read_is_a_change(orders: Path) -> None:
+    """Who reads it is told why; a table in which each version is refused is not at rest while there
+    are new ones.
+    """
+    results = output_of(orders)
+    seen = [results.size()]
+    for version in (7, 8):
+        metadata(orders, version).write_bytes(metadata(orders).read_bytes()[:-9])
+        seen.append(results.size())
+        assert results.size() == seen[-1]
+        with pytest.raises(OutputError, match="cannot be read"):
+            results.rows()
+    assert len(set(seen)) == 3
+    shutil.copy(metadata(orders), metadata(orders, 9))
+    assert results.size() == seen[0]
+
+
+def test_a_table_that_is_made_again_is_another_one(orders: Path) -> None:
+    """It may have as many versions as the one that was dropped."""
+    results = output_of(orders)
+    whole = results.size()
+    first = metadata(orders, 1).read_text()
+    for version in range(1, 7):
+        metadata(orders, version).unlink()
+    for version in range(1, 7):
+        metadata(orders, version).write_text(first)
+    assert results.size() != whole
+
+
+def test_other_columns_are_a_change(orders: Path) -> None:
+    """A column that is dropped changes the rows, and no file."""
+    results = output_of(orders)
+    whole = results.size()
+    shutil.copy(metadata(orders), metadata(orders, 7))
+    change(metadata(orders, 7), current_schema_id=1)
+    assert results.size() != whole

@@ -98,7 +98,11 @@ class Results(Protocol):
     """The interface of a reader of a pipeline's results."""
 
     def size(self) -> Any:
-        """Return a value that changes while results arrive."""
+        """Return a value that changes while results arrive.
+
+        Raises:
+            OutputError: the output cannot be read.
+        """
 
     def rows(self) -> Sequence[str]:
         """Return every result as text.
@@ -195,10 +199,23 @@ class Table:
 
     def __init__(self, table: DeltaTable | IcebergTable) -> None:
         self._table = table
+        self._newest: object = ()
+        self._contents: object = ()
+        """What the version ``_newest`` has."""
 
-    def size(self) -> int:
-        """Return the table's version."""
-        return self._table.version()
+    def size(self) -> object:
+        """Return the table's columns and data files. A version with the same ones brings no row,
+        such as those that Flink's sink commits now and then while nothing arrives. Of a table that
+        cannot be read, return its newest version.
+        """
+        newest = self._table.newest()
+        if newest != self._newest:
+            try:
+                self._contents = self._table.contents()
+            except TableError:
+                self._contents = newest
+            self._newest = newest
+        return self._contents
 
     def rows(self) -> Sequence[str]:
         """Return every row, its columns joined.

@@ -156,7 +156,7 @@ def parts_of(
     watching = Watching(
         progress=lambda: (
             scene.records_seen.last,
-            matcher.results.size() if matcher.results else None,
+            matcher.glance(),
         ),
         settled=transport.settled,
         exhausted=feed.exhausted,

@@ -115,6 +115,16 @@ class RecordMatcher:
         ends = self._scene.kafka.observer.ends(self._scene.pipeline.output.topic)
         return tuple(ends.items()), self._aside.ends()
 
+    def glance(self) -> object:
+        """Return a value that changes while results arrive in an output that is no topic; ``None``
+        while it cannot be read: a program may not have made it yet, or may be writing it. No broker
+        is asked.
+        """
+        try:
+            return self.results.size() if self.results else None
+        except OutputError:
+            return None
+
     def ids(self) -> Sequence[str | None]:
         """Return the id of every result that is in the output now.
 
