@@ -89,7 +89,7 @@ WITH_TRANSACTIONS = {AMO: NOT_OFFERED, ALO: NO_TRANSACTION}
 REFUSED = scenario(
     id="flink-send-refused",
     fault=Answer(of_job(Api.PRODUCE), "MESSAGE_TOO_LARGE"),
-    pace_ms=50,  # one record a request: else the client splits it
+    pace_ms=150,  # one record a request: else the client splits it, or several are refused
     because="The broker refuses the record, and no retry helps. The sink's client reports that "
     "to a callback, which must make the job fail: the job restarts from the last "
     "checkpoint, and the broker accepts the record then. (FLINK-35749: up to 3.2.0 the "

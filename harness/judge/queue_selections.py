@@ -91,6 +91,25 @@ def untaken(history: History, target: str) -> dict[Select, frozenset[str]]:
     return {UNTAKEN: frozenset(record for record in sent - taken if record) | in_hand}
 
 
+UNFINISHED: Final = Select("unfinished")
+"""What may come twice when a broker dies: the records :data:`IN_HAND`, and those that a sender had
+no answer for on a connection. It sends these again, and the broker may have them. For systems that
+know it: :func:`unfinished` is among their selections.
+"""
+
+
+def unfinished(history: History, target: str) -> dict[Select, frozenset[str]]:
+    """Return the records that were sent over a connection which ended without an answer to them,
+    and those in hand.
+    """
+    answered = {e.request for e in history.of(kinds.ProduceAnswer) if e.reached}
+    unanswered = {
+        e.record for e in history.of(kinds.Sent) if e.record and e.request not in answered
+    }
+    in_hand = given_selections(history, target).get(IN_HAND, frozenset())
+    return {UNFINISHED: frozenset(unanswered) | in_hand}
+
+
 OUTLIVED: Final = Sign(
     "outlived-its-broker",
     "the broker answered this record's send, died, and delivered it when it was back",

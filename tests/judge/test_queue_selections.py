@@ -13,11 +13,13 @@ from harness.judge.queue_selections import (
     ON_THE_WAY,
     OUTLIVED,
     SERVED_ON,
+    UNFINISHED,
     UNREAD_NS,
     UNTAKEN,
     given_selections,
     outlived,
     served_on,
+    unfinished,
     untaken,
 )
 from harness.judge.verdict import Kind
@@ -340,3 +342,26 @@ def test_what_who_sends_once_may_lose() -> None:
         ([sent, taken | {"error": "no-responders"}], {TARGET}),
     ):
         assert untaken(a_history(lines), TARGET) == {UNTAKEN: seen}
+
+
+def test_what_was_sent_and_not_answered_may_come_twice() -> None:
+    """Also what was sent again and answered then: the broker may have taken it the first time."""
+    sent = {"event": "sent", "record": OTHER, "request": "2:1", "topic": "q", "t": 1}
+    taken = {
+        "event": kinds.PRODUCE_ANSWER,
+        "record": OTHER,
+        "request": "2:1",
+        "error": 0,
+        "reached": True,
+        "t": 2,
+    }
+    again = [sent | {"request": "3:1", "t": 3}, taken | {"request": "3:1", "t": 4}]
+    hand = [COUNTED, given(TARGET), GONE, RESTED | {"t": 11}]
+    for lines, seen in (
+        ([sent, taken], set()),
+        ([sent, *again], {OTHER}),
+        ([sent, taken | {"reached": False}, *again], {OTHER}),
+        ([sent, *again, *hand], {OTHER, TARGET}),
+        ([sent, taken, *hand], {TARGET}),
+    ):
+        assert unfinished(a_history(lines), TARGET) == {UNFINISHED: seen}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from harness.judge.proof import Knowledge
-from harness.judge.queue_selections import outlived
+from harness.judge.queue_selections import outlived, unfinished
 from harness.model import events as kinds
 from harness.model.sign import Sign
 
@@ -25,4 +25,4 @@ def set_aside(history: History) -> Mapping[Sign, frozenset[str]]:
     return {SET_ASIDE: frozenset(record for record in moved if record)}
 
 
-KNOWLEDGE: Final = Knowledge(signs=(outlived, set_aside))
+KNOWLEDGE: Final = Knowledge(selections=(unfinished,), signs=(outlived, set_aside))

@@ -30,6 +30,11 @@ class RunningJob(Protocol):
         wait until it is over.
         """
 
+    def await_spare(self) -> None:
+        """Wait until every TaskManager has registered with the JobManager. One that has not when
+        the JobManager dies asks the dead one for ever (Flink 2.3.0, without high availability).
+        """
+
     def trigger(self) -> None:
         """Request a checkpoint, without waiting."""
 

@@ -204,6 +204,16 @@ class Cluster:
         with self._lock:
             self._fill()
 
+    def all_registered(self) -> bool:
+        """Say whether the JobManager knows as many TaskManagers as there are.
+
+        Raises:
+            RestError: the JobManager does not answer.
+        """
+        with self._lock:
+            alive = sum(node.alive for node in self._task_managers.values())
+        return int(self.rest.overview()["taskmanagers"]) >= alive
+
     # --- all of it --------------------------------------------------------------------------------
 
     def check(self) -> None:

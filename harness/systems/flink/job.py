@@ -315,6 +315,15 @@ class Job(RunningJob):
         """
         return self._checkpoints.await_stored()
 
+    def await_spare(self) -> None:
+        """Wait until every TaskManager has registered with the JobManager."""
+        wait_until(
+            self._cluster.all_registered,
+            within_s=RUNNING_S,
+            because="every TaskManager to register",
+            poll_s=POLL_S,
+        )
+
     def trigger(self) -> None:
         """Request a checkpoint, without waiting."""
         self._cluster.rest.trigger(self.id)

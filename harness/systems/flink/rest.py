@@ -25,7 +25,7 @@ class JobManagerApi:
     def __init__(self, port: int) -> None:
         self._port = port
 
-    def overview(self) -> dict[str, object]:
+    def overview(self) -> dict[str, Any]:
         """Return the numbers of TaskManagers, slots and jobs."""
         return self._ask("GET", "/overview")
 

@@ -8,6 +8,7 @@ import sys
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import TYPE_CHECKING
 
 import pytest
@@ -79,6 +80,22 @@ def test_only_what_is_missing_is_started(cluster: Cluster) -> None:
     cluster.unwant(3)
     cluster.want(3)
     assert roles(cluster).count("task-manager") == 3
+
+
+def test_it_is_known_whether_all_have_registered(
+    cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A JobManager may know more: those that died a moment ago."""
+    known = 0
+    told = SimpleNamespace(overview=lambda: {"taskmanagers": known})
+    monkeypatch.setattr(Cluster, "rest", told)
+    assert not cluster.all_registered()
+    known = 1
+    assert cluster.all_registered()
+    cluster.want(2)
+    assert not cluster.all_registered()
+    known = 3
+    assert cluster.all_registered()
 
 
 def test_nobody_comes_in_the_place_of_a_dead_one_unasked(cluster: Cluster) -> None:

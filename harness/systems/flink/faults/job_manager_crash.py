@@ -50,6 +50,7 @@ class JobManagerCrash(Needing):
         """Kill the JobManager at its store, restart it, and submit the job again."""
         job = controls.ability(RunningJob)
         before = through_checkpoint(controls, job)
+        job.await_spare()
         near = controls.await_fired(PRODUCED)
         job.arm_store(AFTER_STORED if self.complete else BEFORE_STORED)
         controls.resolve(near.hold, How.RELEASE)
