@@ -51,11 +51,8 @@ class Topic:
             raise AuditError(f"{shown(side.text)} cannot be read without Spark: {ELSEWHERE}")
         self.doubts = extent.doubts
         self._side, self._log = side, log
-        self._chunks: dict[int, Ints] = {}
         leave_pandas()
         self._cores = Cores()
-        self._numbers: list[int] | None = None
-        self._rows: list[dict[str, Any]] = []
 
     def close(self) -> None:
         """End the processes."""

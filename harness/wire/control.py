@@ -56,7 +56,6 @@ def argv(
     history: Path,
     run: Path,
     *,
-    decode_limit: int | None = None,
     python: str = sys.executable,
     forget: bool = False,
 ) -> tuple[str, ...]:
@@ -69,8 +68,7 @@ def argv(
     The wire finds the secret of its control connection in the variable
     :data:`harness.wire.door.SECRET`.
     """
-    limit = () if decode_limit is None else ("--decode-limit", str(decode_limit))
-    more = (*limit, "--forget") if forget else limit
+    more = ("--forget",) if forget else ()
     return (python, "-m", "harness.wire", "--history", str(history), "--run", str(run), *more)
 
 

@@ -30,7 +30,7 @@ from harness.systems.declared.programs.workers import Victim
 from harness.systems.declared.results.matcher import RecordMatcher
 from harness.wire.rules import Direction
 from tests.judge.growing import tell
-from tests.pipelines.scenes import EXAMPLES, KILLS, nobody
+from tests.pipelines.scenes import EXAMPLES, KILLS
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -181,9 +181,7 @@ def test_a_stage_is_traced_while_its_record_waits_until_the_fault_is_disarmed(
     scene = scenes("orders", fault=CrashAtWrite(Role.CONSUMER, (Api.FETCH, Direction.RESPONSE)))
     done = list[str]()
     stage: Any = Traced(done)
-    nodes = FaultTargets(
-        scene, {Role.CONSUMER: stage}, {}, owners=nobody(scene), members=lambda: 0, victim=Victim()
-    )
+    nodes = FaultTargets(scene, {Role.CONSUMER: stage}, {}, members=lambda: 0, victim=Victim())
     watching = Watching(progress=lambda: len(done), settled=lambda: True, exhausted=lambda: False)
     wire: Any = NotedWire(scene, done)
     controls = WireControls(scene, wire, nodes, watching)

@@ -835,7 +835,7 @@ def test_a_woken_process_is_told_over_its_own_connection(
     scene = scenes(
         "orders", *opened, {"event": "conn", "phase": "refused", "conn": 5}, {**late, **answer}
     )
-    nodes = FaultTargets(scene, {}, {}, owners=nobody(scene), members=lambda: 0, victim=Victim(7))
+    nodes = FaultTargets(scene, {}, {}, members=lambda: 0, victim=Victim(7))
     woken: Any = SimpleNamespace(name="consumer")
     members = ForeignMembership(scene, nodes)
     if said:

@@ -225,9 +225,9 @@ def test_an_acknowledgement_may_be_refused(case: str) -> None:
     shares = Shares({codec.topic_id_name(TOPIC_ID): TOPIC}, lambda item: decode_id(item.value))
     gave = next(frame for _, way, frame in said("share-group") if way is FROM and len(frame) > 200)
     given: Any = reading.decode(Api.SHARE_FETCH, FROM, 2, gave[4:])
-    shares.answered(given, shares.asked(sharing.Acknowledging("g", "m", 0, ()), "1:0"), 1)
+    shares.answered(given, shares.asked(sharing.Acknowledging(()), "1:0"), 1)
     ranges = (sharing.Range(codec.topic_id_name(TOPIC_ID), 0, 0, 0, (sharing.ACCEPT,)),)
-    asked = shares.asked(sharing.Acknowledging("g", "m", 1, ranges), "1:1")
+    asked = shares.asked(sharing.Acknowledging(ranges), "1:1")
     assert [told_of(line)["outcome"] for line in shares.answered(told, asked, 1).lines] == [outcome]
 
 

@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 
 WAL, SEGMENT = b"RAWA\x01", b"RASG"
 _REFERS: Final = 1 << 22
-_TRUNCATES: Final = 1 << 23
 _HEAD: Final = struct.Struct(">IIQQ")
 """Of an entry of a write-ahead log: checksum, size, index, term."""
 _INDEX: Final = {1: struct.Struct(">QQIII"), 2: struct.Struct(">QQQII")}

@@ -36,7 +36,6 @@ if TYPE_CHECKING:
 _REPLICATION: Final = ("SYNC", "PSYNC", "MONITOR")
 _CONFIRMED: Final = tuple(str(each).lower().encode() for each in CONFIRMS)
 _MESSAGES: Final = (b"message", b"pmessage")
-QUEUED: Final = b"QUEUED"
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,7 +117,6 @@ class RespSession(QueueSession[RespFrame]):
         self._asked: deque[RespFrame] = deque()
         """The commands that are not answered, the oldest first."""
         self._version = "2"
-        self._named = False
         self._multi: RespFrame | None = None
         self._inside: list[RespFrame] = []
 
@@ -208,7 +206,7 @@ class RespSession(QueueSession[RespFrame]):
         elif step == Command.CLIENT and upper[1:2] == [b"SETNAME"]:
             said = words[2:3]
         if said:
-            self._owner, self._named = said[0].decode("utf-8", "replace"), True
+            self._owner = said[0].decode("utf-8", "replace")
         elif self._owner is None and (key := key_of(step, words)) is not None:
             self._owner = key.decode("utf-8", "replace")
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections import OrderedDict, defaultdict
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, TypeVar
+from typing import TYPE_CHECKING, Final
 
 from harness.protocols.acts import Act
 from harness.protocols.core import reading
@@ -47,7 +47,6 @@ if TYPE_CHECKING:
 
 GREETING: Final = b"ARTEMIS"
 """The bytes that a client sends before its first packet; old clients do not send them."""
-Name = TypeVar("Name", int, str)
 
 LENGTH: Final = 4
 MOST_BYTES: Final = 1 << 30

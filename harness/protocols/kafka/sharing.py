@@ -50,13 +50,8 @@ class Range:
 
 @dataclass(frozen=True, slots=True)
 class Acknowledging:
-    """A ShareAcknowledge request, or a ShareFetch request, which can acknowledge, too. ``epoch``:
-    the session's; 0 opens one.
-    """
+    """A ShareAcknowledge request, or a ShareFetch request, which can acknowledge, too."""
 
-    group: str
-    member: str
-    epoch: int
     ranges: tuple[Range, ...]
 
 
@@ -95,12 +90,8 @@ class ShareFetchAnswer:
 
 @dataclass(frozen=True, slots=True)
 class ShareState:
-    """The state of a share group to store: ``starts`` by topic and partition, and ranges with their
-    state.
-    """
+    """The state of a share group to store: ranges with their state."""
 
-    group: str
-    starts: tuple[tuple[str, int, int], ...]
     ranges: tuple[Range, ...] = ()
 
 
@@ -167,12 +158,7 @@ def _ranges(message: ApiMessage) -> tuple[Range, ...]:
 
 
 def _read_acknowledging(message: ApiMessage, _version: int) -> Acknowledging:
-    return Acknowledging(
-        message.group_id or "",
-        message.member_id or "",
-        message.share_session_epoch,
-        _ranges(message),
-    )
+    return Acknowledging(_ranges(message))
 
 
 def _answered(error: int, found: list[tuple[str, int, int]]) -> AcknowledgingAnswer:
@@ -232,8 +218,6 @@ def _read_state(message: ApiMessage, _version: int) -> ShareState:
         for part in topic.partitions
     ]
     return ShareState(
-        message.group_id,
-        tuple((topic, part.partition, getattr(part, "start_offset", -1)) for topic, part in parts),
         tuple(
             Range(
                 topic,

@@ -7,7 +7,7 @@ from __future__ import annotations
 import struct
 from collections import OrderedDict, defaultdict
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final
 
 from harness.protocols.acts import Act
 from harness.protocols.openwire import reading
@@ -40,7 +40,6 @@ if TYPE_CHECKING:
     from harness.protocols.openwire.reading import CommandFields
     from harness.wire.protocol import Data, Fed
 
-Name = TypeVar("Name", int, str)
 
 MOST_BYTES: Final = 1 << 30
 HEAD: Final = 5

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections import OrderedDict, defaultdict, deque
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final, TypeVar
+from typing import TYPE_CHECKING, Final
 
 from harness.model.record import decode_id
 from harness.protocols.pulsar import frames, payload
@@ -62,8 +62,6 @@ have it by default.
 CONNECTING: Final = "connecting"
 _OVER: Final = frozenset({Command.CLOSE_CONSUMER, Command.SUBSCRIBE})
 """Behind these a consumer of this number has nothing that it was given before."""
-T = TypeVar("T")
-Name = TypeVar("Name")
 Carried = tuple[tuple[str | None, str | None], ...]
 """Record and attempt of each message of a frame."""
 

@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from harness.model.scenario import Role
-    from harness.systems.declared.feed.feed import DeclaredFeed
     from harness.systems.declared.programs.targets import FaultTargets
     from harness.systems.declared.scene import Scene
 
@@ -66,7 +65,6 @@ class GatheredRecords(Backlog):
     """
 
     scene: Scene
-    feed: DeclaredFeed
     look: Callable[[], object]
 
     def await_gathered(self) -> None:

@@ -132,7 +132,6 @@ def parts_of(
         scene,
         stages,
         servers,
-        owners=owners,
         members=transport.members,
         victim=victim,
         last_hit=last_hit,
@@ -178,7 +177,7 @@ def parts_of(
         Retention: DeletedRecords(scene, feed),
         Beginning: reading,
         Overlap: OverlappingRequests(scene, nodes),
-        Backlog: GatheredRecords(scene, feed, owners.attribute),
+        Backlog: GatheredRecords(scene, owners.attribute),
     }
     through: dict[type, Callable[[WireControls], object]] = {
         LogCompaction: lambda controls: CompactedLog(scene, controls, feed, matcher),

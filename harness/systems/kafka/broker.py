@@ -230,10 +230,6 @@ class Broker:
         """The address of the direct listener, which the observer uses without the wire."""
         return f"127.0.0.1:{self.ports.direct}"
 
-    def format(self) -> None:
-        """Make an empty, formatted data directory for a cluster of this one node."""
-        format_all((self,))
-
     def begin_format(self, cluster: str) -> Node | None:
         """Start to format the data directory; :func:`format_all` waits for the end. ``None``:
         nothing has to be waited for.

@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from harness.controls import InProgram, OnWire, Stop, Target
     from harness.model.scenario import Role
     from harness.systems.declared.programs.nodes import CommandNode
-    from harness.systems.declared.programs.owners import Owners
     from harness.systems.declared.programs.workers import Victim
     from harness.systems.declared.scene import Scene
     from harness.wire.rules import Rule
@@ -39,7 +38,6 @@ class FaultTargets:
         stages: Mapping[Role, CommandNode],
         servers: Mapping[Role, Callable[[], Target]],
         *,
-        owners: Owners,
         members: Callable[[], int],
         victim: Victim,
         last_hit: LastHit | None = None,
@@ -50,7 +48,6 @@ class FaultTargets:
         self._scene = scene
         self._stages = stages
         self._servers = servers
-        self._owners = owners
         self._members = members
         self._victim = victim
         self._last_hit = last_hit or LastHit()
