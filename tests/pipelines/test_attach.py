@@ -5,13 +5,15 @@ and leaves it as it was.
 from __future__ import annotations
 
 import shutil
+import socket
+import struct
 import subprocess
 from dataclasses import replace
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from kafka import KafkaProducer
+from kafka import KafkaProducer, TopicPartition
 from kafka.admin import KafkaAdminClient
 from kafka.errors import KafkaError
 from typer.testing import CliRunner
@@ -28,18 +30,19 @@ from harness.model.waiting import wait_until
 from harness.pipelines import read_pipeline
 from harness.provision.kafka import ensure_kafka
 from harness.runtimes.ports import PortLease
-from harness.systems.declared.brokers import attached
+from harness.systems.declared.brokers import attached, kafka
 from harness.systems.declared.brokers.attached import AttachedBrokers, AttachedKafka
 from harness.systems.declared.brokers.attachment import Attachment
 from harness.systems.declared.brokers.listeners import addresses, listeners_of
 from harness.systems.declared.system import DeclaredSystem
 from harness.systems.kafka.launcher import new_cluster_id
+from harness.systems.kafka.observer import Observer
 from tests.pipelines.test_check import EXAMPLES, PROGRAMS, Silent, check
 from tests.pipelines.test_pytest import TEST, session
 from tests.pipelines.traffic import traffic
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
     from pathlib import Path
 
 CONFTEST = """
@@ -250,13 +253,19 @@ def test_what_programs_made_goes_with_the_next_cell_and_at_the_end(
     """And nothing that neither lostack nor they made."""
     gone: list[set[str]] = []
     monkeypatch.setattr(attached, "clean", lambda _, topics: gone.append(set(topics)))
-    brokers: Any = SimpleNamespace(_created={"orders"}, _made=set(), _groups_seen=set())
+    brokers: Any = SimpleNamespace(
+        _created={"orders"},
+        _made=set(),
+        _groups_seen=set(),
+        _await_gone_for_good=lambda topics: gone.append(set(topics)),
+    )
     AttachedBrokers.note_made(brokers, ["billing"], ["__connect-1-offsets"])
     AttachedBrokers.clean(brokers, ["orders", "payroll"])
     AttachedBrokers.clean(brokers, ["orders", "payroll"])
     AttachedBrokers.note_made(brokers, ["billing"], ["__connect-2-offsets"])
     AttachedBrokers._delete_created(brokers)
     own = [{"orders", "__connect-1-offsets"}, {"orders"}, {"orders", "__connect-2-offsets"}]
+    own += own[-1:]
     assert (gone, brokers._groups_seen) == (own, {"billing"})
 
 
@@ -269,7 +278,10 @@ def test_nothing_goes_by_the_wire_any_more_when_topics_are_deleted(tmp_path: Pat
         raise EnvironmentFailure("orders may be left")
 
     brokers: Any = SimpleNamespace(
-        _wire=SimpleNamespace(close=lambda: ended.append("wire")),
+        _wire=SimpleNamespace(
+            close=lambda: ended.append("control"),
+            node=SimpleNamespace(terminate=lambda _: ended.append("wire")),
+        ),
         _delete_created=fails,
         observer=SimpleNamespace(close=lambda: ended.append("observer")),
         runtime=SimpleNamespace(close=lambda: ended.append("runtime")),
@@ -278,7 +290,7 @@ def test_nothing_goes_by_the_wire_any_more_when_topics_are_deleted(tmp_path: Pat
     brokers._secrets.mkdir()
     with pytest.raises(EnvironmentFailure, match="may be left"):
         AttachedBrokers.close(brokers)
-    assert ended == ["wire", "topics", "observer", "runtime"]
+    assert ended == ["control", "wire", "topics", "observer", "runtime"]
     assert not brokers._secrets.exists()
 
 
@@ -391,11 +403,20 @@ def test_a_topic_that_is_there_already_is_not_touched(broker: str, tmp_path: Pat
 @pytest.mark.rest
 @pytest.mark.timeout(400)
 @pytest.mark.parametrize("broker", [1], indirect=True)
-def test_a_program_that_knows_the_brokers_own_address_is_found(broker: str, tmp_path: Path) -> None:
+def test_a_program_that_knows_the_brokers_own_address_is_found(
+    broker: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """It reads by the wire, and asks past it, too: nothing is proved. What it joined is gone again
-    although nobody asked for its group's positions.
+    although nobody asked for its group's positions. The wire has ended by then: it passes on no
+    request for the topic, which would make it anew on this broker.
     """
-    before = what_is_there(broker)
+    before, wire_lives = what_is_there(broker), []
+
+    def clean(brokers: Any, topics: Iterable[str]) -> None:
+        wire_lives.append(brokers._wire.node.alive)
+        kafka.clean(brokers, topics)
+
+    monkeypatch.setattr(attached, "clean", clean)
     folder = tmp_path / "mine"
     shutil.copytree(EXAMPLES / "orders", folder)
     program = folder / "consumer.py"
@@ -413,6 +434,54 @@ def test_a_program_that_knows_the_brokers_own_address_is_found(broker: str, tmp_
         system.close()
     assert dry.verdict.kind is Kind.VOID
     assert f"is connected to {broker}, the broker's own address" in dry.verdict.reason
+    assert (wire_lives, what_is_there(broker)) == ([True, False], before)
+
+
+@pytest.mark.kafka
+@pytest.mark.rest
+@pytest.mark.timeout(400)
+@pytest.mark.parametrize("broker", [1], indirect=True)
+def test_a_request_that_waited_behind_a_fetch_brings_no_topic_back(
+    broker: str, tmp_path: Path
+) -> None:
+    """The deletion ends the Fetch of a reader that has died, and the broker takes what the reader
+    had asked for next: the topic. It is made anew as the pipeline wants it, and gone at the end.
+    """
+    before, pipeline = what_is_there(broker), read_pipeline(ORDERS)
+    brokers = AttachedBrokers(Attachment(broker, pipeline), tmp_path / "run" / "d" / "mine")
+    brokers.start()
+    name = struct.pack(">h6s", 6, b"orders")
+    partition = struct.pack(">iqi", 0, 0, 1 << 20)
+    fetch = struct.pack(">iiiibi", -1, 60_000, 1, 1 << 20, 0, 1) + name + b"\0\0\0\1" + partition
+    asked = struct.pack(">i", 1) + name + b"\1"
+    for _ in range(2):
+        brokers.create({"orders": 3}, pipeline.topic_settings, 1)
+        assert len(brokers.observer.leaderships("orders")) == 3
+        reader = socket.create_connection(("127.0.0.1", int(broker.rpartition(":")[2])))
+        for api, body in ((1, fetch), (3, asked)):
+            head = struct.pack(">hhih4s", api, 4, api, 4, b"dead")
+            reader.sendall(struct.pack(">i", len(head + body)) + head + body)
+        reader.close()
+        brokers.clean(["orders"])
+    brokers.observer.create_topics({"orders": (1, {})})
+    brokers.create({"orders": 3}, pipeline.topic_settings, 1)
+    assert len(brokers.observer.leaderships("orders")) == 3
+    brokers.close()
+    assert what_is_there(broker) == before
+
+
+@pytest.mark.kafka
+@pytest.mark.rest
+@pytest.mark.timeout(400)
+@pytest.mark.parametrize("broker", [1], indirect=True)
+def test_no_topic_comes_to_be_because_lostack_asks_for_it(broker: str) -> None:
+    """A reader that still has a deleted topic asks for it once more; this broker would make it."""
+    before, observer = what_is_there(broker), Observer(broker, lambda: None)
+    reader = observer._reader("read_committed")
+    reader.assign([TopicPartition("gone", 0)])
+    reader.poll(timeout_ms=500)
+    assert "gone" in reader._client.cluster._topics
+    observer.close()
     assert what_is_there(broker) == before
 
 

@@ -49,9 +49,10 @@ class Observer(GroupObserver):
         topics: Mapping[str, tuple[int, Mapping[str, str]]],
         placement: Placement | None = None,
         replicas: int = 1,
-    ) -> None:
-        """Create topics (name → partitions, configuration) that do not exist; a broker may repeat
-        the request by itself.
+    ) -> bool:
+        """Create topics (name → partitions, configuration) that do not exist. Return false if one
+        was there already: a broker may repeat the request by itself, or make a topic for a client
+        that asks for it.
 
         ``placement``: the brokers of each partition; without it ``replicas`` says how many copies
         there are (-1: the default).
@@ -74,12 +75,13 @@ class Observer(GroupObserver):
             TopicAlreadyExistsError, KafkaTimeoutError
         ):  # made, and perhaps not to be seen in time
             self._make(wanted)
-            return
+            return True
         wait_until(
             lambda: all(self.has(name) for name in wanted),
             within_s=CREATED_S,
             because=f"{', '.join(wanted)} to be there",
         )
+        return False
 
     def grow(self, topic: str, partitions: int) -> None:
         """Increase a topic's partitions to a number, as an administrator does, and wait until each

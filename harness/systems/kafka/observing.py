@@ -200,7 +200,7 @@ class Clients:
     def _reader(self, isolation: str) -> KafkaConsumer:
         self._check()
         if isolation not in self._readers:
-            self._readers[isolation] = KafkaConsumer(
+            reader = KafkaConsumer(
                 **self._client,
                 **QUIET,
                 bootstrap_servers=self._bootstrap,
@@ -209,6 +209,12 @@ class Clients:
                 fetch_max_wait_ms=20,
                 group_id=None,
             )
+            # else a reader that asks for a topic once more makes it anew where it was just deleted,
+            # if the broker does so (auto.create.topics.enable); the client's own setting for this
+            # has no effect (kafka-python 3.0.12)
+            known = reader._client.cluster.config  # noqa: SLF001
+            known["allow_auto_create_topics"] = False
+            self._readers[isolation] = reader
         return self._readers[isolation]
 
     def _read(

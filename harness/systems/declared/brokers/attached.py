@@ -15,6 +15,7 @@ from __future__ import annotations
 import importlib.metadata
 import json
 import shutil
+import time
 from contextlib import ExitStack
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -22,12 +23,18 @@ from typing import TYPE_CHECKING, Any
 from kafka.errors import KafkaError
 
 from harness.model.failures import CellFailure, EnvironmentFailure
-from harness.model.waiting import WaitTimeoutError
+from harness.model.waiting import WaitTimeoutError, wait_until
 from harness.provision.certificates import make_certificates, private
 from harness.run.wire import start_wire
 from harness.runtimes.process.runtime import ProcessRuntime
 from harness.systems.declared.brokers.attachment import Attachment, Entrances
-from harness.systems.declared.brokers.kafka import OBSERVER, OBSERVERS_CLIENT, clean, create
+from harness.systems.declared.brokers.kafka import (
+    CLEAN_S,
+    OBSERVER,
+    OBSERVERS_CLIENT,
+    clean,
+    create,
+)
 from harness.systems.kafka.observer import Observer
 from harness.wire.messages import Route, Tls
 
@@ -44,6 +51,16 @@ if TYPE_CHECKING:
     from harness.runtimes.interface import Runtime
     from harness.stages.access import Access
     from harness.wire.control import WireControl
+
+CREATED_S = 30.0
+"""How long (seconds) it may take until the pipeline's topics are those that lostack created."""
+WIRE_ENDS_S = 5.0
+"""How long (seconds) the wire may take to end by itself."""
+AWAY_S = 1.0
+"""How long (seconds) a deleted topic must stay away. A broker takes a client's next request when
+it has answered the one before. So a request for the topic may wait behind a Fetch, which the
+deletion ends. By default clients let a Fetch wait for 500 ms.
+"""
 
 
 class AttachedKafka:
@@ -227,7 +244,16 @@ class AttachedBrokers:
         several brokers, with the cluster's default replication factor.
         """
         self._created |= set(topics)
-        create(self.observer, topics, settings, replicas=copies if copies > 1 else -1)
+        replicas = copies if copies > 1 else -1
+
+        def created() -> bool:
+            if create(self.observer, topics, settings, replicas=replicas):
+                return True
+            self._delete_again(topics)  # a program's request for the topic may have made it
+            return False
+
+        because = f"{', '.join(topics)} to be created with the pipeline's settings"
+        wait_until(created, within_s=CREATED_S, because=because)
 
     def clean(self, topics: Iterable[str]) -> None:
         """Delete those topics of the pipeline that an earlier cell created, and what its programs
@@ -243,8 +269,8 @@ class AttachedBrokers:
             self._wire.check()
 
     def close(self) -> None:
-        """Stop the wire, and delete the topics that lostack created. Nothing goes by the wire any
-        more by then: a late request about a topic would make it anew.
+        """End the wire's process, and delete the topics that lostack created. A late request for a
+        topic makes it anew on a broker with ``auto.create.topics.enable``.
 
         Raises:
             EnvironmentFailure: a topic may be left on the cluster.
@@ -255,6 +281,7 @@ class AttachedBrokers:
             last_first.callback(self.observer.close)
             last_first.callback(self._delete_created)
             if self._wire is not None:
+                last_first.callback(self._wire.node.terminate, WIRE_ENDS_S)
                 last_first.callback(self._wire.close)
 
     def _delete_created(self) -> None:
@@ -262,8 +289,27 @@ class AttachedBrokers:
         try:
             if created:
                 clean(self, created)
+                self._await_gone_for_good(created)
         except (CellFailure, KafkaError, WaitTimeoutError) as error:
             raise EnvironmentFailure(
                 f"{', '.join(sorted(created))} may be left on {self.direct} (delete by hand): "
                 f"{type(error).__name__}: {error}"
             ) from error
+
+    def _await_gone_for_good(self, topics: Iterable[str]) -> None:
+        """Delete these topics again whenever they are back, until they have stayed away."""
+        since = [time.monotonic()]
+
+        def away() -> bool:
+            if self._delete_again(topics):
+                since[0] = time.monotonic()
+            return time.monotonic() - since[0] >= AWAY_S
+
+        because = f"{', '.join(topics)} to stay away"
+        wait_until(away, within_s=CLEAN_S, because=because, poll_s=0.05)
+
+    def _delete_again(self, topics: Iterable[str]) -> bool:
+        """Delete those of these topics that are there; return whether any was."""
+        back = [topic for topic in topics if self.observer.has(topic)]
+        self.observer.forget(back, ())
+        return bool(back)

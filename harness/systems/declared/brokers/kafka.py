@@ -210,15 +210,15 @@ def create(
     topics: Mapping[str, int],
     settings: TopicSettings,
     **where: Unpack[TopicPlacement],
-) -> None:
-    """Create topics (name → partitions) with their settings.
+) -> bool:
+    """Create topics (name → partitions) with their settings. Return false if one was there already.
 
     Raises:
         CellFailure: the broker refuses a setting.
     """
     wanted = {name: (partitions, settings.to(name)) for name, partitions in topics.items()}
     try:
-        observer.create_topics(wanted, **where)
+        return observer.create_topics(wanted, **where)
     except (InvalidConfigurationError, PolicyViolationError) as error:
         text = " ".join(str(error).split())  # the client shows the whole answer
         said = REFUSAL.search(text)
