@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
 import sys
 from typing import TYPE_CHECKING
 
@@ -94,6 +95,38 @@ def test_one_is_added_and_leaves_again(stage: Callable[..., CommandNode]) -> Non
     node.processes.tell_member(3, "leave")
     os.kill(found[3][0], signal.SIGTERM)
     assert await_members(node, 1, 2) == {number: found[number] for number in (1, 2)}
+
+
+LEAVES = """
+import os, signal
+from harness.systems.declared.programs.several import StageMembers
+
+read, write = os.pipe()
+os.dup2(read, 0)
+
+class Slow(StageMembers):
+    def start(self, number):
+        print("started", number, flush=True)
+        super().start(number)
+
+    def reap(self):
+        for pid, number in self.living.items():
+            os.write(write, b"leave %d\\n" % number)
+            os.kill(pid, signal.SIGTERM)
+            os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT)
+        return super().reap()
+
+os.write(write, b"start 2\\n")
+raise SystemExit(Slow(["sleep", "600"], down_s=0, again=True).run(1))
+"""
+
+
+def test_one_that_is_told_to_leave_and_ends_at_once_is_not_started_again() -> None:
+    """Both happen between two looks: what was said before it ended is heard first."""
+    done = subprocess.run(
+        [sys.executable, "-c", LEAVES], timeout=20, check=False, capture_output=True, text=True
+    )
+    assert (done.stdout, done.returncode) == ("started 1\nstarted 2\n", 0), done.stderr
 
 
 def test_all_end_when_the_stage_is_told_to(stage: Callable[..., CommandNode]) -> None:

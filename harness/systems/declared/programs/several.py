@@ -51,15 +51,17 @@ class StageMembers:
         )
         self.living[pid] = number
 
-    def reap(self) -> None:
-        """Take note of the members that have ended."""
+    def reap(self) -> list[tuple[int, int]]:
+        """Return the members that have ended: number and status."""
+        gone = []
         with contextlib.suppress(ChildProcessError):
             while True:
                 pid, status = os.waitpid(-1, os.WNOHANG)
                 if not pid:
-                    return
+                    break
                 if pid in self.living:
-                    self.ended(self.living.pop(pid), os.waitstatus_to_exitcode(status))
+                    gone.append((self.living.pop(pid), os.waitstatus_to_exitcode(status)))
+        return gone
 
     def ended(self, number: int, status: int) -> None:
         """Start a member again that has ended, unless it was to leave or all are to end."""
@@ -113,14 +115,17 @@ class StageMembers:
             ready, _, _ = select.select(waiting, [], [], within_s if self.due else None)
             if read in ready:
                 os.read(read, 4096)
-            if 0 in ready:
+            gone = self.reap()
+            # whoever lets a member leave has written so before it ended
+            if 0 in waiting and select.select([0], [], [], 0)[0]:
                 said = os.read(0, 4096)
                 *lines, asked = (asked + said).split(b"\n")
                 for line in lines:
                     self.told(line.decode())
                 if not said:
                     waiting.remove(0)
-            self.reap()
+            for number, status in gone:
+                self.ended(number, status)
             self.begin_due()
         return self.status
 
