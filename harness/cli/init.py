@@ -32,7 +32,7 @@ from harness.model.secrets import with_variables
 from harness.model.semantics import Semantic
 from harness.pipelines.dialects import SPOKEN
 from harness.pipelines.inputs import DEFAULT_LINE, DRAFTED, InputKind
-from harness.pipelines.outputs import OutputKind
+from harness.pipelines.outputs import NEEDS, OutputKind
 from harness.pipelines.reading import read_pipeline, schema
 from harness.pipelines.refusing import DeclarationError, choice
 
@@ -44,17 +44,6 @@ URL_OF = "Where does the producer take records by POST? ({port} is a free port)"
 PATTERN = "Which regular expression finds the id of such a record?"
 LINE = "What is one record? ({id}, {key} and {position} are filled in)"
 PYTHONS = (".venv/bin/python", "venv/bin/python")
-NEEDS = {
-    OutputKind.SQLITE: ("file", "query"),
-    OutputKind.LINES: ("file",),
-    OutputKind.PARQUET: ("file",),
-    OutputKind.DELTA: ("file",),
-    OutputKind.ICEBERG: ("file",),
-    OutputKind.STDOUT: (),
-    OutputKind.COMMAND: ("command",),
-    OutputKind.TOPIC: ("topic",),
-}
-"""The options that each kind of output needs."""
 
 
 def init(

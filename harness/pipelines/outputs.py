@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Final
 
 from harness.pipelines.braces import (
     PLACES,
@@ -37,6 +38,19 @@ class OutputKind(StrEnum):
     """What a ``command`` prints (psql, mongoexport, …); every line that has an id is a result."""
 
 
+NEEDS: Final = {
+    OutputKind.TOPIC: ("topic",),
+    OutputKind.SQLITE: ("file", "query"),
+    OutputKind.LINES: ("file",),
+    OutputKind.PARQUET: ("file",),
+    OutputKind.DELTA: ("file",),
+    OutputKind.ICEBERG: ("file",),
+    OutputKind.STDOUT: (),
+    OutputKind.COMMAND: ("command",),
+}
+"""The options that each kind of output needs."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Output:
     """Where the results land."""
@@ -57,16 +71,7 @@ class Output:
     """For how many seconds the output must stay unchanged before a run is over."""
 
     def __post_init__(self) -> None:
-        needs = {
-            OutputKind.TOPIC: ("topic",),
-            OutputKind.SQLITE: ("file", "query"),
-            OutputKind.LINES: ("file",),
-            OutputKind.PARQUET: ("file",),
-            OutputKind.DELTA: ("file",),
-            OutputKind.ICEBERG: ("file",),
-            OutputKind.STDOUT: (),
-            OutputKind.COMMAND: ("command",),
-        }[self.kind]
+        needs = NEEDS[self.kind]
         for name in needs:
             if not getattr(self, name):
                 raise DeclarationError(f"output: kind {self.kind} needs {name}")
