@@ -252,21 +252,35 @@ def test_what_programs_made_goes_with_the_next_cell_and_at_the_end(
 ) -> None:
     """And nothing that neither lostack nor they made."""
     gone: list[set[str]] = []
+    stay: list[tuple[set[str], float]] = []
     monkeypatch.setattr(attached, "clean", lambda _, topics: gone.append(set(topics)))
     brokers: Any = SimpleNamespace(
         _created={"orders"},
         _made=set(),
         _groups_seen=set(),
-        _await_gone_for_good=lambda topics: gone.append(set(topics)),
+        observer=None,
     )
+    monkeypatch.setattr(attached, "delete", lambda _, topics, away_s: stay.append((topics, away_s)))
     AttachedBrokers.note_made(brokers, ["billing"], ["__connect-1-offsets"])
     AttachedBrokers.clean(brokers, ["orders", "payroll"])
     AttachedBrokers.clean(brokers, ["orders", "payroll"])
     AttachedBrokers.note_made(brokers, ["billing"], ["__connect-2-offsets"])
     AttachedBrokers._delete_created(brokers)
-    own = [{"orders", "__connect-1-offsets"}, {"orders"}, {"orders", "__connect-2-offsets"}]
-    own += own[-1:]
-    assert (gone, brokers._groups_seen) == (own, {"billing"})
+    ever = {"orders", "__connect-1-offsets", "__connect-2-offsets"}
+    own = [{"orders", "__connect-1-offsets"}, {"orders"}, ever]
+    assert (gone, stay, brokers._groups_seen) == (own, [(ever, attached.AWAY_S)], {"billing"})
+
+
+def test_a_topic_is_deleted_again_until_it_stays_away() -> None:
+    """Also one that a broker still shows: another knows already that it is gone."""
+    shown = iter([["orders"], ["orders"], [], ["orders"], []])
+    forgotten: list[list[str]] = []
+    observer: Any = SimpleNamespace(
+        there=lambda _: next(shown, []),
+        forget=lambda topics, _: forgotten.append(topics),
+    )
+    kafka.delete(observer, ["orders"], away_s=0.2)
+    assert (forgotten, list(shown)) == ([["orders"]] * 3, [])
 
 
 def test_nothing_goes_by_the_wire_any_more_when_topics_are_deleted(tmp_path: Path) -> None:

@@ -18,6 +18,7 @@ from kafka.errors import (
     KafkaTimeoutError,
     NotEnoughReplicasError,
     TopicAlreadyExistsError,
+    UnknownTopicOrPartitionError,
 )
 from kafka.protocol.admin import DescribeConfigsRequest
 
@@ -71,17 +72,21 @@ class Observer(GroupObserver):
                     "assignments": {p: list(placement(p)) for p in range(partitions)},
                 }
             wanted[name] = {**where, "configs": dict(config)}
-        with contextlib.suppress(
-            TopicAlreadyExistsError, KafkaTimeoutError
-        ):  # made, and perhaps not to be seen in time
+        made = True
+        try:
             self._make(wanted)
-            return True
+        except TopicAlreadyExistsError:
+            made = False
+        except KafkaTimeoutError:  # made, and perhaps not to be seen in time
+            pass
+        else:
+            return made
         wait_until(
             lambda: all(self.has(name) for name in wanted),
             within_s=CREATED_S,
             because=f"{', '.join(wanted)} to be there",
         )
-        return False
+        return made
 
     def grow(self, topic: str, partitions: int) -> None:
         """Increase a topic's partitions to a number, as an administrator does, and wait until each
@@ -265,11 +270,21 @@ class Observer(GroupObserver):
         with self._lock:
             return topic in self._admin_client().list_topics()
 
+    @patiently
+    def there(self, topics: Iterable[str]) -> list[str]:
+        """Return those of these topics that exist."""
+        with self._lock:
+            known = set(self._admin_client().list_topics())
+        return [topic for topic in topics if topic in known]
+
     def forget(self, topics: Iterable[str], groups: Iterable[str]) -> None:
-        """Delete topics, and groups without members."""
+        """Delete topics, and groups without members. A topic may be gone already: brokers learn of
+        that one after the other.
+        """
         with self._lock:
             if groups := list(groups):
                 self._admin_client().delete_groups(groups)
-            if topics := list(topics):
-                self._admin_client().delete_topics(topics)
+            for topic in topics:
+                with contextlib.suppress(UnknownTopicOrPartitionError):
+                    self._admin_client().delete_topics([topic])
         self._forget_metadata()  # a new topic of the same name may have other leaders

@@ -15,7 +15,6 @@ from __future__ import annotations
 import importlib.metadata
 import json
 import shutil
-import time
 from contextlib import ExitStack
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -29,11 +28,11 @@ from harness.run.wire import start_wire
 from harness.runtimes.process.runtime import ProcessRuntime
 from harness.systems.declared.brokers.attachment import Attachment, Entrances
 from harness.systems.declared.brokers.kafka import (
-    CLEAN_S,
     OBSERVER,
     OBSERVERS_CLIENT,
     clean,
     create,
+    delete,
 )
 from harness.systems.kafka.observer import Observer
 from harness.wire.messages import Route, Tls
@@ -249,7 +248,7 @@ class AttachedBrokers:
         def created() -> bool:
             if create(self.observer, topics, settings, replicas=replicas):
                 return True
-            self._delete_again(topics)  # a program's request for the topic may have made it
+            delete(self.observer, topics)  # a program's request for the topic may have made it
             return False
 
         because = f"{', '.join(topics)} to be created with the pipeline's settings"
@@ -260,6 +259,7 @@ class AttachedBrokers:
         made for themselves.
         """
         clean(self, (set(topics) & self._created) | self._made)
+        self._created |= self._made
         self._made.clear()
 
     def check(self) -> None:
@@ -289,27 +289,9 @@ class AttachedBrokers:
         try:
             if created:
                 clean(self, created)
-                self._await_gone_for_good(created)
+                delete(self.observer, created, away_s=AWAY_S)
         except (CellFailure, KafkaError, WaitTimeoutError) as error:
             raise EnvironmentFailure(
                 f"{', '.join(sorted(created))} may be left on {self.direct} (delete by hand): "
                 f"{type(error).__name__}: {error}"
             ) from error
-
-    def _await_gone_for_good(self, topics: Iterable[str]) -> None:
-        """Delete these topics again whenever they are back, until they have stayed away."""
-        since = [time.monotonic()]
-
-        def away() -> bool:
-            if self._delete_again(topics):
-                since[0] = time.monotonic()
-            return time.monotonic() - since[0] >= AWAY_S
-
-        because = f"{', '.join(topics)} to stay away"
-        wait_until(away, within_s=CLEAN_S, because=because, poll_s=0.05)
-
-    def _delete_again(self, topics: Iterable[str]) -> bool:
-        """Delete those of these topics that are there; return whether any was."""
-        back = [topic for topic in topics if self.observer.has(topic)]
-        self.observer.forget(back, ())
-        return bool(back)

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import re
+import time
 from typing import TYPE_CHECKING, Final, Protocol, TypedDict, Unpack
 
 from kafka.errors import InvalidConfigurationError, PolicyViolationError
@@ -228,17 +229,26 @@ def create(
 
 
 def clean(brokers: KafkaBrokers, topics: Iterable[str]) -> None:
-    """Empty and delete the run's own groups, delete the topics, and wait until the
-    topics are gone.
-    """
-    topics, groups, observer = tuple(topics), brokers.deletable_groups(()), brokers.observer
+    """Empty and delete the run's own groups, and delete the topics."""
+    groups = brokers.deletable_groups(())
     for group in groups:
-        observer.expel(group)
-    observer.forget([topic for topic in topics if observer.has(topic)], groups)
-    gone = f"{', '.join(topics)} of the earlier cell to be deleted"
-    wait_until(
-        lambda: not any(observer.has(t) for t in topics),
-        within_s=CLEAN_S,
-        because=gone,
-        poll_s=0.05,
-    )
+        brokers.observer.expel(group)
+    brokers.observer.forget((), groups)
+    delete(brokers.observer, topics)
+
+
+def delete(observer: Observer, topics: Iterable[str], *, away_s: float = 0.0) -> None:
+    """Delete topics, and again whenever one is there again, until all have been away for
+    ``away_s`` seconds: a broker with ``auto.create.topics.enable`` makes a topic anew for a late
+    request of a program.
+    """
+    topics, since = tuple(topics), [time.monotonic()]
+
+    def gone() -> bool:
+        if back := observer.there(topics):
+            observer.forget(back, ())
+            since[0] = time.monotonic()
+        return not back and time.monotonic() - since[0] >= away_s
+
+    because = f"{', '.join(topics)} of the earlier cell to be deleted"
+    wait_until(gone, within_s=CLEAN_S, because=because, poll_s=0.02)

@@ -84,13 +84,16 @@ class StageMembers:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGTERM)
 
-    def told(self, line: str) -> None:
-        """Do what a line of standard input says."""
-        word, number = line.split()
-        if word == "start":
-            self.start(int(number))
-        else:
-            self.leaving.add(int(number))
+    def told(self, word: str, lines: list[bytes]) -> None:
+        """Do what those lines of standard input say that have this word."""
+        for line in lines:
+            said, number = line.decode().split()
+            if said != word:
+                continue
+            if word == "start":
+                self.start(int(number))
+            else:
+                self.leaving.add(int(number))
 
     def begin_due(self) -> None:
         """Start the members whose time has come."""
@@ -110,22 +113,23 @@ class StageMembers:
         for number in range(1, count + 1):
             self.start(number)
         asked, waiting = b"", [read, 0]
+        lines: list[bytes]
         while self.living or self.due:
             within_s = max(0.0, min((at for at, _ in self.due), default=0.0) - time.monotonic())
             ready, _, _ = select.select(waiting, [], [], within_s if self.due else None)
             if read in ready:
                 os.read(read, 4096)
-            gone = self.reap()
-            # whoever lets a member leave has written so before it ended
+            gone, lines = self.reap(), []
             if 0 in waiting and select.select([0], [], [], 0)[0]:
                 said = os.read(0, 4096)
                 *lines, asked = (asked + said).split(b"\n")
-                for line in lines:
-                    self.told(line.decode())
                 if not said:
                     waiting.remove(0)
+            # `leave` is written before the member ends, `start` of the same one behind its end
+            self.told("leave", lines)
             for number, status in gone:
                 self.ended(number, status)
+            self.told("start", lines)
             self.begin_due()
         return self.status
 
