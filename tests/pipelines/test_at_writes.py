@@ -4,6 +4,7 @@ where they do not.
 
 from __future__ import annotations
 
+import shutil
 from dataclasses import replace
 from typing import TYPE_CHECKING, TypeVar
 
@@ -99,6 +100,29 @@ def test_one_process_of_a_stage_is_killed_alone(system: DeclaredSystem, tmp_path
         (held.pid, 9, None),
         (ends[0].of, None, 1),
     ]
+
+
+def test_a_temporary_file_is_no_place_to_be_killed_at(
+    system: DeclaredSystem, tmp_path: Path
+) -> None:
+    """Each record has one of another name, which comes in no other run; what is unpacked by a JVM
+    is like that.
+    """
+    folder = tmp_path / "mine"
+    shutil.copytree(FOLDER, folder)
+    program = folder / "right.py"
+    text = program.read_text(encoding="utf-8")
+    spends = "made, _ = tempfile.mkstemp(); os.write(made, b'1'); os.write(made, b'2')"
+    loop = "for message in consumer:\n"
+    assert loop in text
+    more = text.replace(loop, f"{loop}    {spends}\n")
+    program.write_text(f"import os, tempfile\n{more}", encoding="utf-8")
+    asked = Check(read_pipeline(folder / "right.toml"), system, tmp_path / "runs", "pytest")
+    with make_progress(Silent()) as progress:
+        dry = asked.dry_run(progress)
+    [written] = [each for each in told(dry, kinds.Writes) if each.role == Role.CONSUMER]
+    assert "unlink" in written.made
+    assert not [file for file in written.files if not file.startswith("{work}")]
 
 
 def test_a_write_that_never_comes_is_no_crash(system: DeclaredSystem, tmp_path: Path) -> None:

@@ -118,6 +118,10 @@ def test_writes_into_files_are_told_from_those_into_sockets(tmp_path: Path) -> N
     assert files_since(found, 0) == ("/w/db-wal", "/w/stage.log")
     files = files_since(found, 0, aside={"/w/stage.log"})
     assert files == ("/w/db-wal",)
+    assert files_since(found, 0, temporary="/w") == ()
+    assert files_since(found, 0, temporary="/w/db") == ("/w/db-wal", "/w/stage.log")
+    log.write_text(PLAIN.replace("db-wal", "d155D4e0-e147-4a7d-a93d-4c21d043f6a6-libsnappy.so"))
+    assert files_since(writes_in(log), 0) == ("/w/stage.log",)
     assert made_since(found, 0, files) == {"pwrite64": [2, 1], "unlink": [1]}
     assert made_since(found, 0) == {"unlink": [1]}
     held = held_in(log, Point("pwrite64", 1, Side.AFTER))

@@ -22,6 +22,7 @@ _RESULT: Final = re.compile(r".*\) += (?P<result>\?|-?\d+)(?P<more>.*)")
 _FILE: Final = re.compile(r'<(?P<open>/(?:[^<>\\]|\\.)*)>|"(?P<named>(?:[^"\\]|\\.)*)"')
 _INTO: Final = re.compile(r"\d+</(?!dev/|proc/|sys/)")
 """The descriptor of a file, as a call's first argument."""
+_UUID: Final = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE)
 _DELAYED: Final = "(DELAYED)"
 _TRACED: Final = "t"
 """The state of a thread that its tracer holds."""
@@ -107,17 +108,27 @@ def _state(tid: int) -> str:
 
 
 def files_since(
-    writes: Iterable[Write], since_ns: int, aside: Collection[str] = ()
+    writes: Iterable[Write], since_ns: int, aside: Collection[str] = (), temporary: str = ""
 ) -> tuple[str, ...]:
-    """Return the files that were written more than once since a wall time, except those in
-    ``aside``.
+    """Return the files that were written more than once since a wall time, and will be again in
+    another run. Those in ``aside`` do not count.
 
-    A file that is written once, such as one for each record, will have another name in another run.
+    Another name in another run have: a file that is written once, such as one for each record; a
+    file in the folder ``temporary``, which is of this run alone; and one with a UUID in its name.
     """
     into = Counter(
         write.files[0] for write in writes if write.call in WRITES and write.at_ns >= since_ns
     )
-    return tuple(sorted(file for file, count in into.items() if count > 1 and file not in aside))
+    return tuple(
+        sorted(
+            file
+            for file, count in into.items()
+            if count > 1
+            and file not in aside
+            and not (temporary and file.startswith(f"{temporary}/"))
+            and not _UUID.search(file.rpartition("/")[2])
+        )
+    )
 
 
 def made_since(

@@ -70,7 +70,7 @@ class StageTracer:
         if self.tracing is None:
             return {}, ()
         writes = self.tracing.writes()
-        files = files_since(writes, since_ns, self._uncounted)
+        files = files_since(writes, since_ns, self._uncounted, self.processes.temporary())
         return made_since(writes, since_ns, files), tuple(
             file.replace(self.processes.command.work, WORK) for file in files
         )
