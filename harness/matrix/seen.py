@@ -76,7 +76,8 @@ def seen_in(result: CellResult) -> dict[str, StageTraffic]:
         roles.get(str(e.conn)) for e in history.of(kinds.GroupMember) if is_incremental(e)
     }
     written = {
-        e.role: Written(e.made, e.records, e.because, e.files) for e in history.of(kinds.Writes)
+        e.role: Written(e.made, e.records, e.because, e.files, e.unrepeated)
+        for e in history.of(kinds.Writes)
     }
 
     def traffic(role: str) -> StageTraffic:

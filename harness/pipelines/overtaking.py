@@ -219,7 +219,8 @@ def _writes(pipeline: Pipeline, stage: Stage, found: StageTraffic) -> FirstWrite
     if written.because is not None:
         return written.because
     calls = any(call in CALLS for call in written.made)
-    if FEW < len(written.files) > written.records / 2:  # another run may give them other names
+    files = tuple(sorted((*written.files, *written.unrepeated)))
+    if FEW < len(files) > written.records / 2:  # another run may give them other names
         return (
             FirstWrites()
             if calls
@@ -231,11 +232,11 @@ def _writes(pipeline: Pipeline, stage: Stage, found: StageTraffic) -> FirstWrite
     last = stage is pipeline.stages[-1]
     if last and output.file and output.kind in {OutputKind.SQLITE, OutputKind.LINES}:
         within = output.file + ("*" if output.kind is OutputKind.SQLITE else "")
-        files = tuple(file for file in written.files if fnmatch.fnmatchcase(file, within))
-        if files:
-            return FirstWrites(files, within)
-    if written.files or calls:
-        return FirstWrites(written.files)
+        into = tuple(file for file in files if fnmatch.fnmatchcase(file, within))
+        if into:
+            return FirstWrites(into, within)
+    if files or calls:
+        return FirstWrites(files)
     return (
         f"the dry run saw the {role} neither write into a file, nor send a record, nor speak to a "
         "service: nothing of its work can be held"

@@ -32,14 +32,16 @@ class Written:
     """The durable writes of a stage in the dry run, while ``records`` came to it: how often each
     thread ``made`` each call.
 
-    ``because``: why the writes could not be observed. ``files``: the files that it wrote; those in
-    its work folder begin with ``{work}``.
+    ``because``: why the writes could not be observed. ``files``: the files that it wrote, and will
+    in another run, too; ``unrepeated``: those whose names no other run has, which ``made`` does not
+    count. Those in its work folder begin with ``{work}``.
     """
 
     made: Mapping[str, Sequence[int]] = field(default_factory=dict)
     records: int = 0
     because: str | None = None
     files: tuple[str, ...] = ()
+    unrepeated: tuple[str, ...] = ()
 
     @property
     def counts(self) -> dict[str, int]:
@@ -98,6 +100,11 @@ def _why_not(role: Role, written: Written, found: int) -> str:
     if written.made:
         made = ", ".join(f"{call} {count}" for call, count in written.counts.items())
         return f"the dry run saw too few durable writes of the {role} to choose one ({made})"
+    if written.unrepeated:
+        return (
+            f"the {role} writes only into files of another name in each run, without a call such "
+            f"as an fsync ({written.unrepeated[0]})"
+        )
     return (
         f"the dry run saw no durable write of the {role} (such as an fsync), or write to its own "
         "files"

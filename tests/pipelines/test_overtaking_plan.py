@@ -154,13 +154,24 @@ def test_what_it_says_to_a_service_is_held_on_its_way(tmp_path: Path) -> None:
     )
 
 
+def test_the_output_is_held_also_where_its_name_is_another_in_each_run(tmp_path: Path) -> None:
+    """The glob finds it: not the position alone, which is in a file of a lasting name."""
+    written = Written(
+        {"write": [40]}, 20, files=("{work}/position",), unrepeated=("{work}/7f.jsonl",)
+    )
+    seen = replace(CONSUMER, written=written)
+    work = work_of(planned(tmp_path, OVERTAKES, seen))
+    assert work.writes == FirstWrites(("{work}/7f.jsonl",), "{work}/*.jsonl")
+
+
 @pytest.mark.parametrize("renames", [True, False])
 def test_of_a_file_for_each_record_only_its_calls_can_be_held(
     tmp_path: Path, *, renames: bool
 ) -> None:
     files = tuple(f"{{work}}/{number}.jsonl" for number in range(20))
     made = {"write": [40], **({"rename": [20]} if renames else {})}
-    found = planned(tmp_path, OVERTAKES, replace(CONSUMER, written=Written(made, 20, files=files)))
+    written = Written(made, 20, files=files[:10], unrepeated=files[10:])
+    found = planned(tmp_path, OVERTAKES, replace(CONSUMER, written=written))
     because = reason(found)
     if renames:
         assert work_of(found).writes == FirstWrites()

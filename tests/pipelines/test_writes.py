@@ -19,6 +19,7 @@ from harness.pipelines.failure_points import left_over
 from harness.pipelines.traffic import StageTraffic
 from harness.pipelines.writes import AT_WRITE, Written
 from harness.runtimes.process.durable import TracingError
+from harness.systems.declared.programs.tracing import StageWrites
 from harness.systems.declared.programs.writes import WriteTracer, given_at
 from harness.systems.declared.system import DeclaredSystem
 from tests.events import events_of
@@ -80,6 +81,13 @@ def test_the_names_are_there_before_the_dry_run(pipeline: Pipeline) -> None:
         (
             Written({"unlink": [1]}, 20),
             "the dry run saw too few durable writes of the consumer to choose one (unlink 1)",
+        ),
+        (
+            Written({}, 20, unrepeated=("{work}/7f/a",)),
+            (
+                "the consumer writes only into files of another name in each run, without a call "
+                "such as an fsync ({work}/7f/a)"
+            ),
         ),
         (Written(because="strace is not on the PATH"), "strace is not on the PATH"),
     ],
@@ -159,9 +167,9 @@ class Node:
         if self._why_not:
             raise TracingError(self._why_not)
 
-    def written(self, since_ns: int) -> tuple[dict[str, list[int]], tuple[str, ...]]:
+    def written(self, since_ns: int) -> StageWrites:
         """Return what it wrote, and into which files."""
-        return {"rename": [since_ns]}, ("{work}/a",)
+        return StageWrites({"rename": [since_ns]}, ("{work}/a",), ("{work}/b",))
 
 
 def test_a_dry_run_tells_what_was_written_or_why_nobody_knows(tmp_path: Path) -> None:
@@ -183,7 +191,8 @@ def test_a_dry_run_tells_what_was_written_or_why_nobody_knows(tmp_path: Path) ->
     with HistoryWriter(tmp_path / "r.jsonl", cell="c", by="runner") as history:
         WriteTracer(nodes, tmp_path / "writes").tell(history, seen, load)
         WriteTracer(nodes[:1], tmp_path / "writes").tell(history, (), load)
-    found = read_history(tmp_path).of(kinds.Writes)
+    found = list(read_history(tmp_path).of(kinds.Writes))
+    assert found[0].unrepeated == ("{work}/b",)
     assert [(e.role, e.made, e.files, e.because) for e in found] == [
         ("consumer", {"rename": [70]}, ("{work}/a",), None),
         ("processor", {}, (), "it is a container"),

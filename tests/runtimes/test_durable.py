@@ -115,18 +115,47 @@ def test_writes_into_files_are_told_from_those_into_sockets(tmp_path: Path) -> N
         "/w/db-wal",
         "/w/x",
     ]
-    assert files_since(found, 0) == ("/w/db-wal", "/w/stage.log")
-    files = files_since(found, 0, aside={"/w/stage.log"})
+    both = ("/w/db-wal", "/w/stage.log")
+    assert files_since(found, 0) == (both, ())
+    files, _ = files_since(found, 0, aside={"/w/stage.log"})
     assert files == ("/w/db-wal",)
-    assert files_since(found, 0, temporary="/w") == ()
-    assert files_since(found, 0, temporary="/w/db") == ("/w/db-wal", "/w/stage.log")
-    log.write_text(PLAIN.replace("db-wal", "d155D4e0-e147-4a7d-a93d-4c21d043f6a6-libsnappy.so"))
-    assert files_since(writes_in(log), 0) == ("/w/stage.log",)
     assert made_since(found, 0, files) == {"pwrite64": [2, 1], "unlink": [1]}
     assert made_since(found, 0) == {"unlink": [1]}
     held = held_in(log, Point("pwrite64", 1, Side.AFTER))
     assert held is not None
     assert held.write.tid == 72
+
+
+UUID = "d155d4e0-e147-4a7d-a93d-4c21d043f6a6"
+
+
+@pytest.mark.parametrize(
+    ("file", "more", "repeated"),
+    [
+        ("/w/rows", {}, True),
+        (f"/w/snappy-{UUID}-libsnappyjava.so", {}, False),
+        (f"/w/{UUID.replace('-', '').upper()}.csv", {}, False),
+        (f"/w/{UUID}0/rows", {"work": "/w"}, True),
+        (f"/w/{UUID}/rows", {"work": "/w"}, False),
+        (f"/builds/{UUID}/rows", {"work": "/w"}, True),
+        (f"/builds/{UUID}/work/rows", {"work": f"/builds/{UUID}/work"}, True),
+        ("/t/k/tmp3x", {"temporary": "/t/k"}, False),
+        ("/t/k2/tmp3x", {"temporary": "/t/k"}, True),
+    ],
+)
+def test_a_file_whose_name_no_other_run_has_is_told_apart(
+    file: str, more: dict[str, str], *, repeated: bool, tmp_path: Path
+) -> None:
+    """One that was written before the target came is open by then in another run, too; but what is
+    temporary is no durable write.
+    """
+    log = tmp_path / "log"
+    log.write_text(PLAIN.replace("/w/db-wal", file))
+    found = writes_in(log)
+    aside = {"/w/stage.log"}
+    assert files_since(found, 0, aside, **more) == (((file,), ()) if repeated else ((), (file,)))
+    later = ((file,), ()) if repeated or "temporary" not in more else ((), (file,))
+    assert files_since(found, 1790000000_000_003_000, aside, **more) == later
 
 
 def test_writes_of_a_time_are_counted_by_thread_and_call(tmp_path: Path) -> None:
@@ -610,11 +639,13 @@ def test_each_thread_is_held_at_its_first_write_and_the_rest_goes_on(
 
 
 APPENDS = """
-    import os, signal, sys
+    import os, signal, sys, tempfile
     files = [os.open(sys.argv[1] + "/" + name, os.O_CREAT | os.O_WRONLY | os.O_APPEND) for name in ("rows", "position")]
+    spill, _ = tempfile.mkstemp()
     sys.stdin.readline()
     for number in range(1, 4):
         os.write(1, b"working\\n")
+        os.write(spill, b"spilt")
         for file in files:
             os.write(file, b"%d\\n" % number)
     signal.pause()
@@ -625,7 +656,7 @@ APPENDS = """
 @pytest.mark.parametrize("prints", [False, True])
 def test_a_stage_dies_between_two_writes_into_files(tmp_path: Path, prints: bool) -> None:
     """Neither is flushed: the first is there, the second is not. What it prints counts only where
-    that is the output.
+    that is the output, and what it writes into a temporary file never.
     """
 
     def stage_in(runtime: ProcessRuntime, folder: Path, out: HistoryWriter) -> CommandNode:
@@ -665,19 +696,19 @@ def test_a_stage_dies_between_two_writes_into_files(tmp_path: Path, prints: bool
         starts(dry, None)
         total = 9 if prints else 6
         wait_until(
-            lambda: sum(dry.tracer.written(0)[0].get("write", ())) == total,
+            lambda: sum(dry.tracer.written(0).made.get("write", ())) == total,
             within_s=WITHIN_S,
             because="its writes",
         )
-        made, files = dry.tracer.written(0)
-        assert made == {"write": [total]}
-        assert files == (
+        written = dry.tracer.written(0)
+        assert written.made == {"write": [total]}
+        assert written.files == (
             *(["{work}/position", "{work}/rows"]),
             *(["{work}/stage.log"] if prints else []),
         )
         dry.kill()
         stage = stage_in(runtime, tmp_path / "real", out)
-        starts(stage, Point("write", 5 if prints else 3, Side.AFTER, files))
+        starts(stage, Point("write", 5 if prints else 3, Side.AFTER, written.files))
         held = wait_until(stage.tracer.held, within_s=WITHIN_S, because="it to be held")
         assert held.write.files == (str(tmp_path / "real" / "rows"),)
         stage.kill()

@@ -187,7 +187,9 @@ class Writes(Event, frozen=True, kw_only=True):
     because: str | None = None
     """Why the writes could not be traced, or null."""
     files: tuple[str, ...] = ()
-    """The files that the stage wrote."""
+    """The files that the stage wrote, and will write in another run, too."""
+    unrepeated: tuple[str, ...] = ()
+    """The files that the stage wrote whose names no other run has; ``made`` does not count them."""
 
 
 class WorkPhase(StrEnum):

@@ -56,6 +56,10 @@ class ProcessNode(NodeLife):
         """Its start time in the kernel's ticks. A process with its id and another start time is not
         this one.
         """
+        self.temporary = ""
+        """The folder for its temporary files, without symbolic links; empty: it has none of its
+        own.
+        """
         self.cgroup = ""
         """The path of its cgroup; empty if it has none of its own."""
         self.token = f"{runtime.id}.{spec.name}.{incarnation}"

@@ -267,6 +267,8 @@ class ProcessRuntime:
                 )
             incarnation = self._incarnations.get(spec.name, 0) + 1
             node = ProcessNode(self, spec, log_path=log_path, incarnation=incarnation, stdin=stdin)
+            if spec.temporary:
+                node.temporary = os.path.realpath(self._scratch.folder(spec.temporary))
             self._nodes[spec.name] = node
             self._incarnations[spec.name] = incarnation
             return node

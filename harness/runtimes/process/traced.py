@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections import Counter
 from dataclasses import dataclass
@@ -22,7 +23,10 @@ _RESULT: Final = re.compile(r".*\) += (?P<result>\?|-?\d+)(?P<more>.*)")
 _FILE: Final = re.compile(r'<(?P<open>/(?:[^<>\\]|\\.)*)>|"(?P<named>(?:[^"\\]|\\.)*)"')
 _INTO: Final = re.compile(r"\d+</(?!dev/|proc/|sys/)")
 """The descriptor of a file, as a call's first argument."""
-_UUID: Final = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE)
+_UUID: Final = re.compile(
+    r"(?<![0-9a-f])[0-9a-f]{8}(?:(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}|[0-9a-f]{24})(?![0-9a-f])",
+    re.IGNORECASE,
+)
 _DELAYED: Final = "(DELAYED)"
 _TRACED: Final = "t"
 """The state of a thread that its tracer holds."""
@@ -108,27 +112,36 @@ def _state(tid: int) -> str:
 
 
 def files_since(
-    writes: Iterable[Write], since_ns: int, aside: Collection[str] = (), temporary: str = ""
-) -> tuple[str, ...]:
-    """Return the files that were written more than once since a wall time, and will be again in
-    another run. Those in ``aside`` do not count.
+    writes: Iterable[Write],
+    since_ns: int,
+    aside: Collection[str] = (),
+    *,
+    work: str = "",
+    temporary: str = "",
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return the files that were written more than once since a wall time, except those in
+    ``aside``: those that another run will write, and those whose names no other run has.
 
-    Another name in another run have: a file that is written once, such as one for each record; a
-    file in the folder ``temporary``, which is of this run alone; and one with a UUID in its name.
+    A file that is written once, such as one for each record, will have another name in another run.
+    So will one in the folder ``temporary``, and one with a UUID in its name, or in that of a folder
+    below ``work``; but if that one was written before the time, too, another run has it open by
+    then, whatever its name.
     """
-    into = Counter(
-        write.files[0] for write in writes if write.call in WRITES and write.at_ns >= since_ns
-    )
-    return tuple(
-        sorted(
-            file
-            for file, count in into.items()
-            if count > 1
-            and file not in aside
-            and not (temporary and file.startswith(f"{temporary}/"))
-            and not _UUID.search(file.rpartition("/")[2])
-        )
-    )
+    into = [write for write in writes if write.call in WRITES]
+    kept = {write.files[0] for write in into if write.at_ns < since_ns}
+    counts = Counter(write.files[0] for write in into if write.at_ns >= since_ns)
+    found = sorted(file for file, count in counts.items() if count > 1 and file not in aside)
+
+    def is_repeated(file: str) -> bool:
+        name = file.removeprefix(work) if is_below(file, work) else file.rpartition("/")[2]
+        return not is_below(file, temporary) and (file in kept or not _UUID.search(name))
+
+    return tuple(filter(is_repeated, found)), tuple(itertools.filterfalse(is_repeated, found))
+
+
+def is_below(file: str, folder: str) -> bool:
+    """Say whether a file is in a folder, or in one below it; no file is below ``""``."""
+    return bool(folder) and file.startswith(f"{folder}/")
 
 
 def made_since(

@@ -280,11 +280,21 @@ class Observer(GroupObserver):
     def forget(self, topics: Iterable[str], groups: Iterable[str]) -> None:
         """Delete topics, and groups without members. A topic may be gone already: brokers learn of
         that one after the other.
+
+        Raises:
+            KafkaError: the cluster refuses one of them; the other topics are deleted.
         """
+        refused: list[KafkaError] = []
         with self._lock:
             if groups := list(groups):
                 self._admin_client().delete_groups(groups)
             for topic in topics:
-                with contextlib.suppress(UnknownTopicOrPartitionError):
+                try:
                     self._admin_client().delete_topics([topic])
+                except UnknownTopicOrPartitionError:
+                    pass
+                except KafkaError as error:
+                    refused.append(error)
         self._forget_metadata()  # a new topic of the same name may have other leaders
+        if refused:
+            raise refused[0]

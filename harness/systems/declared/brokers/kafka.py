@@ -250,5 +250,5 @@ def delete(observer: Observer, topics: Iterable[str], *, away_s: float = 0.0) ->
             since[0] = time.monotonic()
         return not back and time.monotonic() - since[0] >= away_s
 
-    because = f"{', '.join(topics)} of the earlier cell to be deleted"
+    because = f"{', '.join(topics)} to be deleted" + (" and to stay away" if away_s else "")
     wait_until(gone, within_s=CLEAN_S, because=because, poll_s=0.02)

@@ -80,15 +80,11 @@ class StageProcesses:
 
     def number_of(self, pid: int) -> int:
         """Return the number of the member that a process is of; 0 if lostack started only one."""
-        value = _variable(pid, several.VARIABLE)
-        return int(value) if value.isdigit() else 0
-
-    def temporary(self) -> str:
-        """Return the folder for temporary files that this stage was given; empty if it has ended.
-
-        Each cell's is another one.
-        """
-        return _variable(self.alive().pid, "TMPDIR")
+        for variable in environment_of(pid).split(b"\0"):
+            name, _, value = variable.partition(b"=")
+            if name.decode(errors="replace") == several.VARIABLE and value.isdigit():
+                return int(value)
+        return 0
 
     def by_number(self) -> dict[int, list[int]]:
         """Return the living processes of each member that lostack has started, by its number."""
@@ -120,15 +116,6 @@ class StageProcesses:
                 node=name, role=name, incarnation=self.incarnation, phase=phase, pid=pid, **fields
             )
         )
-
-
-def _variable(pid: int, name: str) -> str:
-    """Return a variable of the environment that a process was started with; empty: it has none."""
-    for variable in environment_of(pid).split(b"\0"):
-        key, _, value = variable.decode(errors="replace").partition("=")
-        if key == name:
-            return value
-    return ""
 
 
 def told(members: Sequence[Member]) -> tuple[tuple[int, str, str], ...]:

@@ -10,7 +10,7 @@ from harness.model import events as kinds
 from harness.model.writes import WRITES, FirstWrites
 from harness.runtimes.process.durable import Tracing, TracingError, why_no_tracing
 from harness.runtimes.process.processes import written_by
-from harness.runtimes.process.traced import files_since, made_since
+from harness.runtimes.process.traced import files_since, is_below, made_since
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
@@ -22,6 +22,17 @@ if TYPE_CHECKING:
 
 WORK = "{work}"
 """Stands for the work folder in the name of a file, which is different in each run."""
+
+
+@dataclass(frozen=True)
+class StageWrites:
+    """The durable calls of each thread of a stage, the busiest first, and the files that it wrote;
+    see :class:`harness.model.events.Writes`. A file below the work folder is named by ``{work}``.
+    """
+
+    made: dict[str, list[int]] = field(default_factory=dict)
+    files: tuple[str, ...] = ()
+    unrepeated: tuple[str, ...] = ()
 
 
 @dataclass
@@ -53,26 +64,30 @@ class StageTracer:
             )
         if why := why_no_tracing():
             raise TracingError(why)
+        node: Any = self.processes.alive()  # without an image: a process
         if isinstance(point, FirstWrites) or (point is not None and point.call in WRITES):
             opened = {
-                file for pid in self.processes.members() for file in written_by(pid)
+                file
+                for pid in self.processes.members()
+                for file in written_by(pid)
+                if not is_below(file, node.temporary)
             } - self._uncounted
             point = _in_this_run(point, command.work, opened, prints=command.prints)
-        node: Any = self.processes.alive()  # without an image: a process
         self.tracing = Tracing(node, log, point, plain=point is None, among=among)
 
-    def written(self, since_ns: int) -> tuple[dict[str, list[int]], tuple[str, ...]]:
-        """Return the durable calls of each thread since a time (wall ns), the busiest first, and
-        the files written.
-
-        A file below the work folder is named by ``{work}``.
-        """
+    def written(self, since_ns: int) -> StageWrites:
+        """Return the durable writes since a time (wall ns)."""
         if self.tracing is None:
-            return {}, ()
-        writes = self.tracing.writes()
-        files = files_since(writes, since_ns, self._uncounted, self.processes.temporary())
-        return made_since(writes, since_ns, files), tuple(
-            file.replace(self.processes.command.work, WORK) for file in files
+            return StageWrites()
+        writes, work = self.tracing.writes(), self.processes.command.work
+        node: Any = self.processes.alive()  # without an image: a process
+        files, unrepeated = files_since(
+            writes, since_ns, self._uncounted, work=work, temporary=node.temporary
+        )
+        return StageWrites(
+            made_since(writes, since_ns, files),
+            tuple(file.replace(work, WORK) for file in files),
+            tuple(file.replace(work, WORK) for file in unrepeated),
         )
 
     def held(self) -> ThreadHold | None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from harness.model import events as kinds
 from harness.runtimes.process.durable import TracingError
+from harness.systems.declared.programs.tracing import StageWrites
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -49,14 +50,15 @@ class WriteTracer:
                     f"the wire did not see that the {node.name} was given {load.target.id}, or a "
                     "record behind it; writes count from then on"
                 )
-            made, files = node.tracer.written(given[came[0]]) if because is None else ({}, ())
+            found = node.tracer.written(given[came[0]]) if because is None else StageWrites()
             history.write(
                 kinds.Writes(
                     role=node.name,
-                    made=made,
+                    made=found.made,
                     records=len(came),
                     because=because,
-                    files=tuple(files),
+                    files=found.files,
+                    unrepeated=found.unrepeated,
                 )
             )
 
