@@ -219,7 +219,8 @@ def _writes(pipeline: Pipeline, stage: Stage, found: StageTraffic) -> FirstWrite
     if written.because is not None:
         return written.because
     calls = any(call in CALLS for call in written.made)
-    files = tuple(sorted((*written.files, *written.unrepeated)))
+    new = (file for file in written.unrepeated if file.startswith("{work}"))  # no temporary ones
+    files = tuple(sorted((*written.files, *new)))
     if FEW < len(files) > written.records / 2:  # another run may give them other names
         return (
             FirstWrites()
@@ -235,8 +236,8 @@ def _writes(pipeline: Pipeline, stage: Stage, found: StageTraffic) -> FirstWrite
         into = tuple(file for file in files if fnmatch.fnmatchcase(file, within))
         if into:
             return FirstWrites(into, within)
-    if files or calls:
-        return FirstWrites(files)
+    if written.files or calls:
+        return FirstWrites(written.files)
     return (
         f"the dry run saw the {role} neither write into a file, nor send a record, nor speak to a "
         "service: nothing of its work can be held"

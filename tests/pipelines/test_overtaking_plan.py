@@ -138,6 +138,17 @@ def test_calls_without_a_file_of_its_own_are_held_wherever_they_are(tmp_path: Pa
     assert work_of(planned(tmp_path, OVERTAKES, seen)).writes == FirstWrites()
 
 
+def test_temporary_files_are_no_results_and_narrow_nothing(tmp_path: Path) -> None:
+    """Neither one that is unpacked, nor one for each record."""
+    unpacked = Written({"rename": [20]}, 20, unrepeated=("/t/libzstd.so",))
+    found = planned(tmp_path, OVERTAKES, replace(CONSUMER, written=unpacked))
+    assert work_of(found).writes == FirstWrites()
+    many = tuple(f"/t/{number}" for number in range(20))
+    written = Written({"write": [20]}, 20, files=("{work}/out.jsonl",), unrepeated=many)
+    found = planned(tmp_path, OVERTAKES, replace(CONSUMER, written=written))
+    assert work_of(found).writes == FirstWrites(("{work}/out.jsonl",), "{work}/*.jsonl")
+
+
 def test_what_it_says_to_a_service_is_held_on_its_way(tmp_path: Path) -> None:
     """Its commits, if the service has such; of another server its turns."""
     commit, turn = Database.COMMIT.label, Exchange.TURN.label
