@@ -102,8 +102,8 @@ def _why_not(role: Role, written: Written, found: int) -> str:
         return f"the dry run saw too few durable writes of the {role} to choose one ({made})"
     if written.unrepeated:
         return (
-            f"the {role} writes only into files of another name in each run, without a call such "
-            f"as an fsync ({written.unrepeated[0]})"
+            f"the dry run saw the {role} write only into temporary files, or into new ones with a "
+            f"UUID in their names, which no other run has ({written.unrepeated[0]})"
         )
     return (
         f"the dry run saw no durable write of the {role} (such as an fsync), or write to its own "

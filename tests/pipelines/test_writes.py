@@ -85,8 +85,8 @@ def test_the_names_are_there_before_the_dry_run(pipeline: Pipeline) -> None:
         (
             Written({}, 20, unrepeated=("{work}/7f/a",)),
             (
-                "the consumer writes only into files of another name in each run, without a call "
-                "such as an fsync ({work}/7f/a)"
+                "the dry run saw the consumer write only into temporary files, or into new ones "
+                "with a UUID in their names, which no other run has ({work}/7f/a)"
             ),
         ),
         (Written(because="strace is not on the PATH"), "strace is not on the PATH"),

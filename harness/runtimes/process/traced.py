@@ -24,8 +24,7 @@ _FILE: Final = re.compile(r'<(?P<open>/(?:[^<>\\]|\\.)*)>|"(?P<named>(?:[^"\\]|\
 _INTO: Final = re.compile(r"\d+</(?!dev/|proc/|sys/)")
 """The descriptor of a file, as a call's first argument."""
 _UUID: Final = re.compile(
-    r"(?<![0-9a-f])[0-9a-f]{8}(?:(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}|[0-9a-f]{24})(?![0-9a-f])",
-    re.IGNORECASE,
+    r"(?<![0-9a-f])[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}(?![0-9a-f])", re.IGNORECASE
 )
 _DELAYED: Final = "(DELAYED)"
 _TRACED: Final = "t"

@@ -72,15 +72,14 @@ class Observer(GroupObserver):
                     "assignments": {p: list(placement(p)) for p in range(partitions)},
                 }
             wanted[name] = {**where, "configs": dict(config)}
-        made = True
         try:
             self._make(wanted)
         except TopicAlreadyExistsError:
             made = False
         except KafkaTimeoutError:  # made, and perhaps not to be seen in time
-            pass
+            made = True
         else:
-            return made
+            return True
         wait_until(
             lambda: all(self.has(name) for name in wanted),
             within_s=CREATED_S,
@@ -264,11 +263,9 @@ class Observer(GroupObserver):
                 .state.value
             )
 
-    @patiently
     def has(self, topic: str) -> bool:
         """Say whether a topic exists."""
-        with self._lock:
-            return topic in self._admin_client().list_topics()
+        return bool(self.there((topic,)))
 
     @patiently
     def there(self, topics: Iterable[str]) -> list[str]:
