@@ -32,7 +32,7 @@ AGAIN = pytest.param(
     "snapshot-again", "producer-crash-before-first-ack", False, marks=pytest.mark.postgres
 )
 WITHIN_S = 600.0
-pytestmark = [pytest.mark.kafka, pytest.mark.rest(together=True), pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.kafka, pytest.mark.rest, pytest.mark.timeout(900)]
 
 
 @pytest.fixture
@@ -79,14 +79,16 @@ def test_a_killed_transaction_is_not_awaited_for_a_minute(tmp_path: Path) -> Non
 @pytest.mark.postgres
 def test_what_debezium_has_not_confirmed_is_sent_again(folder: Path) -> None:
     """Of made, changed, renumbered and deleted rows alike, also where its first requests go to
-    topics of the worker's own.
+    topics of the worker's own. Right before a confirmation the offset of what it covers is saved,
+    so what comes again there is what was sent since: that may be nothing.
     """
-    points = ("producer-crash-at-db-1", "mark-overtakes-acknowledgement")
+    points = ("producer-crash-before-ack", "producer-crash-at-db-1")
+    points += ("mark-overtakes-acknowledgement",)
     said, cells = check(folder, EXAMPLES / "debezium" / "pipeline.toml", *points)
     assert {cell["scenario"] for cell in cells} == {*points}
     assert all((cell["outcome"], cell["lost_ids"]) == ("kept", []) for cell in cells), said
     crashed = next(cell for cell in cells if cell["scenario"] == points[0])
-    assert crashed["duplicated_ids"], said
+    assert crashed["target"] in crashed["duplicated_ids"], said
 
 
 @pytest.mark.parametrize(("mistake", "point", "is_target"), MISTAKES)
