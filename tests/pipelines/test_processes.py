@@ -272,11 +272,12 @@ def test_a_worker_that_ends_by_itself_is_told_at_once(
 def test_a_worker_that_is_replaced_is_not_missed(stage: CommandNode) -> None:
     """A pool recycles its processes: as many have begun to fetch as have ended."""
     workers = Workers({Role.CONSUMER: stage}, Victim())
+    began = time.monotonic() - 1000
     for pid in (901, 902, 903, 904):
-        workers._known[pid] = Worker(Role.CONSUMER, pid, "worker", 1, since=float(pid))
-    workers._known[901].ended = workers._known[902].ended = 902.5
+        workers._known[pid] = Worker(Role.CONSUMER, pid, "worker", 1, since=began + pid)
+    workers._known[901].ended = workers._known[902].ended = began + 902.5
     assert workers.missed() is None
-    workers._known[903].ended = 903.5
+    workers._known[903].ended = began + 903.5
     assert workers.missed() == workers._known[903]
 
 
