@@ -15,6 +15,7 @@ more than :data:`MOST` points, they are thinned out evenly; points beside change
 
 from __future__ import annotations
 
+import fnmatch
 from dataclasses import dataclass
 from enum import StrEnum
 from itertools import product
@@ -51,6 +52,11 @@ MOST: Final = 6
 """How many points of one stage are tried."""
 LEAST: Final = 2
 """How many occurrences of a call are tried at least, if the program makes so many."""
+
+FEW: Final = 4
+"""A stage that writes into at most so many files writes into the same ones again: a database has
+three.
+"""
 
 
 class Side(StrEnum):
@@ -95,6 +101,24 @@ class FirstWrites:
     files: tuple[str, ...] = ()
     within: str = ""
     locks: bool = False
+
+
+def are_one_each(files: int, records: int) -> bool:
+    """Say whether so many files are about one for each record: another run may name them otherwise.
+
+    >>> are_one_each(4, 4), are_one_each(10, 24), are_one_each(13, 24)
+    (False, False, True)
+    """
+    return FEW < files > records / 2
+
+
+def is_within(file: str, glob: str) -> bool:
+    """Say whether a glob matches a file's whole path; ``**/`` stands for no folder, too.
+
+    >>> is_within("/w/book.txt", "/w/**/book.txt"), is_within("/w/a/b", "/w/*.txt")
+    (True, False)
+    """
+    return any(fnmatch.fnmatchcase(file, each) for each in (glob, glob.replace("**/", "")))
 
 
 def chosen(made: Mapping[str, Sequence[int]], records: int) -> tuple[Point, ...]:

@@ -26,13 +26,19 @@ RUNNING: Final = r"the connector .+ is RUNNING"
 """What the launcher prints when all tasks of the connector run."""
 OWN_TOPICS: Final = ".connect/*/topics"
 """The files in which the launcher writes down the topics that a cluster of workers keeps."""
-ICEBERG_SINK: Final = frozenset({"IcebergSinkConnector", "IcebergSink"})
+ICEBERG_SINK: Final = frozenset(
+    package + name
+    for package in ("", "org.apache.iceberg.connect.", "io.tabular.iceberg.connect.")
+    for name in ("IcebergSinkConnector", "IcebergSink")
+)
 """What the class of Iceberg's sink is called: Kafka Connect also knows it without its package, and
-without its last word.
+without its last word. Others have sinks of that name, with other settings.
 """
 FROM_ENVIRONMENT: Final = re.compile(r"\$\{env:(\w+)\}")
 OURS: Final = (
-    *("bootstrap.servers", "listeners", "plugin.path"),
+    *(f"{client}bootstrap.servers" for client in ("", "consumer.", "producer.", "admin.")),
+    *(f"{topic}.storage.replication.factor" for topic in ("offset", "config", "status")),
+    *("listeners", "plugin.path"),
     *("rest.advertised.host.name", "rest.advertised.port", "rest.advertised.listener"),
     *("group.id", "offset.storage.topic", "config.storage.topic", "status.storage.topic"),
 )
@@ -59,7 +65,9 @@ def connector_command(
     if wrong := next((name for name in OURS if name in worker), None):
         raise DeclarationError(f"worker: {wrong} is set by lostack: take it out")
     for name, value in worker.items():
-        if "${" not in value and masked_value(name, value) != value:
+        # a provider of secrets has settings that are none
+        last = name.rpartition(".")[2] if name.startswith("config.providers.") else name
+        if "${" not in value and masked_value(last, value) != value:
             raise DeclarationError(
                 f"worker: {name}: every user of this machine can see it: put it into the "
                 "environment, and write ${env:NAME} here"
@@ -105,6 +113,11 @@ class Connector:
                 f'the connector {file} is no object with "connector.class", or with "name" and '
                 '"config"'
             )
+        for key, value in config.items():
+            if key.endswith(".override.bootstrap.servers") and "${" not in str(value):
+                raise DeclarationError(
+                    f"the connector {file}: {key} leads its tasks past lostack: take it out"
+                )
         name = str(found.get("name", file.stem))
         return cls(name, {key: _text(value) for key, value in config.items()} | {"name": name})
 
@@ -122,7 +135,7 @@ class Connector:
         Iceberg's commits at each interval, and waits then for what its tasks say, up to a time-out.
         Source of the defaults: Iceberg's documentation of its sink connector.
         """
-        if str(self.config["connector.class"]).rpartition(".")[2] not in ICEBERG_SINK:
+        if self.config["connector.class"] not in ICEBERG_SINK:
             return 0.0
         interval = self._number("iceberg.control.commit.interval-ms", 300_000, environment)
         late = self._number("iceberg.control.commit.timeout-ms", 30_000, environment)

@@ -88,6 +88,11 @@ def check_input(given: Input, stages: Sequence[Stage], identity: Identity | None
             f"input: kind {given.kind} needs a stage with role producer; without one, use kind "
             "topic"
         )
+    if given.kind is InputKind.STDIN and producer.connector:
+        raise DeclarationError(
+            "input: kind stdin is the default, and a connector reads no standard input: write an "
+            "[input] of kind own, file or table"
+        )
     if given.kind is InputKind.OWN and (identity is None or "{position}" not in given.line):
         raise DeclarationError(
             "input: kind own needs {position} in line, and [id]: its records carry no token of "

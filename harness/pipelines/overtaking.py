@@ -4,7 +4,7 @@ how long its commits may take, as the dry run shows it.
 
 from __future__ import annotations
 
-import fnmatch
+import os
 from collections import defaultdict
 from dataclasses import dataclass, replace
 from itertools import pairwise
@@ -16,7 +16,8 @@ from harness.model import events as kinds
 from harness.model.events import DrainPhase
 from harness.model.rhythm import SESSION_S, TWICE, Rhythm
 from harness.model.scenario import Role
-from harness.model.writes import CALLS, FirstWrites
+from harness.model.writes import CALLS, FirstWrites, are_one_each, is_within
+from harness.pipelines.braces import fill
 from harness.pipelines.dialects import Moment
 from harness.pipelines.inputs import InputKind
 from harness.pipelines.outputs import OutputKind
@@ -45,10 +46,6 @@ MARK_BECAUSE: Final = (
     "the mark that the record is sent, it is killed and the request never arrives; if not, the "
     "request goes on."
 )
-FEW: Final = 4
-"""A stage that writes into at most so many files writes into the same ones again: a database has
-three.
-"""
 RESTED: Final = 1_000_000_000
 """For so long (nanoseconds) nothing is recorded at the end of a run, so no stage has work then."""
 SAVES: Final = (
@@ -219,9 +216,9 @@ def _writes(pipeline: Pipeline, stage: Stage, found: StageTraffic) -> FirstWrite
     if written.because is not None:
         return written.because
     calls = any(call in CALLS for call in written.made)
-    new = (file for file in written.unrepeated if file.startswith("{work}"))  # no temporary ones
+    new = (file for file in written.unrepeated if not file.startswith("{temporary}"))
     files = tuple(sorted((*written.files, *new)))
-    if FEW < len(files) > written.records / 2:  # another run may give them other names
+    if are_one_each(len(files), written.records):
         return (
             FirstWrites()
             if calls
@@ -232,8 +229,8 @@ def _writes(pipeline: Pipeline, stage: Stage, found: StageTraffic) -> FirstWrite
         )
     last = stage is pipeline.stages[-1]
     if last and output.file and output.kind in {OutputKind.SQLITE, OutputKind.LINES}:
-        within = output.file + ("*" if output.kind is OutputKind.SQLITE else "")
-        into = tuple(file for file in files if fnmatch.fnmatchcase(file, within))
+        within = _glob_of(pipeline)
+        into = tuple(file for file in files if is_within(file, within))
         if into:
             return FirstWrites(into, within)
     if written.files or calls:
@@ -242,6 +239,20 @@ def _writes(pipeline: Pipeline, stage: Stage, found: StageTraffic) -> FirstWrite
         f"the dry run saw the {role} neither write into a file, nor send a record, nor speak to a "
         "service: nothing of its work can be held"
     )
+
+
+def _glob_of(pipeline: Pipeline) -> str:
+    """Return the glob of the files that are the output, as the kernel names them: whole paths, but
+    ``{work}`` for the work folder.
+    """
+    output = pipeline.output
+    at = fill(output.file, {"here": pipeline.directory})
+    whole = (
+        os.path.normpath(at)
+        if at.startswith("{work}")
+        else os.path.realpath(pipeline.directory / at)
+    )
+    return whole + ("*" if output.kind is OutputKind.SQLITE else "")
 
 
 def rhythms_in(history: History, roles: Mapping[str, str]) -> dict[str, Rhythm]:

@@ -95,19 +95,33 @@ def write_points(role: Role, written: Written | None, dialect: Dialect) -> Itera
 def _why_not(role: Role, written: Written, found: int) -> str:
     if written.because is not None:
         return written.because
+    return _found(role, written, found) + _left_out(written)
+
+
+def _found(role: Role, written: Written, found: int) -> str:
     if found:
         return f"the dry run found only {found} points at durable writes of the {role}"
     if written.made:
         made = ", ".join(f"{call} {count}" for call, count in written.counts.items())
         return f"the dry run saw too few durable writes of the {role} to choose one ({made})"
-    if written.unrepeated:
-        return (
-            f"the dry run saw the {role} write only into temporary files, or into new ones with a "
-            f"UUID in their names, which no other run has ({written.unrepeated[0]})"
-        )
     return (
         f"the dry run saw no durable write of the {role} (such as an fsync), or write to its own "
         "files"
+    )
+
+
+def _left_out(written: Written) -> str:
+    """Say which writes are no points; empty if none was left out.
+
+    >>> _left_out(Written(unrepeated=("{work}/out/k0-2.json",)))
+    '; writes into files whose names no other run has are left out, as of temporary ones, or of one
+    for each record ({work}/out/k0-2.json)'
+    """
+    if not written.unrepeated:
+        return ""
+    return (
+        "; writes into files whose names no other run has are left out, as of temporary ones, or "
+        f"of one for each record ({written.unrepeated[0]})"
     )
 
 

@@ -72,6 +72,9 @@ def test_a_connector_is_run_by_a_worker_that_lostack_starts(tmp_path: Path) -> N
         ({"worker": {"group.id": "connect-cluster"}}, "worker: group.id is set by lostack"),
         ({"worker": {"offset.storage.topic": "o"}}, "worker: offset.storage.topic is set by"),
         ({"worker": {"rest.advertised.port": "80"}}, "worker: rest.advertised.port is set by"),
+        # would lead past lostack, or ask one broker for three copies
+        ({"worker": {"consumer.bootstrap.servers": "kafka:9092"}}, "consumer.bootstrap.servers is"),
+        ({"worker": {"status.storage.replication.factor": 3}}, "replication.factor is set by"),
         (
             {"worker": {"ssl.keystore.password": "hunter2"}},
             "worker: ssl.keystore.password: every user",
@@ -87,6 +90,50 @@ def test_a_connector_is_run_by_a_worker_that_lostack_starts(tmp_path: Path) -> N
 def test_what_fits_no_connector_is_refused(fields: Any, said: str) -> None:
     with pytest.raises(DeclarationError, match=said):
         Stage(**({"role": Role.CONSUMER, "connector": "sink.json"} | fields))
+
+
+@pytest.mark.parametrize(
+    "worker",
+    [
+        {"value.converter.basic.auth.credentials.source": "USER_INFO"},
+        {"config.providers.secretManager.param.region": "eu-west-1"},
+        {"config.providers.secretManager.class": "a.Provider"},
+        {"ssl.keystore.password": "${env:PASSWORD}"},
+    ],
+)
+def test_what_only_tells_of_a_secret_is_none(worker: dict[str, str]) -> None:
+    Stage(role=Role.CONSUMER, connector="sink.json", worker=worker)
+
+
+def test_a_secret_of_a_provider_is_one() -> None:
+    with pytest.raises(DeclarationError, match="every user of this machine can see it"):
+        Stage(
+            role=Role.CONSUMER,
+            connector="sink.json",
+            worker={"config.providers.vault.param.token": "hunter2"},
+        )
+
+
+def test_a_source_is_not_offered_lines_that_nobody_reads(tmp_path: Path) -> None:
+    """It would send nothing for as long as a run waits, without a reason."""
+    declared = DECLARED.replace('"consumer"', '"producer"').replace(
+        '[input]\nkind = "topic"\ntopic = "orders"\n', ""
+    )
+    (tmp_path / "pipeline.toml").write_text(declared)
+    with pytest.raises(DeclarationError, match="a connector reads no standard input"):
+        read_pipeline(tmp_path / "pipeline.toml")
+
+
+def test_a_connector_that_leads_its_tasks_past_lostack_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "pipeline.toml").write_text(DECLARED)
+    past = "consumer.override.bootstrap.servers"
+    sink = {"connector.class": "a.Sink", past: "kafka:9092"}
+    pipeline = read_pipeline(tmp_path / "pipeline.toml")
+    (tmp_path / "sink.json").write_text(json.dumps(sink | {past: "${env:BOOTSTRAP_SERVERS}"}))
+    pipeline.check_commands()
+    (tmp_path / "sink.json").write_text(json.dumps(sink))
+    with pytest.raises(DeclarationError, match=f"{past} leads its tasks past lostack"):
+        pipeline.check_commands()
 
 
 def test_several_workers_of_a_sink_share_tasks_and_not_partitions() -> None:
@@ -112,6 +159,7 @@ COMMITS = "iceberg.control.commit.interval-ms"
         ({"connector.class": "IcebergSinkConnector"}, 30, "only after 330 s"),
         ({"connector.class": "IcebergSink"}, 30, "only after 330 s"),
         ({"connector.class": "another.MyIcebergSinkConnector"}, 30, ""),
+        ({"connector.class": "com.getindata.kafka.connect.iceberg.sink.IcebergSink"}, 30, ""),
     ],
 )
 def test_a_run_waits_as_long_as_a_sink_of_iceberg_may_take_to_commit(

@@ -140,10 +140,10 @@ def test_calls_without_a_file_of_its_own_are_held_wherever_they_are(tmp_path: Pa
 
 def test_temporary_files_are_no_results_and_narrow_nothing(tmp_path: Path) -> None:
     """Neither one that is unpacked, nor one for each record."""
-    unpacked = Written({"rename": [20]}, 20, unrepeated=("/t/libzstd.so",))
+    unpacked = Written({"rename": [20]}, 20, unrepeated=("{temporary}/libzstd.so",))
     found = planned(tmp_path, OVERTAKES, replace(CONSUMER, written=unpacked))
     assert work_of(found).writes == FirstWrites()
-    many = tuple(f"/t/{number}" for number in range(20))
+    many = tuple(f"{{temporary}}/{number}" for number in range(20))
     written = Written({"write": [20]}, 20, files=("{work}/out.jsonl",), unrepeated=many)
     found = planned(tmp_path, OVERTAKES, replace(CONSUMER, written=written))
     assert work_of(found).writes == FirstWrites(("{work}/out.jsonl",), "{work}/*.jsonl")
@@ -173,6 +173,30 @@ def test_the_output_is_held_also_where_its_name_is_another_in_each_run(tmp_path:
     seen = replace(CONSUMER, written=written)
     work = work_of(planned(tmp_path, OVERTAKES, seen))
     assert work.writes == FirstWrites(("{work}/7f.jsonl",), "{work}/*.jsonl")
+
+
+@pytest.mark.parametrize(
+    ("file", "written"),
+    [
+        ("out.jsonl", "{here}/out.jsonl"),
+        ("./a/../out.jsonl", "{here}/out.jsonl"),
+        ("{here}/out.jsonl", "{here}/out.jsonl"),
+        ("linked/out.jsonl", "{here}/out.jsonl"),
+        ("{work}/**/out.jsonl", "{work}/out.jsonl"),
+        ("{work}/**/out.jsonl", "{work}/a/b/out.jsonl"),
+    ],
+)
+def test_the_output_is_known_however_its_file_is_declared(
+    file: str, written: str, tmp_path: Path
+) -> None:
+    """A tracer names files by their whole paths, without links."""
+    (tmp_path / "linked").symlink_to(tmp_path)
+    name = written.replace("{here}", str(tmp_path))
+    seen = replace(CONSUMER, written=Written({"write": [40]}, 20, files=("/log", name)))
+    text = GOOD.replace("{work}/*.jsonl", file)
+    writes = work_of(planned(tmp_path, OVERTAKES, seen, text)).writes
+    assert writes is not None
+    assert writes.files == (name,)
 
 
 @pytest.mark.parametrize("renames", [True, False])

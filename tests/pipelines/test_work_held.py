@@ -20,6 +20,7 @@ from harness.protocols.kafka.steps import Api
 from harness.runtimes.process.traced import HeldThread, Write
 from harness.systems.declared import overtaking
 from harness.systems.declared.overtaking import MarksInSource, WorkOnItsWay
+from harness.systems.declared.programs.tracing import StageTracer
 from harness.systems.declared.programs.workers import Victim
 from harness.wire.rules import Direction
 from tests.events import events_of
@@ -116,13 +117,18 @@ class Bench:
     def parts(self, kind: type) -> Any:
         """Return the part under test."""
         tracing = SimpleNamespace(standing=lambda: self.threads, writes=lambda: self.written)
+        traced: Any = SimpleNamespace(tracing=tracing, _temporary="/t", _uncounted={"/w/log"})
         stage = SimpleNamespace(
             name="processor",
-            command=SimpleNamespace(log=SimpleNamespace(resolve=lambda: "/w/log")),
             processes=SimpleNamespace(
                 number_of=lambda _: self.number, by_number=lambda: {1: [60], 2: [70, 71]}
             ),
-            tracer=SimpleNamespace(start=self.trace, end=self.untrace, tracing=tracing),
+            tracer=SimpleNamespace(
+                start=self.trace,
+                end=self.untrace,
+                tracing=tracing,
+                saved=lambda: StageTracer.saved(traced),
+            ),
             stopped_itself=lambda: self.ended,
             error=lambda what: CellFailure(f"the processor {what}"),
         )
@@ -297,15 +303,17 @@ def test_a_stage_that_ends_by_itself_is_no_proof(bench: Bench) -> None:
         ),
         ([Write(1, 7, "rename", 1, ("/w/new", "/w/cursor"), 5, "0", delayed=False)], False, True),
         ([Write(1, 7, "write", 1, ("/w/log",), 50, "9", delayed=False)], False, False),
+        ([Write(1, 7, "rename", 1, ("/t/a", "/t/b"), 50, "0", delayed=False)], False, False),
+        ([Write(1, 7, "rename", 1, ("/t/a", "/w/b"), 50, "0", delayed=False)], False, True),
     ],
-    ids=["nothing", "answered", "renamed", "failed", "before", "its log"],
+    ids=["nothing", "answered", "renamed", "failed", "before", "its log", "temporary", "moved out"],
 )
 def test_a_mark_is_what_a_producer_saves_while_its_request_is_held(
     bench: Bench, written: list[Write], *, taken_over: bool, marked: bool
 ) -> None:
     """Or before it: its client may send later than it saves. Or its answer to the POST; not what it
-    says in its log. The first request is one into the topic: a worker of Kafka Connect is not
-    ready before it has sent others.
+    says in its log, or has in temporary files. The first request is one into the topic: a worker of
+    Kafka Connect is not ready before it has sent others.
     """
     marks = bench.parts(MarksInSource)
     marks.arm(SENDS)

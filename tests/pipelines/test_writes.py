@@ -85,8 +85,17 @@ def test_the_names_are_there_before_the_dry_run(pipeline: Pipeline) -> None:
         (
             Written({}, 20, unrepeated=("{work}/7f/a",)),
             (
-                "the dry run saw the consumer write only into temporary files, or into new ones "
-                "with a UUID in their names, which no other run has ({work}/7f/a)"
+                "the dry run saw no durable write of the consumer (such as an fsync), or write to "
+                "its own files; writes into files whose names no other run has are left out, as of "
+                "temporary ones, or of one for each record ({work}/7f/a)"
+            ),
+        ),
+        (
+            Written({"rename": [1]}, 20, unrepeated=("{temporary}/a",)),
+            (
+                "the dry run saw too few durable writes of the consumer to choose one (rename 1); "
+                "writes into files whose names no other run has are left out, as of temporary "
+                "ones, or of one for each record ({temporary}/a)"
             ),
         ),
         (Written(because="strace is not on the PATH"), "strace is not on the PATH"),
@@ -167,8 +176,9 @@ class Node:
         if self._why_not:
             raise TracingError(self._why_not)
 
-    def written(self, since_ns: int) -> StageWrites:
+    def written(self, since_ns: int, records: int) -> StageWrites:
         """Return what it wrote, and into which files."""
+        assert records
         return StageWrites({"rename": [since_ns]}, ("{work}/a",), ("{work}/b",))
 
 

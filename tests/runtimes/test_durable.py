@@ -9,7 +9,7 @@ import sys
 import textwrap
 from itertools import pairwise, product
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -116,8 +116,8 @@ def test_writes_into_files_are_told_from_those_into_sockets(tmp_path: Path) -> N
         "/w/x",
     ]
     both = ("/w/db-wal", "/w/stage.log")
-    assert files_since(found, 0) == (both, ())
-    files, _ = files_since(found, 0, aside={"/w/stage.log"})
+    assert files_since(found, 0, records=24) == (both, ())
+    files, _ = files_since(found, 0, aside={"/w/stage.log"}, records=24)
     assert files == ("/w/db-wal",)
     assert made_since(found, 0, files) == {"pwrite64": [2, 1], "unlink": [1]}
     assert made_since(found, 0) == {"unlink": [1]}
@@ -153,10 +153,55 @@ def test_a_file_whose_name_no_other_run_has_is_told_apart(
     log = tmp_path / "log"
     log.write_text(PLAIN.replace("/w/db-wal", file))
     found = writes_in(log)
-    aside = {"/w/stage.log"}
-    assert files_since(found, 0, aside, **more) == (((file,), ()) if repeated else ((), (file,)))
+    of: Any = {"aside": {"/w/stage.log"}, "records": 24, **more}
+    assert files_since(found, 0, **of) == (((file,), ()) if repeated else ((), (file,)))
     later = ((file,), ()) if repeated or "temporary" not in more else ((), (file,))
-    assert files_since(found, 1790000000_000_003_000, aside, **more) == later
+    assert files_since(found, 1790000000_000_003_000, **of) == later
+
+
+def test_files_of_which_each_record_has_one_are_of_no_other_run(tmp_path: Path) -> None:
+    """Whatever they are called, and however often each is written; what was there before stays."""
+    log = tmp_path / "log"
+    lines = ['71 1790000000.000000 write(9</w/book>, ""..., 1) = 1']
+    for n in range(1, 11):
+        lines += [f'71 1790000000.0001{n:02} write(6</w/tmp{n:02}x>, ""..., 1) = 1'] * (1 + n % 2)
+        lines.append(f'71 1790000000.0002{n:02} write(9</w/book>, ""..., 1) = 1')
+    log.write_text("\n".join(lines) + "\n")
+    found, since = writes_in(log), 1790000000_000_050_000
+    names = [f"/w/tmp{n:02}x" for n in range(1, 11)]
+    assert files_since(found, since, records=19) == (("/w/book",), tuple(names))
+    twice = tuple(names[::2])
+    assert files_since(found, since, records=20) == (("/w/book", *twice), ())
+    assert made_since(found, since, ("/w/book",)) == {"write": [10]}
+
+
+CHANGES = """\
+71 1790000000.000001 rename("/t/k/a", "/t/k/b") = 0
+71 1790000000.000002 unlink("/t/k/b") = 0
+71 1790000000.000003 unlink("/w/x") = 0
+71 1790000000.000004 fsync(3</t/k2/a>) = 0
+71 1790000000.000005 rename("/t/k/a", "/w/a") = 0
+"""
+
+
+def test_a_call_that_is_made_among_temporary_files_alone_is_none(tmp_path: Path) -> None:
+    """One that is made elsewhere, too, has all its numbers: a tracer counts them all."""
+    log = tmp_path / "log"
+    log.write_text(CHANGES)
+    found = writes_in(log)
+    counted = {"rename": [2], "unlink": [2], "fsync": [1]}
+    assert made_since(found, 0, temporary="/t/k") == counted
+    assert made_since(found[:2], 0, temporary="/t/k") == {}
+    assert made_since(found, 0, temporary="") == counted
+
+
+def test_a_name_beyond_ascii_is_the_one_that_python_has(tmp_path: Path) -> None:
+    """Its bytes are in octal in a tracer's log."""
+    log = tmp_path / "log"
+    log.write_text(PLAIN.replace("/w/", r"/w\303\266rk \"1\"/").replace('("/w', '("/w'))
+    assert {write.files[0] for write in writes_in(log) if write.call == "pwrite64"} == {
+        '/w\xf6rk "1"/db-wal'
+    }
 
 
 def test_writes_of_a_time_are_counted_by_thread_and_call(tmp_path: Path) -> None:
@@ -697,11 +742,11 @@ def test_a_stage_dies_between_two_writes_into_files(tmp_path: Path, prints: bool
         starts(dry, None)
         total = 9 if prints else 6
         wait_until(
-            lambda: sum(dry.tracer.written(0).made.get("write", ())) == total,
+            lambda: sum(dry.tracer.written(0, 3).made.get("write", ())) == total,
             within_s=WITHIN_S,
             because="its writes",
         )
-        written = dry.tracer.written(0)
+        written = dry.tracer.written(0, 3)
         assert written.made == {"write": [total]}
         assert written.files == (
             *(["{work}/position", "{work}/rows"]),

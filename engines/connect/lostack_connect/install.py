@@ -57,13 +57,13 @@ class ConnectInstall:
     flags: tuple[str, ...] = ()
     """The JVM's flags for a class-data archive."""
 
-    def command(self, scratch: Path, properties: Path) -> tuple[str, ...]:
-        """Return the command of a worker. ``scratch``: a folder for its temporary files, in which
-        its logging is configured.
+    def command(self, properties: Path, temporary: Path) -> tuple[str, ...]:
+        """Return the command of a worker. Its logging is configured beside its ``properties``; in
+        the folder ``temporary`` it has its temporary files.
         """
-        told = scratch / "log4j2.properties"
+        told = properties.with_name("log4j2.properties")
         told.write_text(LOGGING)
-        flags = (f"-Djava.io.tmpdir={scratch}", f"-Dlog4j2.configurationFile={told}")
+        flags = (f"-Djava.io.tmpdir={temporary}", f"-Dlog4j2.configurationFile={told}")
         return (
             *(str(self.java), *self.flags, *JVM, *flags),
             *("-cp", ":".join(map(str, self.jars)), MAIN, str(properties)),

@@ -184,7 +184,7 @@ def launch(words: Sequence[str]) -> int:
         jars = tuple(sorted(given.jars.glob("*.jar")))
         install = ConnectInstall(VERSION, java.path, jars, archive_flags(java, jars))
         launched = Launched(
-            subprocess.Popen(install.command(scratch, file)),
+            subprocess.Popen(install.command(file, Path(os.environ["TMPDIR"]))),
             lease.port,
             connector,
             alone=several.VARIABLE not in os.environ,

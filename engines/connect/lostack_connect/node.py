@@ -62,7 +62,7 @@ class WorkerNode(StageNode):
             NodeSpec(
                 name=f"{self.stage.key}-{self.stage.writer}",
                 role=self.role,
-                argv=self.install.command(self._scratch, properties),
+                argv=self.install.command(properties, self._scratch),
                 env={
                     "LOSTACK_CELL": self.stage.cell,
                     "LOSTACK_BY": self.stage.writer,

@@ -82,12 +82,12 @@ def test_what_debezium_has_not_confirmed_is_sent_again(folder: Path) -> None:
     topics of the worker's own. Right before a confirmation the offset of what it covers is saved,
     so what comes again there is what was sent since: that may be nothing.
     """
-    points = ("producer-crash-before-ack", "producer-crash-at-db-1")
-    points += ("mark-overtakes-acknowledgement",)
+    stored = "producer-crash-before-ack"
+    points = {stored, "producer-crash-at-db-1", "mark-overtakes-acknowledgement"}
     said, cells = check(folder, EXAMPLES / "debezium" / "pipeline.toml", *points)
-    assert {cell["scenario"] for cell in cells} == {*points}
+    assert {cell["scenario"] for cell in cells} == points
     assert all((cell["outcome"], cell["lost_ids"]) == ("kept", []) for cell in cells), said
-    crashed = next(cell for cell in cells if cell["scenario"] == points[0])
+    crashed = next(cell for cell in cells if cell["scenario"] == stored)
     assert crashed["target"] in crashed["duplicated_ids"], said
 
 

@@ -132,7 +132,7 @@ def test_a_worker_has_the_archive_of_its_jars_and_no_other(
     assert flags[0] == f"-XX:SharedArchiveFile={made}"
     assert archive_flags(java, jars[:1]) == ()
     install = ConnectInstall("4.3.0", java.path, (*jars, tmp_path / "ours.jar"), flags)
-    assert flags[0] in install.command(tmp_path, tmp_path / "worker.properties")
+    assert flags[0] in install.command(tmp_path / "worker.properties", tmp_path)
 
 
 def test_lostack_has_the_archive_made_on_the_broker_of_the_pipeline(

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import itertools
+import os
 import re
 from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from harness.model.writes import CALLS, LOCKS, WRITES, Point, Side
+from harness.model.writes import CALLS, LOCKS, WRITES, Point, Side, are_one_each
 from harness.runtimes.process.members import read
 
 if TYPE_CHECKING:
@@ -21,6 +22,8 @@ _CALL: Final = re.compile(r"(?P<call>\w+)\((?P<words>.*)")
 _RESUMED: Final = re.compile(r"<\.\.\. \w+ resumed>(?P<rest>.*)")
 _RESULT: Final = re.compile(r".*\) += (?P<result>\?|-?\d+)(?P<more>.*)")
 _FILE: Final = re.compile(r'<(?P<open>/(?:[^<>\\]|\\.)*)>|"(?P<named>(?:[^"\\]|\\.)*)"')
+_ESCAPED: Final = re.compile(r"\\(?:(?P<octal>[0-7]{1,3})|(?P<letter>.))")
+_LETTERS: Final = {"n": "\n", "t": "\t", "r": "\r", "v": "\v", "f": "\f"}
 _INTO: Final = re.compile(r"\d+</(?!dev/|proc/|sys/)")
 """The descriptor of a file, as a call's first argument."""
 _UUID: Final = re.compile(
@@ -52,6 +55,10 @@ class Write:
 
     def __str__(self) -> str:
         return f"{self.call} {self.occurrence} ({' to '.join(self.files)})"
+
+    def is_in(self, folder: str) -> bool:
+        """Say whether all files that it names are in a folder, or below it."""
+        return bool(self.files) and all(is_below(file, folder) for file in self.files)
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,25 +122,31 @@ def files_since(
     since_ns: int,
     aside: Collection[str] = (),
     *,
+    records: int,
     work: str = "",
     temporary: str = "",
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Return the files that were written more than once since a wall time, except those in
-    ``aside``: those that another run will write, and those whose names no other run has.
+    """Return the files that were written since a wall time, except those in ``aside``: those that
+    another run will write, and those whose names no other run has.
 
-    A file that is written once, such as one for each record, will have another name in another run.
-    So will one in the folder ``temporary``, and one with a UUID in its name, or in that of a folder
-    below ``work``; but if that one was written before the time, too, another run has it open by
-    then, whatever its name.
+    Of no other run are those in the folder ``temporary``. Of the others, those that were written
+    before the time, too, are open by then in each run, whatever their names. New ones are of no
+    other run if there is about one for each of the ``records`` that came, or with a UUID in its
+    name, or in that of a folder below ``work``. Any other new file that was written only once is
+    in neither: it may be of one record.
     """
     into = [write for write in writes if write.call in WRITES]
     kept = {write.files[0] for write in into if write.at_ns < since_ns}
-    counts = Counter(write.files[0] for write in into if write.at_ns >= since_ns)
-    found = sorted(file for file, count in counts.items() if count > 1 and file not in aside)
+    late = (write.files[0] for write in into if write.at_ns >= since_ns)
+    counts = Counter(file for file in late if file not in aside)
+    new = {file for file in counts if file not in kept and not is_below(file, temporary)}
+    one_each = are_one_each(len(new), records)
+    found = sorted(file for file, n in counts.items() if n > 1 or (one_each and file in new))
 
     def is_repeated(file: str) -> bool:
         name = file.removeprefix(work) if is_below(file, work) else file.rpartition("/")[2]
-        return not is_below(file, temporary) and (file in kept or not _UUID.search(name))
+        named_again = file in kept or not (one_each or _UUID.search(name))
+        return named_again and not is_below(file, temporary)
 
     return tuple(filter(is_repeated, found)), tuple(itertools.filterfalse(is_repeated, found))
 
@@ -144,21 +157,25 @@ def is_below(file: str, folder: str) -> bool:
 
 
 def made_since(
-    writes: Iterable[Write], since_ns: int, files: Collection[str] = ()
+    writes: Iterable[Write], since_ns: int, files: Collection[str] = (), temporary: str = ""
 ) -> dict[str, list[int]]:
     """Return how often each thread has made each call since a wall time, the busiest thread first.
 
-    Plain writes are counted only if they go into ``files``.
+    Plain writes are counted only if they go into ``files``. A call that was made in the folder
+    ``temporary`` alone is left out; one that was made elsewhere, too, is counted there as well,
+    because a tracer counts all of a thread's calls.
     """
-    late = (write for write in writes if write.at_ns >= since_ns)
-    counts = Counter(
-        (write.call, write.tid)
-        for write in late
-        if write.call not in WRITES or write.files[0] in files
-    )
+    late = [
+        write
+        for write in writes
+        if write.at_ns >= since_ns and (write.call not in WRITES or write.files[0] in files)
+    ]
+    lasting = {write.call for write in late if not write.is_in(temporary)}
+    counts = Counter((write.call, write.tid) for write in late)
     return {
         call: sorted((count for (each, _), count in counts.items() if each == call), reverse=True)
         for call, _ in counts
+        if call in lasting
     }
 
 
@@ -219,7 +236,7 @@ def _counted(calls: Iterable[_Call]) -> Iterator[Write]:
             call=each.call,
             occurrence=made[each.tid, each.call],
             files=tuple(
-                found["open"] or found["named"]
+                _unescaped(found["open"] or found["named"])
                 for found in _FILE.finditer(each.words)
                 if found[0] != '""'
             ),
@@ -227,3 +244,24 @@ def _counted(calls: Iterable[_Call]) -> Iterator[Write]:
             result=ended["result"] if ended else None,
             delayed=ended is not None and _DELAYED in ended["more"],
         )
+
+
+def _unescaped(text: str) -> str:
+    r"""Return a file's name as Python has it; strace writes each byte beyond ASCII in octal.
+
+    >>> _unescaped(r"/w\303\266rk/a\"b\74")
+    '/w\xf6rk/a"b<'
+    """
+
+    def plain(match: re.Match[str]) -> bytes:
+        if match["octal"]:
+            return bytes([int(match["octal"], 8)])
+        return os.fsencode(_LETTERS.get(match["letter"], match["letter"]))
+
+    if "\\" not in text:
+        return text
+    parts, at = list[bytes](), 0
+    for match in _ESCAPED.finditer(text):
+        parts += (os.fsencode(text[at : match.start()]), plain(match))
+        at = match.end()
+    return os.fsdecode(b"".join((*parts, os.fsencode(text[at:]))))

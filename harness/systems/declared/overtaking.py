@@ -357,12 +357,7 @@ class MarksInSource(SavedMarks):
         """Say what was saved; ``None``: nothing."""
         if self.feed.has_taken_over(self.scene.load.target.id):
             return "answer to the POST"
-        writes = () if stage.tracer.tracing is None else stage.tracer.tracing.writes()
-        done = (each for each in writes if (each.result or "").isdecimal())
-        log = str(stage.command.log.resolve())
-        saved = (each for each in done if log not in each.files)
-        found = next((f"{each.call} {' '.join(each.files)}" for each in saved), None)
-        return found or self._stored()
+        return stage.tracer.saved() or self._stored()
 
     def _stored(self) -> str | None:
         """Say what a service has answered the producer since its first request, or what the broker

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import fnmatch
+import os
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from harness.model import events as kinds
-from harness.model.writes import WRITES, FirstWrites
+from harness.model.writes import WRITES, FirstWrites, is_within
 from harness.runtimes.process.durable import Tracing, TracingError, why_no_tracing
 from harness.runtimes.process.processes import written_by
 from harness.runtimes.process.traced import files_since, is_below, made_since
@@ -22,12 +22,15 @@ if TYPE_CHECKING:
 
 WORK = "{work}"
 """Stands for the work folder in the name of a file, which is different in each run."""
+TEMPORARY = "{temporary}"
+"""Stands for the folder of temporary files there."""
 
 
 @dataclass(frozen=True)
 class StageWrites:
     """The durable calls of each thread of a stage, the busiest first, and the files that it wrote;
-    see :class:`harness.model.events.Writes`. A file below the work folder is named by ``{work}``.
+    see :class:`harness.model.events.Writes`. A file below the work folder is named by ``{work}``,
+    a temporary one by ``{temporary}``.
     """
 
     made: dict[str, list[int]] = field(default_factory=dict)
@@ -44,6 +47,7 @@ class StageTracer:
     """What traces this incarnation; ``None``: nothing does."""
     _held: bool = field(default=False)
     """Whether the history has the write at which a thread was stopped."""
+    _temporary: str = field(default="")
 
     def start(
         self,
@@ -65,29 +69,52 @@ class StageTracer:
         if why := why_no_tracing():
             raise TracingError(why)
         node: Any = self.processes.alive()  # without an image: a process
+        self._temporary = node.temporary
         if isinstance(point, FirstWrites) or (point is not None and point.call in WRITES):
             opened = {
                 file
                 for pid in self.processes.members()
                 for file in written_by(pid)
-                if not is_below(file, node.temporary)
+                if not is_below(file, self._temporary)
             } - self._uncounted
-            point = _in_this_run(point, command.work, opened, prints=command.prints)
+            point = _in_this_run(point, self._work, opened, prints=command.prints)
         self.tracing = Tracing(node, log, point, plain=point is None, among=among)
 
-    def written(self, since_ns: int) -> StageWrites:
-        """Return the durable writes since a time (wall ns)."""
+    def written(self, since_ns: int, records: int) -> StageWrites:
+        """Return the durable writes since a time (wall ns), while so many records came."""
         if self.tracing is None:
             return StageWrites()
-        writes, work = self.tracing.writes(), self.processes.command.work
-        node: Any = self.processes.alive()  # without an image: a process
+        writes, work, temporary = self.tracing.writes(), self._work, self._temporary
         files, unrepeated = files_since(
-            writes, since_ns, self._uncounted, work=work, temporary=node.temporary
+            writes, since_ns, self._uncounted, records=records, work=work, temporary=temporary
         )
+
+        def named(file: str) -> str:
+            for folder, name in ((temporary, TEMPORARY), (work, WORK)):
+                if is_below(file, folder):
+                    return name + file.removeprefix(folder)
+            return file
+
         return StageWrites(
-            made_since(writes, since_ns, files),
-            tuple(file.replace(work, WORK) for file in files),
-            tuple(file.replace(work, WORK) for file in unrepeated),
+            made_since(writes, since_ns, files, temporary),
+            tuple(map(named, files)),
+            tuple(map(named, unrepeated)),
+        )
+
+    def saved(self) -> str | None:
+        """Return the first durable write that is done, as call and files; ``None``: there is none.
+        Temporary files and the log do not count.
+        """
+        writes = () if self.tracing is None else self.tracing.writes()
+        return next(
+            (
+                f"{each.call} {' '.join(each.files)}"
+                for each in writes
+                if (each.result or "").isdecimal()
+                and not each.is_in(self._temporary)
+                and self._uncounted.isdisjoint(each.files)
+            ),
+            None,
         )
 
     def held(self) -> ThreadHold | None:
@@ -124,6 +151,11 @@ class StageTracer:
             self.tracing = None
 
     @property
+    def _work(self) -> str:
+        """The work folder, as the kernel names it."""
+        return os.path.realpath(self.processes.command.work)
+
+    @property
     def _uncounted(self) -> set[str]:
         """The files whose writes do not count: the stage's log, unless that is the output."""
         command = self.processes.command
@@ -139,5 +171,5 @@ def _in_this_run(
     named = {file.replace(WORK, work) for file in point.files}
     if isinstance(point, FirstWrites) and not prints:
         within = point.within.replace(WORK, work)
-        opened = (file for file in opened if within and fnmatch.fnmatchcase(file, within))
+        opened = (file for file in opened if within and is_within(file, within))
     return replace(point, files=tuple(sorted({*named, *opened})))

@@ -50,7 +50,9 @@ class WriteTracer:
                     f"the wire did not see that the {node.name} was given {load.target.id}, or a "
                     "record behind it; writes count from then on"
                 )
-            found = node.tracer.written(given[came[0]]) if because is None else StageWrites()
+            found = (
+                node.tracer.written(given[came[0]], len(came)) if because is None else StageWrites()
+            )
             history.write(
                 kinds.Writes(
                     role=node.name,
