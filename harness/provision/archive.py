@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Final
 from harness.model.failures import EnvironmentFailure
 from harness.model.waiting import wait_until
 from harness.provision.cache import fill, locked, need_space
+from harness.provision.properties import properties_file
 from harness.runtimes.interface import NodeSpec
 from harness.runtimes.ports import PortLease
 from harness.runtimes.process import GuardianDiedError, ProcessRuntime
@@ -173,7 +174,7 @@ def make_archive(java: Java, jars: Sequence[Path], directory: Path) -> None:
 
 
 def _properties(data: Path, port: int, controller: int) -> str:
-    lines = {
+    broker = {
         "process.roles": "broker,controller",
         "node.id": "1",
         "controller.quorum.voters": f"1@127.0.0.1:{controller}",
@@ -187,7 +188,7 @@ def _properties(data: Path, port: int, controller: int) -> str:
         "transaction.state.log.min.isr": "1",
         "group.initial.rebalance.delay.ms": "0",
     }
-    return "".join(f"{name}={value}\n" for name, value in lines.items())
+    return properties_file(broker)
 
 
 def _format(runtime: Runtime, command: tuple[str, ...], config: Path) -> None:

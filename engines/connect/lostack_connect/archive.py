@@ -23,7 +23,7 @@ from harness.systems.kafka.launcher import ProcessGround
 from harness.systems.kafka.transport import KafkaTransport
 from lostack_connect.install import ARCHIVE, VERSION, ConnectInstall
 from lostack_connect.rest import WorkerApi
-from lostack_connect.words import as_file, launched_words
+from lostack_connect.words import launched_words
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -75,10 +75,8 @@ def _exercise(
                 port=lease.port,
                 plugins="",
             )
-            properties = work / "worker.properties"
-            properties.write_text(as_file(told))
             install = ConnectInstall(version, java.path, tuple(jars), (dump_flag(archive),))
-            command = install.command(work, properties)
+            command = install.command(told, work, work)
             node = transport.runtime.start(NodeSpec("archive-worker", "worker", command))
 
             def is_up() -> bool:

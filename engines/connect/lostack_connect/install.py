@@ -11,9 +11,10 @@ from harness.provision.cache import cache_root
 from harness.provision.compiled import compiled
 from harness.provision.jars import jars_of, read_jar_set, versions_of
 from harness.provision.java import find_java
+from harness.provision.properties import properties_file
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from harness.provision.java import Java
 
@@ -57,16 +58,19 @@ class ConnectInstall:
     flags: tuple[str, ...] = ()
     """The JVM's flags for a class-data archive."""
 
-    def command(self, properties: Path, temporary: Path) -> tuple[str, ...]:
-        """Return the command of a worker. Its logging is configured beside its ``properties``; in
-        the folder ``temporary`` it has its temporary files.
+    def command(
+        self, properties: Mapping[str, str], folder: Path, temporary: Path
+    ) -> tuple[str, ...]:
+        """Return the command of a worker. What it is told, and how it logs, stands in files in
+        ``folder`` from now on; its temporary files go into ``temporary``.
         """
-        told = properties.with_name("log4j2.properties")
-        told.write_text(LOGGING)
-        flags = (f"-Djava.io.tmpdir={temporary}", f"-Dlog4j2.configurationFile={told}")
+        told, logging = folder / "worker.properties", folder / "log4j2.properties"
+        told.write_text(properties_file(properties))
+        logging.write_text(LOGGING)
+        flags = (f"-Djava.io.tmpdir={temporary}", f"-Dlog4j2.configurationFile={logging}")
         return (
             *(str(self.java), *self.flags, *JVM, *flags),
-            *("-cp", ":".join(map(str, self.jars)), MAIN, str(properties)),
+            *("-cp", ":".join(map(str, self.jars)), MAIN, str(told)),
         )
 
 

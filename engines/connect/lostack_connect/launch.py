@@ -31,7 +31,7 @@ from harness.runtimes.ports import PortLease
 from harness.systems.declared.programs import several
 from lostack_connect.install import VERSION, ConnectInstall, archive_flags
 from lostack_connect.rest import RestError, WorkerApi
-from lostack_connect.words import as_file, launched_words, own_topics_in
+from lostack_connect.words import launched_words, own_topics_in
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -169,7 +169,6 @@ def launch(words: Sequence[str]) -> int:
     scratch.mkdir(parents=True, exist_ok=True)
     own = dict(word.partition("=")[::2] for word in given.worker)
     with PortLease(1) as lease:
-        file = scratch / "worker.properties"
         told = launched_words(
             own,
             bootstrap=os.environ["BOOTSTRAP_SERVERS"],
@@ -177,14 +176,13 @@ def launch(words: Sequence[str]) -> int:
             port=lease.port,
             plugins=plugin_path(given.plugins, scratch / "plugins"),
         )
-        file.write_text(as_file(told))
         # on a broker that is attached, lostack deletes them at the end
         (cluster / "topics").write_text("\n".join(own_topics_in(told)), encoding="utf-8")
         java = find_java(cache_root(), lambda _: None)
         jars = tuple(sorted(given.jars.glob("*.jar")))
         install = ConnectInstall(VERSION, java.path, jars, archive_flags(java, jars))
         launched = Launched(
-            subprocess.Popen(install.command(file, Path(os.environ["TMPDIR"]))),
+            subprocess.Popen(install.command(told, scratch, Path(os.environ["TMPDIR"]))),
             lease.port,
             connector,
             alone=several.VARIABLE not in os.environ,

@@ -16,7 +16,7 @@ from harness.runtimes.interface import NodeSpec
 from harness.runtimes.process.peers import listening_at
 from lostack_connect.rest import WorkerApi
 from lostack_connect.settings import ConnectSettings
-from lostack_connect.words import CLIENT, as_file, worker_words
+from lostack_connect.words import CLIENT, worker_words
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -56,13 +56,11 @@ class WorkerNode(StageNode):
         self.stage = replace(self.stage, incarnation=self.stage.incarnation + 1)
         self._scratch.mkdir(parents=True, exist_ok=True)
         self.failpoints.mkdir(parents=True, exist_ok=True)
-        properties = self._scratch / "worker.properties"
-        properties.write_text(as_file(self.properties()))
         self.node = self.runtime.start(
             NodeSpec(
                 name=f"{self.stage.key}-{self.stage.writer}",
                 role=self.role,
-                argv=self.install.command(properties, self._scratch),
+                argv=self.install.command(self.properties(), self._scratch, self._scratch),
                 env={
                     "LOSTACK_CELL": self.stage.cell,
                     "LOSTACK_BY": self.stage.writer,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import struct
 from typing import TYPE_CHECKING, Final
 
 from harness.stages.consumer_settings import Members
@@ -16,8 +15,6 @@ if TYPE_CHECKING:
 TOPICS: Final = {"offset": "offsets", "config": "configs", "status": "statuses"}
 """What a worker keeps, by the names of its settings → the suffix of its topic."""
 BYTES: Final = "org.apache.kafka.connect.converters.ByteArrayConverter"
-_ESCAPES: Final = {ord("\\"): r"\\", ord("\n"): r"\n", ord("\r"): r"\r", ord("\t"): r"\t"}
-DELETE: Final = 0x7F
 """The first character that is not written as it is."""
 CLIENT: Final = "LOSTACK_CLIENT"
 """The variable of the client id of a worker's tasks. It differs between workers, which share the
@@ -189,19 +186,3 @@ def launched_words(
 def own_topics_in(words: Mapping[str, str]) -> tuple[str, ...]:
     """Return the topics in which a worker keeps what it must know again."""
     return tuple(words[f"{name}.storage.topic"] for name in TOPICS)
-
-
-def as_file(properties: Mapping[str, str]) -> str:
-    """Return properties as Java reads them: in Latin-1, here in ASCII alone."""
-    return "".join(f"{_said(name, ' :=')}={_said(text)}\n" for name, text in properties.items())
-
-
-def _said(text: str, escaped: str = "") -> str:
-    units = text.encode("utf-16-be", "surrogatepass")
-    said = "".join(
-        _ESCAPES.get(unit)
-        or (f"\\{chr(unit)}" if chr(unit) in escaped else "")
-        or (chr(unit) if unit < DELETE else f"\\u{unit:04x}")
-        for (unit,) in struct.iter_unpack(">H", units)
-    )
-    return f"\\{said}" if said.startswith(" ") else said

@@ -11,13 +11,14 @@ import pytest
 from lostack_connect.install import ARCHIVE, ConnectInstall, archive_flags
 from lostack_connect.launch import Launched, causes, name_of, plugin_path
 from lostack_connect.rest import RestError
-from lostack_connect.words import as_file, launched_words, own_topics_in
+from lostack_connect.words import launched_words, own_topics_in
 
 from harness.model.failures import CellFailure
 from harness.pipelines.connectors import Connector, prepare_workers
 from harness.pipelines.refusing import DeclarationError
 from harness.provision.archive import archive_key
 from harness.provision.java import Java
+from harness.provision.properties import properties_file
 
 PLAIN = {"connector.class": "A", "tasks.max": 2, "strict": True}
 
@@ -108,9 +109,9 @@ def test_the_workers_of_a_folder_share_a_cluster_and_a_folder_made_anew_has_anot
 
 
 def test_a_path_or_text_is_a_property_as_it_is() -> None:
-    assert as_file({"a": "C:\\b\nc"}) == "a=C:\\\\b\\nc\n"
+    assert properties_file({"a": "C:\\b\nc"}) == "a=C:\\\\b\\nc\n"
     # Java reads Latin-1, leaves out a space in front, and ends a name at the first of " :="
-    assert as_file({"a:b": " c", "d": "jürgen 🙂"}) == (
+    assert properties_file({"a:b": " c", "d": "jürgen 🙂"}) == (
         "a\\:b=\\ c\nd=j\\u00fcrgen \\ud83d\\ude42\n"
     )
 
@@ -132,7 +133,7 @@ def test_a_worker_has_the_archive_of_its_jars_and_no_other(
     assert flags[0] == f"-XX:SharedArchiveFile={made}"
     assert archive_flags(java, jars[:1]) == ()
     install = ConnectInstall("4.3.0", java.path, (*jars, tmp_path / "ours.jar"), flags)
-    assert flags[0] in install.command(tmp_path / "worker.properties", tmp_path)
+    assert flags[0] in install.command({}, tmp_path, tmp_path)
 
 
 def test_lostack_has_the_archive_made_on_the_broker_of_the_pipeline(

@@ -13,6 +13,7 @@ from harness.provision.cache import cache_root
 from harness.provision.certificates import private
 from harness.provision.kafka import VERSION, ensure_kafka
 from harness.provision.postgres import ensure_postgres
+from harness.provision.properties import properties_file
 from harness.provision.toxiproxy import ensure_toxiproxy
 from harness.runtimes.interface import PROGRAMS_IMAGE, ContainerSpec, NodeSpec, SmallDisk
 from harness.runtimes.process.runtime import ProcessRuntime
@@ -318,5 +319,4 @@ def _properties(name: str, settings: Mapping[str, str], directory: Path) -> Path
     """Write the broker's properties file beside its data; return its path. Nobody else may read it:
     a user's settings are among them.
     """
-    text = "".join(f"{key}={value}\n" for key, value in settings.items())
-    return private(directory / f"{name}.properties", text.encode())
+    return private(directory / f"{name}.properties", properties_file(settings).encode())

@@ -6,6 +6,8 @@ import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from harness.provision.properties import properties_file
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
@@ -73,9 +75,16 @@ def write(here: Path, conf: Conf) -> None:
         LOGGING.format(file=here / "logs" / "unused.log", to="out")
     )
     (here / "zoo.cfg").write_text(
-        f"clientPort={conf.ports[0]}\nclientPortAddress={conf.host}\n"
-        f"dataDir={here / 'zookeeper'}\ntickTime=500\n"
-        "maxClientCnxns=0\nadmin.enableServer=false\n"
+        properties_file(
+            {
+                "clientPort": str(conf.ports[0]),
+                "clientPortAddress": conf.host,
+                "dataDir": str(here / "zookeeper"),
+                "tickTime": "500",
+                "maxClientCnxns": "0",
+                "admin.enableServer": "false",
+            }
+        )
     )
 
 
