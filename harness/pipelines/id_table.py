@@ -30,8 +30,9 @@ SERVICE = re.compile(r"[a-z][a-z0-9_]*")
 class IdTable:
     """Where the id of a record is found in topics and results.
 
-    ``json`` is a dotted path into a JSON value, which is looked up first. ``pattern`` is a regular
-    expression; its first group, or else all of it, is the id. An Avro or Protobuf value is read by
+    ``json`` is a dotted path into a JSON value, which is looked up first; in a row of an output
+    the path begins with the name of a column. ``pattern`` is a regular expression; its first group,
+    or else all of it, is the id. An Avro or Protobuf value is read by
     its schema and then treated as JSON. The schema is in a file beside the declaration: ``avro``
     (.avsc) or ``protobuf`` (.proto, or a descriptor set), with ``message`` if there are several
     message types. The header that a schema registry's clients put in front of a value is skipped.

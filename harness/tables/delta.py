@@ -99,12 +99,12 @@ class DataFile:
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """A version of a table: its data files in the order of their commits, and its columns by their
-    physical names.
+    """A version of a table: its data files in the order of their commits, and the name of each of
+    its columns with the physical name that the files use.
     """
 
     version: int
-    columns: tuple[str, ...]
+    columns: tuple[tuple[str, str], ...]
     files: tuple[DataFile, ...]
 
     def rows(self) -> Iterator[Mapping[str, object]]:
@@ -126,7 +126,10 @@ class Snapshot:
                     f"be read: {error}"
                 ) from error
             for row in found:
-                yield {name: row.get(name, file.partition.get(name)) for name in self.columns}
+                yield {
+                    name: row.get(physical, file.partition.get(physical))
+                    for name, physical in self.columns
+                }
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,7 +200,7 @@ class _Replay:
         self._files: dict[str, DataFile] = {}
         self._punctured: set[str] = set()
         """The files of which a deletion vector takes rows away."""
-        self._columns: tuple[str, ...] | None = None
+        self._columns: tuple[tuple[str, str], ...] | None = None
 
     def take(self, version: int, entry: Path) -> None:
         """Take every action of a version: what it removes, before what it adds."""
@@ -239,7 +242,7 @@ class _Replay:
             if told.configuration.get("delta.columnMapping.mode") == "id":
                 raise self._refused("maps its columns by number")
             columns = SCHEMA.decode(told.schema_string).fields
-            self._columns = tuple(column.physical for column in columns)
+            self._columns = tuple((column.name, column.physical) for column in columns)
 
     def _add(self, add: _Add) -> None:
         if add.deletion_vector is not None:

@@ -5,6 +5,7 @@ should be; without a broker.
 from __future__ import annotations
 
 from dataclasses import replace
+from decimal import Decimal
 from functools import partial
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
@@ -19,6 +20,7 @@ from harness.model.logs import last_lines
 from harness.model.scenario import Role
 from harness.model.states import Hop
 from harness.model.waiting import WaitTimeoutError
+from harness.pipelines.inputs import Input
 from harness.pipelines.outputs import Output, OutputKind
 from harness.protocols.kafka.steps import Api
 from harness.run.cell import CellRun
@@ -468,18 +470,47 @@ def test_a_row_that_was_begun_and_not_filled_in_is_no_result(
     scene = scenes("readings", fault=KILLS)
     found, columns = RecordMatcher(scene), scene.learnt.columns
     found.results = SimpleNamespace(
-        rows=lambda: [Row.of(row) for row in rows], size=lambda: len(rows)
+        rows=lambda: [row_of(*row) for row in rows], size=lambda: len(rows)
     )
     whole = [record if record in scene.known else None for record, _ in rows]
     assert found.ids() == whole, "nothing is known of it yet"
     name = name_of(scene.pipeline)
-    columns.learn(name, [Row.of((f"r-{number}", number)) for number in range(9)])
+    columns.learn(name, [row_of(f"r-{number}", number) for number in range(9)])
     assert found.ids() == results
     results_of(scene).observe_results(found.results_in(found.rows()), {}, {})
     assert told(scene).of("recorded", "record") == [(each,) for each in results if each]
     assert told(scene).of("unfilled", "count", "columns") == ([(count, [2])] if count else [])
-    columns.learn(name, [Row.of(("r-1", None))])
+    columns.learn(name, [row_of("r-1", None)])
     assert found.ids() == whole, "it is empty without a fault, too"
+
+
+def row_of(sensor: str, degrees: int | None) -> Row:
+    """Return a row of two columns."""
+    return Row.of({"sensor": sensor, "degrees": degrees}.items())
+
+
+@pytest.mark.parametrize(
+    ("at", "pattern", "row", "ids"),
+    [
+        ("order", None, {"order": 1, "customer": "c1", "qty": 8}, ["1"]),
+        ("order", r"\d+", {"qty": 8, "customer": "c1", "order": 1}, ["1"]),
+        ("order.id", r"\d+", {"qty": 8, "order": {"id": b"no-1", "of": Decimal(2)}}, ["1"]),
+        ("order", None, {"written": '{"order": 7}'}, ["7"]),  # the one column is JSON
+        ("order", r"no-\d+", {"id": 3, "text": "no-1"}, ["no-1"]),  # no column has that name
+        ("order", r"no-\d+", {"order": 3, "text": "no-1"}, ["no-1"]),  # an order of their own
+        ("", r"price|\d+", {"price": "x"}, []),  # names of columns are no text of the row
+    ],
+)
+def test_a_path_of_json_begins_with_the_name_of_a_column(
+    scenes: Scenes, at: str, pattern: str | None, row: dict[str, object], ids: list[str]
+) -> None:
+    """Nothing else says which column of a table has the id."""
+    output = Output(kind=OutputKind.DELTA, file="x")
+    identity = Identity(json=at) if pattern is None else Identity(pattern, json=at)
+    offered = Input(line='{"order": {"id": "no-{position}"}}')
+    scene = scenes("readings", pipeline={"output": output, "id": identity, "input": offered})
+    [found] = RecordMatcher(scene).results_in([Row.of(row.items())])
+    assert found.ids == tuple(ids)
 
 
 @pytest.mark.parametrize(

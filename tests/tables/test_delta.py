@@ -19,7 +19,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from harness.pipelines.outputs import Output, OutputKind
-from harness.systems.declared.outputs import OutputError, empty_in, results_of
+from harness.systems.declared.outputs import OutputError, Row, empty_in, results_of
 from harness.tables.delta import DeltaTable
 from harness.tables.errors import TableError
 
@@ -208,10 +208,8 @@ def test_rows_deleted_by_a_vector_are_refused_until_the_file_is_rewritten(tmp_pa
     assert ids(table) == []
 
 
-def test_columns_have_physical_names(tmp_path: Path) -> None:
-    """A renamed column keeps that under which the files have it; one that a file does not have is
-    null.
-    """
+def test_a_renamed_column_is_found_by_its_physical_name(tmp_path: Path) -> None:
+    """The files keep it under that; one that a file does not have is null."""
     pq.write_table(pa.table({"col-1": ["m0"], "col-2": [7]}), tmp_path / "0.parquet")
     named = [
         {"name": name, "metadata": {"delta.columnMapping.physicalName": physical}}
@@ -226,7 +224,7 @@ def test_columns_have_physical_names(tmp_path: Path) -> None:
         {"add": {"path": "0.parquet", "partitionValues": {}}},
     )
     [row] = DeltaTable(tmp_path).snapshot().rows()
-    assert row == {"col-2": 7, "col-1": "m0", "col-3": None}
+    assert row == {"number": 7, "id": "m0", "new": None}
 
 
 # --- as the output of a declared pipeline ---------------------------------------------------------
@@ -242,6 +240,14 @@ def test_as_an_output_every_row_is_a_result(orders: Path) -> None:
     """Its columns are joined."""
     results = output_of(orders.parent)
     assert results.rows() == ["o0 0", "o1 1", "o2 2", "o0 0", "o1 1", "o2 2", "o3 0", "o4 1"]
+
+
+def test_as_an_output_its_columns_have_their_names(orders: Path) -> None:
+    """A path of JSON begins with one."""
+    assert [row.json for row in output_of(orders.parent).rows()[:2] if isinstance(row, Row)] == [
+        '{"id": "o0", "total": 0}',
+        '{"id": "o1", "total": 1}',
+    ]
 
 
 def test_only_a_version_with_other_files_changes_an_output(orders: Path) -> None:

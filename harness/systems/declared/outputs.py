@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import contextlib
 import glob
+import json
 import sqlite3
 import subprocess
 import threading
@@ -39,27 +40,33 @@ class OutputError(CellFailure):
 
 
 class Row(str):
-    """A row of an output with columns, as text. ``empty``: the numbers of its null
-    columns, from 1.
+    """A row of an output with columns, as text. ``columns``: its values by their names; ``empty``:
+    the numbers of its null columns, from 1.
     """
 
-    __slots__ = ("empty",)
+    __slots__ = ("columns", "empty")
+    columns: Mapping[str, Any]
     empty: frozenset[int]
 
     @classmethod
-    def of(cls, values: Iterable[Any]) -> Row:
-        """Make a row of its columns, joined by spaces."""
-        values = [*values]
-        found = cls(
-            " ".join(
-                value.decode("utf-8", "replace") if isinstance(value, bytes) else str(value)
-                for value in values
-            )
-        )
+    def of(cls, columns: Iterable[tuple[str, Any]]) -> Row:
+        """Make a row of the names and values of its columns. The values are joined by spaces."""
+        columns = [*columns]
+        found = cls(" ".join(_text(value) for _, value in columns))
+        found.columns = dict(columns)
         found.empty = frozenset(
-            number for number, value in enumerate(values, start=1) if value is None
+            number for number, (_, value) in enumerate(columns, start=1) if value is None
         )
         return found
+
+    @property
+    def json(self) -> str:
+        """The row as JSON: its values by the names of their columns."""
+        return json.dumps(self.columns, default=_text)
+
+
+def _text(value: object) -> str:
+    return value.decode("utf-8", "replace") if isinstance(value, bytes) else str(value)
 
 
 class Columns:
@@ -191,7 +198,7 @@ class Parquet(Files):
                 table = parquet.ParquetFile(file).read()
             except (OSError, pa.ArrowInvalid) as error:
                 raise OutputError(f"cannot read {file}: {error}") from error
-            yield from (Row.of(row.values()) for row in table.to_pylist())
+            yield from (Row.of(row.items()) for row in table.to_pylist())
 
 
 class Table:
@@ -224,7 +231,7 @@ class Table:
             OutputError: there is no table, or it cannot be read.
         """
         try:
-            return [Row.of(row.values()) for row in self._table.rows()]
+            return [Row.of(row.items()) for row in self._table.rows()]
         except TableError as error:
             raise OutputError(str(error)) from error
 
@@ -255,7 +262,9 @@ class Sqlite:
         try:
             connection = sqlite3.connect(f"{self._file.as_uri()}?mode=ro", uri=True)
             try:
-                return [Row.of(row) for row in connection.execute(self._query)]
+                found = connection.execute(self._query)
+                names = [name for name, *_ in found.description or ()]
+                return [Row.of(zip(names, row, strict=True)) for row in found]
             finally:
                 connection.close()
         except sqlite3.Error as error:

@@ -17,7 +17,7 @@ from harness.pipelines.braces import fill
 from harness.pipelines.inputs import InputKind
 from harness.pipelines.outputs import OutputKind
 from harness.systems.declared.learnt.silence import name_of
-from harness.systems.declared.outputs import OutputError, Table, results_of
+from harness.systems.declared.outputs import OutputError, Row, Table, results_of
 from harness.systems.declared.programs.errors import StageError
 from harness.systems.declared.results.dead_letters import DeadLetters, DeadMessages
 from harness.systems.declared.results.totals import Totals
@@ -216,13 +216,16 @@ class RecordMatcher:
         """Return the record id that a copy in a log carries, or ``None``."""
         return self._scene.identity.find(copy.key, copy.value, copy.headers)
 
-    def _ids_in(self, text: str) -> Sequence[str]:
-        """Return every id in a row of the output."""
+    def _ids_in(self, row: str) -> Sequence[str]:
+        """Return every id in a row of the output. A path of JSON is looked for in the row's text,
+        then in its columns; if neither has an id there, the pattern is looked for in the text.
+        """
         identity = self._scene.cell.identity
-        found = identity.every(text)
-        if not found and self._scene.pipeline.output.kind not in FREE_TEXT:
-            return dataclasses.replace(identity, json="").every(text)
-        return found
+        found = identity.every(row)
+        if found or not identity.json or self._scene.pipeline.output.kind in FREE_TEXT:
+            return found
+        in_columns = identity.every(row.json) if isinstance(row, Row) else ()
+        return in_columns or dataclasses.replace(identity, json="").every(row)
 
     # --- what cannot be counted -------------------------------------------------------------------
 
