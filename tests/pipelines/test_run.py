@@ -485,8 +485,8 @@ def test_a_row_that_was_begun_and_not_filled_in_is_no_result(
 
 
 def row_of(sensor: str, degrees: int | None) -> Row:
-    """Return a row of two columns."""
-    return Row.of({"sensor": sensor, "degrees": degrees}.items())
+    """Return a row of a query with two columns."""
+    return Row.of({"sensor": sensor, "degrees": degrees}.items(), whole=False)
 
 
 @pytest.mark.parametrize(

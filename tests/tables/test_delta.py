@@ -262,11 +262,19 @@ def test_only_a_version_with_other_files_changes_an_output(orders: Path) -> None
     assert results.size() == whole
 
 
-def test_an_empty_column_of_an_output_is_known() -> None:
-    """A row without it may be one that was begun and never filled in."""
+def test_a_null_does_not_make_a_row_of_a_table_unfinished(tmp_path: Path) -> None:
+    """A commit has whole rows, as a file of Parquet has; of a query's row it is not known."""
     output = Output(kind=OutputKind.DELTA, file=str(WRITTEN / "by region"))
     rows = results_of(output, {}, WRITTEN, WRITTEN / "log").rows()
-    assert {str(row): empty_in(row) for row in rows}["p1 None"] == {2}
+    pq.write_table(pa.table({"id": ["p1"], "region": [None]}), tmp_path / "p.parquet")
+    output = Output(kind=OutputKind.PARQUET, file="p.parquet")
+    in_file = results_of(output, {}, tmp_path, tmp_path / "log").rows()
+    (tmp_path / "p.db").touch()  # a database without tables
+    output = Output(kind=OutputKind.SQLITE, file="p.db", query="SELECT 'p1', NULL")
+    queried = results_of(output, {}, tmp_path, tmp_path / "log").rows()
+    assert {str(row): empty_in(row) for row in rows}["p1 None"] == set()
+    assert {str(row): empty_in(row) for row in in_file} == {"p1 None": set()}
+    assert {str(row): empty_in(row) for row in queried} == {"p1 None": {2}}
 
 
 def test_an_output_that_is_not_there_yet_is_no_result(tmp_path: Path) -> None:

@@ -41,7 +41,8 @@ class OutputError(CellFailure):
 
 class Row(str):
     """A row of an output with columns, as text. ``columns``: its values by their names; ``empty``:
-    the numbers of its null columns, from 1.
+    the numbers of its null columns, from 1, if the output may have a row before all of it is
+    written.
     """
 
     __slots__ = ("columns", "empty")
@@ -49,13 +50,17 @@ class Row(str):
     empty: frozenset[int]
 
     @classmethod
-    def of(cls, columns: Iterable[tuple[str, Any]]) -> Row:
-        """Make a row of the names and values of its columns. The values are joined by spaces."""
+    def of(cls, columns: Iterable[tuple[str, Any]], *, whole: bool = True) -> Row:
+        """Make a row of the names and values of its columns. The values are joined by spaces.
+        ``whole``: the output has no row before all of it is written.
+        """
         columns = [*columns]
         found = cls(" ".join(_text(value) for _, value in columns))
         found.columns = dict(columns)
         found.empty = frozenset(
-            number for number, (_, value) in enumerate(columns, start=1) if value is None
+            number
+            for number, (_, value) in enumerate(columns, start=1)
+            if value is None and not whole
         )
         return found
 
@@ -264,7 +269,7 @@ class Sqlite:
             try:
                 found = connection.execute(self._query)
                 names = [name for name, *_ in found.description or ()]
-                return [Row.of(zip(names, row, strict=True)) for row in found]
+                return [Row.of(zip(names, row, strict=True), whole=False) for row in found]
             finally:
                 connection.close()
         except sqlite3.Error as error:
