@@ -16,6 +16,7 @@ import msgspec
 
 from harness.model.conversion import decoder
 from harness.tables.errors import TableError
+from harness.tables.parquet import read_rows
 from harness.tables.versions import newest_of
 
 if TYPE_CHECKING:
@@ -108,23 +109,13 @@ class Snapshot:
     files: tuple[DataFile, ...]
 
     def rows(self) -> Iterator[Mapping[str, object]]:
-        """Yield every row, each column by its physical name; a column that a file does not have is
-        ``None``.
+        """Yield every row, each column by its name; a column that a file does not have is ``None``.
 
         Raises:
-            TableError: a data file is missing or damaged.
+            TableError: a data file is missing or damaged, or has a value that cannot be read.
         """
-        import pyarrow as pa  # noqa: PLC0415 - heavy, and an extra
-        from pyarrow import parquet  # noqa: PLC0415
-
         for file in self.files:
-            try:
-                found = parquet.ParquetFile(file.path).read().to_pylist()
-            except (OSError, pa.ArrowInvalid) as error:
-                raise TableError(
-                    f"version {file.version} of the table has the file {file.path}, which cannot "
-                    f"be read: {error}"
-                ) from error
+            _, found = read_rows(file.path, f"version {file.version} of the table")
             for row in found:
                 yield {
                     name: row.get(physical, file.partition.get(physical))

@@ -20,6 +20,7 @@ import msgspec
 
 from harness.model.conversion import convert, decoder
 from harness.tables.errors import TableError
+from harness.tables.parquet import read_rows
 from harness.tables.versions import newest_of
 
 if TYPE_CHECKING:
@@ -236,19 +237,13 @@ def _avro(path: Path, kind: type[Kind]) -> Iterator[Kind]:
 
 def _rows_of(path: Path, columns: list[_Field]) -> Iterator[Mapping[str, object]]:
     """Yield the rows of a data file, whose columns are found by the numbers of their fields."""
-    import pyarrow as pa  # noqa: PLC0415 - heavy, and an extra
-    from pyarrow import parquet  # noqa: PLC0415
-
-    try:
-        table = parquet.ParquetFile(path).read()
-    except (OSError, pa.ArrowInvalid) as error:
-        raise TableError(f"the table has the file {path}, which cannot be read: {error}") from error
+    schema, rows = read_rows(path, "the table")
     names = {
         int(field.metadata[FIELD_ID]): field.name
-        for field in table.schema
+        for field in schema
         if field.metadata and FIELD_ID in field.metadata
     }
-    if len(names) < len(table.schema):
+    if len(names) < len(schema):
         raise TableError(f"the columns of {path} have no field ids, which lostack cannot read")
-    for row in table.to_pylist():
+    for row in rows:
         yield {column.name: row.get(names.get(column.id, "")) for column in columns}

@@ -20,9 +20,10 @@ from harness.pipelines.refusing import DeclarationError
 from harness.tables.delta import DeltaTable
 from harness.tables.errors import TableError
 from harness.tables.iceberg import IcebergTable
+from harness.tables.parquet import read_rows
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from harness.pipelines.outputs import Output
 
@@ -191,19 +192,19 @@ class Parquet(Files):
     """The rows of Parquet files."""
 
     def rows(self) -> Sequence[str]:
-        """Return every row of every file, its columns joined."""
-        return list(self._rows())
+        """Return every row of every file, its columns joined.
 
-    def _rows(self) -> Iterator[str]:
-        import pyarrow as pa  # noqa: PLC0415 - heavy, and needed by no other output
-        from pyarrow import parquet  # noqa: PLC0415
-
-        for file in self.files():
-            try:
-                table = parquet.ParquetFile(file).read()
-            except (OSError, pa.ArrowInvalid) as error:
-                raise OutputError(f"cannot read {file}: {error}") from error
-            yield from (Row.of(row.items()) for row in table.to_pylist())
+        Raises:
+            OutputError: a file cannot be read.
+        """
+        try:
+            return [
+                Row.of(row.items())
+                for file in self.files()
+                for row in read_rows(file, "the output")[1]
+            ]
+        except TableError as error:
+            raise OutputError(str(error)) from error
 
 
 class Table:
