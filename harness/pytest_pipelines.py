@@ -26,6 +26,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 import pytest
 
+from harness.model.failures import EnvironmentFailure
 from harness.model.scenario import NotApplicable
 
 if TYPE_CHECKING:
@@ -82,7 +83,7 @@ def _declared(item: pytest.Item) -> Pipeline:
             else read_pipeline(_beside(Path(item.path).parent, item.config.rootpath, mark.args[0]))
         )
         check_declared(found)
-    except DeclarationError as error:
+    except (DeclarationError, EnvironmentFailure) as error:
         raise pytest.Collector.CollectError(f"lostack: {error}") from error
     return found
 

@@ -54,19 +54,24 @@ def told(what: str, module: str, extra: str) -> str:
 
 def why_missing(error: BaseException) -> str | None:
     """Return the line for an import that failed because its extra is not installed; ``None`` for
-    every other error.
+    every other error. Of several extras the smallest is named.
 
     >>> why_missing(ModuleNotFoundError(name="docker.errors"))
     "this command needs docker, which is not installed: pip install 'lostack[docker]'"
     """
     if not isinstance(error, ModuleNotFoundError) or not error.name:
         return None
-    missing = error.name
-    for extra, modules in EXTRAS.items():
-        for module in modules:
-            if missing == module or missing.startswith(f"{module}."):
-                return told("this command", module, extra)
-    return None
+    missing = f"{error.name}."
+    bring = [
+        (len(modules), module, extra)
+        for extra, modules in EXTRAS.items()
+        for module in modules
+        if missing.startswith(f"{module}.")
+    ]
+    if not bring:
+        return None
+    _, module, extra = min(bring)
+    return told("this command", module, extra)
 
 
 def _is_there(module: str) -> bool:

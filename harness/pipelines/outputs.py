@@ -49,6 +49,12 @@ NEEDS: Final = {
     OutputKind.COMMAND: ("command",),
 }
 """The options that each kind of output needs."""
+EXTRAS: Final = {
+    OutputKind.PARQUET: ("audit",),
+    OutputKind.DELTA: ("audit",),
+    OutputKind.ICEBERG: ("audit", "values"),
+}
+"""The extras whose libraries read an output; other kinds need none."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

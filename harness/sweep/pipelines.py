@@ -110,6 +110,7 @@ def sweep_of(asked: SweepSettings, directory: Path, *, keep: bool = True) -> Swe
 
     Raises:
         DeclarationError: the declaration is wrong.
+        EnvironmentFailure: the extra that reads the output is not installed.
         SelectionError: no pipeline matches.
         UnknownNameError: a client or a system is not known.
     """

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import stat
+from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,12 +13,14 @@ from kafka.errors import InvalidConfigurationError
 
 from harness.controls import OnWire
 from harness.model import events as kinds
-from harness.model.failures import CellFailure
+from harness.model.extras import EXTRAS
+from harness.model.failures import CellFailure, EnvironmentFailure
 from harness.model.scenario import NotApplicable, Role
 from harness.pipelines import DeclarationError, failure_points, read_pipeline
 from harness.pipelines.broker import Broker, TopicSettings
 from harness.pipelines.dialects import SPOKEN, Moment, dialect_of
 from harness.pipelines.moments import About, moments_in
+from harness.pipelines.outputs import Output, OutputKind
 from harness.protocols.core.steps import Packet
 from harness.protocols.openwire.steps import Command
 from harness.run.queue_server import SETTING, QueueServer
@@ -102,6 +105,29 @@ def test_what_cannot_be_fetched_is_refused_before_anything_is_started(tmp_path: 
         spark = dataclasses.replace(first, environment={"PYTHONPATH": f"{{pyspark:{release}}}"})
         with pytest.raises(DeclarationError, match="is no release of PySpark 4"):
             check_declared(dataclasses.replace(right, stages=(spark, *rest)))
+
+
+@pytest.mark.parametrize(
+    ("kind", "without", "said"),
+    [
+        ("parquet", "audit", "an output of kind parquet needs pyarrow, .*'lostack.audit.'"),
+        ("delta", "audit", "an output of kind delta needs pyarrow, .*'lostack.audit.'"),
+        ("iceberg", "audit", "an output of kind iceberg needs pyarrow, .*'lostack.audit.'"),
+        ("iceberg", "values", "an output of kind iceberg needs fastavro, .*'lostack.values.'"),
+        ("delta", "values", None),
+        ("lines", "audit", None),
+    ],
+)
+def test_an_output_that_nothing_here_can_read_is_refused_before_anything_is_started(
+    monkeypatch: pytest.MonkeyPatch, kind: str, without: str, said: str | None
+) -> None:
+    """The extra that is enough is named."""
+    monkeypatch.setattr(
+        "harness.model.extras.lacks", lambda extra: EXTRAS[extra][0] if extra == without else None
+    )
+    pipeline = dataclasses.replace(parcels(), output=Output(kind=OutputKind(kind), file="x"))
+    with pytest.raises(EnvironmentFailure, match=said) if said else nullcontext():
+        check_declared(pipeline)
 
 
 class Refusing:

@@ -93,6 +93,21 @@ def test_a_mistake_is_one_line(project: Path, mark: str, said: str) -> None:
     assert "Traceback" not in done.stdout
 
 
+def test_an_extra_that_is_not_installed_is_one_line(project: Path) -> None:
+    """The example writes Parquet."""
+    (project / "conftest.py").write_text(
+        "from harness.model import extras\nextras.EXTRAS = {'audit': ('nowhere',)}\n",
+        encoding="utf-8",
+    )
+    (project / "test_it.py").write_text(
+        TEST.format(file="readings/pipeline.toml"), encoding="utf-8"
+    )
+    done = session(project, "--collect-only", "test_it.py")
+    assert done.returncode == 2
+    assert "needs nowhere, which is not installed: pip install 'lostack[audit]'" in done.stdout
+    assert "Traceback" not in done.stdout
+
+
 @pytest.mark.kafka
 @pytest.mark.rest
 @pytest.mark.timeout(400)

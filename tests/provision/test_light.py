@@ -171,6 +171,17 @@ def test_a_defect_is_no_missing_extra(name: str | None) -> None:
     assert why_missing(ImportError(name="pyspark")) is None
 
 
+@pytest.mark.parametrize(
+    ("name", "extra"),
+    [("pyarrow.parquet", "audit"), ("pyspark.sql", "spark"), ("google.protobuf", "values")],
+)
+def test_the_smallest_extra_that_has_the_module_is_named(name: str, extra: str) -> None:
+    """Both ``spark`` and ``audit`` bring PyArrow."""
+    said = why_missing(ModuleNotFoundError(name=name))
+    assert said is not None
+    assert said.endswith(f"'lostack[{extra}]'")
+
+
 def test_the_table_names_what_the_metadata_name() -> None:
     """Each extra of pyproject.toml has its modules in the table, and no other has."""
     told = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))

@@ -1,10 +1,12 @@
-"""Checks that what a declaration names by a version can be fetched, before anything is started."""
+"""Checks that what a declaration names can be fetched or read, before anything is started."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from harness.model.extras import require
 from harness.model.failures import EnvironmentFailure
+from harness.pipelines.outputs import EXTRAS
 from harness.pipelines.refusing import DeclarationError
 from harness.provision.jars import read_jar_set
 from harness.provision.spark_release import RELEASE
@@ -26,8 +28,14 @@ def check_broker(system: str, version: str) -> None:
 def check_declared(pipeline: Pipeline) -> None:
     """Raise DeclarationError if a command cannot be found, or if the version of the broker, a set
     of jars or a PySpark in a command cannot be fetched.
+
+    Raises:
+        EnvironmentFailure: the extra that reads its output is not installed.
     """
     pipeline.check_commands()
+    kind = pipeline.output.kind
+    for extra in EXTRAS.get(kind, ()):
+        require(extra, f"an output of kind {kind}")
     check_broker(pipeline.system, pipeline.broker.version)
     for name in pipeline.jars:
         try:
