@@ -166,6 +166,12 @@ class DeltaTable:
         versions = sorted(entries)
         if not versions:
             raise TableError(f"{self.folder} is no Delta table: it has no version in _delta_log")
+        if versions[0] and any(self.folder.glob("_delta_log/*.checkpoint*")):
+            raise _refused(
+                self.folder,
+                f"has the versions before {versions[0]} only in a checkpoint (its log keeps them "
+                "for delta.logRetentionDuration)",
+            )
         if versions != list(range(len(versions))):
             raise TableError(
                 f"the log of {self.folder} is not whole: it has {len(versions)} versions, "
@@ -245,7 +251,11 @@ class _Replay:
         self._files[add.path] = DataFile(path, self._version, add.partition_values)
 
     def _refused(self, what: str) -> TableError:
-        return TableError(
-            f"the Delta table {self._folder} {what}, which lostack cannot read: let a command "
-            'print its rows (kind = "command")'
-        )
+        return _refused(self._folder, what)
+
+
+def _refused(folder: Path, what: str) -> TableError:
+    return TableError(
+        f"the Delta table {folder} {what}, which lostack cannot read: let a command print its "
+        'rows (kind = "command")'
+    )

@@ -165,6 +165,24 @@ def test_what_is_not_whole_is_no_table(
 
 
 @pytest.mark.parametrize(
+    "name",
+    ["checkpoint.parquet", "checkpoint.0000000001.0000000002.parquet", "checkpoint.80a083.json"],
+)
+def test_a_log_that_begins_behind_a_checkpoint_is_told_from_a_damaged_one(
+    orders: Path, name: str
+) -> None:
+    """Its writer has removed what is older than the table keeps; the table is valid."""
+    checkpoint = orders / "_delta_log" / f"{3:020}.{name}"
+    checkpoint.touch()
+    assert ids(orders), "the whole log is there, too"
+    for version in range(3):
+        entry(orders, version).unlink()
+    said = r"has the versions before 3 only in a checkpoint .*\(kind = \"command\"\)"
+    with pytest.raises(TableError, match=said):
+        ids(orders)
+
+
+@pytest.mark.parametrize(
     ("action", "said"),
     [
         ({"protocol": {"minReaderVersion": 4}}, "reader version 4"),
