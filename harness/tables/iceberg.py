@@ -53,10 +53,12 @@ class _Schema(msgspec.Struct, rename="kebab"):
 class _Snapshot(msgspec.Struct, rename="kebab"):
     snapshot_id: int
     manifest_list: str
+    timestamp_ms: int = 0
 
 
-class _Ref(msgspec.Struct):
+class _Ref(msgspec.Struct, rename="kebab"):
     type: str
+    snapshot_id: int
 
 
 class _Metadata(msgspec.Struct, rename="kebab"):
@@ -130,18 +132,24 @@ class IcebergTable:
         for path in self._files(told):
             yield from _rows_of(path, columns)
 
-    def why_empty(self) -> str:
-        """Say why the table has no rows although it was written to; "" if that is not known.
+    def why_missing(self) -> str:
+        """Say why the table lacks rows although it was written to; "" if that is not known.
 
         Raises:
             TableError: as :meth:`rows`.
         """
         told = self._present()
+        made = {each.snapshot_id: each.timestamp_ms for each in told.snapshots}
+        of_main = made.get(told.current_snapshot_id or 0, -1)
+        newer = [
+            name
+            for name, ref in (told.refs or {}).items()
+            if ref.type == "branch" and made.get(ref.snapshot_id, 0) > of_main
+        ]
+        if newer:
+            return f"the newest rows are in the branch {', '.join(newer)}, and lostack reads main"
         if told.current_snapshot_id not in {None, -1}:
             return ""
-        branches = [name for name, ref in (told.refs or {}).items() if ref.type == "branch"]
-        if branches:
-            return f"rows are in the branch {', '.join(branches)} alone, and lostack reads main"
         if told.snapshots:
             return f"it has snapshots ({len(told.snapshots)}), and none of them is that of main"
         return (

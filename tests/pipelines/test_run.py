@@ -4,9 +4,12 @@ should be; without a broker.
 
 from __future__ import annotations
 
+import json
+import shutil
 from dataclasses import replace
 from decimal import Decimal
 from functools import partial
+from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
@@ -37,7 +40,7 @@ from harness.systems.declared.programs.stages import make_stage
 from harness.systems.declared.programs.targets import FaultTargets
 from harness.systems.declared.programs.workers import Victim
 from harness.systems.declared.results.ends import SourceAndOutput
-from harness.systems.declared.results.matcher import RecordMatcher, Result
+from harness.systems.declared.results.matcher import ROW, RecordMatcher, Result
 from harness.systems.declared.transport import log, positions
 from harness.systems.declared.transport.authorities import Authorities
 from harness.systems.declared.transport.log import Log
@@ -533,7 +536,7 @@ def test_what_holds_the_ids_of_several_records_is_refused(
     results = found.results_in(["r-3 20", row])
     assert results[1].record == row[:3]
     if held == 1:
-        found.check_ids("row of the output", results)
+        found.check_ids(ROW, results)
         return
     with pytest.raises(
         StageError,
@@ -542,7 +545,33 @@ def test_what_holds_the_ids_of_several_records_is_refused(
             r"pattern in"
         ),
     ):
-        found.check_ids("row of the output", results)
+        found.check_ids(ROW, results)
+
+
+ICEBERG = Path(__file__).parents[1] / "tables" / "written" / "iceberg" / "orders"
+
+
+@pytest.mark.parametrize("example", ["readings", "orders"])
+def test_rows_of_an_older_run_are_not_taken_for_those_that_another_branch_has(
+    scenes: Scenes, tmp_path: Path, example: str
+) -> None:
+    """The branch is named to whom is told that no row carries an id; not where a topic lacks it."""
+    table = shutil.copytree(ICEBERG, tmp_path / "orders")
+    metadata = table / "metadata" / "v6.metadata.json"
+    told = json.loads(metadata.read_text())
+    first, *_, last = (each["snapshot-id"] for each in told["snapshots"])
+    refs = {"audit": {"snapshot-id": last, "type": "branch"}}
+    metadata.write_text(json.dumps(told | {"current-snapshot-id": first, "refs": refs}))
+    output = Output(kind=OutputKind.ICEBERG, file=str(table))
+    found = RecordMatcher(scenes(example, pipeline={"output": output}))
+    results = found.results_in(found.rows())
+    assert len(results) == 3
+    branch = r" \(the newest rows are in the branch audit, and lostack reads main\)$"
+    with pytest.raises(StageError, match=rf"^no row of the output carries .*{branch}"):
+        found.check_ids(ROW, results)
+    with pytest.raises(StageError, match=r"^no record of topic x carries") as of_topic:
+        found.check_ids("record of topic x", results)
+    assert "branch" not in str(of_topic.value)
 
 
 def test_only_where_an_id_is_looked_for_several_are_too_many() -> None:

@@ -235,34 +235,37 @@ def test_rows_in_a_branch_alone_are_named(orders: Path, present: int | None) -> 
     refs = {"audit": {"snapshot-id": snapshots(orders)[-1]["snapshot-id"], "type": "branch"}}
     change(metadata(orders), refs=refs, current_snapshot_id=present)
     assert ids(orders) == []
-    said = "rows are in the branch audit alone, and lostack reads main"
-    assert output_of(orders).why_empty() == said
+    said = "the newest rows are in the branch audit, and lostack reads main"
+    assert output_of(orders).why_missing() == said
 
 
 def test_a_table_that_nobody_has_committed_to_is_named(orders: Path) -> None:
     """A job of Flink without checkpoints never commits."""
     change(metadata(orders), refs={}, current_snapshot_id=-1, snapshots=[])
     assert output_of(orders).rows() == []
-    assert "nothing was committed" in output_of(orders).why_empty()
+    assert "nothing was committed" in output_of(orders).why_missing()
 
 
 def test_a_table_whose_snapshots_are_not_mains_is_named(orders: Path) -> None:
     """They were staged, or the table was made anew."""
     change(metadata(orders), refs={}, current_snapshot_id=-1)
-    assert "none of them is that of main" in output_of(orders).why_empty()
+    assert "none of them is that of main" in output_of(orders).why_missing()
 
 
 def test_what_main_has_is_read_whatever_other_branches_have(orders: Path) -> None:
-    """A branch may be older, or newer: what it has and main has not is missing."""
+    """A branch may be older, or newer, which is then named: what it has and main has not is
+    missing.
+    """
     made = snapshots(orders)
     refs = {
         "audit": {"snapshot-id": made[-1]["snapshot-id"], "type": "branch"},
         "first": {"snapshot-id": 7, "type": "tag"},
     }
-    for named in (refs, None):
-        change(metadata(orders), refs=named, current_snapshot_id=made[0]["snapshot-id"])
-        assert len(ids(orders)) == 3
-        assert not IcebergTable(orders).why_empty()
+    newer = "the newest rows are in the branch audit, and lostack reads main"
+    for named, at, rows, why in ((refs, 0, 3, newer), (refs, -1, 7, ""), (None, 0, 3, "")):
+        change(metadata(orders), refs=named, current_snapshot_id=made[at]["snapshot-id"])
+        assert len(ids(orders)) == rows
+        assert IcebergTable(orders).why_missing() == why
 
 
 def test_the_table_of_another_catalog_is_refused(orders: Path) -> None:

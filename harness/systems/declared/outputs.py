@@ -241,9 +241,9 @@ class Table:
         except TableError as error:
             raise OutputError(str(error)) from error
 
-    def why_empty(self) -> str:
-        """Say why no row is in a table that was written to; "" if that is not known."""
-        return self._table.why_empty() if isinstance(self._table, IcebergTable) else ""
+    def why_missing(self) -> str:
+        """Say why a table that was written to lacks rows; "" if that is not known."""
+        return self._table.why_missing() if isinstance(self._table, IcebergTable) else ""
 
 
 class Sqlite:

@@ -37,6 +37,8 @@ UNPRINTED = (
 """The advice if an output of kind stdout holds no record."""
 FREE_TEXT = (OutputKind.LINES, OutputKind.STDOUT, OutputKind.COMMAND)
 """Outputs in which a line without an id is not a result."""
+ROW = "row of the output"
+"""What :meth:`RecordMatcher.check_ids` calls a result that is in no topic."""
 MOST_SHOWN = 120
 """How many characters of a row or record a message shows."""
 
@@ -246,19 +248,25 @@ class RecordMatcher:
         if not found or any(result.record in known for result in found):
             return
         first = load.records[0]
+        missing = self._why_missing() if what == ROW else ""
         if named is None:
             raise StageError(
                 f"no {what} carries the id of a record: {found[0].shown!r} does not contain the "
                 f"token that lostack put in place of {{id}} ({self._scene.cell.in_hand(first)!r} "
                 "in the first record); let the programs pass it on, or say in [id] where an id "
-                "is"
+                f"is{missing}"
             )
         raise StageError(
             f"no {what} carries the id of a record: the pattern "
             f"{named.pattern!r}{f' at {named.json}' if named.json else ''} in {named.where} "
             f"finds {found[0].record!r} in {found[0].shown!r}, but the first record offered is "
-            f"{first.id!r}; correct [id]{self._unframed(found[0])}"
+            f"{first.id!r}; correct [id]{self._unframed(found[0])}{missing}"
         )
+
+    def _why_missing(self) -> str:
+        """Return, in brackets, why the output's table lacks rows; "" if that is not known."""
+        why = self.results.why_missing() if isinstance(self.results, Table) else ""
+        return f" ({why})" if why else ""
 
     def _unframed(self, result: Result) -> str:
         """Return a hint if a value was read as text although the declaration names a schema
@@ -324,8 +332,7 @@ class RecordMatcher:
             if rows
             else "it is empty"
         )
-        if isinstance(self.results, Table) and (why := self.results.why_empty()):
-            held += f" ({why})"
+        held += self._why_missing()
         if output.kind is OutputKind.STDOUT:
             held += f" ({UNPRINTED})"
         return (

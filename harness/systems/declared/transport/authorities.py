@@ -14,6 +14,7 @@ from harness.model.states import Hop
 from harness.pipelines.outputs import OutputKind
 from harness.systems.declared.compaction import last_of_key
 from harness.systems.declared.results.ends import SourceAndOutput
+from harness.systems.declared.results.matcher import ROW
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -65,7 +66,7 @@ class Authorities:
             found = [result for copy, result in named if not _is_tombstone(copy, result)]
         elif self._matcher.totals is None:
             found = self._matcher.results_in(rows)
-            self._matcher.check_ids("row of the output", found)
+            self._matcher.check_ids(ROW, found)
         self._ends.observe_invariants()
         if self._matcher.totals is not None:
             self._ends.observe_totals(self._matcher.totals, rows, stored=bool(copies))

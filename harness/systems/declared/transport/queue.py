@@ -23,6 +23,7 @@ from harness.systems.declared.outputs import OutputError
 from harness.systems.declared.programs.errors import StageError
 from harness.systems.declared.results.dead_letters import dead_queue
 from harness.systems.declared.results.ends import SourceAndOutput
+from harness.systems.declared.results.matcher import ROW
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -122,7 +123,7 @@ class Queue:
         rows = self._matcher.rows()
         self._ends.observe_read(asked_at, self._matcher.seen)
         found = self._matcher.results_in(rows) if self._matcher.totals is None else []
-        self._matcher.check_ids("row of the output", found)
+        self._matcher.check_ids(ROW, found)
         held = {hop: ours.messages(broker, queue) for hop, queue in queues.items()}
         self._ends.observe_source()
         origins = self._observe_queue(Hop.TOPIC, name, held[Hop.TOPIC], counts[Hop.TOPIC])
