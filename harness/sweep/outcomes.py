@@ -58,6 +58,8 @@ class Outcome:
     """Which requests about records were made again, with which of them, and how often
     (:func:`harness.sweep.signature.repeated_requests`).
     """
+    once_more: bool = False
+    """Whether the point is still to be run once more, on a broker of its own."""
 
     @property
     def proved(self) -> bool:
@@ -201,6 +203,11 @@ class Outcomes:
     """The names of the scenario files that the sweep has, without their suffix."""
 
     @property
+    def done(self) -> frozenset[str]:
+        """The ids of the points that are not to be run again."""
+        return frozenset(one.point.id for one in self.all if not one.once_more)
+
+    @property
     def unproved(self) -> tuple[Outcome, ...]:
         """Points without a proof that their fault struck."""
         return tuple(one for one in self.all if not one.proved)
@@ -244,9 +251,9 @@ class Outcomes:
         """Yield the points to run next, each with its class: the middle one between two points with
         different outcomes.
         """
-        ran, outcome = {one.point.id for one in self.all}, self.by_id()
+        done, outcome = self.done, self.by_id()
         for each, points in self.inside().items():
-            yield from ((point, each) for point in splits(points, outcome) if point.id not in ran)
+            yield from ((point, each) for point in splits(points, outcome) if point.id not in done)
 
     def findings(self) -> tuple[Finding, ...]:
         """Return the findings: broken or stuck points, grouped by signature, the largest group

@@ -130,10 +130,8 @@ def reached(steps: Steps, outcomes: Outcomes, chosen: Iterable[Point]) -> SweepP
             points[point.id] = reach
             if point.second is None:
                 of_step.setdefault(point.step, []).append(reach)
-    ran = {one.point.id for one in outcomes.all}
-    left = {point.id for point in chosen if point.id not in ran} | {
-        point.id for point, _ in outcomes.splits()
-    }
+    left = {point.id for point in chosen} - outcomes.done
+    left |= {point.id for point, _ in outcomes.splits()}
     tried = {one.where for one in proved.values()} | {one.planned for one in proved.values()}
     classes = {each: each in tried for each in outcomes.classes}
     struck = {one.where.state for one in proved.values()}

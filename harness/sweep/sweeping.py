@@ -285,8 +285,10 @@ class Sweep:
                 and result.directory not in self._outcomes
             ):
                 self._outcomes[result.directory] = self._outcome(result, planned)
+        ran = Counter(one.point.id for one in self._outcomes.values())
         last = {
-            one.point.id: one for one in self._outcomes.values()
+            one.point.id: replace(one, once_more=ran[one.point.id] == 1 and self._runs_alone(one))
+            for one in self._outcomes.values()
         }  # a point that was run again counts by its last outcome
         found = safe_files.files(self.directory, FOUND, lambda name: name.endswith(".toml"))
         saved = frozenset(PurePath(name).stem for name in found)
@@ -306,20 +308,15 @@ class Sweep:
 
     def _left(self, planned: Planned) -> list[tuple[Point, RunReason]]:
         outcomes = self.outcomes(planned)
-        done = {one.point.id for one in outcomes.all if not self._runs_alone(one)}
-        left = [(point, why) for point, why in planned.chosen if point.id not in done]
+        left = [(point, why) for point, why in planned.chosen if point.id not in outcomes.done]
         return left or [(point, RunReason.SPLIT) for point, _ in outcomes.splits()]
 
     def _runs_alone(self, one: Outcome) -> bool:
-        """Whether a point runs once more, on a broker of its own: it shared a broker's death, and
-        nothing proves its fault. Perhaps it came too late, or the broker did not come back.
+        """Whether a point that was run once runs once more, on a broker of its own: it was ready to
+        share a broker's death, and nothing proves its fault. Perhaps it came too late, or the
+        broker did not come back.
         """
-        shared = (
-            self.settings.jobs > 1
-            and not one.proved
-            and shares_death(at_point(self.base, one.point))
-        )
-        return shared and self._times_run()[one.point.id] == 1
+        return not one.proved and shares_death(at_point(self.base, one.point))
 
     def _times_run(self) -> Counter[str]:
         return Counter(

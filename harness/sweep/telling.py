@@ -92,12 +92,12 @@ def plan_lines(sweep: Sweep, planned: Planned, left_s: float | None) -> Iterator
     )
     for because, count in Counter(because for _, because in planned.inapplicable).items():
         yield f"  {counted(count, 'point')} not possible: {because}"
-    ran = {one.point.id for one in sweep.outcomes(planned).all}
-    left = [point for point, _ in planned.chosen if point.id not in ran]
+    done = sweep.outcomes(planned).done
+    left = [point for point, _ in planned.chosen if point.id not in done]
     seconds = _estimate_s(sweep, planned, left)
     if isinstance(sweep.base, DeclaredCell):
         yield f"  {at_once(sweep.settings.jobs, sweep.alone)}"
-    known = f"; {len(ran)} of them were run before" if ran else ""
+    known = f"; {len(done)} of them were run before" if done else ""
     if left_s is None or seconds <= max(left_s, 0.0):
         yield f"  that takes about {seconds / 60:.0f} minutes{known}"
     else:

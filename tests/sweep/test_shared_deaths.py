@@ -12,13 +12,16 @@ from harness.faults import Drop, Kill, Twice
 from harness.judge.verdict import Kind
 from harness.matrix.lanes import DIE_AT_ONCE
 from harness.model.cell import STANDS_S
+from harness.model.exits import ExitCode
 from harness.model.failures import CellFailure
 from harness.model.scenario import Deployment, Role
 from harness.protocols.kafka.steps import Api
+from harness.sweep import sweeping
 from harness.sweep.acts import KILL_BROKER
 from harness.sweep.cells import at_point, shares_death, sharing, with_fault
 from harness.sweep.pipelines import swept
 from harness.sweep.shrinking import shrink_all
+from harness.sweep.telling import plain_of, summary_of
 from harness.wire.rules import Direction
 from tests.memory.plants import Plant
 from tests.sweep import stepping
@@ -115,6 +118,63 @@ def test_what_proves_nothing_in_a_shared_death_dies_again_alone(
     assert all(progress.ran.count(point) == 1 for point in shared(groups) - {voided})
     found = {each.point.id: each.signature.verdict for each in one.outcomes(planned).all}
     assert set(found.values()) == {Kind.KEPT}, "what it was alone counts"
+
+
+@pytest.mark.parametrize("jobs", [1, 3])
+def test_a_sweep_that_ends_before_the_run_alone_is_partial(
+    jobs: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The point is still to be run, and is run when the sweep goes on, however many run at once
+    then.
+    """
+    late: list[str] = []
+
+    def wrong(cell: Cell) -> Plant:
+        if cell.scenario.together and not late:
+            late.append(cell.scenario.id)
+            raise CellFailure("the broker's death did not wait for this cell")
+        return RIGHT
+
+    one, progress = sweep(tmp_path / "one", wrong, acts=(KILL_BROKER,), jobs=3), Quiet()
+    one.dry_run(progress)
+    planned = one.plan()
+    first_round = len(progress.ran) + len(planned.chosen)
+    with monkeypatch.context() as patch:
+        patch.setattr(sweeping, "is_over", lambda _: len(progress.ran) >= first_round)
+        one.run(planned, progress)
+    assert len(progress.ran) == first_round
+    outcomes = one.outcomes(planned)
+    told = summary_of(one, planned, outcomes)
+    assert plain_of(one, planned, outcomes, told)["reached"]["left"] == 1  # type: ignore[index]
+    assert any("PARTIAL: 1 point still to be run" in line for line in told.lines)
+    assert told.exit_code == ExitCode.VOID
+    rest = sweep(tmp_path / "one", wrong, acts=(KILL_BROKER,), jobs=jobs)
+    progress.ran.clear()
+    rest.run(rest.plan(), progress)
+    assert progress.ran == late
+    assert not rest.outcomes(rest.plan()).unproved
+
+
+def test_a_point_that_splits_a_class_runs_alone_too(tmp_path: Path) -> None:
+    """It is no chosen point of the plan; that nothing of it is proved is no reason to leave it."""
+    chosen, broken = set[str](), set[str]()
+    late: list[str] = []
+
+    def wrong(cell: Cell) -> Plant:
+        if cell.scenario.together and cell.scenario.id not in chosen and not late:
+            late.append(cell.scenario.id)
+            raise CellFailure("the broker's death did not wait for this cell")
+        return Plant(lose=1) if cell.scenario.id in broken else RIGHT
+
+    one, progress = sweep(tmp_path / "one", wrong, acts=(KILL_BROKER,), jobs=3), Quiet()
+    one.dry_run(progress)
+    planned = one.plan()
+    chosen |= {point.id for point, _ in planned.chosen}
+    broken |= {points[-1].id for points in planned.classes.values() if len(points) > 2}
+    one.run(planned, progress)
+    [voided] = late
+    assert progress.ran.count(voided) == 2
+    assert voided not in {each.point.id for each in one.outcomes(planned).unproved}
 
 
 def test_what_proves_nothing_alone_either_is_void(tmp_path: Path, groups: Groups) -> None:
