@@ -23,7 +23,7 @@ from harness.sweep.cells import at_point, brokers_of
 from harness.sweep.classes import Earlier, ProtocolState, RunReason, chosen, class_of, grouped
 from harness.sweep.phases import has_load, name_of, phases
 from harness.sweep.points import Capabilities, at_writes, in_programs, points
-from harness.sweep.recovery import first_faults, in_turn, seconds
+from harness.sweep.recovery import in_turn, seconds
 from harness.sweep.saved_runs import DRY_RUNS
 from harness.sweep.signature import usual_requests
 from harness.sweep.steps import intersected, shared_roles, trace
@@ -215,18 +215,17 @@ class Planner:
     def deeper(
         self,
         planned: Planned,
-        outcomes: Sequence[Outcome],
+        firsts: Sequence[Outcome],
         dry: CellResult,
         writes: Sequence[tuple[str, Write]],
     ) -> Planned:
-        """Return the plan with a second fault in each kind of recovery that the outcomes have
-        shown. ``dry``: a run without a fault.
+        """Return the plan with a second fault in the recoveries from first ones. ``dry``: a run
+        without a fault.
         """
         known = frozenset(step for step, _ in planned.steps.found)
         history = read_history(dry.directory / HISTORY, dry.plan.id)
         can = self._can(history, dry.plan.key, writes)
         found: dict[Class, list[Point]] = {}
-        firsts = first_faults(outcomes)
         for point, phase in in_turn(
             [list(seconds(first, known, planned.usual, self.base.load(), can)) for first in firsts]
         ):

@@ -54,6 +54,10 @@ OUT_OF_RANGE = "OFFSET_OUT_OF_RANGE"
 """The error for readers of offsets that are gone. Retention makes it true, and a sweep does not."""
 
 
+THEN = "+then+"
+"""What stands between the name of a first fault and that of the second one."""
+
+
 @dataclass(frozen=True, slots=True)
 class Point:
     """One act at one step. ``place`` is the step's place among the steps of the dry run.
@@ -83,7 +87,7 @@ class Point:
         return (
             one
             if self.second is None
-            else f"{one}+then+{self.second[0].behind}+{self.second[1].act}"
+            else f"{one}{THEN}{self.second[0].behind}+{self.second[1].act}"
         )
 
     @property

@@ -23,7 +23,7 @@ from harness.sweep.points import Point, cut_short, happenings, nameable
 from harness.sweep.steps import FAILPOINT, WRITE, Step, trace
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Collection, Iterable, Iterator, Sequence
 
     from harness.controls import OnWire
     from harness.model.cell import Load
@@ -41,17 +41,21 @@ ACTS = frozenset({KILL, KILL_BROKER, LOSE, TERMINATE, WITHHOLD_KILL})
 """The acts that a second fault may be."""
 
 
-def first_faults(outcomes: Iterable[Outcome]) -> tuple[Outcome, ...]:
-    """Return the first outcome of each kind of recovery (:func:`kind_of`)."""
-    found: dict[RecoveryKind, Outcome] = {}
-    for one in sorted(outcomes, key=lambda one: one.point.place):
+def first_faults(outcomes: Iterable[Outcome], begun: Collection[str] = ()) -> tuple[Outcome, ...]:
+    """Return the first outcome of each kind of recovery (:func:`kind_of`). ``begun``: the points
+    behind which second faults were run already. Each of them is returned, and stands for its kind.
+    """
+    found: dict[RecoveryKind, list[Outcome]] = {}
+    for one in sorted(outcomes, key=lambda one: (one.point.id not in begun, one.point.place)):
         if (
             one.proved
             and one.point.second is None
             and one.point.step.direction not in {FAILPOINT, WRITE}
         ):
-            found.setdefault(kind_of(one), one)
-    return tuple(found.values())
+            alike = found.setdefault(kind_of(one), [])
+            if not alike or one.point.id in begun:
+                alike.append(one)
+    return tuple(one for alike in found.values() for one in alike)
 
 
 def kind_of(one: Outcome) -> RecoveryKind:

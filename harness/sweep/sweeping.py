@@ -38,6 +38,8 @@ from harness.sweep.classes import RunReason
 from harness.sweep.lessons import Lessons
 from harness.sweep.outcomes import Outcomes, outcome_of
 from harness.sweep.planning import Planner
+from harness.sweep.points import THEN
+from harness.sweep.recovery import first_faults
 from harness.sweep.saved_runs import DRY_RUNS, FIRST, WATCHED, SavedRuns
 from harness.sweep.settings import BESIDE, DRY, FOUND, POINTS
 
@@ -168,9 +170,11 @@ class Sweep:
         """Return the plan with a second fault in each kind of recovery that the points so far have
         shown.
         """
-        first = self.saved.dry_runs()[0]
-        outcomes = self.outcomes(planned).all
-        return self.planner.deeper(planned, outcomes, first, self.saved.writes())
+        names = (name.partition(THEN) for name in self._times_run())
+        firsts = first_faults(
+            self.outcomes(planned).all, {first for first, _, second in names if second}
+        )
+        return self.planner.deeper(planned, firsts, self.saved.dry_runs()[0], self.saved.writes())
 
     def planned(self) -> Planned:
         """Return the plan of all points, those that were run and those that are left.
@@ -192,7 +196,7 @@ class Sweep:
         """Run the chosen points that are left, then those that split classes; begin none after
         ``until`` (monotonic s).
         """
-        self._lessons = replace(Lessons.of(self.outcomes(planned).all), dry=0)
+        self._lessons = replace(Lessons.of(self.outcomes(planned).all), dry=self._lessons.dry)
 
         def enough() -> bool:
             return is_over(until) or self.found_first or self.ran_dry

@@ -95,6 +95,25 @@ def test_a_sweep_ends_when_points_teach_nothing(tmp_path: Path) -> None:
     assert len(rest.outcomes(rest.plan()).all) >= len(planned.chosen)
 
 
+def test_no_second_fault_begins_behind_points_that_teach_nothing(tmp_path: Path) -> None:
+    """A command counts once, for both levels; what is left of both is told."""
+    one, progress = sweep(tmp_path / "one", jobs=1, depth=2), Quiet()
+    one.until_dry = 4
+    one.dry_run(progress)
+    planned = one.plan()
+    one.run(planned, progress)
+    assert one.ran_dry
+    ran = [*progress.ran]
+    deeper = one.deeper(planned)
+    assert len(deeper.chosen) > len(planned.chosen)
+    one.run(deeper, progress)
+    assert progress.ran == ran
+    outcomes = one.outcomes(deeper)
+    told = summary_of(one, deeper, outcomes)
+    left = len(deeper.chosen) - len(outcomes.all)
+    assert any(f"PARTIAL: {left} points" in line for line in told.lines)
+
+
 def test_a_new_outcome_keeps_it_going(tmp_path: Path) -> None:
     """A bug at the very point behind which a right pipeline's sweep ends: the count begins anew."""
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from harness.controls import OnWire
-from harness.faults import Terminate, Withheld
+from harness.faults import Terminate, Twice, Withheld
 from harness.model import events as kinds
 from harness.model.scenario import Role
 from harness.protocols.kafka.steps import Api
@@ -24,8 +24,11 @@ from harness.sweep.signature import Signature, repeated_requests
 from harness.sweep.steps import NamedFrame, Step
 from harness.wire.rules import Direction
 from tests.events import a_history, typed
+from tests.memory.plants import Plant
+from tests.sweep.stepping import RIGHT, Quiet, sweep
 
 if TYPE_CHECKING:
+    from harness.model.cell import Cell
     from harness.model.history import History
 
 REQUEST, RESPONSE = Direction.REQUEST, Direction.RESPONSE
@@ -118,6 +121,40 @@ def test_recoveries_that_are_alike_in_all_of_it_count_as_one() -> None:
     other = refused("MESSAGE_TOO_LARGE", SPLIT, 3, recovery=("producer InitProducerId",))
     assert first_faults([later, one, other]) == (one, other)
     assert first_faults([replace(one, signature=Signature("void"))]) == ()
+
+
+def test_a_recovery_that_was_struck_already_stands_for_its_kind() -> None:
+    """Else what its second faults have shown would belong to no point of the plan."""
+    one, later, last = (refused("MESSAGE_TOO_LARGE", SPLIT, place) for place in (0, 7, 9))
+    [later, last] = (
+        replace(each, point=replace(each.point, step=replace(SENDS, ordinal=number)))
+        for number, each in enumerate((later, last), 2)
+    )
+    assert first_faults([one, later, last], {later.point.id}) == (later,)
+    assert first_faults([one, later, last], {later.point.id, last.point.id}) == (later, last)
+
+
+def test_second_faults_stay_when_earlier_points_are_run_behind_them(tmp_path: Path) -> None:
+    """Also where these would stand for the recovery, had they been run before."""
+
+    def wrong(cell: Cell) -> Plant:
+        return Plant(lose=1) if isinstance(cell.scenario.fault, Twice) else RIGHT
+
+    one = sweep(tmp_path / "one", wrong, acts=("kill",), jobs=1, depth=2)
+    one.dry_run(Quiet())
+    planned = one.plan()
+    late = replace(
+        planned, chosen=tuple(each for each in planned.chosen if each[1] is RunReason.LAST)
+    )
+    one.run(late, Quiet())
+    one.run(one.deeper(late), Quiet())
+    second = {each.point.id for each in one.outcomes(one.planned()).all if each.point.second}
+    assert second
+    one.run(planned, Quiet())
+    rest = sweep(tmp_path / "one", wrong, acts=("kill",), jobs=1, depth=2)
+    outcomes = rest.outcomes(rest.planned())
+    assert second <= {each.point.id for each in outcomes.all}
+    assert second <= {each.point.id for found in outcomes.findings() for each in found.points}
 
 
 def passed(
