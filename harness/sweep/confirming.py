@@ -32,7 +32,7 @@ def confirm_stuck(
     stood = (
         one.plan.scenario
         for one in sweep.saved.results(BESIDE)
-        if one.ended and one.verdict.kind is not Kind.KEPT
+        if one.ended and one.verdict.kind in {Kind.STUCK, Kind.BROKEN}
     )
     sure = {name.removesuffix(PATIENTLY) for name in stood if name.endswith(PATIENTLY)}
     for finding in sweep.outcomes(planned).findings():

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from harness.sweep.outcomes import Outcome
 
 Came: TypeAlias = tuple[str, tuple[str, ...], tuple[str, ...]]
-"""A coarse outcome: verdict, states of records, last hops."""
+"""A coarse outcome: verdict, anomalies, states of records."""
 
 
 @dataclass
@@ -27,8 +27,10 @@ class Lessons:
 
     struck: set[ProtocolState] = field(default_factory=set)
     came: set[tuple[str, Came]] = field(default_factory=set)
+    noted: set[str] = field(default_factory=set)
+    """The ids of the points so far that have a proof."""
     dry: int = 0
-    """The number of latest points in a row that have taught nothing."""
+    """The number of latest points in a row that have a proof and have taught nothing."""
 
     @classmethod
     def of(cls, outcomes: Iterable[Outcome]) -> Lessons:
@@ -39,10 +41,16 @@ class Lessons:
         return lessons
 
     def note(self, one: Outcome) -> None:
-        """Add the outcome of the next point. One without a proof teaches nothing."""
+        """Add the outcome of the next point. One without a proof does not count, and a point that
+        is run again counts once.
+        """
+        if not one.proved:
+            return
         came = base_of(one.where.act), one.signature.outcome
-        new = one.proved and (one.where.state not in self.struck or came not in self.came)
-        if one.proved:
-            self.struck.add(one.where.state)
-            self.came.add(came)
-        self.dry = 0 if new else self.dry + 1
+        if one.where.state not in self.struck or came not in self.came:
+            self.dry = 0
+        elif one.point.id not in self.noted:
+            self.dry += 1
+        self.struck.add(one.where.state)
+        self.came.add(came)
+        self.noted.add(one.point.id)

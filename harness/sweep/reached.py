@@ -59,8 +59,8 @@ class SweepProgress:
     point is possible.
     """
     dry: int
-    """How many points in turn, the last of all, struck no new protocol state and had no new outcome
-    of their act.
+    """How many points with a proof in turn, the last of all in the order of the plan, struck no new
+    protocol state and had no new outcome of their act.
     """
 
     @property
@@ -130,7 +130,8 @@ def reached(steps: Steps, outcomes: Outcomes, chosen: Iterable[Point]) -> SweepP
             points[point.id] = reach
             if point.second is None:
                 of_step.setdefault(point.step, []).append(reach)
-    left = {point.id for point in chosen} - outcomes.done
+    turn = {point.id: number for number, point in enumerate(chosen)}
+    left = turn.keys() - outcomes.done
     left |= {point.id for point, _ in outcomes.splits()}
     tried = {one.where for one in proved.values()} | {one.planned for one in proved.values()}
     classes = {each: each in tried for each in outcomes.classes}
@@ -143,7 +144,7 @@ def reached(steps: Steps, outcomes: Outcomes, chosen: Iterable[Point]) -> SweepP
         classes,
         len(left),
         {each: each in struck for each in known},
-        Lessons.of(outcomes.all).dry,
+        Lessons.of(sorted(outcomes.all, key=lambda one: turn.get(one.point.id, len(turn)))).dry,
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import itertools
 import json
 import os
 import shlex
@@ -292,12 +293,16 @@ def report_of(directories: Sequence[Path]) -> SweepSummary:
     plans = [each.planned() for each in sweeps]
     found = [each.outcomes(planned) for each, planned in zip(sweeps, plans, strict=True)]
     outcomes = functools.reduce(merged, found)
-    both = replace(
-        plans[0],
-        chosen=tuple(
-            {point.id: (point, why) for plan in plans for point, why in plan.chosen}.values()
-        ),
+    turns = itertools.zip_longest(
+        *(
+            plan.chosen
+            for _, plan in sorted(
+                zip(sweeps, plans, strict=True), key=lambda part: part[0].settings.shard
+            )
+        )
     )
+    chosen = {one[0].id: one for turn in turns for one in turn if one is not None}
+    both = replace(plans[0], chosen=tuple(chosen.values()))
     if (
         len({each.settings.shard[0] for each in sweeps}) == first.settings.shard[1]
     ):  # together they are the whole

@@ -21,41 +21,58 @@ if TYPE_CHECKING:
     from harness.model.cell import Cell
 
 
-def outcome(act: str, phase: str, verdict: str = "kept") -> Outcome:
+def outcome(act: str, phase: str, verdict: str = "kept", place: int = 1) -> Outcome:
     """Return the outcome of a point."""
     each = Class("producer", "Produce", "request", act, phase)
-    return Outcome(point(1, act), RunReason.FIRST, each, each, Signature(verdict), "", Path(), 1.0)
+    return Outcome(
+        point(place, act), RunReason.FIRST, each, each, Signature(verdict), "", Path(), 1.0
+    )
 
 
 def test_what_teaches() -> None:
-    """A new state, a new act, a new outcome of an act; the same again, and what has no proof, do
-    not.
+    """A new state, a new act, a new outcome of an act; the same again does not."""
+    lessons, dry = Lessons(), []
+    for place, one in enumerate(
+        (
+            ("kill", "calm"),
+            ("kill", "calm"),
+            ("kill", "joining"),
+            ("kill", "joining"),
+            ("kill", "calm", "broken"),
+            ("kill", "joining", "broken"),
+            ("lose", "joining"),
+            ("refuse-A", "calm"),
+            ("refuse-B", "calm"),
+        )
+    ):
+        lessons.note(outcome(*one, place=place))
+        dry.append(lessons.dry)
+    assert dry == [0, 1, 0, 1, 0, 1, 0, 0, 1]
+
+
+def test_what_has_no_proof_does_not_count() -> None:
+    """It teaches nothing, and says nothing about whether there is more to learn; a point that was
+    void and ran again counts once.
     """
     lessons, dry = Lessons(), []
-    for one in (
-        outcome("kill", "calm"),
-        outcome("kill", "calm"),
-        outcome("kill", "joining"),
-        outcome("kill", "joining", "void"),
-        outcome("kill", "calm", "void"),
-        outcome("kill", "calm", "broken"),
-        outcome("kill", "joining", "broken"),
-        outcome("lose", "joining"),
-        outcome("refuse-A", "calm"),
-        outcome("refuse-B", "calm"),
-    ):
-        lessons.note(one)
+    for place, verdict in enumerate(("kept", "kept", "void", "void", "kept")):
+        lessons.note(outcome("kill", "calm", verdict, place=place))
         dry.append(lessons.dry)
-    assert dry == [0, 1, 0, 1, 2, 0, 1, 0, 0, 1]
+    lessons.note(outcome("kill", "calm", place=2))
+    assert [*dry, lessons.dry] == [0, 1, 1, 1, 2, 3]
+    lessons.note(outcome("kill", "calm", place=2))
+    assert lessons.dry == 3
+    lessons.note(outcome("kill", "calm", "stuck", place=2))
+    assert lessons.dry == 0
 
 
 def test_what_was_run_before_teaches_nothing_again() -> None:
     """A sweep that goes on knows what it has learnt."""
-    lessons = Lessons.of([outcome("kill", "calm"), outcome("kill", "calm")])
+    lessons = Lessons.of([outcome("kill", "calm", place=place) for place in (1, 2)])
     assert lessons.dry == 1
-    lessons.note(outcome("kill", "calm"))
+    lessons.note(outcome("kill", "calm", place=3))
     assert lessons.dry == 2
-    lessons.note(outcome("kill", "joining"))
+    lessons.note(outcome("kill", "joining", place=4))
     assert lessons.dry == 0
 
 

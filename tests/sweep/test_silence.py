@@ -13,6 +13,7 @@ import pytest
 
 from harness.faults import Drop
 from harness.judge.verdict import Kind
+from harness.model.failures import CellFailure
 from harness.run import drain
 from harness.run.drain import stillness
 from harness.stages.settings import Settings
@@ -89,6 +90,28 @@ def test_what_stands_still_is_confirmed_once_with_all_its_time(ends: bool, tmp_p
     confirm_stuck(again, again.plan(), later := Quiet())
     assert not later.ran
     assert len(again.outcomes(planned).findings()) == (0 if ends else 1)
+
+
+def test_a_confirmation_that_proves_nothing_is_made_again(tmp_path: Path) -> None:
+    """When the sweep goes on: nobody knows yet whether the pipeline is only slower."""
+    failing = [True]
+
+    def wrong(cell: Cell) -> Plant:
+        if isinstance(cell, SweepCell) and cell.patient and failing[0]:
+            raise CellFailure("the broker did not start")
+        return Plant(stop_reading=True) if isinstance(cell.scenario.fault, Drop) else RIGHT
+
+    one = sweep(tmp_path / "one", wrong, acts=("lose",))
+    one.dry_run(Quiet())
+    planned = one.plan()
+    one.run(planned, Quiet())
+    confirm_stuck(one, planned, first := Quiet())
+    failing[0] = False
+    again = sweep(tmp_path / "one", wrong, acts=("lose",))
+    confirm_stuck(again, planned, later := Quiet())
+    assert first.ran == later.ran != []
+    confirm_stuck(again, planned, sure := Quiet())
+    assert not sure.ran
 
 
 def test_a_drain_tells_its_cell_of_every_silence(monkeypatch: pytest.MonkeyPatch) -> None:

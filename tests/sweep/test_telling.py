@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 from dataclasses import replace
 from importlib import resources
@@ -14,6 +15,7 @@ from harness.faults import Drop
 from harness.model.exits import ExitCode
 from harness.model.failures import UsageError
 from harness.sweep import telling
+from harness.sweep.lessons import Lessons
 from harness.sweep.page import NEVER, PAGE_FILE, SweepReport, table_of, timeline_of
 from harness.sweep.planning import RESULT_FILE
 from harness.sweep.reached import Reach, reached
@@ -187,6 +189,12 @@ def test_parts_are_told_as_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     assert len(result["outcomes"]) == len(each[0] | each[1])
     assert not any("PARTIAL" in line for line in told.lines)
     assert any("PARTIAL" not in line and "finding 1" in line for line in told.lines)
+    plans = [part.plan().chosen for part in parts]
+    by_id = {one.point.id: one for part in parts for one in part.outcomes(part.plan()).all}
+    turns = [one[0].id for turn in itertools.zip_longest(*plans) for one in turn if one]
+    turns += [name for name in by_id if name not in turns]
+    dry = Lessons.of(by_id[name] for name in turns).dry
+    assert result["reached"]["dry"] == dry != Lessons.of(by_id.values()).dry
     other = sweep(tmp_path / "other", acts=("lose",), seed=2)
     with pytest.raises(UsageError, match="not a part of the sweep"):
         report_of([parts[0].directory, other.directory])
