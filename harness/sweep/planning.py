@@ -140,26 +140,34 @@ class Planner:
         return Planned(steps, classes, mine, unable, usual_requests(histories), took_s)
 
     def _earlier(self) -> Earlier:
-        """Return what earlier sweeps of the same pipeline, in the same folder, have run."""
-        ran: set[tuple[str, str]] = set()
+        """Return what earlier sweeps of the same pipeline, client and system, in the same folder,
+        have run and proved.
+        """
+        mine = self.settings.what, self.base.client, self.base.system
+        ran: list[tuple[str, str, str]] = []
         beside = self.directory.parent
         for name in safe_files.folders(beside):
             with suppress(
                 OSError, ValueError, KeyError, TypeError
             ):  # an unreadable run has shown nothing
                 told = safe_files.read_json(beside, f"{name}/{RESULT_FILE}")
-                if name < self.directory.name and told["what"] == self.settings.what:
-                    ran |= {
-                        (str(one["class"]), str(one["signature"]["verdict"]))
+                if name < self.directory.name and mine == tuple(
+                    told[each] for each in ("what", "client", "system")
+                ):
+                    ran += [
+                        (str(one["class"]), str(one["hit"]), str(one["signature"]["verdict"]))
                         for one in told["outcomes"]
-                    }
-        states = {ProtocolState.name_in(each) for each, _ in ran}
-        broken = {
-            ProtocolState.name_in(each)
-            for each, verdict in ran
-            if verdict in (Kind.BROKEN, Kind.STUCK)
-        }
-        return Earlier(frozenset(each for each, _ in ran), frozenset(states), frozenset(broken))
+                        if one["proved"]
+                    ]
+        return Earlier(
+            frozenset(each for planned, hit, _ in ran for each in (planned, hit)),
+            frozenset(ProtocolState.name_in(hit) for _, hit, _ in ran),
+            frozenset(
+                ProtocolState.name_in(hit)
+                for _, hit, verdict in ran
+                if verdict in (Kind.BROKEN, Kind.STUCK)
+            ),
+        )
 
     def _mine(self, found: tuple[Chosen, ...]) -> tuple[Chosen, ...]:
         """Return the points of this shard."""

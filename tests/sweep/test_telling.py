@@ -6,15 +6,16 @@ import itertools
 import json
 from dataclasses import replace
 from importlib import resources
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import jsonschema
 import pytest
 
 from harness.faults import Drop
 from harness.model.exits import ExitCode
-from harness.model.failures import UsageError
+from harness.model.failures import CellFailure, UsageError
 from harness.sweep import telling
+from harness.sweep.classes import Earlier
 from harness.sweep.lessons import Lessons
 from harness.sweep.page import NEVER, PAGE_FILE, SweepReport, table_of, timeline_of
 from harness.sweep.planning import RESULT_FILE
@@ -132,6 +133,41 @@ def test_a_partial_sweep_claims_nothing_of_what_it_never_reached(tmp_path: Path)
     [line] = [line for line in told.lines if "protocol states never struck: " in line]
     assert set(line.partition(": ")[2].split("; ")) == states - {struck}
     assert "None so far" in page
+
+
+def test_the_next_sweep_is_told_only_what_was_proved(tmp_path: Path) -> None:
+    """By the state in which it was hit. A sweep of another client or system is told nothing."""
+
+    def failing(cell: Cell) -> Plant:
+        if "OffsetCommit" in cell.scenario.id:
+            raise CellFailure("the fault did not fire")
+        return wrong(cell)
+
+    one = sweep(tmp_path / "1", failing, jobs=1)
+    one.dry_run(Quiet())
+    planned = one.plan()
+    one.run(planned, Quiet())
+    calm = next(each for each in planned.classes if "Produce" in each.api and each.act == "lose")
+    hit = replace(calm, phase="elsewhere")
+    outcomes = one.outcomes(planned)
+    moved = replace(
+        outcomes,
+        all=tuple(
+            replace(each, where=hit) if each.planned == calm else each for each in outcomes.all
+        ),
+    )
+    write_sweep(one, planned, moved, summary_of(one, planned, moved))
+    earlier = sweep(tmp_path / "2").planner._earlier()
+    assert earlier.states == {str(each.where.state) for each in moved.all if each.proved}
+    assert earlier.classes >= {str(hit), str(calm)}
+    assert earlier.classes.isdisjoint(str(each.planned) for each in moved.unproved)
+    assert str(hit.state) in earlier.broken
+    assert str(calm.state) not in earlier.broken
+    others: list[dict[str, Any]] = [{"client": "java"}, {"system": "kafka"}]
+    for other in others:
+        apart = sweep(tmp_path / "3")
+        apart.base = replace(apart.base, **other)
+        assert apart.planner._earlier() == Earlier()
 
 
 def test_a_whole_sweep_speaks_for_what_is_between(tmp_path: Path) -> None:
