@@ -70,7 +70,7 @@ class Parting:
         if self.how is Difference.REFUSED:
             return f"at frame {self.frame} {frame} is refused by {self.error}, as in none of them"
         if self.how is Difference.MISSING:
-            return f"behind frame {self.frame} there is not {frame}, as in each of them"
+            return f"{_behind(self.frame)} there is not {frame}, as in each of them"
         return f"at frame {self.frame} there is {frame}, as in none of them"
 
     def plain(self) -> dict[str, object]:
@@ -85,25 +85,32 @@ class Parting:
         }
 
 
+def _behind(frame: int) -> str:
+    return f"behind frame {frame}" if frame else "before the first frame"
+
+
 @dataclass(frozen=True, slots=True)
 class RunDivergence:
     """How a run with a fault compares with the nearest run without it.
 
     ``nearest``: that run's name: the one that is left the latest, and of equals the first.
-    ``struck``: the number (from 1) of the frame at which the fault struck, or before which, where
-    it struck at none; 0: no frame came before it. ``partings``: the first of each role, the
-    earliest first; empty if nothing tells the runs apart.
+    ``at_frame``: whether the fault struck at a frame, and not between two, as at a failpoint or a
+    durable write. ``struck``: that frame's number (from 1), or that of the last frame before the
+    fault; 0: none came before it. ``partings``: the first of each role, the earliest first; empty
+    if nothing tells the runs apart.
     """
 
     nearest: str
     frames: int
     struck: int
+    at_frame: bool
     partings: tuple[Parting, ...]
 
     def lines(self) -> Iterator[str]:
         """Yield it in words, a line for each fact."""
+        where = f"at frame {self.struck}" if self.at_frame else _behind(self.struck)
         yield (
-            f"the fault struck at frame {self.struck} of {self.frames}; "
+            f"the fault struck {where} of {self.frames}; "
             f"the nearest run without it is {self.nearest}"
         )
         if not self.partings:
@@ -117,6 +124,7 @@ class RunDivergence:
             "nearest": self.nearest,
             "frames": self.frames,
             "struck": self.struck,
+            "at_frame": self.at_frame,
             "partings": [each.plain() for each in self.partings],
         }
 
@@ -262,20 +270,21 @@ def parted(
     Returns ``None`` if there is no run without the fault, or if the fault did not strike.
     """
     run = trace(faulty, key)
-    struck = _struck_at(faulty, run)
+    found_at = _struck_at(faulty, run)
     traces = {name: each.trace() for name, each in dry.items()}
-    if struck is None or not traces:
+    if found_at is None or not traces:
         return None
+    struck, at_frame = found_at
     usual = frozenset[Step]().union(*(each.names for each in traces.values()))
     stable = frozenset.intersection(*(each.names for each in traces.values()))
     refused = {kind for each in traces.values() for kind, _ in _refusals(each)}
-    added = list(_added(run, struck, usual, refused))
+    added = list(_added(run, struck if at_frame else struck + 1, usual, refused))
     found = {
         name: _first_of_each_role([*_missing(run, struck, each, stable, keys), *added])
         for name, each in traces.items()
     }
     nearest = max(found, key=lambda name: _alike(found[name], len(run.frames)))
-    return RunDivergence(nearest, len(run.frames), struck, found[nearest])
+    return RunDivergence(nearest, len(run.frames), struck, at_frame, found[nearest])
 
 
 def _alike(partings: Sequence[Parting], frames: int) -> int:
@@ -290,20 +299,21 @@ def _first_of_each_role(partings: Iterable[Parting]) -> tuple[Parting, ...]:
     return tuple(first.values())
 
 
-def _struck_at(history: History, run: Trace) -> int | None:
-    """Return the number of the frame at which the fault struck; if it struck at none, of the last
-    frame before it.
+def _struck_at(history: History, run: Trace) -> tuple[int, bool] | None:
+    """Return the number of the frame at which the fault struck, and true; if it struck at none, of
+    the last frame before it, and false.
     """
     hit = hit_of(history)
     if hit is not None:
         mine = name_of(hit)
         at = [number for number, frame in _numbered(run) if name_of(frame.line) == mine]
         if at:
-            return at[0]
+            return at[0], True
     since = hit.t if hit is not None else first_at(history, FaultPhase.FIRED)
     if since is None:
         return None
-    return max((number for number, frame in _numbered(run) if frame.line.t <= since), default=0)
+    before = (number for number, frame in _numbered(run) if frame.line.t <= since)
+    return max(before, default=0), False
 
 
 def _numbered(run: Trace) -> enumerate[NamedFrame]:
@@ -311,14 +321,16 @@ def _numbered(run: Trace) -> enumerate[NamedFrame]:
 
 
 def _added(
-    run: Trace, struck: int, usual: frozenset[Step], refused: set[tuple[str, str, str]]
+    run: Trace, since: int, usual: frozenset[Step], refused: set[tuple[str, str, str]]
 ) -> Iterator[Parting]:
-    """Yield the frames from the fault on that no run without it has."""
+    """Yield the frames from the fault on that no run without it has. ``since``: the number of the
+    first.
+    """
     for number, frame in _numbered(run):
-        if number >= struck and frame.names and not usual.intersection(frame.names):
+        if number >= since and frame.names and not usual.intersection(frame.names):
             yield Parting(frame.names[0], Difference.ADDED, number)
     for kind, (number, step) in _refusals(run):
-        if number >= struck and kind not in refused:
+        if number >= since and kind not in refused:
             yield Parting(step, Difference.REFUSED, number, kind[-1])
 
 

@@ -126,6 +126,35 @@ def test_a_run_that_is_like_the_others_does_not_part(semantic: str) -> None:
         assert found.struck == number_of(lines, at)
 
 
+def fired(lines: list[Line], at: int) -> list[Line]:
+    """Return the lines with a fault that strikes at no frame, behind line ``at``."""
+    near = lines[max(at, 0)]
+    of = {name: near[name] for name in ("t", "w", "cell", "by")}
+    return [*lines[: at + 1], of | {"event": "fault", "phase": "fired"}, *lines[at + 1 :]]
+
+
+def test_a_fault_at_no_frame_is_behind_one() -> None:
+    """As at a failpoint, or at a durable write. What the frame before it tells is no effect."""
+    lines = RUNS["at-least-once"][2][1]
+    sent = places("at-least-once", "Produce", "request")
+    at = sent[9]
+    found = compared("at-least-once", fired(lines, at))
+    number = number_of(lines, at)
+    assert (found.struck, found.at_frame, found.partings) == (number, False, ())
+    assert next(found.lines()).startswith(f"the fault struck behind frame {number} of ")
+    again = [
+        *lines[: at + 1],
+        lines[sent[2]] | {"t": lines[at]["t"], "corr": 999},
+        *lines[at + 1 :],
+    ]
+    assert compared("at-least-once", fired(again, at + 1)).partings == ()
+    first = compared("at-least-once", fired(lines, -1))
+    assert (first.struck, first.at_frame) == (0, False)
+    assert next(first.lines()).startswith("the fault struck before the first frame of ")
+    nothing = compared("at-least-once", fired([line for line in lines if not is_frame(line)], -1))
+    assert "before the first frame there is not" in nothing.partings[0].sentence
+
+
 @pytest.mark.parametrize("nth", [0, 7, 20])
 @pytest.mark.parametrize("semantic", RUNS)
 def test_a_frame_that_is_sent_again_is_found(semantic: str, nth: int) -> None:
