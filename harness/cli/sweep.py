@@ -131,6 +131,8 @@ def sweep(
     begun = time.monotonic()
     if findings is not None and findings.exists() and not findings.is_dir():
         raise UsageError(f"--findings {findings}: this is a file: name a folder")
+    if explain and as_json:
+        raise UsageError("--explain prints the plan as text: leave out --json")
     _check_acts(act or ())
     until = None if minutes is None else begun + 60 * minutes
     if resume is None:
@@ -148,7 +150,7 @@ def sweep(
             acts=tuple(act or ()),
             depth=depth,
         )
-        sweeps = _begun(file, only or (), asked, reports)
+        sweeps = _begun(file, only or (), asked, reports, as_json=as_json)
     elif file is None and not only:
         again = SweepSettings.load(resume)
         _check_same(context, again)
@@ -159,39 +161,58 @@ def sweep(
         )
     for one in sweeps:
         one.exit_first, one.until_dry, one.keep = exit_first, until_dry, keep
-    codes = []
     try:
-        for one in sweeps:
-            codes.append(_run(one, until, explain=explain, findings=findings, as_json=as_json))
-            if one.found_first:
-                break
+        code = _run_all(sweeps, until, explain=explain, findings=findings, as_json=as_json)
     except EnvironmentFailure:
         if resume is None:
             _forget(sweeps)
         raise
-    if left := [one.settings.what for one in sweeps[len(codes) :]]:
-        complain(f"not begun, because of --exit-first: {', '.join(left)}")
-    raise typer.Exit(
-        next((code for code in (ExitCode.BROKEN, ExitCode.VOID) if code in codes), ExitCode.KEPT)
-    )
+    raise typer.Exit(code)
+
+
+def _run_all(
+    sweeps: Sequence[Sweep],
+    until: float | None,
+    *,
+    explain: bool,
+    findings: Path | None,
+    as_json: bool,
+) -> ExitCode:
+    """Run sweeps one after the other, and return the worst exit code. None begins behind Ctrl-C, or
+    behind the first broken point with --exit-first.
+    """
+    codes = []
+    for one in sweeps:
+        codes.append(_run(one, until, explain=explain, findings=findings, as_json=as_json))
+        if one.interrupted or one.found_first:
+            break
+    if left := sweeps[len(codes) :]:
+        why = "Ctrl-C" if ExitCode.INTERRUPTED in codes else "--exit-first"
+        complain(f"not begun, because of {why}: {', '.join(one.settings.what for one in left)}")
+        _forget(left)
+    worst = (ExitCode.INTERRUPTED, ExitCode.BROKEN, ExitCode.VOID)
+    return next((code for code in worst if code in codes), ExitCode.KEPT)
 
 
 def _run(
     one: Sweep, until: float | None, *, explain: bool, findings: Path | None, as_json: bool
 ) -> ExitCode:
-    """Run one sweep, print its outcome, and return its exit code. Ctrl-C ends the command."""
+    """Run one sweep, print its outcome, and return its exit code."""
     from harness.sweep.shrinking import keep_all  # noqa: PLC0415 - as above
     from harness.sweep.telling import as_json_text, summary_of, write_sweep  # noqa: PLC0415
 
     try:
         with make_progress(sys.stderr if as_json else sys.stdout) as progress:
             planned = _plan(one, progress, until)
+            if isinstance(planned, ExitCode):
+                return planned
             if explain:
                 return ExitCode.KEPT
             planned = _points(one, planned, progress, until)
     except KeyboardInterrupt:
+        one.interrupted = True
         _go_on(one)
-        raise typer.Exit(ExitCode.INTERRUPTED) from None
+        return ExitCode.INTERRUPTED
     finally:
         _close(one)
     outcomes = one.outcomes(planned)
@@ -207,7 +228,7 @@ def _run(
         tell(f"reports: {', '.join(os.path.relpath(each) for each in files)}")
     if one.interrupted:
         _go_on(one)
-        raise typer.Exit(ExitCode.INTERRUPTED)
+        return ExitCode.INTERRUPTED
     return summary.exit_code
 
 
@@ -235,8 +256,10 @@ def _points(one: Sweep, planned: Planned, progress: Progress, until: float | Non
     return planned
 
 
-def _plan(one: Sweep, progress: Progress, until: float | None) -> Planned:
-    """Make the dry runs and the plan, and print a summary of it."""
+def _plan(one: Sweep, progress: Progress, until: float | None) -> Planned | ExitCode:
+    """Make the dry runs and the plan, and print a summary of it. If no point can be run, print why,
+    and return the exit code.
+    """
     from harness.sweep.sweeping import DryRunError  # noqa: PLC0415 - as above
     from harness.sweep.telling import plan_lines  # noqa: PLC0415
 
@@ -246,23 +269,21 @@ def _plan(one: Sweep, progress: Progress, until: float | None) -> Planned:
     except DryRunError as error:
         complain(f"without a fault it is {error.result.verdict.kind}: {error}")
         complain(f"saved: {os.path.relpath(error.result.directory)}")
-        raise typer.Exit(
-            ExitCode.BROKEN if error.result.verdict.kind == "broken" else ExitCode.VOID
-        ) from None
+        return ExitCode.BROKEN if error.result.verdict.kind == "broken" else ExitCode.VOID
     planned = one.plan()
     for line in plan_lines(one, planned, None if until is None else until - time.monotonic()):
         progress.say(line)
     if because := planned.nothing(one.settings):
         complain(f"nothing to sweep: {because}")
-        raise typer.Exit(ExitCode.VOID)
+        return ExitCode.VOID
     return planned
 
 
 def _begun(
-    file: Path | None, only: Sequence[str], asked: SweepSettings, reports: Path
+    file: Path | None, only: Sequence[str], asked: SweepSettings, reports: Path, *, as_json: bool
 ) -> list[Sweep]:
     """Return the selected sweeps, each with a folder of its own. Raises UsageError if none is
-    selected.
+    selected, or if several are and the outcome is to be one JSON document.
     """
     from harness.matrix.room import new_directory  # noqa: PLC0415 - as above
     from harness.sweep.pipelines import sweep_of, swept  # noqa: PLC0415
@@ -278,6 +299,11 @@ def _begun(
         meant = [
             replace(asked, what=f"{cell.pipeline}/{cell.semantic}") for cell in swept(only, asked)
         ]
+    if as_json and len(meant) > 1:
+        raise UsageError(
+            f"--json prints one sweep, and --only selects {', '.join(one.what for one in meant)}: "
+            "name one of them"
+        )
     # a wrong name is told before anything is written
     begun = [sweep_of(each, Path()) for each in meant]
     for one in begun:

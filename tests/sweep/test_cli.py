@@ -18,6 +18,7 @@ from harness.model.failures import EnvironmentFailure
 from harness.sweep import pipelines
 from harness.sweep.sweeping import Sweep
 from tests.memory.plants import Plant
+from tests.memory.system import MemorySystem
 from tests.sweep.stepping import RIGHT, Stepping
 
 if TYPE_CHECKING:
@@ -39,6 +40,8 @@ PLAIN = (
     "--act",
     "lose",
 )
+
+ALL_PLAIN = tuple("plain" if each.startswith("plain/") else each for each in PLAIN)
 
 
 @pytest.fixture
@@ -85,6 +88,8 @@ def _fault(cell: Cell) -> object:
         ((*PLAIN, "--minutes", "nan"), "--minutes"),
         ((*PLAIN, "--minutes", "-1"), "--minutes"),
         ((*PLAIN, "--findings", "/dev/null"), "this is a file: name a folder"),
+        ((*PLAIN, "--explain", "--json"), "--explain prints the plan as text"),
+        ((*ALL_PLAIN, "--json"), "--only selects plain/at-most-once, plain/at-least-once"),
         ((*PLAIN, "--keep", "my finds"), "give --findings 'my finds'"),
         (("run", "--keep", "found"), "'found' is none of all, broken, none"),
         (
@@ -245,3 +250,56 @@ def test_a_sweep_without_points_says_why(
         "nothing to sweep: the acts of --act terminate are possible at no step"
         in capsys.readouterr().err
     )
+
+
+def test_a_pipeline_without_points_does_not_end_the_others(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each has its turn, also behind one that is void without a fault."""
+    swept: list[Sweep] = []
+
+    def made(asked: SweepSettings, directory: Path, *, keep: bool = True) -> Sweep:
+        del keep
+        [base] = pipelines.swept([asked.what], asked)
+        swept.append(Sweep(directory, asked, base, MemorySystem() if not swept else Stepping()))
+        return swept[-1]
+
+    monkeypatch.setattr(pipelines, "sweep_of", made)
+    assert main((*ALL_PLAIN, "--reports", str(tmp_path))) == ExitCode.VOID
+    told = capsys.readouterr()
+    assert told.err.count("nothing to sweep") == 1
+    assert len(swept) > 2
+    for one in swept[1:]:
+        assert f"{one.settings.what}: " in told.out
+        assert (one.directory / "result.json").exists()
+
+
+@pytest.mark.parametrize("way", ["Ctrl-C", "--exit-first"])
+def test_what_was_not_begun_is_named_and_leaves_nothing(
+    way: str,
+    wrong: list[Plant],
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Its folder was empty. The one that was begun can go on."""
+    wrong.append(Plant(lose=1))
+    arguments, code = (*ALL_PLAIN, "--reports", str(tmp_path)), ExitCode.BROKEN
+    if way == "Ctrl-C":
+        code = ExitCode.INTERRUPTED
+
+        def pressed(*_: object) -> None:
+            raise KeyboardInterrupt
+
+        monkeypatch.setattr(Sweep, "run", pressed)
+    else:
+        arguments += ("--exit-first",)
+    assert main(arguments) == code
+    told = capsys.readouterr().err
+    begun = list((tmp_path / command.SWEEPS).iterdir())
+    what = [json.loads((one / "sweep.json").read_text())["what"] for one in begun]
+    [line] = [line for line in told.splitlines() if "not begun" in line]
+    assert f"not begun, because of {way}: plain/" in line
+    assert not any(one in line for one in what)
+    assert len(what) + line.count("plain/") == 3
+    assert ("lostack sweep --resume" in told) == (way == "Ctrl-C")
