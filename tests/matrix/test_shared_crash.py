@@ -115,6 +115,40 @@ def test_who_comes_too_late_is_told_and_proves_nothing() -> None:
     assert kill.done == 1
 
 
+class Watched:
+    """A lock that calls a function each time before it is given back."""
+
+    def __init__(self, before: Callable[[], None]) -> None:
+        self._lock, self._before = threading.Lock(), before
+
+    def __enter__(self) -> None:
+        self._lock.acquire()
+
+    def __exit__(self, *_: object) -> None:
+        self._before()
+        self._lock.release()
+
+
+def test_nobody_comes_between_the_last_wait_and_the_death() -> None:
+    """It would die with the others, and the broker would return while it still works on the files:
+    whom the death leaves behind is settled when the broker is dead.
+    """
+    volley, kill, seen = SharedCrash("ab", 0.1), Counted(), list[tuple[bool, int]]()
+    volley._lock = Watched(lambda: seen.append(("b" in volley._awaited, kill.done)))  # type: ignore[assignment]
+    volley.die("a", kill)
+    assert set(seen) == {(True, 0), (False, 1)}
+
+
+def test_each_step_tells_its_own_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(volleys, "RETURN_S", 7.0)
+    volley, kill = SharedCrash("a", 0.1), Counted()
+    volley.die("a", kill)
+    volley.come_back("a", kill)
+    for step, limit in ((volley.die, "0.1 s"), (volley.come_back, "7 s")):
+        with pytest.raises(CellFailure, match=f"which did not come within {limit}"):
+            step("b", kill)
+
+
 def test_the_return_waits_for_all_that_were_held_and_for_nobody_else(
     at_once: Callable[..., Future[str]],
 ) -> None:

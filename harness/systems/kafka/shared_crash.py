@@ -66,10 +66,12 @@ class SharedCrash:
         """
         with suppress(WaitTimeoutError):
             self._wait(DEATH, member, self._patience_s)
-        with self._lock:
-            if DEATH not in self._results:
-                self._awaited &= self._there[DEATH]
-        return self._once(DEATH, kill)
+
+        def kill_for_those_there() -> T:
+            self._awaited &= self._there[DEATH]
+            return kill()
+
+        return self._once(DEATH, kill_for_those_there)
 
     def come_back(self, member: str, restart: Callable[[], T]) -> T:
         """Wait until all cells are done with held frames and the broker's files, then call
@@ -89,7 +91,7 @@ class SharedCrash:
             if step in self._results:
                 raise CellFailure(
                     f"{step} did not wait for this cell, which did not come within "
-                    f"{self._patience_s:g} s; use --jobs 1"
+                    f"{within_s:g} s; use --jobs 1"
                 )
             there = self._there.setdefault(step, set())
             there.add(member)
@@ -103,6 +105,9 @@ class SharedCrash:
         )
 
     def _once(self, step: str, act: Callable[[], T]) -> T:
+        """Call ``act`` once for all cells, with the lock held: no cell comes to the step
+        meanwhile.
+        """
         with self._lock:
             if step not in self._results:
                 self._results[step] = _attempt(act)
