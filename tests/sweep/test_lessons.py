@@ -32,20 +32,18 @@ def outcome(act: str, phase: str, verdict: str = "kept", place: int = 1) -> Outc
 def test_what_teaches() -> None:
     """A new state, a new act, a new outcome of an act; the same again does not."""
     lessons, dry = Lessons(), []
-    for place, one in enumerate(
-        (
-            ("kill", "calm"),
-            ("kill", "calm"),
-            ("kill", "joining"),
-            ("kill", "joining"),
-            ("kill", "calm", "broken"),
-            ("kill", "joining", "broken"),
-            ("lose", "joining"),
-            ("refuse-A", "calm"),
-            ("refuse-B", "calm"),
-        )
+    for one in (
+        outcome("kill", "calm", place=1),
+        outcome("kill", "calm", place=2),
+        outcome("kill", "joining", place=3),
+        outcome("kill", "joining", place=4),
+        outcome("kill", "calm", "broken", place=5),
+        outcome("kill", "joining", "broken", place=6),
+        outcome("lose", "joining"),
+        outcome("refuse-A", "calm"),
+        outcome("refuse-B", "calm"),
     ):
-        lessons.note(outcome(*one, place=place))
+        lessons.note(one)
         dry.append(lessons.dry)
     assert dry == [0, 1, 0, 1, 0, 1, 0, 0, 1]
 
