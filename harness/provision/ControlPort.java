@@ -7,6 +7,7 @@ import java.io.PrintWriter;
 import java.net.InetAddress;
 import java.net.ServerSocket;
 import java.net.Socket;
+import java.net.URLDecoder;
 import java.nio.charset.StandardCharsets;
 import java.security.MessageDigest;
 import java.util.Arrays;
@@ -15,7 +16,7 @@ import java.util.List;
 import java.util.Map;
 
 /**
- * A server's port for questions: a line of words each, answered with lines of JSON and an empty line.
+ * A server's port for questions: a line of words each, quoted as in a URL, answered with lines of JSON and an empty line.
  *
  * <p>Every user of the machine can connect. So a connection begins with a line with the secret, which the server finds in its
  * environment; whoever says something else is not answered.
@@ -74,7 +75,7 @@ final class ControlPort {
                 PrintWriter out = new PrintWriter(client.getOutputStream(), false, StandardCharsets.UTF_8)) {
             for (String line = in.readLine(); line != null; line = in.readLine()) {
                 try {
-                    answering.reply(Arrays.asList(line.split(" ")), out);
+                    answering.reply(Arrays.stream(line.split(" ")).map(ControlPort::plain).toList(), out);
                 } catch (Exception error) {
                     out.println(new Line().with("error", String.valueOf(error)));
                 }
@@ -82,6 +83,10 @@ final class ControlPort {
                 out.flush();
             }
         }
+    }
+
+    private static String plain(String word) {
+        return URLDecoder.decode(word, StandardCharsets.UTF_8);
     }
 
     /** One object of JSON. */

@@ -1,8 +1,8 @@
 """The control port of a Java program of lostack's: see ``provision/ControlPort.java``.
 
 A connection begins with the program's secret, as every user of the machine can connect. Then it
-takes lines of words (``hello``, ``count QUEUE``), and answers each with lines of JSON and an empty
-line.
+takes lines of words (``hello``, ``count QUEUE``), each quoted as in a URL, and answers a line with
+lines of JSON and an empty line.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import secrets
 import socket
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import quote
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -45,7 +46,7 @@ class ControlPort:
             socket.create_connection((HOST, self.number), timeout=self.answer_s) as client,
             client.makefile("rw") as talk,
         ):
-            talk.write(f"{self.secret}\n{' '.join(words)}\n")
+            talk.write(f"{self.secret}\n{' '.join(map(quote, words))}\n")
             talk.flush()
             said = []
             while line := talk.readline():

@@ -74,6 +74,7 @@ def test_who_knows_the_secret_is_answered(
 ) -> None:
     _, port = running
     assert port.ask("count", "k.in") == [{"asked": "count k.in"}]
+    assert port.ask("a word+", "=ü") == [{"asked": "a word+ =ü"}]
     with pytest.raises(OSError, match=r"^the answer to fail is an error: [^\n]*as it was told to$"):
         port.ask("fail")
 

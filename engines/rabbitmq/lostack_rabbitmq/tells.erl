@@ -19,7 +19,10 @@ spawn(fun() ->
   end,
   Handler = #{dead_letter_handler => {at_most_once, {lostack, dropped, []}}},
   Replay = fun(File, Log) ->
-    {ok, [#{machine := {module, _, Begins}}]} = file:consult(File),
+    %% file:consult/1 reads UTF-8, and Ra writes its folder's name in Latin-1
+    {ok, Text} = file:read_file(File),
+    {ok, Words, _} = erl_scan:string(binary_to_list(Text)),
+    {ok, #{machine := {module, _, Begins}}} = erl_parse:parse_term(Words),
     Own = fun({update_config, Set}) -> {update_config, maps:merge(Set, Handler)}; (C) -> C end,
     Lives = [{#{index => I, term => T, system_time => Ts, from => none}, Own(C)}
              || {I, T, {'$usr', #{ts := Ts}, C, _}} <- Log, element(1, C) =/= dlx],

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from harness.model.scenario import Role
 from harness.provision.certificates import private
+from harness.run.plain_folders import require_plain_folder
 from harness.run.queue_broker import BROKER, Count, Message
 from harness.run.runtimes import PROCESSES
 from harness.run.served import ServedBroker
@@ -180,7 +181,13 @@ class PulsarBroker(ServedBroker):
         ]
 
     def spec(self) -> NodeSpec:
-        """Return the node that starts the broker on its present data."""
+        """Return the node that starts the broker on its present data.
+
+        Raises:
+            EnvironmentFailure: the folder's name has a space or the like, and Pulsar makes a URI
+                of it.
+        """
+        require_plain_folder(self.data, "Pulsar")
         self._configure()
         shutil.rmtree(self._scratch, ignore_errors=True)
         self._scratch.mkdir()

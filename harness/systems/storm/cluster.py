@@ -18,6 +18,7 @@ import psutil
 from harness.model.failures import EnvironmentFailure
 from harness.model.waiting import WaitTimeoutError, wait_until
 from harness.run.control_port import ControlPort
+from harness.run.plain_folders import require_plain_folder
 from harness.runtimes.interface import NodeSpec
 from harness.runtimes.ports import PortLease
 from harness.systems.storm import conf
@@ -78,7 +79,12 @@ class Cluster:
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def start(self) -> None:
-        """Start all daemons, without waiting."""
+        """Start all daemons, without waiting.
+
+        Raises:
+            EnvironmentFailure: the folder's name has a space, at which Storm splits options.
+        """
+        require_plain_folder(self.directory, "Storm")
         here = self.directory.absolute()
         conf.write(here, self._conf())
         self._start(
