@@ -270,9 +270,7 @@ def judge_cell(directory: Path) -> CellResult:
             judgement, directory, seconds, phases, _ended(history), tuple(_failed(history))
         )
     except HistoryError as error:
-        return CellResult(
-            unjudged(plan, str(error), knowledge(plan)), directory, 0.0, {}, ended=False
-        )
+        return CellResult(unjudged(plan, str(error), knowledge(plan)), directory, 0.0, {})
     except Exception as error:  # noqa: BLE001 - a judge that fails has found nothing out, least of all a success
         because = f"the history cannot be judged: {type(error).__name__}: {error}"
         return CellResult(

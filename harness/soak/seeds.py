@@ -27,7 +27,7 @@ from harness.model.exits import ExitCode
 from harness.model.keep import Keep
 from harness.model.plain import made
 from harness.report.summary import counted
-from harness.saved import CELLS, INTERRUPTED
+from harness.saved import CELLS
 from harness.soak.waves import (
     RUNS,
     SoakError,
@@ -154,7 +154,7 @@ def _run_seeds(asked: Seeds, progress: Progress, clock: Callable[[], float]) -> 
         return until is not None and clock() >= until
 
     def ended(result: CellResult) -> None:
-        if result.ended and INTERRUPTED not in result.verdict.reason:
+        if result.ended:
             found.rows.append(_row(asked, result, found.rows))
             _append(asked.folder, ROWS_FILE, found.rows[-1])
 

@@ -32,7 +32,7 @@ from harness.model.keep import Keep
 from harness.pipelines.cells import DeclaredCell
 from harness.pipelines.connectors import LAUNCHER
 from harness.report.summary import counted
-from harness.saved import CELLS, INTERRUPTED
+from harness.saved import CELLS
 from harness.systems.listing import listed
 
 if TYPE_CHECKING:
@@ -186,7 +186,7 @@ def _go_on(asked: Soak, found: Soaked, progress: Progress, clock: Callable[[], f
         numbers = {cell.id: len(found.waves) + at for at, cell in enumerate(cells)}
 
         def ended(result: CellResult, numbers: dict[str, int] = numbers) -> None:
-            if INTERRUPTED in result.verdict.reason or not result.ended:
+            if not result.ended:
                 return
             wave = _wave(numbers[result.plan.id], result, asked.folder)
             _append(asked.folder / WAVES_FILE, wave)

@@ -116,6 +116,17 @@ def test_a_saved_run_judged_again_says_the_same(
         assert (again.info, again.missing, again.whole) == (fresh.info, (), True)
 
 
+def test_a_cell_with_an_unreadable_history_has_ended(
+    cell: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is void, with the reason. Whoever runs what has not ended does not run it again."""
+    monkeypatch.setattr("harness.model.history.MOST_BYTES", 1000)
+    result = judge_cell(cell)
+    assert result.verdict.kind is Kind.VOID
+    assert "is larger than 1,000 bytes" in result.verdict.reason
+    assert result.ended
+
+
 @pytest.mark.parametrize("seed", ["1", "2"])
 def test_another_process_says_the_same(fresh: SavedRun, seed: str) -> None:
     """Nothing that is said depends on the order of a set: a process that hashes otherwise gives the

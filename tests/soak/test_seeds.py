@@ -160,6 +160,18 @@ def test_it_goes_on_where_it_was_ended(tmp_path: Path) -> None:
     assert run_seeds(one, Heard()).rows == whole.rows, "nothing is left to run"
 
 
+def test_a_history_that_cannot_be_read_is_a_void_row(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The row says why, and the history stays."""
+    monkeypatch.setattr("harness.model.history.MOST_BYTES", 1000)
+    one = asked(tmp_path, Losers())
+    found = run_seeds(one, Heard())
+    assert [row.label for row in found.rows] == 6 * ["void"]
+    assert all("is larger than 1,000 bytes" in row.reason for row in found.rows)
+    assert len(on_disk(tmp_path)) == 6
+
+
 def test_another_run_is_not_continued(tmp_path: Path) -> None:
     run_seeds(asked(tmp_path, Losers()), Heard())
     other = asked(tmp_path, Losers())

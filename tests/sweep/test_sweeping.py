@@ -19,7 +19,7 @@ from harness.judge.verdict import Kind
 from harness.matrix.selection import SelectionError
 from harness.model.exits import ExitCode
 from harness.model.failures import UsageError
-from harness.model.history import History, read_history
+from harness.model.history import History, HistoryError, read_history
 from harness.model.states import State
 from harness.registry import UnknownNameError
 from harness.saved import ASIDE, SWEEP_FILE, judge_cell
@@ -141,6 +141,29 @@ def test_the_first_broken_point_is_enough(tmp_path: Path) -> None:
     rest = sweep(tmp_path / "one", loses_at_lost_answers)
     rest.run(rest.plan(), progress)
     assert len(rest.outcomes(rest.plan()).all) >= len(planned.chosen)
+
+
+def test_a_point_whose_history_cannot_be_read_is_run_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nothing proves its fault; the sweep ends, and does not run it for ever."""
+    one, progress = sweep(tmp_path / "one", acts=("lose",)), Quiet()
+    one.dry_run(progress)
+    planned = one.plan()
+    unreadable = planned.chosen[0][0].id
+    real = saved.read_history
+
+    def read(directory: Path, cell: str) -> History:
+        if unreadable in cell:
+            assert progress.ran.count(unreadable) < 2
+            raise HistoryError("cannot read the history: Input/output error")
+        return real(directory, cell)
+
+    monkeypatch.setattr(saved, "read_history", read)
+    one.run(planned, progress)
+    assert progress.ran.count(unreadable) == 1
+    [outcome] = [each for each in one.outcomes(planned).all if each.point.id == unreadable]
+    assert not outcome.proved
 
 
 def test_a_broken_point_that_did_not_wait_long_enough_is_run_again_first(
