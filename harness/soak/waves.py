@@ -9,6 +9,7 @@ after the last line. The histories of green waves are removed.
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import random
@@ -81,6 +82,7 @@ class Wave:
     scenario: str
     seed: int
     records: int
+    """How many records it offered; if none, how many it was to offer."""
     counts: dict[str, int]
     lost: list[str]
     duplicated: list[str]
@@ -142,6 +144,11 @@ class Soaked:
         return sum(wave.counts["offered"] for wave in self.waves)
 
     @property
+    def tried(self) -> int:
+        """Records of all waves so far, also of those that were void before they offered any."""
+        return sum(wave.records for wave in self.waves)
+
+    @property
     def kind(self) -> Kind:
         """The verdict on the whole: the worst of all waves, or void if there is no wave."""
         seen = {Kind(wave.verdict) for wave in self.waves}
@@ -158,7 +165,7 @@ class Soaked:
 
 
 def soak(asked: Soak, progress: Progress, *, clock: Callable[[], float] = time.monotonic) -> Soaked:
-    """Run waves until all records were offered, or until Ctrl-C. A soak in the folder is continued.
+    """Run waves until all records were tried, or until Ctrl-C. A soak in the folder is continued.
 
     Raises:
         SoakError: the folder has a soak with other settings, or a run ended before all its waves.
@@ -176,31 +183,39 @@ def soak(asked: Soak, progress: Progress, *, clock: Callable[[], float] = time.m
 
 
 def _go_on(asked: Soak, found: Soaked, progress: Progress, clock: Callable[[], float]) -> None:
-    """Run waves until all records were offered, or until Ctrl-C."""
-    since, before = clock(), found.records
-    while found.records < asked.records and not found.interrupted:
-        records = wave_records(found.waves, asked)
-        left = asked.records - found.records
-        many = min(ROUND if found.waves else 1, max(1, left // records))
-        cells = tuple(asked.cell(len(found.waves) + at, records) for at in range(many))
-        numbers = {cell.id: len(found.waves) + at for at, cell in enumerate(cells)}
+    """Run waves until all records were tried, or until Ctrl-C.
 
-        def ended(result: CellResult, numbers: dict[str, int] = numbers) -> None:
+    Waves of a round may end in any order. So a soak that is continued may lack any of the numbers,
+    and those come next.
+    """
+    since, before = clock(), found.records
+    while found.tried < asked.records and not found.interrupted:
+        records = wave_records(found.waves, asked)
+        left = asked.records - found.tried
+        many = min(ROUND if found.waves else 1, max(1, left // records))
+        done = {wave.number for wave in found.waves}
+        free = (each for each in itertools.count() if each not in done)
+        cells = {number: asked.cell(number, records) for number in itertools.islice(free, many)}
+        numbers = {cell.id: number for number, cell in cells.items()}
+
+        def ended(
+            result: CellResult, numbers: dict[str, int] = numbers, records: int = records
+        ) -> None:
             if not result.ended:
                 return
-            wave = _wave(numbers[result.plan.id], result, asked.folder)
+            wave = _wave(numbers[result.plan.id], result, asked.folder, records)
             _append(asked.folder / WAVES_FILE, wave)
             found.waves.append(wave)
             progress.say(progress_line(found, asked, clock() - since, found.records - before))
 
         plan = RunPlan(
             systems=asked.systems,
-            cells=cells,
+            cells=tuple(cells.values()),
             not_applicable=(),
             reports=asked.folder / RUNS,
             jobs=1,
             command=asked.command,
-            seeds=tuple(cell.seed for cell in cells),
+            seeds=tuple(cell.seed for cell in cells.values()),
             records=records,
             keep=asked.keep,
         )
@@ -217,9 +232,10 @@ def wave_records(waves: Sequence[Wave], asked: Soak) -> int:
     """Return how many records the next waves have, such that the faults come at the asked rate.
 
     The smallest waves show how many seconds a wave needs besides its records, the last waves how
-    many a record needs.
+    many a record needs. Waves that offered none show neither.
     """
-    left = max(asked.records - sum(wave.counts["offered"] for wave in waves), LEAST_RECORDS)
+    left = max(asked.records - sum(wave.records for wave in waves), LEAST_RECORDS)
+    waves = [wave for wave in waves if wave.counts["offered"]]
     if not waves:
         return min(DEFAULT_RECORDS, left)
     least = min(wave.records for wave in waves)
@@ -398,7 +414,7 @@ def begun(
     return True
 
 
-def _wave(number: int, result: CellResult, folder: Path) -> Wave:
+def _wave(number: int, result: CellResult, folder: Path, records: int) -> Wave:
     row = result.row()
     account = result.judgement.account
     return Wave(
@@ -406,7 +422,7 @@ def _wave(number: int, result: CellResult, folder: Path) -> Wave:
         row["id"],
         row["scenario"],
         row["seed"],
-        account.counts["offered"],
+        account.counts["offered"] or records,
         {name: int(account.counts.get(name, 0)) for name in COUNTED},
         sorted(account.lost)[:SHOWN_IDS],
         sorted(account.duplicated)[:SHOWN_IDS],

@@ -19,7 +19,7 @@ from harness.cli import main
 from harness.judge.verdict import Kind, Verdict
 from harness.matrix.checking import Check
 from harness.model.cell import Cell
-from harness.model.failures import EnvironmentFailure
+from harness.model.failures import CellFailure, EnvironmentFailure
 from harness.model.semantics import Semantic
 from harness.soak.waves import (
     GROWTH,
@@ -36,11 +36,11 @@ from harness.soak.waves import (
 from harness.systems.declared.system import DeclaredSystem
 from scenarios import plain
 from tests.memory.plants import Plant
-from tests.memory.system import MemorySystem
+from tests.memory.system import MemoryDeployed, MemorySystem
 from tests.report.hostile import ACK_LOST, ALO, result
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Collection, Sequence
 
     from harness.saved import CellResult
 
@@ -174,6 +174,67 @@ def test_it_goes_on_where_it_was_ended(tmp_path: Path) -> None:
     ]
     assert rest.waves[: len(part.waves)] == part.waves
     assert "PARTIAL, " in as_lines(part, asked(tmp_path))[-1]
+
+
+class OwnFirst(MemorySystem):
+    """Runs the cells that need a broker of their own before the others, as a declared one does."""
+
+    one_cell = True
+
+
+@pytest.mark.parametrize("most", [3, 5, 7])
+def test_it_goes_on_where_waves_end_in_another_order(tmp_path: Path, most: int) -> None:
+    """Every fault is run once, and none is left out."""
+    cells = tuple(
+        Cell(one, Semantic.AT_LEAST_ONCE, "memory", "memory", "process", 0, 24)
+        for one in (*FAULTS, plain.BROKER_CRASH_BEFORE_ACK)
+    )
+    plan = replace(asked(tmp_path, records=480), cells=cells, systems=(OwnFirst(),))
+    part = soak(plan, Heard(most=most))
+    assert part.interrupted
+    numbers = [wave.number for wave in part.waves]
+    assert sorted(numbers) != list(range(len(numbers))), "they ended in order"
+    whole = soak(plan, Heard())
+    numbers = [wave.number for wave in whole.waves]
+    assert sorted(numbers) == list(range(len(numbers)))
+
+
+@pytest.mark.parametrize("voids", [{0}, {1}, {0, 1, 2}, range(1000)])
+def test_a_wave_that_is_void_before_its_load(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, voids: Collection[int]
+) -> None:
+    """It has a line like any other, and its records are not offered again."""
+    real = MemoryDeployed.cell_run
+
+    def cell_run(deployed: MemoryDeployed, cell: Cell, *more: Any) -> Any:
+        if cell.seed - 1_000_000 in voids:
+            raise CellFailure("the topic could not be made")
+        return real(deployed, cell, *more)
+
+    monkeypatch.setattr(MemoryDeployed, "cell_run", cell_run)
+    plan = asked(tmp_path, records=240)
+    for _ in range(2):
+        found = soak(plan, Heard())
+        assert found.kind is Kind.VOID
+        assert {wave.number for wave in found.red} == {*voids} & set(range(len(found.waves)))
+        assert all(wave.records for wave in found.waves)
+        assert found.tried >= 240 > found.records
+        assert as_lines(found, plan)[-1].startswith(f"PARTIAL, {found.records} of 240 records: ")
+
+
+def test_a_wave_whose_history_cannot_be_read_is_void(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It has a line, its history stays, and it is not run again."""
+    monkeypatch.setattr("harness.model.history.MOST_BYTES", 1000)
+    for _ in range(2):
+        found = soak(asked(tmp_path, records=24), Heard())
+        [wave] = found.waves
+        assert found.kind is Kind.VOID
+        assert "is larger than 1,000 bytes" in wave.reason
+        assert wave.saved is not None
+        assert (tmp_path / wave.saved / "history").is_dir()
+        assert as_lines(found, asked(tmp_path, records=24))[-1].startswith("PARTIAL, 0 of 24")
 
 
 @pytest.mark.parametrize(
