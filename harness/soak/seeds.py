@@ -2,8 +2,8 @@
 
 Each seed is a run of its own. A cell that has ended appends one line to ``seeds.jsonl``; whoever
 continues runs the cells without a line. Of green cells nothing else stays, and of the others the
-first :data:`MOST_SAVED` do. Behind each seed a line says what lostack's own process holds, so a
-leak shows as a number that grows from seed to seed.
+first :data:`~harness.soak.waves.MOST_SAVED` do. Behind each seed a line says what lostack's own
+process holds, so a leak shows as a number that grows from seed to seed.
 """
 
 from __future__ import annotations
@@ -27,19 +27,19 @@ from harness.model.exits import ExitCode
 from harness.model.keep import Keep
 from harness.model.plain import made
 from harness.report.summary import counted
-from harness.saved import CELLS
 from harness.soak.waves import (
     RUNS,
     SoakError,
     begun,
-    forget,
+    has_room,
     modules_of,
     parsed_line,
+    tidy,
     whole_lines,
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable
     from pathlib import Path
 
     from harness.matrix.listener import Progress
@@ -48,8 +48,6 @@ if TYPE_CHECKING:
 SEEDS_FILE: Final = "seeds.json"
 ROWS_FILE: Final = "seeds.jsonl"
 HELD_FILE: Final = "held.jsonl"
-MOST_SAVED: Final = 100
-"""Of so many cells that are not green everything stays; of later ones their line does."""
 SHOWN: Final = 50
 HELD: Final = ("descriptors", "threads", "processes", "resident_mb")
 
@@ -144,9 +142,8 @@ def _run_seeds(asked: Seeds, progress: Progress, clock: Callable[[], float]) -> 
     whole_lines(asked.folder / HELD_FILE)
     until = None if asked.hours is None else clock() + 3600 * asked.hours
     stays = asked.plan.keep is Keep.ALL
-    if not stays:
-        for name in safe_files.folders(asked.folder, RUNS) if again else ():
-            _tidy(asked.folder, asked.folder / RUNS / name, found.rows)
+    if again and not stays:
+        tidy(asked.folder, found.rows)
     done = {row.cell for row in found.rows}
     left = [cell for cell in asked.plan.cells if cell.id not in done]
 
@@ -172,7 +169,7 @@ def _run_seeds(asked: Seeds, progress: Progress, clock: Callable[[], float]) -> 
         saved = run(plan, Listening(progress, ended))
         found.interrupted = saved.info.interrupted
         if not stays:
-            _tidy(asked.folder, saved.directory, found.rows)
+            tidy(asked.folder, found.rows)
         found.held.append(_held(seed))
         _append(asked.folder, HELD_FILE, found.held[-1])
     return found
@@ -259,7 +256,6 @@ def _named(seeds: list[int]) -> str:
 
 def _row(asked: Seeds, result: CellResult, before: list[Row]) -> Row:
     verdict = result.verdict
-    room = sum(row.saved is not None for row in before) < MOST_SAVED
     return Row(
         cell=result.plan.id,
         seed=result.plan.seed,
@@ -270,7 +266,7 @@ def _row(asked: Seeds, result: CellResult, before: list[Row]) -> Row:
         reason=verdict.reason,
         seconds=round(result.seconds, 3),
         saved=str(result.directory.relative_to(asked.folder))
-        if not verdict.green and room
+        if not verdict.green and has_room(before)
         else None,
     )
 
@@ -286,10 +282,3 @@ def _held(seed: int) -> Holds:
 
 def _append(folder: Path, name: str, line: Row | Holds) -> None:
     safe_files.append_line(folder, name, json.dumps(asdict(line)).encode(), durable=True)
-
-
-def _tidy(folder: Path, directory: Path, rows: Iterable[Row]) -> None:
-    """Remove what does not stay of a run: also cells that a killed one had not ended."""
-    stays = {row.saved for row in rows}
-    cells = [directory / CELLS / name for name in safe_files.folders(directory, CELLS)]
-    forget(directory, [each for each in cells if str(each.relative_to(folder)) not in stays])

@@ -4,7 +4,8 @@ records were offered.
 Each wave is a cell with topics and groups of its own, on one broker that stays up. It is judged
 when it ends. So every loss and duplicate belongs to the fault of its wave, and memory never holds
 more than one wave. Each wave appends one line to ``soak.jsonl``; an interrupted soak continues
-after the last line. The histories of green waves are removed.
+with those that have no line. The histories of green waves are removed, and of the others the
+first :data:`MOST_SAVED` stay.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ import statistics
 import time
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from harness.judge.verdict import WORST, Kind
 from harness.latest import LATEST, MARK
@@ -61,10 +62,20 @@ ROUND: Final = 10
 """How many waves are run before the number of records per wave is computed anew."""
 GROWTH: Final = 8
 """A wave has at most this many times the records of the waves before it."""
+MOST_SAVED: Final = 100
+"""Of so many cells that are not green everything stays; of later ones their line does."""
 SHOWN_IDS: Final = 200
 NAMED: Final = 10
 """How many ids a line for a terminal names."""
 COUNTED: Final = ("offered", "recorded", "lost", "duplicated", "phantom", "resurrected", "torn")
+
+
+class HasSaved(Protocol):
+    """A line of a cell that has ended."""
+
+    @property
+    def saved(self) -> str | None:
+        """The folder of its history, if that stays."""
 
 
 class SoakError(UsageError):
@@ -91,7 +102,7 @@ class Wave:
     reason: str
     seconds: float
     saved: str | None
-    """The folder of the wave's history, if the wave is not green."""
+    """The folder of the wave's history, if that stays."""
 
 
 @dataclass(frozen=True)
@@ -173,6 +184,8 @@ def soak(asked: Soak, progress: Progress, *, clock: Callable[[], float] = time.m
     """
     again = begun(asked.folder, asked.asked, modules=modules_of(asked.systems, asked.cells))
     found = Soaked(read_waves(asked.folder / WAVES_FILE) if again else [])
+    if again and asked.keep is not Keep.ALL:
+        tidy(asked.folder, found.waves)
     try:
         _go_on(asked, found, progress, clock)
     except EnvironmentFailure:
@@ -204,6 +217,8 @@ def _go_on(asked: Soak, found: Soaked, progress: Progress, clock: Callable[[], f
             if not result.ended:
                 return
             wave = _wave(numbers[result.plan.id], result, asked.folder, records)
+            if asked.keep is not Keep.ALL and not has_room(found.waves):
+                wave = replace(wave, saved=None)
             _append(asked.folder / WAVES_FILE, wave)
             found.waves.append(wave)
             progress.say(progress_line(found, asked, clock() - since, found.records - before))
@@ -221,11 +236,10 @@ def _go_on(asked: Soak, found: Soaked, progress: Progress, clock: Callable[[], f
         )
         saved = run(plan, Listening(progress, ended))
         found.interrupted = saved.info.interrupted
-        if asked.keep is not Keep.ALL:
-            green = [one.directory for one in saved.results if one.verdict.green]
-            forget(saved.directory, green)
         if not found.interrupted and len(saved.results) < many:
             raise SoakError(f"a run ended before all its waves were run: see {saved.directory}")
+        if asked.keep is not Keep.ALL:
+            tidy(asked.folder, found.waves)
 
 
 def wave_records(waves: Sequence[Wave], asked: Soak) -> int:
@@ -438,13 +452,24 @@ def _append(file: Path, wave: Wave) -> None:
     safe_files.append_line(file.parent, file.name, json.dumps(asdict(wave)).encode(), durable=True)
 
 
-def forget(directory: Path, cells: Sequence[Path]) -> None:
-    """Remove the folders of cells of a run, and the run's own if no other cell is left in it."""
-    for cell in cells:
-        shutil.rmtree(cell)
-    if safe_files.folders(directory, CELLS):
-        return
-    shutil.rmtree(directory)
-    latest = directory.parent / LATEST
+def has_room(before: Iterable[HasSaved]) -> bool:
+    """Whether everything may stay of one more cell that is not green."""
+    return sum(one.saved is not None for one in before) < MOST_SAVED
+
+
+def tidy(folder: Path, ended: Iterable[HasSaved]) -> None:
+    """Remove what does not stay of the runs below a folder: cells that no line names, also those
+    that a killed command had not ended, and runs without any other cell.
+    """
+    stays = {one.saved for one in ended}
+    for each in safe_files.folders(folder, RUNS):
+        directory = folder / RUNS / each
+        names = safe_files.folders(directory, CELLS)
+        gone = [name for name in names if f"{RUNS}/{each}/{CELLS}/{name}" not in stays]
+        for name in gone:
+            shutil.rmtree(directory / CELLS / name)
+        if len(gone) == len(names):
+            shutil.rmtree(directory)
+    latest = folder / RUNS / LATEST
     if latest.is_symlink() and not latest.exists():
         latest.unlink()

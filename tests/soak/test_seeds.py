@@ -22,7 +22,7 @@ from harness.model.exits import ExitCode
 from harness.model.keep import Keep
 from harness.model.semantics import Semantic
 from harness.saved import CELLS
-from harness.soak import seeds
+from harness.soak import waves
 from harness.soak.seeds import (
     HELD_FILE,
     ROWS_FILE,
@@ -133,7 +133,7 @@ def test_everything_stays_where_it_is_asked_for(tmp_path: Path) -> None:
 def test_a_broken_system_does_not_fill_the_disk(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(seeds, "MOST_SAVED", 1)
+    monkeypatch.setattr(waves, "MOST_SAVED", 1)
     found = run_seeds(asked(tmp_path, Losers(at=SEEDS)), Heard())
     assert [bool(row.saved) for row in found.rows] == [True] + 5 * [False]
     assert len(on_disk(tmp_path)) == 1

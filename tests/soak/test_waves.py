@@ -21,6 +21,7 @@ from harness.matrix.checking import Check
 from harness.model.cell import Cell
 from harness.model.failures import CellFailure, EnvironmentFailure
 from harness.model.semantics import Semantic
+from harness.soak import waves
 from harness.soak.waves import (
     GROWTH,
     SOAK_FILE,
@@ -235,6 +236,24 @@ def test_a_wave_whose_history_cannot_be_read_is_void(
         assert wave.saved is not None
         assert (tmp_path / wave.saved / "history").is_dir()
         assert as_lines(found, asked(tmp_path, records=24))[-1].startswith("PARTIAL, 0 of 24")
+
+
+def test_the_disk_does_not_fill(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a killed command had left is removed, and of waves that are not green a few stay."""
+    monkeypatch.setattr(waves, "MOST_SAVED", 2)
+    plants: dict[str, Any] = {"delivery-lost": Plant(lose=2)}
+    plan = asked(tmp_path, **plants)
+    soak(plan, Heard(most=8))
+    left = tmp_path / "runs" / "20260101-000000" / "cells"
+    for name in ("green", "half"):
+        (left / name / "history").mkdir(parents=True)
+    found = soak(plan, Heard())
+    assert len(found.red) > 2
+    saved = [wave.saved for wave in found.red]
+    assert all(saved[:2])
+    assert not any(saved[2:])
+    there = (tmp_path / "runs").glob("2*/cells/*")
+    assert sorted(str(each.relative_to(tmp_path)) for each in there) == sorted(saved[:2])
 
 
 @pytest.mark.parametrize(
