@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import datetime as dt
 import os
 import shlex
 import sys
@@ -18,6 +17,7 @@ from harness.cli.finishing import finish
 from harness.cli.options import AsJson, Baseline, Clients, KeepFiles, Only, Reports, Semantics  # noqa: TC001 - typer reads them
 from harness.cli.telling import complain, tell_json, tell_lines, warn
 from harness.matrix.progress import make_progress
+from harness.matrix.room import new_directory
 from harness.matrix.runner import RunBrokenError, RunPlan
 from harness.matrix.runner import run as run_cells
 from harness.matrix.selection import MOST_SEEDS, SelectionError, select
@@ -173,8 +173,7 @@ def _seed_by_seed(
             f"--resume {resume}: this is not the folder of a run with --hours: it has no "
             f"{seeds.SEEDS_FILE}"
         )
-    began = dt.datetime.now(dt.UTC).strftime("%Y%m%d-%H%M%S")
-    folder = resume or plan.reports / f"seeds-{began}"
+    folder = resume or new_directory(plan.reports, "seeds-")
     asked = seeds.Seeds(
         folder,
         plan,

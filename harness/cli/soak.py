@@ -4,10 +4,10 @@ Kafka as one stream.
 
 from __future__ import annotations
 
-import datetime as dt
 import shlex
 import sys
 from dataclasses import asdict, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, NoReturn
 
@@ -19,6 +19,7 @@ from harness.cli.telling import complain, tell_json, tell_lines
 from harness.faults import NoFault
 from harness.judge.verdict import Kind
 from harness.matrix.progress import make_progress
+from harness.matrix.room import new_directory
 from harness.matrix.selection import choose, systems_of
 from harness.model import safe_files
 from harness.model.closing import Closing
@@ -30,7 +31,7 @@ from harness.soak.waves import SOAK_FILE, Soak, SoakError, as_lines
 from harness.soak.waves import soak as run_soak
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from harness.interfaces import Launcher
     from harness.matrix.listener import Progress
@@ -103,11 +104,10 @@ def soak(
             },
         )
     semantic = semantic or str(Semantic.EXACTLY_ONCE)
-    began = dt.datetime.now(dt.UTC).strftime("%Y%m%d-%H%M%S")
-    folder = resume or reports / f"soak-{began}"
+    folder_of = partial(_folder, resume, reports)
     if pipeline == PLAIN and system in (None, KAFKA) and client is None:
         _stream(
-            folder,
+            folder_of,
             int(records),
             faults_per_minute,
             semantic,
@@ -118,10 +118,12 @@ def soak(
         )
     with make_progress(sys.stderr if as_json else sys.stdout) as progress:
         if declared:
-            cells, systems = _declared(Path(pipeline), folder, seed, only or (), progress)
+            folder, cells, systems = _declared(
+                Path(pipeline), folder_of, seed, only or (), progress
+            )
         else:
             cells = _own(pipeline, semantic, system, client or (), only or ())
-            systems = systems_of(cells)
+            folder, systems = folder_of(), systems_of(cells)
         asked = Soak(
             folder,
             cells,
@@ -150,6 +152,15 @@ def soak(
     _leave(folder, found.kind, interrupted=found.interrupted)
 
 
+def _folder(resume: Path | None, reports: Path) -> Path:
+    """Return the folder of a soak that is continued, or make that of a new one.
+
+    Raises:
+        EnvironmentFailure: it cannot be made.
+    """
+    return resume or new_directory(reports, "soak-")
+
+
 def _leave(folder: Path, kind: Kind, *, interrupted: bool) -> NoReturn:
     if interrupted:
         complain(
@@ -163,7 +174,7 @@ def _leave(folder: Path, kind: Kind, *, interrupted: bool) -> NoReturn:
 
 
 def _stream(
-    folder: Path,
+    folder_of: Callable[[], Path],
     records: int,
     faults_per_minute: float,
     semantic: str,
@@ -196,19 +207,20 @@ def _stream(
             f"no fault of {PLAIN} that --only selects can strike a stream under {meant}: leave "
             "out --only, or name others"
         )
-    asked = Stream(
-        folder,
-        scenarios,
-        meant,
-        records,
-        faults_per_minute,
-        seed,
-        unit=stream.unit_of(records),
-        keep=keep,
-    )
     with make_progress(sys.stderr if as_json else sys.stdout) as progress:
         system = KafkaSystem()
         system.prepare(progress.say)
+        folder = folder_of()
+        asked = Stream(
+            folder,
+            scenarios,
+            meant,
+            records,
+            faults_per_minute,
+            seed,
+            unit=stream.unit_of(records),
+            keep=keep,
+        )
         found = stream.Streaming(asked, KafkaFlow(asked, system), progress).run()
     if as_json:
         told = {
@@ -298,10 +310,14 @@ def _is_control(cell: Cell) -> bool:
 
 
 def _declared(
-    file: Path, folder: Path, seed: int, only: Sequence[str], progress: Progress
-) -> tuple[tuple[Cell, ...], tuple[Launcher, ...]]:
-    """Run a declared pipeline once without a fault, and return a cell for each of its possible
-    faults.
+    file: Path,
+    folder_of: Callable[[], Path],
+    seed: int,
+    only: Sequence[str],
+    progress: Progress,
+) -> tuple[Path, tuple[Cell, ...], tuple[Launcher, ...]]:
+    """Run a declared pipeline once without a fault, in the soak's folder, and return that, and a
+    cell for each of its possible faults.
     """
     from harness.matrix.checking import Check  # noqa: PLC0415 - brings a system; nobody else needs it
     from harness.matrix.seen import seen_in  # noqa: PLC0415 - brings a system; nobody else needs it
@@ -311,7 +327,7 @@ def _declared(
 
     pipeline = read_pipeline(file)
     check_declared(pipeline)
-    system = DeclaredSystem(keep=True)
+    system, folder = DeclaredSystem(keep=True), folder_of()
     check = Check(pipeline, system, folder, shlex.join(["lostack", *sys.argv[1:]]), seed)
     check.plan({}, only)
     progress.say("dry run: no fault")
@@ -325,4 +341,5 @@ def _declared(
         complain(told)
         raise typer.Exit(ExitCode.BROKEN if dry.verdict.kind is Kind.BROKEN else ExitCode.VOID)
     cells, _ = check.plan(seen_in(dry), only)
-    return tuple(cell for cell in cells if not isinstance(cell.scenario.fault, NoFault)), (system,)
+    faults = tuple(cell for cell in cells if not isinstance(cell.scenario.fault, NoFault))
+    return folder, faults, (system,)

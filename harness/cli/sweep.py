@@ -197,7 +197,21 @@ def _run_all(
 def _run(
     one: Sweep, until: float | None, *, explain: bool, findings: Path | None, as_json: bool
 ) -> ExitCode:
-    """Run one sweep, print its outcome, and return its exit code."""
+    """Run one sweep, print its outcome, and return its exit code.
+
+    Raises:
+        UsageError: another command runs in its folder.
+    """
+    from harness.matrix.alone import alone_in  # noqa: PLC0415 - as above
+
+    with alone_in(one.directory):
+        return _run_alone(one, until, explain=explain, findings=findings, as_json=as_json)
+
+
+def _run_alone(
+    one: Sweep, until: float | None, *, explain: bool, findings: Path | None, as_json: bool
+) -> ExitCode:
+    """Run it, as the only command in its folder."""
     from harness.sweep.shrinking import keep_all  # noqa: PLC0415 - as above
     from harness.sweep.telling import as_json_text, summary_of, write_sweep  # noqa: PLC0415
 
@@ -314,11 +328,12 @@ def _begun(
 def _forget(sweeps: Sequence[Sweep]) -> None:
     """Remove the folders of sweeps of which no cell has begun."""
     from harness.latest import MARK  # noqa: PLC0415 - as above
+    from harness.matrix.alone import LOCK  # noqa: PLC0415 - as above
     from harness.matrix.keeping import forget_unbegun  # noqa: PLC0415 - as above
     from harness.saved import SWEEP_FILE  # noqa: PLC0415 - as above
 
     for one in sweeps:
-        forget_unbegun(one.directory, SWEEP_FILE, MARK)
+        forget_unbegun(one.directory, SWEEP_FILE, MARK, LOCK)
 
 
 def _go_on(one: Sweep) -> None:

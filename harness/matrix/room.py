@@ -52,8 +52,9 @@ def behind(full: str | None, text: str) -> str:
     return f"{full}; {text}" if full else text
 
 
-def new_directory(reports: Path) -> Path:
-    """Make a folder for a run, named by the time. Two runs at the same time get different folders.
+def new_directory(reports: Path, prefix: str = "") -> Path:
+    """Make a folder for a run, named by the time, after a prefix. Two runs at the same time get
+    different folders.
 
     Raises:
         EnvironmentFailure: the folder cannot be made.
@@ -62,7 +63,7 @@ def new_directory(reports: Path) -> Path:
         reports.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise cannot_write(reports, error) from error
-    stamp = dt.datetime.now(dt.UTC).strftime("%Y%m%d-%H%M%S")
+    stamp = f"{prefix}{dt.datetime.now(dt.UTC):%Y%m%d-%H%M%S}"
     for number in range(1, 1000):
         directory = reports / (stamp if number == 1 else f"{stamp}-{number}")
         try:

@@ -17,9 +17,9 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final
 
 import psutil
-from filelock import FileLock, Timeout
 
 from harness.judge.verdict import Kind
+from harness.matrix.alone import alone_in
 from harness.matrix.progress import Listening
 from harness.matrix.runner import RunPlan, run
 from harness.model import safe_files
@@ -122,17 +122,12 @@ def run_seeds(
     """Run the cells that have no line yet, seed by seed.
 
     Raises:
-        SoakError: the folder has something else, or is damaged, or another command runs in it.
+        SoakError: the folder has something else, or is damaged.
+        UsageError: another command runs in the folder.
         Exception: whatever :func:`harness.matrix.runner.run` raises.
     """
-    asked.folder.mkdir(parents=True, exist_ok=True)
-    try:
-        with FileLock(asked.folder / ".lock", timeout=0):
-            return _run_seeds(asked, progress, clock)
-    except Timeout:
-        raise SoakError(
-            f"another command runs in {asked.folder}: wait until it has ended"
-        ) from None
+    with alone_in(asked.folder):
+        return _run_seeds(asked, progress, clock)
 
 
 def _run_seeds(asked: Seeds, progress: Progress, clock: Callable[[], float]) -> Ran:

@@ -21,6 +21,7 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Final, Protocol
 
 from harness.judge.verdict import Kind
+from harness.matrix.alone import alone_in
 from harness.matrix.keeping import clean, tidy_folder
 from harness.model.history import HISTORY, HistoryError, read_history
 from harness.model.keep import Keep
@@ -120,7 +121,12 @@ class Streaming:
 
         Raises:
             SoakError: the folder has another soak, or a damaged one.
+            UsageError: another command runs in the folder.
         """
+        with alone_in(self._asked.folder):
+            return self._run()
+
+    def _run(self) -> Streamed:
         asked, found = self._asked, self.found
         begun(asked.folder, asked.asked)
         ended = self._legs.read(found)

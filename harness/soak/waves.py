@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from harness.judge.verdict import WORST, Kind
 from harness.latest import LATEST, MARK
+from harness.matrix.alone import LOCK, alone_in
 from harness.matrix.keeping import forget_unbegun
 from harness.matrix.progress import Listening
 from harness.matrix.runner import RunPlan, run
@@ -180,8 +181,14 @@ def soak(asked: Soak, progress: Progress, *, clock: Callable[[], float] = time.m
 
     Raises:
         SoakError: the folder has a soak with other settings, or a run ended before all its waves.
+        UsageError: another command runs in the folder.
         Exception: whatever :func:`harness.matrix.runner.run` raises.
     """
+    with alone_in(asked.folder):
+        return _soak(asked, progress, clock)
+
+
+def _soak(asked: Soak, progress: Progress, clock: Callable[[], float]) -> Soaked:
     again = begun(asked.folder, asked.asked, modules=modules_of(asked.systems, asked.cells))
     found = Soaked(read_waves(asked.folder / WAVES_FILE) if again else [])
     if again and asked.keep is not Keep.ALL:
@@ -190,7 +197,7 @@ def soak(asked: Soak, progress: Progress, *, clock: Callable[[], float] = time.m
         _go_on(asked, found, progress, clock)
     except EnvironmentFailure:
         if not again:
-            forget_unbegun(asked.folder, SOAK_FILE, MARK)
+            forget_unbegun(asked.folder, SOAK_FILE, MARK, LOCK)
         raise
     return found
 

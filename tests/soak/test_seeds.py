@@ -12,7 +12,6 @@ from dataclasses import dataclass, field
 from typing import IO, TYPE_CHECKING, Any
 
 import pytest
-from filelock import FileLock
 
 from harness import cli, systems
 from harness.matrix.runner import RunPlan
@@ -257,13 +256,3 @@ def test_from_the_command_line(
     assert [row["seed"] for row in json.loads(capsys.readouterr().out)["cells"]] == [1, 2]
     assert cli.main(shlex.split(f"{line} 1 --resume .")) == ExitCode.USAGE
     assert "it has no seeds.json" in capsys.readouterr().err
-
-
-def test_two_commands_do_not_run_in_one_folder(tmp_path: Path) -> None:
-    """The second would remove the cells of the first; it says so, and runs nothing."""
-    with (
-        FileLock(tmp_path / ".lock"),
-        pytest.raises(SoakError, match=r"another command runs in .*: wait until it has ended"),
-    ):
-        run_seeds(asked(tmp_path, Losers()), Heard())
-    assert not (tmp_path / ROWS_FILE).exists()

@@ -371,7 +371,7 @@ def test_how_many_records_a_wave_has(tmp_path: Path) -> None:
     ],
 )
 def test_a_pipeline_of_a_package_is_soaked_by_its_name(
-    monkeypatch: pytest.MonkeyPatch, words: str, pipeline: str, system: str
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: str, pipeline: str, system: str
 ) -> None:
     """On its own system; ``plain`` is a name that all of them have."""
     asked: list[Any] = []
@@ -382,7 +382,7 @@ def test_a_pipeline_of_a_package_is_soaked_by_its_name(
 
     monkeypatch.setattr("harness.cli.soak.run_soak", soak)
     monkeypatch.setattr("harness.cli.soak.as_lines", lambda *_: [])
-    assert main(["soak", *shlex.split(words)]) == 0
+    assert main(["soak", *shlex.split(words), "--reports", str(tmp_path)]) == 0
     [one] = asked
     assert {(cell.pipeline, cell.system) for cell in one.cells} == {(pipeline, system)}
 

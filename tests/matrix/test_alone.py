@@ -1,0 +1,68 @@
+"""No two commands run in one folder: each command that can be continued keeps others out."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from harness.cli import main
+from harness.matrix.alone import LOCK, alone_in
+from harness.matrix.room import new_directory
+from harness.model.exits import ExitCode
+from harness.model.failures import UsageError
+from harness.soak.seeds import run_seeds
+from harness.soak.stream import Streaming
+from harness.soak.waves import soak
+from tests.soak import test_seeds, test_stream, test_waves
+from tests.soak.play import Play
+from tests.sweep.stepping import asked
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+RUNS: dict[str, Callable[[Path], object]] = {
+    "seeds": lambda folder: run_seeds(
+        test_seeds.asked(folder, test_seeds.Losers()), test_waves.Heard()
+    ),
+    "waves": lambda folder: soak(test_waves.asked(folder, records=24), test_waves.Heard()),
+    "stream": lambda folder: Streaming(
+        plan := test_stream.asked(folder), Play(plan), test_stream.Heard(), poll_s=0
+    ).run(),
+}
+
+
+@pytest.mark.parametrize("kind", RUNS)
+def test_a_second_command_runs_nothing(tmp_path: Path, kind: str) -> None:
+    with (
+        alone_in(tmp_path),
+        pytest.raises(UsageError, match=r"another command runs in .*: wait until it has ended"),
+    ):
+        RUNS[kind](tmp_path)
+    assert [each.name for each in tmp_path.iterdir()] == [LOCK]
+    RUNS[kind](tmp_path)
+
+
+def test_a_sweep_is_continued_by_one_command(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    asked().save(tmp_path)
+    before = sorted(tmp_path.iterdir())
+    with alone_in(tmp_path):
+        assert main(("sweep", "--resume", str(tmp_path))) == ExitCode.USAGE
+    assert "another command runs in" in capsys.readouterr().err
+    assert sorted(tmp_path.iterdir()) == sorted([*before, tmp_path / LOCK])
+
+
+def test_what_fails_inside_is_told_as_it_is(tmp_path: Path) -> None:
+    with pytest.raises(TimeoutError), alone_in(tmp_path):
+        raise TimeoutError
+    with alone_in(tmp_path):
+        pass
+
+
+def test_two_that_begin_in_one_second_have_folders_of_their_own(tmp_path: Path) -> None:
+    names = {new_directory(tmp_path, "soak-").name for _ in range(3)}
+    assert len(names) == 3
+    assert all(name.startswith("soak-2") for name in names)
