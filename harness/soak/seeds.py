@@ -198,11 +198,10 @@ def as_lines(found: Ran, asked: Seeds) -> list[str]:
     """Return what a terminal shows at the end."""
     rows, planned = found.rows, len(asked.plan.cells)
     red = [row for row in rows if not row.green]
-    lines = [
-        f"{row.label}{' (known)' if row.known else ''}  {row.cell}: {row.reason}"
-        + (f"\n  saved: {os.path.relpath(asked.folder / row.saved)}" if row.saved else "")
-        for row in red[:SHOWN]
-    ]
+    lines: list[str] = []
+    for row in red[:SHOWN]:
+        lines += [f"{row.label}{' (known)' if row.known else ''}  {row.cell}: {row.reason}"]
+        lines += [f"  saved: {os.path.relpath(asked.folder / row.saved)}"] if row.saved else []
     lines += _more(red)
     flips = [
         f"differs by seed: {cell}: "

@@ -105,7 +105,10 @@ def test_what_differs_by_seed_is_told(tmp_path: Path) -> None:
         (1, True), (1, True), (2, False), (2, False), (3, True), (3, True)
     ]  # fmt: skip
     assert len(found.flips) == 2
-    told = "\n".join(as_lines(found, one))
+    lines = as_lines(found, one)
+    assert [line.partition(" ")[0] for line in lines[:4]] == ["broken", "", "broken", ""]
+    assert all(line.startswith("  saved: ") for line in lines[1:4:2])
+    told = "\n".join(lines)
     assert told.count("kept at seeds 1, 3; broken at seed 2") == 2
     assert "6 cells of 3 seeds: 4 kept, 2 broken; 2 differ by seed" in told
     assert code_of(found, one) is ExitCode.BROKEN
