@@ -74,3 +74,9 @@ def jobs_of(jobs: int | None, more: int = 1, most: int = MOST_AT_ONCE) -> int:
     this machine has cores, at ``most``.
     """
     return jobs or min(most, (os.cpu_count() or 1) + more)
+
+
+def is_said(context: typer.Context, name: str) -> bool:
+    """Whether an option was given on the command line."""
+    source = context.get_parameter_source(name)
+    return source is not None and source.name == "COMMANDLINE"

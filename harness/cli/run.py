@@ -8,13 +8,22 @@ import sys
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, NoReturn
+from typing import TYPE_CHECKING, Annotated, Final, NoReturn
 
 import typer
 
 from harness import registry
 from harness.cli.finishing import finish
-from harness.cli.options import AsJson, Baseline, Clients, KeepFiles, Only, Reports, Semantics  # noqa: TC001 - typer reads them
+from harness.cli.options import (
+    AsJson,
+    Baseline,
+    Clients,
+    KeepFiles,
+    Only,
+    Reports,
+    Semantics,
+    is_said,
+)
 from harness.cli.telling import complain, tell_json, tell_lines, warn
 from harness.matrix.progress import make_progress
 from harness.matrix.room import new_directory
@@ -38,7 +47,14 @@ if TYPE_CHECKING:
     from harness.report.breaks import KnownBreak
 
 
+OF_OWN: Final = (
+    "only", "semantic", "client", "seed", "seeds", "records", "system", "runtime", "suite",
+)  # fmt: skip
+"""The options that select cells of lostack's own scenarios."""
+
+
 def run(
+    context: typer.Context,
     *,
     only: Only = None,
     scenario: Annotated[
@@ -96,6 +112,11 @@ def run(
 ) -> None:
     """Run cells against a real system, judge them, and write the report."""
     known = read_baseline(baseline or registry.baseline())
+    given = [f"--{name}" for name in OF_OWN if scenario and is_said(context, name)]
+    if given:
+        raise SelectionError(
+            f"--scenario goes without {', '.join(given)}: its files say what is run"
+        )
     if not 1 <= seeds <= MOST_SEEDS:
         raise SelectionError(f"--seeds {seeds}: from 1 to {MOST_SEEDS}")
     first, *others = seed or [1]
@@ -104,10 +125,6 @@ def run(
             "--seeds counts from one --seed: give one --seed, or leave out --seeds"
         )
     command = shlex.join(["lostack", *sys.argv[1:]])
-    if scenario and only:
-        raise SelectionError(
-            "give --scenario (files) or --only (lostack's own scenarios), not both"
-        )
     if scenario:
         from harness.sweep.pipelines import plan_of_files  # noqa: PLC0415 - brings systems; nobody else needs it
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from harness.cli.options import AsJson, Reports, SweepKeepFiles, jobs_of
+from harness.cli.options import AsJson, Reports, SweepKeepFiles, is_said, jobs_of
 from harness.cli.telling import complain, tell, tell_json_text, tell_lines
 from harness.matrix.progress import make_progress
 from harness.model.cell import DEFAULT_RECORDS
@@ -345,17 +345,11 @@ def _close(one: Sweep) -> None:
         one.system.close()
 
 
-def _is_said(context: typer.Context, name: str) -> bool:
-    """Whether an option was given on the command line."""
-    source = context.get_parameter_source(name)
-    return source is not None and source.name == "COMMANDLINE"
-
-
 def _check_same(context: typer.Context, asked: SweepSettings) -> None:
     """Raise UsageError if an option differs from the one that the sweep was begun with: its points
     would differ.
     """
-    if _is_said(context, "reports"):
+    if is_said(context, "reports"):
         raise UsageError("--resume writes into the sweep's own folder: leave out --reports")
     begun = {
         "client": asked.client,
@@ -370,7 +364,7 @@ def _check_same(context: typer.Context, asked: SweepSettings) -> None:
     for name, was in begun.items():
         now = context.params[name]
         now = list(now) if isinstance(was, list) else now  # typer gives a list, or a tuple
-        if _is_said(context, name) and now != was:
+        if is_said(context, name) and now != was:
             said = (
                 f"with --{name} {' '.join(was) if isinstance(was, list) else was}"
                 if was

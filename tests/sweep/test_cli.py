@@ -98,7 +98,19 @@ def _fault(cell: Cell) -> object:
         ),
         (("sweep", "--only", "plain", "--client", "jav"), "no client is called jav"),
         (("run", "--scenario", "x.toml"), "cannot read x.toml"),
-        (("run", "--scenario", "x", "--only", "plain"), "not both"),
+        (("run", "--scenario", "x", "--only", "plain"), "--scenario goes without --only: its"),
+        (
+            ("run", "--scenario", "x", "--seeds", "3", "--seed", "7", "--system", "spark"),
+            "--scenario goes without --seed, --seeds, --system: its files say what is run",
+        ),
+        (
+            ("run", "--scenario", "x", "--records", "24", "--client", "java", "--semantic", "x"),
+            "--scenario goes without --semantic, --client, --records: its",
+        ),
+        (
+            ("run", "--scenario", "x", "--suite", "core", "--runtime", "process"),
+            "--scenario goes without --runtime, --suite: its",
+        ),
         (("export", "x.toml"), "not in the folder found"),
     ],
 )
