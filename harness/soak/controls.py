@@ -13,6 +13,7 @@ from harness.model.history import HISTORY, SUFFIX
 from harness.model.scenario import Role
 from harness.model.waiting import WaitTimeoutError, wait_until
 from harness.protocols.kafka.steps import Api
+from harness.soak.flow import RECORD_BYTES
 from harness.wire.rules import Direction, How
 
 if TYPE_CHECKING:
@@ -51,7 +52,6 @@ class StreamControls:
     stages: Mapping[Role, StageNode]
     """The producer and the consumer of the fault's partition."""
     broker: Callable[[], Target]
-    record_bytes: int
     goes_on: Callable[[], bool]
     """Says whether some source has records left."""
     load: Load = field(init=False)
@@ -85,7 +85,7 @@ class StreamControls:
         if isinstance(act, Stop):
             raise TypeError(f"{act} stops a program, but the trigger {trigger} is on the wire")
         least = (
-            LEAST_RECORDS * self.record_bytes
+            LEAST_RECORDS * RECORD_BYTES
             if (trigger.api, trigger.direction) in CARRIES_RECORDS
             else None
         )

@@ -23,10 +23,10 @@ LIVE: Final = 64
 
 
 class Copies:
-    """The counts of one partition's positions, from ``begin`` to before ``end``."""
+    """The counts of one partition's positions, from 0 to before ``end``."""
 
-    def __init__(self, begin: int, end: int) -> None:
-        self.begin, self.end = begin, end
+    def __init__(self, end: int) -> None:
+        self.end = end
         self.once = 0
         """How many positions are recorded."""
         self.outside = 0
@@ -38,7 +38,7 @@ class Copies:
 
     def add(self, first: int, count: int) -> None:
         """Count one copy of each of ``count`` positions, from ``first`` on."""
-        low, high = max(first, self.begin), min(first + count, self.end)
+        low, high = max(first, 0), min(first + count, self.end)
         self.outside += count - max(0, high - low)
         while low < high:
             number, at = low >> PAGE_BITS, low & (PAGE - 1)
@@ -61,7 +61,7 @@ class Copies:
         """
         lost: list[tuple[int, int]] = []
         more: list[tuple[int, int, int]] = []
-        for first, copies in self._parts(max(low, self.begin), min(high, self.end)):
+        for first, copies in self._parts(low, min(high, self.end)):
             for at, count, value in _runs(copies):
                 if value == 0:
                     _join(lost, (first + at, count))

@@ -35,7 +35,6 @@ class Stream:
     seed: int
     unit: int = UNIT
     partitions: int = PARTITIONS
-    record_bytes: int = RECORD_BYTES
     keep: Keep = Keep.BROKEN
     """Of which faults the folder stays: of all, or of those that are not kept."""
 
@@ -51,7 +50,7 @@ class Stream:
             "seed": self.seed,
             "unit": self.unit,
             "partitions": self.partitions,
-            "record_bytes": self.record_bytes,
+            "record_bytes": RECORD_BYTES,
         }
 
     @property

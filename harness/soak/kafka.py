@@ -15,6 +15,7 @@ from harness.model.scenario import Deployment, Role
 from harness.model.tail import SoFar
 from harness.run.nodes import ServerNode, StageNode
 from harness.soak.controls import StreamControls
+from harness.soak.flow import RECORD_BYTES
 from harness.soak.legs import MARKS, results_name
 from harness.stages.bulk.marks import Marks
 from harness.stages.bulk.results import Results
@@ -107,7 +108,6 @@ class KafkaFlow:
             so_far,
             {role: stages[fault.partition] for role, stages in self._stages.items()},
             lambda: broker,
-            self._asked.record_bytes,
             self._goes_on,
         )
         injected = injectable(fault.scenario.fault)
@@ -207,7 +207,7 @@ class KafkaFlow:
             begin=begin,
             end=asked.ends[partition],
             unit=asked.unit,
-            record_bytes=asked.record_bytes,
+            record_bytes=RECORD_BYTES,
             semantic=asked.semantic,
             marks=str(folder / MARKS),
             results=str(folder / results_name(partition)),

@@ -68,7 +68,7 @@ class Legs:
             SoakError: the files of an earlier leg are damaged.
         """
         asked, number = self._asked, len(self._legs)
-        self.copies = [Copies(0, end) for end in asked.ends]
+        self.copies = [Copies(end) for end in asked.ends]
         try:
             begins = self._behind() if number else [0] * asked.partitions
         except (OSError, ValueError, struct.error, sqlite3.DatabaseError) as error:

@@ -15,22 +15,22 @@ from harness.soak.copies import LIVE, Copies
 def test_against_a_plain_loop(seed: int) -> None:
     dice = random.Random(seed)
     end = 5 * PAGE + 17
-    copies, plain = Copies(3, end), Counter[int]()
+    copies, plain = Copies(end), Counter[int]()
     outside = 0
     for _ in range(60):
-        first, count = dice.randrange(end), dice.choice((1, 7, 400, PAGE, PAGE + 5))
+        first, count = dice.randrange(-9, end), dice.choice((1, 7, 400, PAGE, PAGE + 5))
         copies.add(first, count)
-        inside = [at for at in range(first, first + count) if 3 <= at < end]
+        inside = [at for at in range(first, first + count) if 0 <= at < end]
         outside += count - len(inside)
         plain.update(inside)
     low, high = sorted(dice.randrange(end) for _ in range(2))
     lost, more = copies.anomalies(low, high)
     assert [at for first, count in lost for at in range(first, first + count)] == [
-        at for at in range(max(low, 3), high) if not plain[at]
+        at for at in range(low, high) if not plain[at]
     ]
     assert {
         at: besides + 1 for first, count, besides in more for at in range(first, first + count)
-    } == {at: plain[at] for at in range(max(low, 3), high) if plain[at] > 1}
+    } == {at: plain[at] for at in range(low, high) if plain[at] > 1}
     assert copies.once == len(plain)
     assert copies.outside == outside
 
@@ -38,7 +38,7 @@ def test_against_a_plain_loop(seed: int) -> None:
 def test_what_is_as_it_should_be_takes_no_memory() -> None:
     """Pages that are whole are a number each; one late copy of a position in them is still seen."""
     many = 3 * LIVE
-    copies = Copies(0, many * PAGE)
+    copies = Copies(many * PAGE)
     for at in range(0, many * PAGE, PAGE // 2):
         copies.add(at, PAGE // 2)
     copies.add(PAGE + 5, 1)

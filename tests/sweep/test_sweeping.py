@@ -151,13 +151,12 @@ def test_a_point_whose_history_cannot_be_read_is_run_once(
     one.dry_run(progress)
     planned = one.plan()
     unreadable = planned.chosen[0][0].id
-    real = saved.read_history
 
     def read(directory: Path, cell: str) -> History:
         if unreadable in cell:
             assert progress.ran.count(unreadable) < 2
             raise HistoryError("cannot read the history: Input/output error")
-        return real(directory, cell)
+        return read_history(directory, cell)
 
     monkeypatch.setattr(saved, "read_history", read)
     one.run(planned, progress)
