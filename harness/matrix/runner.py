@@ -82,6 +82,10 @@ class RunPlan:
     """
     keep: Keep = Keep.BROKEN
     """Of which cells everything stays."""
+    more: bool = False
+    """Whether other cells of the same command have run. If all of these lack something, they are
+    void; without the others nothing could be run at all.
+    """
 
 
 def run(plan: RunPlan, progress: Progress) -> SavedRun:
@@ -141,7 +145,7 @@ class _Run:
             for system in self.plan.systems[:1]:
                 self._preparation.prepare(system, self._cells_of(system))
                 self._note_versions(system)
-            if all(cell.id in lacking for cell in self.plan.cells):
+            if not self.plan.more and all(cell.id in lacking for cell in self.plan.cells):
                 raise EnvironmentFailure(next(iter(lacking.values()), "no cell is planned"))
             state.progress.planned(self.plan.cells)
             for system, following in itertools.zip_longest(

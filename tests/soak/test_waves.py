@@ -41,7 +41,7 @@ from tests.memory.system import MemoryDeployed, MemorySystem
 from tests.report.hostile import ACK_LOST, ALO, result
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Sequence
+    from collections.abc import Collection, Iterable, Sequence
 
     from harness.saved import CellResult
 
@@ -221,6 +221,31 @@ def test_a_wave_that_is_void_before_its_load(
         assert all(wave.records for wave in found.waves)
         assert found.tried >= 240 > found.records
         assert as_lines(found, plan)[-1].startswith(f"PARTIAL, {found.records} of 240 records: ")
+
+
+class Lacking(MemorySystem):
+    """Lacks what one fault needs."""
+
+    def prepare_for(self, cells: Iterable[Cell], _say: object) -> dict[str, str]:
+        """Return what its cells lack."""
+        return {cell.id: "Toxiproxy" for cell in cells if cell.scenario is plain.COMMIT_LOST}
+
+
+def test_a_round_that_lacks_something_is_void(tmp_path: Path) -> None:
+    """Also if it has only one wave: the soak has an end."""
+    plans = (
+        replace(asked(tmp_path, records=36, seed=seed), systems=(Lacking(),)) for seed in range(99)
+    )
+    plan = next(
+        each
+        for each in plans
+        if [each.cell(number, 24).scenario is plain.COMMIT_LOST for number in (0, 1)]
+        == [False, True]
+    )
+    found = soak(plan, Heard())
+    assert [wave.verdict for wave in found.waves] == ["kept", "void"]
+    assert "Toxiproxy" in found.waves[1].reason
+    assert soak(plan, Heard()).waves == found.waves
 
 
 def test_a_wave_whose_history_cannot_be_read_is_void(
