@@ -14,6 +14,7 @@ import typer
 
 from harness.cli.options import AsJson, Reports, SweepKeepFiles, is_said, jobs_of
 from harness.cli.telling import complain, tell, tell_json_text, tell_lines
+from harness.matrix.alone import LOCK, alone_in
 from harness.matrix.progress import make_progress
 from harness.model.cell import DEFAULT_RECORDS
 from harness.model.closing import Closing
@@ -180,10 +181,14 @@ def _run_all(
 ) -> ExitCode:
     """Run sweeps one after the other, and return the worst exit code. None begins behind Ctrl-C, or
     behind the first broken point with --exit-first.
+
+    Raises:
+        UsageError: another command runs in the folder of one.
     """
     codes = []
     for one in sweeps:
-        codes.append(_run(one, until, explain=explain, findings=findings, as_json=as_json))
+        with alone_in(one.directory):
+            codes.append(_run(one, until, explain=explain, findings=findings, as_json=as_json))
         if one.interrupted or one.found_first:
             break
     if left := sweeps[len(codes) :]:
@@ -197,21 +202,7 @@ def _run_all(
 def _run(
     one: Sweep, until: float | None, *, explain: bool, findings: Path | None, as_json: bool
 ) -> ExitCode:
-    """Run one sweep, print its outcome, and return its exit code.
-
-    Raises:
-        UsageError: another command runs in its folder.
-    """
-    from harness.matrix.alone import alone_in  # noqa: PLC0415 - as above
-
-    with alone_in(one.directory):
-        return _run_alone(one, until, explain=explain, findings=findings, as_json=as_json)
-
-
-def _run_alone(
-    one: Sweep, until: float | None, *, explain: bool, findings: Path | None, as_json: bool
-) -> ExitCode:
-    """Run it, as the only command in its folder."""
+    """Run one sweep, print its outcome, and return its exit code."""
     from harness.sweep.shrinking import keep_all  # noqa: PLC0415 - as above
     from harness.sweep.telling import as_json_text, summary_of, write_sweep  # noqa: PLC0415
 
@@ -328,7 +319,6 @@ def _begun(
 def _forget(sweeps: Sequence[Sweep]) -> None:
     """Remove the folders of sweeps of which no cell has begun."""
     from harness.latest import MARK  # noqa: PLC0415 - as above
-    from harness.matrix.alone import LOCK  # noqa: PLC0415 - as above
     from harness.matrix.keeping import forget_unbegun  # noqa: PLC0415 - as above
     from harness.saved import SWEEP_FILE  # noqa: PLC0415 - as above
 
