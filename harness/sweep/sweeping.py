@@ -57,11 +57,6 @@ if TYPE_CHECKING:
     from harness.sweep.settings import SweepSettings
 
 
-MOST_RUNS = 2
-"""How often one command runs a point at most: with others that share its broker's death, and alone.
-"""
-
-
 class DryRunError(Exception):
     """A run without a fault is not kept, so a sweep would prove nothing. ``result``: that run's
     cell.
@@ -99,8 +94,6 @@ class Sweep:
     _broken: bool = field(default=False, init=False)
     """Whether a point of this run was broken."""
     _lessons: Lessons = field(default_factory=Lessons, init=False)
-    _began: Counter[str] = field(default_factory=Counter, init=False)
-    """How often each point has begun in this run."""
     saved: SavedRuns = field(init=False)
     """Its runs so far, as they are on disk."""
     _outcomes: dict[Path, Outcome] = field(default_factory=dict, init=False)
@@ -201,7 +194,7 @@ class Sweep:
 
     def run(self, planned: Planned, progress: Progress, until: float | None = None) -> None:
         """Run the chosen points that are left, then those that split classes; begin none after
-        ``until`` (monotonic s), and none more than ``MOST_RUNS`` times in one command.
+        ``until`` (monotonic s).
         """
         self._lessons = replace(Lessons.of(self.outcomes(planned).all), dry=self._lessons.dry)
 
@@ -223,7 +216,6 @@ class Sweep:
                 for point, _ in left
             )
             saved = self._run(cells, POINTS, Listening(progress, ended), enough)
-            self._began.update(result.plan.scenario for result in saved.results)
             self.interrupted = saved.info.interrupted
             if self.found_first and not self.interrupted:
                 self._make_sure(planned, saved, cells, progress, until)
@@ -320,11 +312,8 @@ class Sweep:
 
     def _left(self, planned: Planned) -> list[tuple[Point, RunReason]]:
         outcomes = self.outcomes(planned)
-        done = outcomes.done | {name for name, times in self._began.items() if times >= MOST_RUNS}
-        left = [(point, why) for point, why in planned.chosen if point.id not in done]
-        return left or [
-            (point, RunReason.SPLIT) for point, _ in outcomes.splits() if point.id not in done
-        ]
+        left = [(point, why) for point, why in planned.chosen if point.id not in outcomes.done]
+        return left or [(point, RunReason.SPLIT) for point, _ in outcomes.splits()]
 
     def _runs_alone(self, one: Outcome) -> bool:
         """Whether a point that was run once runs once more, on a broker of its own: it was ready to

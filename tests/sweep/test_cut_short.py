@@ -16,20 +16,13 @@ from pathlib import Path
 import psutil
 import pytest
 
-from harness import saved
 from harness.cli.application import main
 from harness.model.exits import ExitCode
-from harness.model.history import History, HistoryError, read_history
 from harness.model.waiting import wait_until
 from harness.saved import SWEEP_FILE, judge_cell
 from harness.sweep import pipelines
-from harness.sweep.classes import RunReason
-from harness.sweep.sweeping import MOST_RUNS
-from harness.sweep.telling import summary_of
 from tests.memory import python_path
-from tests.memory.plants import Plant
 from tests.sweep.played import sweep_of
-from tests.sweep.stepping import RIGHT, Quiet, sweep
 
 ROOT = Path(__file__).parents[2]
 WITHIN_S = 240.0
@@ -229,43 +222,6 @@ def test_a_damaged_file(
         assert code == ExitCode.BROKEN or (
             code == ExitCode.USAGE and told.count("\n") == 1 and file.name in told
         ), told
-
-
-def test_a_point_that_never_ends_is_not_run_for_ever(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The others are run, those that split classes too; the sweep says that one is left."""
-    unreadable: list[str] = []
-
-    def read(directory: Path, cell: str | None = None) -> History:
-        if cell and any(name in cell for name in unreadable):
-            raise HistoryError("cannot read the history: larger than lostack reads")
-        return read_history(directory, cell)
-
-    monkeypatch.setattr(saved, "read_history", read)
-    broken: list[str] = []
-    one, progress = (
-        sweep(
-            tmp_path / "one",
-            lambda cell: Plant(lose=1) if cell.scenario.id in broken else RIGHT,
-            acts=("lose",),
-            jobs=1,
-        ),
-        Quiet(),
-    )
-    one.dry_run(progress)
-    planned = one.plan()
-    longest = max(planned.classes.values(), key=len)
-    broken.append(longest[-1].id)
-    unreadable += [
-        next(point.id for point, _ in planned.chosen if point.id not in {longest[0].id, *broken})
-    ]
-    one.run(planned, progress)
-    assert progress.ran.count(unreadable[0]) == MOST_RUNS
-    outcomes = one.outcomes(planned)
-    assert any(each.why is RunReason.SPLIT for each in outcomes.all)
-    told = summary_of(one, planned, outcomes)
-    assert any("PARTIAL: 1 point still" in line for line in told.lines)
 
 
 @pytest.mark.kafka
