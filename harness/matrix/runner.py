@@ -131,6 +131,7 @@ class _Run:
             versions={},
             machine=_machine(),
             command=masked(plan.command),
+            jobs=plan.jobs,
         )
         self._state = RunState(self.directory, progress, plan.enough)
         self._preparation = Preparation(self._state)

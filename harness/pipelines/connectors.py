@@ -35,6 +35,8 @@ ICEBERG_SINK: Final = frozenset(
 without its last word. Others have sinks of that name, with other settings.
 """
 FROM_ENVIRONMENT: Final = re.compile(r"\$\{env:(\w+)\}")
+_OF_A_PROVIDER: Final = re.compile(r"config\.providers\.[^.]*\.(param\.)?")
+"""What comes before a provider's own setting: a provider of secrets has settings that are none."""
 OURS: Final = (
     *(f"{client}bootstrap.servers" for client in ("", "consumer.", "producer.", "admin.")),
     *(f"{topic}.storage.replication.factor" for topic in ("offset", "config", "status")),
@@ -65,9 +67,8 @@ def connector_command(
     if wrong := next((name for name in OURS if name in worker), None):
         raise DeclarationError(f"worker: {wrong} is set by lostack: take it out")
     for name, value in worker.items():
-        # a provider of secrets has settings that are none
-        last = name.rpartition(".")[2] if name.startswith("config.providers.") else name
-        if "${" not in value and masked_value(last, value) != value:
+        own = _OF_A_PROVIDER.sub("", name)
+        if "${" not in value and masked_value(own, value) != value:
             raise DeclarationError(
                 f"worker: {name}: every user of this machine can see it: put it into the "
                 "environment, and write ${env:NAME} here"

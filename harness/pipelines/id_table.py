@@ -30,7 +30,7 @@ SERVICE = re.compile(r"[a-z][a-z0-9_]*")
 class IdTable:
     """Where the id of a record is found in topics and results.
 
-    ``json`` is a dotted path into a JSON value, which is looked up first; in a row of an output
+    ``json`` is a dotted path into a JSON value, which is looked up first; in a row of a table
     the path begins with the name of a column. ``pattern`` is a regular expression; its first group,
     or else all of it, is the id. An Avro or Protobuf value is read by
     its schema and then treated as JSON. The schema is in a file beside the declaration: ``avro``

@@ -218,6 +218,12 @@ def _writes(pipeline: Pipeline, stage: Stage, found: StageTraffic) -> FirstWrite
     calls = any(call in CALLS for call in written.made)
     new = (file for file in written.unrepeated if not file.startswith("{temporary}"))
     files = tuple(sorted((*written.files, *new)))
+    last = stage is pipeline.stages[-1]
+    if last and output.file and output.kind in {OutputKind.SQLITE, OutputKind.LINES}:
+        within = _glob_of(pipeline)
+        into = tuple(file for file in files if is_within(file, within))
+        if into and not are_one_each(len(into), written.records):
+            return FirstWrites(into, within)
     if are_one_each(len(files), written.records):
         return (
             FirstWrites()
@@ -227,12 +233,6 @@ def _writes(pipeline: Pipeline, stage: Stage, found: StageTraffic) -> FirstWrite
                 "that could be held"
             )
         )
-    last = stage is pipeline.stages[-1]
-    if last and output.file and output.kind in {OutputKind.SQLITE, OutputKind.LINES}:
-        within = _glob_of(pipeline)
-        into = tuple(file for file in files if is_within(file, within))
-        if into:
-            return FirstWrites(into, within)
     if written.files or calls:
         return FirstWrites(written.files)
     return (

@@ -8,7 +8,10 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-_ESCAPES: Final = {ord("\\"): r"\\", ord("\n"): r"\n", ord("\r"): r"\r", ord("\t"): r"\t"}
+_ESCAPES: Final = {
+    ord(each): said
+    for each, said in (("\\", r"\\"), ("\n", r"\n"), ("\r", r"\r"), ("\t", r"\t"), ("\f", r"\f"))
+}
 _DELETE: Final = 0x7F
 
 
@@ -22,7 +25,7 @@ def properties_file(properties: Mapping[str, str]) -> str:
 
     Source: https://docs.oracle.com/en/java/javase/21/docs/api/java.base/java/util/Properties.html
     """
-    return "".join(f"{_said(name, ' :=')}={_said(text)}\n" for name, text in properties.items())
+    return "".join(f"{_said(name, ' :=#!')}={_said(text)}\n" for name, text in properties.items())
 
 
 def _said(text: str, escaped: str = "") -> str:

@@ -33,6 +33,7 @@ from harness.model import safe_files
 from harness.model.failures import UsageError
 from harness.model.keep import Keep
 from harness.pipelines.cells import DeclaredCell
+from harness.saved import RunInfo
 from harness.sweep.cells import DeclaredSweepCell, SweepCell, at_point, shares_death, sharing
 from harness.sweep.classes import RunReason
 from harness.sweep.lessons import Lessons
@@ -316,11 +317,15 @@ class Sweep:
         return left or [(point, RunReason.SPLIT) for point, _ in outcomes.splits()]
 
     def _runs_alone(self, one: Outcome) -> bool:
-        """Whether a point that was run once runs once more, on a broker of its own: it was ready to
-        share a broker's death, and nothing proves its fault. Perhaps it came too late, or the
+        """Whether a point that was run once runs once more, on a broker of its own: others could
+        share its broker's death, and nothing proves its fault. Perhaps it came too late, or the
         broker did not come back.
         """
-        return not one.proved and shares_death(at_point(self.base, one.point))
+        return (
+            not one.proved
+            and shares_death(at_point(self.base, one.point))
+            and RunInfo.load(one.directory.parents[1]).jobs > 1
+        )
 
     def _times_run(self) -> Counter[str]:
         return Counter(

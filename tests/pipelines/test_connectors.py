@@ -105,12 +105,13 @@ def test_what_only_tells_of_a_secret_is_none(worker: dict[str, str]) -> None:
     Stage(role=Role.CONSUMER, connector="sink.json", worker=worker)
 
 
-def test_a_secret_of_a_provider_is_one() -> None:
+@pytest.mark.parametrize("name", ["vault.param.token", "vault.param.secret.value", "vault.token"])
+def test_a_secret_of_a_provider_is_one(name: str) -> None:
     with pytest.raises(DeclarationError, match="every user of this machine can see it"):
         Stage(
             role=Role.CONSUMER,
             connector="sink.json",
-            worker={"config.providers.vault.param.token": "hunter2"},
+            worker={f"config.providers.{name}": "hunter2"},
         )
 
 

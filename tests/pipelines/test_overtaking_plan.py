@@ -199,6 +199,17 @@ def test_the_output_is_known_however_its_file_is_declared(
     assert writes.files == (name,)
 
 
+@pytest.mark.parametrize("made", [{"write": [40]}, {"rename": [20], "write": [40]}])
+def test_the_output_is_held_though_each_record_has_a_file_besides(
+    made: dict[str, list[int]], tmp_path: Path
+) -> None:
+    """A marker, or state by an atomic rename: behind that the result is in the output already."""
+    markers = tuple(f"{{work}}/done/{number}" for number in range(20))
+    written = Written(made, 20, files=("{work}/out.jsonl",), unrepeated=markers)
+    work = work_of(planned(tmp_path, OVERTAKES, replace(CONSUMER, written=written)))
+    assert work.writes == FirstWrites(("{work}/out.jsonl",), "{work}/*.jsonl")
+
+
 @pytest.mark.parametrize("renames", [True, False])
 def test_of_a_file_for_each_record_only_its_calls_can_be_held(
     tmp_path: Path, *, renames: bool

@@ -489,7 +489,7 @@ def test_a_row_that_was_begun_and_not_filled_in_is_no_result(
 
 def row_of(sensor: str, degrees: int | None) -> Row:
     """Return a row of a query with two columns."""
-    return Row.of({"sensor": sensor, "degrees": degrees}.items(), whole=False)
+    return Row.of_query((sensor, degrees))
 
 
 @pytest.mark.parametrize(
@@ -512,7 +512,7 @@ def test_a_path_of_json_begins_with_the_name_of_a_column(
     identity = Identity(json=at) if pattern is None else Identity(pattern, json=at)
     offered = Input(line='{"order": {"id": "no-{position}"}}')
     scene = scenes("readings", pipeline={"output": output, "id": identity, "input": offered})
-    [found] = RecordMatcher(scene).results_in([Row.of(row.items())])
+    [found] = RecordMatcher(scene).results_in([Row.of(row)])
     assert found.ids == tuple(ids)
 
 
@@ -546,6 +546,14 @@ def test_what_holds_the_ids_of_several_records_is_refused(
         ),
     ):
         found.check_ids(ROW, results)
+
+
+def test_a_query_says_by_itself_what_has_the_id(scenes: Scenes) -> None:
+    """A table's own numbers may have the name that the id has in a message, and look like ids."""
+    identity, offered = Identity(r"\d+$", json="id"), Input(line='{"id": {position}}')
+    scene = scenes("readings", pipeline={"id": identity, "input": offered})
+    found = RecordMatcher(scene).results_in([Row.of_query((1, 4)), Row.of_query((2, 4))])
+    assert [each.ids for each in found] == [("4",), ("4",)]
 
 
 ICEBERG = Path(__file__).parents[1] / "tables" / "written" / "iceberg" / "orders"

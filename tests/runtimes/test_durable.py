@@ -175,6 +175,18 @@ def test_files_of_which_each_record_has_one_are_of_no_other_run(tmp_path: Path) 
     assert made_since(found, since, ("/w/book",)) == {"write": [10]}
 
 
+def test_a_file_that_is_returned_to_is_of_no_one_record(tmp_path: Path) -> None:
+    """Shards into which batches are appended, and a position: another run has them, too."""
+    log = tmp_path / "log"
+    names = [*(f"/w/part-{n}" for n in range(6)), "/w/position"]
+    once = [f'71 1790000000.000100 write(6</w/done/{n}>, ""..., 1) = 1' for n in range(6)]
+    batch = [f'71 1790000000.000100 write(6<{name}>, ""..., 1) = 1' for name in names]
+    said = '71 1790000000.000100 write(1</w/stage.log>, ""..., 1) = 1'
+    log.write_text("\n".join([*batch, *once[:3], *batch, once[3], said, *once[3:], ""]))
+    found = files_since(writes_in(log), 0, {"/w/stage.log"}, records=11)
+    assert found == (tuple(names), tuple(f"/w/done/{n}" for n in range(6)))
+
+
 CHANGES = """\
 71 1790000000.000001 rename("/t/k/a", "/t/k/b") = 0
 71 1790000000.000002 unlink("/t/k/b") = 0

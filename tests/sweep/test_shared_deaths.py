@@ -120,6 +120,30 @@ def test_what_proves_nothing_in_a_shared_death_dies_again_alone(
     assert set(found.values()) == {Kind.KEPT}, "what it was alone counts"
 
 
+def test_who_died_alone_does_not_die_again(tmp_path: Path) -> None:
+    """A second run would be the same one; the sweep is done, however many run at once later."""
+    late: list[str] = []
+
+    def wrong(cell: Cell) -> Plant:
+        if cell.scenario.together and not late:
+            late.append(cell.scenario.id)
+            raise CellFailure("the broker did not come back")
+        return RIGHT
+
+    one, progress = sweep(tmp_path / "one", wrong, acts=(KILL_BROKER,), jobs=1), Quiet()
+    one.dry_run(progress)
+    planned = one.plan()
+    one.run(planned, progress)
+    assert progress.ran.count(*late) == 1
+    outcomes = one.outcomes(planned)
+    assert [each.point.id for each in outcomes.unproved] == late
+    assert not any("PARTIAL" in line for line in summary_of(one, planned, outcomes).lines)
+    progress.ran.clear()
+    rest = sweep(tmp_path / "one", wrong, acts=(KILL_BROKER,), jobs=3)
+    rest.run(rest.plan(), progress)
+    assert progress.ran == []
+
+
 @pytest.mark.parametrize("jobs", [1, 3])
 def test_a_sweep_that_ends_before_the_run_alone_is_partial(
     jobs: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

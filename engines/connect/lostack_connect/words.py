@@ -15,7 +15,6 @@ if TYPE_CHECKING:
 TOPICS: Final = {"offset": "offsets", "config": "configs", "status": "statuses"}
 """What a worker keeps, by the names of its settings → the suffix of its topic."""
 BYTES: Final = "org.apache.kafka.connect.converters.ByteArrayConverter"
-"""The first character that is not written as it is."""
 CLIENT: Final = "LOSTACK_CLIENT"
 """The variable of the client id of a worker's tasks. It differs between workers, which share the
 settings of a connector.

@@ -18,7 +18,6 @@ from harness.pipelines.connectors import Connector, prepare_workers
 from harness.pipelines.refusing import DeclarationError
 from harness.provision.archive import archive_key
 from harness.provision.java import Java
-from harness.provision.properties import properties_file
 
 PLAIN = {"connector.class": "A", "tasks.max": 2, "strict": True}
 
@@ -106,14 +105,6 @@ def test_the_workers_of_a_folder_share_a_cluster_and_a_folder_made_anew_has_anot
     folder.rename(tmp_path / "aside")
     folder.mkdir()
     assert name_of(folder) != first
-
-
-def test_a_path_or_text_is_a_property_as_it_is() -> None:
-    assert properties_file({"a": "C:\\b\nc"}) == "a=C:\\\\b\\nc\n"
-    # Java reads Latin-1, leaves out a space in front, and ends a name at the first of " :="
-    assert properties_file({"a:b": " c", "d": "jürgen 🙂"}) == (
-        "a\\:b=\\ c\nd=j\\u00fcrgen \\ud83d\\ude42\n"
-    )
 
 
 def test_a_worker_has_the_archive_of_its_jars_and_no_other(

@@ -131,21 +131,24 @@ def files_since(
 
     Of no other run are those in the folder ``temporary``. Of the others, those that were written
     before the time, too, are open by then in each run, whatever their names. New ones are of no
-    other run if there is about one for each of the ``records`` that came, or with a UUID in its
-    name, or in that of a folder below ``work``. Any other new file that was written only once is
-    in neither: it may be of one record.
+    other run with a UUID in their names, or in that of a folder below ``work``; and those that were
+    not returned to after others were written, if there is about one for each of the ``records``
+    that came. Any other new file that was written only once is in neither: it may be of one record.
     """
     into = [write for write in writes if write.call in WRITES]
     kept = {write.files[0] for write in into if write.at_ns < since_ns}
-    late = (write.files[0] for write in into if write.at_ns >= since_ns)
+    late = [write.files[0] for write in into if write.at_ns >= since_ns]
     counts = Counter(file for file in late if file not in aside)
-    new = {file for file in counts if file not in kept and not is_below(file, temporary)}
-    one_each = are_one_each(len(new), records)
-    found = sorted(file for file, n in counts.items() if n > 1 or (one_each and file in new))
+    made = (file for file in late if file in counts and file not in kept)
+    turns = Counter(file for file, _ in itertools.groupby(made))
+    new = {file for file, n in turns.items() if n == 1 and not is_below(file, temporary)}
+    if not are_one_each(len(new), records):
+        new = set()
+    found = sorted(file for file, count in counts.items() if count > 1 or file in new)
 
     def is_repeated(file: str) -> bool:
         name = file.removeprefix(work) if is_below(file, work) else file.rpartition("/")[2]
-        named_again = file in kept or not (one_each or _UUID.search(name))
+        named_again = file in kept or not (file in new or _UUID.search(name))
         return named_again and not is_below(file, temporary)
 
     return tuple(filter(is_repeated, found)), tuple(itertools.filterfalse(is_repeated, found))

@@ -41,9 +41,10 @@ class OutputError(CellFailure):
 
 
 class Row(str):
-    """A row of an output with columns, as text. ``columns``: its values by their names; ``empty``:
-    the numbers of its null columns, from 1, if the output may have a row before all of it is
-    written.
+    """A row of an output with columns, as text: their values, joined by blanks. ``columns``: the
+    values by the names that a table gives them; none for a row of a query, which selects what has
+    the id. ``empty``: the numbers of its null columns, from 1, if the row may be there before all
+    of it is written.
     """
 
     __slots__ = ("columns", "empty")
@@ -51,17 +52,19 @@ class Row(str):
     empty: frozenset[int]
 
     @classmethod
-    def of(cls, columns: Iterable[tuple[str, Any]], *, whole: bool = True) -> Row:
-        """Make a row of the names and values of its columns. The values are joined by spaces.
-        ``whole``: the output has no row before all of it is written.
-        """
-        columns = [*columns]
-        found = cls(" ".join(_text(value) for _, value in columns))
-        found.columns = dict(columns)
+    def of(cls, columns: Mapping[str, Any]) -> Row:
+        """Make a row of a table, which is there whole or not at all."""
+        found = cls(" ".join(map(_text, columns.values())))
+        found.columns, found.empty = columns, frozenset()
+        return found
+
+    @classmethod
+    def of_query(cls, values: Sequence[Any]) -> Row:
+        """Make a row of a query's values."""
+        found = cls(" ".join(map(_text, values)))
+        found.columns = {}
         found.empty = frozenset(
-            number
-            for number, (_, value) in enumerate(columns, start=1)
-            if value is None and not whole
+            number for number, value in enumerate(values, start=1) if value is None
         )
         return found
 
@@ -199,9 +202,7 @@ class Parquet(Files):
         """
         try:
             return [
-                Row.of(row.items())
-                for file in self.files()
-                for row in read_rows(file, "the output")[1]
+                Row.of(row) for file in self.files() for row in read_rows(file, "the output")[1]
             ]
         except TableError as error:
             raise OutputError(str(error)) from error
@@ -237,7 +238,7 @@ class Table:
             OutputError: there is no table, or it cannot be read.
         """
         try:
-            return [Row.of(row.items()) for row in self._table.rows()]
+            return [Row.of(row) for row in self._table.rows()]
         except TableError as error:
             raise OutputError(str(error)) from error
 
@@ -268,9 +269,7 @@ class Sqlite:
         try:
             connection = sqlite3.connect(f"{self._file.as_uri()}?mode=ro", uri=True)
             try:
-                found = connection.execute(self._query)
-                names = [name for name, *_ in found.description or ()]
-                return [Row.of(zip(names, row, strict=True), whole=False) for row in found]
+                return [Row.of_query(row) for row in connection.execute(self._query)]
             finally:
                 connection.close()
         except sqlite3.Error as error:

@@ -220,7 +220,8 @@ class RecordMatcher:
 
     def _ids_in(self, row: str) -> Sequence[str]:
         """Return every id in a row of the output. A path of JSON is looked for in the row's text,
-        then in its columns; if neither has an id there, the pattern is looked for in the text.
+        then in the columns of a table; if neither has an id there, the pattern is looked for in the
+        text.
         """
         identity = self._scene.cell.identity
         found = identity.every(row)
