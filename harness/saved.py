@@ -98,8 +98,8 @@ class RunInfo:
     versions: dict[str, str]
     machine: dict[str, str]
     command: str
-    jobs: int = 1
-    """How many cells could run at once."""
+    jobs: int = 0
+    """How many cells could run at once; 0: the run does not say."""
     phases: dict[str, float] = field(default_factory=dict)
     """Seconds of set-up phases outside the cells (deploy, ...)."""
     interrupted: bool = False

@@ -31,7 +31,7 @@ _LAST: Final = frozenset(
 """What the name of a secret may end with."""
 _ABOUT: Final = re.compile(
     r"file|path|dir|folder|name|field|column|ur[li]|host|port|id|ttl|type|(de)?serializer|class"
-    r"|location|timeout|ms|seconds|size|count|enabled|provider|source|region"
+    r"|location|timeout|ms|seconds|size|count|enabled|provider|source|region|version|prefix|suffix"
 )
 """What a name ends with that only tells of a secret."""
 _PLACE: Final = re.compile(r"\{[\w.]+\}(?:/.*)?")

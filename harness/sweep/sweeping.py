@@ -324,7 +324,7 @@ class Sweep:
         return (
             not one.proved
             and shares_death(at_point(self.base, one.point))
-            and RunInfo.load(one.directory.parents[1]).jobs > 1
+            and RunInfo.load(one.directory.parents[1]).jobs != 1
         )
 
     def _times_run(self) -> Counter[str]:

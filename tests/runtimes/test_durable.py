@@ -175,6 +175,25 @@ def test_files_of_which_each_record_has_one_are_of_no_other_run(tmp_path: Path) 
     assert made_since(found, since, ("/w/book",)) == {"write": [10]}
 
 
+@pytest.mark.parametrize("others", [("/w/audit",), ("/w/b{n}",), ("/w/a{n}.crc", "/w/x{n}")])
+def test_a_record_s_file_may_be_written_in_turn_with_others(
+    others: tuple[str, ...], tmp_path: Path
+) -> None:
+    """With a log, the file of another thread's record, or a checksum."""
+    log = tmp_path / "log"
+    lines, names = [], set[str]()
+    for n in range(20):
+        for name in ("/w/a{n}", *others, "/w/a{n}", *others):
+            names.add(name.format(n=n))
+            lines.append(f'71 1790000000.000100 write(6<{name.format(n=n)}>, ""..., 1) = 1')
+    log.write_text("\n".join([*lines, ""]))
+    found = files_since(writes_in(log), 0, records=20)
+    assert found == (
+        ("/w/audit",) if "/w/audit" in others else (),
+        tuple(sorted(names - {"/w/audit"})),
+    )
+
+
 def test_a_file_that_is_returned_to_is_of_no_one_record(tmp_path: Path) -> None:
     """Shards into which batches are appended, and a position: another run has them, too."""
     log = tmp_path / "log"

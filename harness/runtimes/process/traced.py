@@ -9,11 +9,11 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from harness.model.writes import CALLS, LOCKS, WRITES, Point, Side, are_one_each
+from harness.model.writes import CALLS, FEW, LOCKS, WRITES, Point, Side, are_one_each
 from harness.runtimes.process.members import read
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator, Mapping
+    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
 
 
@@ -131,17 +131,16 @@ def files_since(
 
     Of no other run are those in the folder ``temporary``. Of the others, those that were written
     before the time, too, are open by then in each run, whatever their names. New ones are of no
-    other run with a UUID in their names, or in that of a folder below ``work``; and those that were
-    not returned to after others were written, if there is about one for each of the ``records``
+    other run with a UUID in their names, or in that of a folder below ``work``; and those that the
+    stage was soon done with (:func:`_passing`), if there is about one for each of the ``records``
     that came. Any other new file that was written only once is in neither: it may be of one record.
     """
     into = [write for write in writes if write.call in WRITES]
     kept = {write.files[0] for write in into if write.at_ns < since_ns}
     late = [write.files[0] for write in into if write.at_ns >= since_ns]
     counts = Counter(file for file in late if file not in aside)
-    made = (file for file in late if file in counts and file not in kept)
-    turns = Counter(file for file, _ in itertools.groupby(made))
-    new = {file for file, n in turns.items() if n == 1 and not is_below(file, temporary)}
+    made = [file for file in late if file in counts and file not in kept]
+    new = {file for file in _passing(made) if not is_below(file, temporary)}
     if not are_one_each(len(new), records):
         new = set()
     found = sorted(file for file, count in counts.items() if count > 1 or file in new)
@@ -152,6 +151,19 @@ def files_since(
         return named_again and not is_below(file, temporary)
 
     return tuple(filter(is_repeated, found)), tuple(itertools.filterfalse(is_repeated, found))
+
+
+def _passing(made: Sequence[str]) -> set[str]:
+    """Return the files between whose first and last write no more than :data:`FEW` others were
+    written: a record's own, unlike a shard or a position, to which a stage comes back.
+
+    >>> sorted(_passing(["a", "b", "a", "s1", "s2", "s3", "s4", "s5", "s6", "s1"]))
+    ['a', 'b', 's2', 's3', 's4', 's5', 's6']
+    """
+    turns = [file for file, _ in itertools.groupby(made)]
+    first = {file: at for at, file in reversed([*enumerate(turns)])}
+    last = {file: at for at, file in enumerate(turns)}
+    return {file for file, at in first.items() if len({*turns[at : last[file]]}) - 1 <= FEW}
 
 
 def is_below(file: str, folder: str) -> bool:
