@@ -214,8 +214,8 @@ def parts_of(
         ground=(
             Opened(scene.make_folders, lambda: mask_files(scene.logs, LOGS)),  # when all has ended
             services,
-            Opened(matcher.check_output_is_fresh),
             Opened(lambda: brokers.clean(scene.pipeline.topics)),
+            Opened(matcher.check_output_is_fresh),
             Opened(transport.begin),
             Opened(lambda: _create(scene)),
             CellOnWire(scene),
