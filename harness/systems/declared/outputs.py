@@ -11,6 +11,7 @@ import sqlite3
 import subprocess
 import threading
 from pathlib import Path
+from stat import S_ISREG
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from harness.model.failures import CellFailure
@@ -23,6 +24,7 @@ from harness.tables.iceberg import IcebergTable
 from harness.tables.parquet import read_rows
 
 if TYPE_CHECKING:
+    import os
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from harness.pipelines.outputs import Output
@@ -160,23 +162,27 @@ class Files:
         self._pattern = pattern
 
     def files(self) -> list[Path]:
-        """Return the files, in the order of their names."""
-        return [
-            Path(name)
-            for name in sorted(glob.glob(self._pattern, recursive=True))  # noqa: PTH207
-            if Path(name).is_file()
-        ]
+        """Return the files, in the order of their names; a file that has several, such as a link to
+        the newest one, by its first.
+        """
+        return [*self._found()]
 
     def size(self) -> Any:
         """Return the names, sizes and modification times of the files."""
-        found = []
-        for file in self.files():
+        return tuple(
+            (str(file), stat.st_size, stat.st_mtime_ns) for file, stat in self._found().items()
+        )
+
+    def _found(self) -> dict[Path, os.stat_result]:
+        found: dict[tuple[int, int], tuple[Path, os.stat_result]] = {}
+        for name in sorted(glob.glob(self._pattern, recursive=True)):  # noqa: PTH207
             with contextlib.suppress(
                 FileNotFoundError
             ):  # a journal, or a temporary file that was just renamed
-                stat = file.stat()
-                found.append((str(file), stat.st_size, stat.st_mtime_ns))
-        return tuple(found)
+                stat = Path(name).stat()
+                if S_ISREG(stat.st_mode):
+                    found.setdefault((stat.st_dev, stat.st_ino), (Path(name), stat))
+        return dict(found.values())
 
 
 class Lines(Files):

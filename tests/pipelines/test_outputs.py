@@ -1,0 +1,38 @@
+"""What is read of an output at rest, whatever files lie there and whatever bytes are in them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from harness.pipelines.outputs import Output, OutputKind
+from harness.systems.declared.outputs import results_of
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from harness.systems.declared.outputs import Results
+
+
+def lines_in(folder: Path, pattern: str) -> Results:
+    """Return the reader of the lines of files below a folder."""
+    output = Output(kind=OutputKind.LINES, file=pattern)
+    return results_of(output, {"work": folder}, folder, folder / "log")
+
+
+@pytest.mark.parametrize("hard", [False, True])
+def test_a_file_of_two_names_is_read_once(tmp_path: Path, hard: bool) -> None:
+    """A link to the newest part is no second copy of its rows."""
+    (tmp_path / "o.1.jsonl").write_text("order-1\norder-2\n")
+    link = tmp_path / "current.jsonl"
+    link.hardlink_to(tmp_path / "o.1.jsonl") if hard else link.symlink_to("o.1.jsonl")
+    assert lines_in(tmp_path, "{work}/*.jsonl").rows() == ["order-1", "order-2"]
+
+
+def test_a_folder_of_two_names_is_read_once(tmp_path: Path) -> None:
+    """The same, with a link to the newest folder."""
+    (tmp_path / "run1").mkdir()
+    (tmp_path / "run1" / "o.jsonl").write_text("order-1\n")
+    (tmp_path / "latest").symlink_to("run1")
+    assert lines_in(tmp_path, "{work}/**/*.jsonl").rows() == ["order-1"]
