@@ -36,3 +36,23 @@ def test_a_folder_of_two_names_is_read_once(tmp_path: Path) -> None:
     (tmp_path / "run1" / "o.jsonl").write_text("order-1\n")
     (tmp_path / "latest").symlink_to("run1")
     assert lines_in(tmp_path, "{work}/**/*.jsonl").rows() == ["order-1"]
+
+
+NOTES = '{"id": "order-1", "note": "\u2028"}\n{"id": "order-2", "note": "\x85-\x0b-\x0c"}\r\n\nx'
+"""Lines with what is no end of a line, an empty line, and a last one without an end."""
+
+
+def printed(folder: Path, *command: str) -> Results:
+    """Return the reader of what a command prints."""
+    return results_of(Output(kind=OutputKind.COMMAND, command=command), {}, folder, folder / "log")
+
+
+@pytest.mark.parametrize("of", ["lines", "command"])
+def test_a_line_ends_where_a_writer_of_lines_ends_it(tmp_path: Path, of: str) -> None:
+    """JSON may hold separators that only Python's own splitting takes for ends."""
+    (tmp_path / "o.jsonl").write_bytes(NOTES.encode())
+    read = lines_in(tmp_path, "o.jsonl") if of == "lines" else printed(tmp_path, "cat", "o.jsonl")
+    first, second, *others = NOTES.split("\n")
+    assert read.rows() == [first, second.removesuffix("\r"), *others]
+    (tmp_path / "o.jsonl").write_bytes(b"")
+    assert read.rows() == []

@@ -185,16 +185,20 @@ class Files:
         return dict(found.values())
 
 
+def _lines_of(data: bytes) -> list[str]:
+    """Return the lines of a text. Only a line feed ends one: JSON may hold other separators."""
+    lines = data.decode("utf-8", "replace").split("\n")
+    if not lines[-1]:
+        del lines[-1]
+    return [line.removesuffix("\r") for line in lines]
+
+
 class Lines(Files):
     """The lines of text files."""
 
     def rows(self) -> Sequence[str]:
         """Return every line of every file."""
-        return [
-            line
-            for file in self.files()
-            for line in file.read_text(encoding="utf-8", errors="replace").splitlines()
-        ]
+        return [line for file in self.files() for line in _lines_of(file.read_bytes())]
 
 
 class Parquet(Files):
@@ -306,8 +310,6 @@ class Command:
                 self._argv,
                 cwd=self._directory,
                 capture_output=True,
-                text=True,
-                errors="replace",
                 timeout=COMMAND_S,
                 check=False,
             )
@@ -316,11 +318,10 @@ class Command:
                 f"the output's command {self._argv[0]!r} did not run: {error}"
             ) from error
         if done.returncode:
-            said = [
-                line.strip() for line in (done.stderr or done.stdout).splitlines() if line.strip()
-            ][-LAST:]
+            told = (done.stderr or done.stdout).decode("utf-8", "replace").splitlines()
+            said = [line.strip() for line in told if line.strip()][-LAST:]
             raise OutputError(
                 f"the output's command {self._argv[0]!r} ended with status {done.returncode}: "
                 f"{' | '.join(said)}"
             )
-        return done.stdout.splitlines()
+        return _lines_of(done.stdout)
