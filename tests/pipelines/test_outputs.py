@@ -56,3 +56,11 @@ def test_a_line_ends_where_a_writer_of_lines_ends_it(tmp_path: Path, of: str) ->
     assert read.rows() == [first, second.removesuffix("\r"), *others]
     (tmp_path / "o.jsonl").write_bytes(b"")
     assert read.rows() == []
+
+
+def test_a_mark_of_the_byte_order_is_no_part_of_the_first_line(tmp_path: Path) -> None:
+    """JSON with the mark is no JSON, so the first record of each file would be lost."""
+    for name in ("a.jsonl", "b.jsonl"):
+        (tmp_path / name).write_text('{"id": 1}\n{"id": 2}\n', encoding="utf-8-sig")
+    assert lines_in(tmp_path, "*.jsonl").rows() == ['{"id": 1}', '{"id": 2}'] * 2
+    assert printed(tmp_path, "cat", "a.jsonl").rows() == ['{"id": 1}', '{"id": 2}']

@@ -187,7 +187,7 @@ class Files:
 
 def _lines_of(data: bytes) -> list[str]:
     """Return the lines of a text. Only a line feed ends one: JSON may hold other separators."""
-    lines = data.decode("utf-8", "replace").split("\n")
+    lines = data.decode("utf-8-sig", "replace").split("\n")
     if not lines[-1]:
         del lines[-1]
     return [line.removesuffix("\r") for line in lines]
