@@ -4,10 +4,12 @@ how long its commits may take, as the dry run shows it.
 
 from __future__ import annotations
 
+import glob
 import os
 from collections import defaultdict
 from dataclasses import dataclass, replace
 from itertools import pairwise
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from harness.controls import InHand, OnWire
@@ -245,14 +247,16 @@ def _glob_of(pipeline: Pipeline) -> str:
     """Return the glob of the files that are the output, as the kernel names them: whole paths, but
     ``{work}`` for the work folder.
     """
-    output = pipeline.output
-    at = fill(output.file, {"here": pipeline.directory})
-    whole = (
-        os.path.normpath(at)
-        if at.startswith("{work}")
-        else os.path.realpath(pipeline.directory / at)
+    parts, literal = Path(pipeline.output.file).parts, pipeline.output.kind is OutputKind.SQLITE
+    whole = (each for each, part in enumerate(parts) if glob.has_magic(part) and not literal)
+    count = next(whole, len(parts))
+    folder = fill(str(Path(*parts[:count])), {"here": pipeline.directory})
+    real = (
+        os.path.normpath(folder)
+        if folder.startswith("{work}")
+        else os.path.realpath(pipeline.directory / folder)
     )
-    return whole + ("*" if output.kind is OutputKind.SQLITE else "")
+    return str(Path(glob.escape(real), *parts[count:])) + ("*" if literal else "")
 
 
 def rhythms_in(history: History, roles: Mapping[str, str]) -> dict[str, Rhythm]:

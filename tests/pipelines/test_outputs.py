@@ -64,3 +64,20 @@ def test_a_mark_of_the_byte_order_is_no_part_of_the_first_line(tmp_path: Path) -
         (tmp_path / name).write_text('{"id": 1}\n{"id": 2}\n', encoding="utf-8-sig")
     assert lines_in(tmp_path, "*.jsonl").rows() == ['{"id": 1}', '{"id": 2}'] * 2
     assert printed(tmp_path, "cat", "a.jsonl").rows() == ['{"id": 1}', '{"id": 2}']
+
+
+@pytest.mark.parametrize(
+    ("file", "read"),
+    [
+        ("{work}/o.[0-9].jsonl", ["order-1"]),
+        ("*.jsonl", ["order-1", "order-2"]),
+        ("{work}/../**/o.1.*", ["order-1"]),
+    ],
+)
+def test_only_the_declared_file_has_wildcards(tmp_path: Path, file: str, read: list[str]) -> None:
+    """The folders that it lies in have names of their own."""
+    folder = tmp_path / "shop [new]"
+    folder.mkdir()
+    (folder / "o.1.jsonl").write_text("order-1\n")
+    (folder / "o.x.jsonl").write_text("order-2\n")
+    assert lines_in(folder, file).rows() == read

@@ -25,6 +25,7 @@ from harness.protocols.kafka.steps import Api
 from harness.protocols.postgres.steps import Database
 from harness.protocols.tcp.steps import Exchange
 from harness.systems.declared.feed.waves import Waves
+from harness.systems.declared.programs.tracing import in_this_run
 from harness.systems.declared.system import DeclaredSystem
 from harness.wire.rules import Action, Direction
 from tests.events import a_history
@@ -182,6 +183,7 @@ def test_the_output_is_held_also_where_its_name_is_another_in_each_run(tmp_path:
         ("./a/../out.jsonl", "{here}/out.jsonl"),
         ("{here}/out.jsonl", "{here}/out.jsonl"),
         ("linked/out.jsonl", "{here}/out.jsonl"),
+        ("linked/*.jsonl", "{here}/out.jsonl"),
         ("{work}/**/out.jsonl", "{work}/out.jsonl"),
         ("{work}/**/out.jsonl", "{work}/a/b/out.jsonl"),
     ],
@@ -190,13 +192,17 @@ def test_the_output_is_known_however_its_file_is_declared(
     file: str, written: str, tmp_path: Path
 ) -> None:
     """A tracer names files by their whole paths, without links."""
-    (tmp_path / "linked").symlink_to(tmp_path)
-    name = written.replace("{here}", str(tmp_path))
+    here = tmp_path / "shop [new]"
+    here.mkdir()
+    (here / "linked").symlink_to(here)
+    name = written.replace("{here}", str(here))
     seen = replace(CONSUMER, written=Written({"write": [40]}, 20, files=("/log", name)))
     text = GOOD.replace("{work}/*.jsonl", file)
-    writes = work_of(planned(tmp_path, OVERTAKES, seen, text)).writes
+    writes = work_of(planned(here, OVERTAKES, seen, text)).writes
     assert writes is not None
     assert writes.files == (name,)
+    work, out = "/runs [1]", name.replace("{work}", "/runs [1]")
+    assert in_this_run(writes, work, [out, f"{work}/position"], prints=False).files == (out,)
 
 
 @pytest.mark.parametrize("made", [{"write": [40]}, {"rename": [20], "write": [40]}])

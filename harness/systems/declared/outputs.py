@@ -136,17 +136,18 @@ def results_of(output: Output, values: Mapping[str, object], directory: Path, lo
     Raises:
         DeclarationError: the output is a topic, which the observer reads.
     """
-    at = fill(output.file, values)
-    path = str(Path(at) if Path(at).is_absolute() else directory / at) if at else ""
+    path = directory / fill(output.file, values)
+    literal = {name: glob.escape(str(value)) for name, value in values.items()}
+    pattern = str(Path(glob.escape(str(directory))) / fill(output.file, literal))
     match output.kind:
         case OutputKind.SQLITE:
-            return Sqlite(Path(path), output.query)
+            return Sqlite(path, output.query)
         case OutputKind.LINES:
-            return Lines(path)
+            return Lines(pattern)
         case OutputKind.PARQUET:
-            return Parquet(path)
+            return Parquet(pattern)
         case OutputKind.DELTA | OutputKind.ICEBERG:
-            return Table(TABLES[output.kind](Path(path)))
+            return Table(TABLES[output.kind](path))
         case OutputKind.STDOUT:
             return Lines(glob.escape(str(log)))
         case OutputKind.COMMAND:

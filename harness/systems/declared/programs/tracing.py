@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import glob
 import os
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
@@ -77,7 +78,7 @@ class StageTracer:
                 for file in written_by(pid)
                 if not is_below(file, self._temporary)
             } - self._uncounted
-            point = _in_this_run(point, self._work, opened, prints=command.prints)
+            point = in_this_run(point, self._work, opened, prints=command.prints)
         self.tracing = Tracing(node, log, point, plain=point is None, among=among)
 
     def written(self, since_ns: int, records: int) -> StageWrites:
@@ -162,7 +163,7 @@ class StageTracer:
         return set() if command.prints else {str(command.log.resolve())}
 
 
-def _in_this_run(
+def in_this_run(
     point: Point | FirstWrites, work: str, opened: Iterable[str], *, prints: bool
 ) -> Point | FirstWrites:
     """Return a point with the names that its files have in this run. Files that are ``opened``
@@ -170,6 +171,6 @@ def _in_this_run(
     """
     named = {file.replace(WORK, work) for file in point.files}
     if isinstance(point, FirstWrites) and not prints:
-        within = point.within.replace(WORK, work)
+        within = point.within.replace(WORK, glob.escape(work))
         opened = (file for file in opened if within and is_within(file, within))
     return replace(point, files=tuple(sorted({*named, *opened})))
