@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import errno
+import os
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
 from harness.pipelines.outputs import Output, OutputKind
-from harness.systems.declared.outputs import results_of
+from harness.systems.declared.outputs import OutputError, results_of
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from harness.systems.declared.outputs import Results
 
 
@@ -81,3 +82,42 @@ def test_only_the_declared_file_has_wildcards(tmp_path: Path, file: str, read: l
     (folder / "o.1.jsonl").write_text("order-1\n")
     (folder / "o.x.jsonl").write_text("order-2\n")
     assert lines_in(folder, file).rows() == read
+
+
+def test_a_file_that_is_renamed_while_it_is_read_is_read_by_its_new_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Which files there are and what is in them is not seen at one moment."""
+    (tmp_path / "o.tmp.jsonl").write_text("order-1\n")
+    read = Path.read_bytes
+
+    def renamed(file: Path) -> bytes:
+        if file.name == "o.tmp.jsonl":
+            file.rename(tmp_path / "o.1.jsonl")
+        return read(file)
+
+    monkeypatch.setattr(Path, "read_bytes", renamed)
+    assert lines_in(tmp_path, "*.jsonl").rows() == ["order-1"]
+
+
+@pytest.mark.parametrize(("call", "ask"), [("read_bytes", "rows"), ("stat", "size")])
+@pytest.mark.parametrize("number", [errno.EACCES, errno.EIO, errno.ENOENT])
+def test_a_file_that_cannot_be_read_is_told_in_a_sentence(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int, call: str, ask: str
+) -> None:
+    """One that is gone has no size; one that is gone whenever it is read cannot be read."""
+    file = tmp_path / "o.jsonl"
+    file.write_text("order-1\n")
+
+    def failing(_: Path) -> None:
+        raise OSError(number, os.strerror(number))
+
+    read = lines_in(tmp_path, "*.jsonl")
+    monkeypatch.setattr(Path, call, failing)
+    if ask == "size" and number == errno.ENOENT:
+        assert read.size() == ()
+        return
+    gone = number == errno.ENOENT
+    said = f"{tmp_path}/.*: while .* removed" if gone else f"{file}: {os.strerror(number)}; lostack"
+    with pytest.raises(OutputError, match=f"cannot read {said}"):
+        getattr(read, ask)()

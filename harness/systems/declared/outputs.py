@@ -25,7 +25,7 @@ from harness.tables.parquet import read_rows
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from harness.pipelines.outputs import Output
 
@@ -34,6 +34,8 @@ TABLES: Final[Mapping[OutputKind, Callable[[Path], DeltaTable | IcebergTable]]] 
     OutputKind.DELTA: DeltaTable,
     OutputKind.ICEBERG: IcebergTable,
 }
+RENAMED = 5
+"""How often all files are read at most, if one of them is gone each time."""
 LAST = 3
 """How many of a failed command's last lines a message shows."""
 
@@ -156,6 +158,20 @@ def results_of(output: Output, values: Mapping[str, object], directory: Path, lo
             raise DeclarationError("a topic is read by the observer")
 
 
+@contextlib.contextmanager
+def _reading(file: str) -> Iterator[None]:
+    """Raise an :class:`OutputError` if a file that is there cannot be read."""
+    try:
+        yield
+    except FileNotFoundError:
+        raise
+    except OSError as error:
+        raise OutputError(
+            f"cannot read {file}: {error.strerror}; lostack must be able to read every file of the "
+            "output"
+        ) from error
+
+
 class Files:
     """The files that match a glob."""
 
@@ -165,11 +181,18 @@ class Files:
     def files(self) -> list[Path]:
         """Return the files, in the order of their names; a file that has several, such as a link to
         the newest one, by its first.
+
+        Raises:
+            OutputError: a file cannot be read.
         """
         return [*self._found()]
 
     def size(self) -> Any:
-        """Return the names, sizes and modification times of the files."""
+        """Return the names, sizes and modification times of the files.
+
+        Raises:
+            OutputError: a file cannot be read.
+        """
         return tuple(
             (str(file), stat.st_size, stat.st_mtime_ns) for file, stat in self._found().items()
         )
@@ -177,9 +200,8 @@ class Files:
     def _found(self) -> dict[Path, os.stat_result]:
         found: dict[tuple[int, int], tuple[Path, os.stat_result]] = {}
         for name in sorted(glob.glob(self._pattern, recursive=True)):  # noqa: PTH207
-            with contextlib.suppress(
-                FileNotFoundError
-            ):  # a journal, or a temporary file that was just renamed
+            # a journal, or a temporary file that was just renamed, may be gone
+            with contextlib.suppress(FileNotFoundError), _reading(name):
                 stat = Path(name).stat()
                 if S_ISREG(stat.st_mode):
                     found.setdefault((stat.st_dev, stat.st_ino), (Path(name), stat))
@@ -198,8 +220,22 @@ class Lines(Files):
     """The lines of text files."""
 
     def rows(self) -> Sequence[str]:
-        """Return every line of every file."""
-        return [line for file in self.files() for line in _lines_of(file.read_bytes())]
+        """Return every line of every file.
+
+        Raises:
+            OutputError: a file cannot be read, or there is always one that has just gone.
+        """
+        for _ in range(RENAMED):
+            with contextlib.suppress(FileNotFoundError):
+                return [line for file in self.files() for line in self._lines_in(file)]
+        raise OutputError(
+            f"cannot read {self._pattern}: while lostack reads its files, one is always renamed or "
+            "removed"
+        )
+
+    def _lines_in(self, file: Path) -> list[str]:
+        with _reading(str(file)):
+            return _lines_of(file.read_bytes())
 
 
 class Parquet(Files):
