@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from harness.pipelines.outputs import Output, OutputKind
-from harness.systems.declared.outputs import OutputError, results_of
+from harness.systems.declared.outputs import Lines, OutputError, results_of
 
 if TYPE_CHECKING:
     from harness.systems.declared.outputs import Results
@@ -121,3 +121,22 @@ def test_a_file_that_cannot_be_read_is_told_in_a_sentence(
     said = f"{tmp_path}/.*: while .* removed" if gone else f"{file}: {os.strerror(number)}; lostack"
     with pytest.raises(OutputError, match=f"cannot read {said}"):
         getattr(read, ask)()
+
+
+@pytest.mark.parametrize("folder", ["shop", "shop [new]"])
+def test_an_output_that_no_file_matches_is_told_with_what_is_there(
+    tmp_path: Path, folder: str
+) -> None:
+    """A name that was mistyped is seen beside the right one."""
+    work = tmp_path / folder
+    read = lines_in(work, "{work}/outt*.jsonl")
+    assert isinstance(read, Lines)
+    assert read.why_empty() == f"no file matches {work}/outt*.jsonl"
+    work.mkdir()
+    for name in "edcba":
+        (work / f"{name}.jsonl").write_text("")
+    assert read.why_empty() == (
+        f"no file matches {work}/outt*.jsonl; its folder has 'a.jsonl', 'b.jsonl', 'c.jsonl', …"
+    )
+    (work / "outt1.jsonl").write_text("")
+    assert read.why_empty() == "it is empty"

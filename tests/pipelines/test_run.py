@@ -333,6 +333,14 @@ def test_nothing_printed_may_stand_in_a_buffer(scenes: Scenes) -> None:
         assert (buffer in found.nothing_arrived()) is bool(changes)
 
 
+def test_an_output_without_a_file_is_not_called_empty(scenes: Scenes) -> None:
+    """It may be in another place than was declared."""
+    output = Output(kind=OutputKind.LINES, file="{work}/o.jsonl")
+    scene = scenes("orders", pipeline={"output": output})
+    found = RecordMatcher(scene)
+    assert found.nothing_arrived().endswith(f": no file matches {scene.work}/o.jsonl")
+
+
 def copy_of(offset: int, value: str | None, *, partition: int = 0) -> LogCopy:
     """Return a copy in a log."""
     said = None if value is None else value.encode()

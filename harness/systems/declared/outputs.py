@@ -7,6 +7,7 @@ from __future__ import annotations
 import contextlib
 import glob
 import json
+import re
 import sqlite3
 import subprocess
 import threading
@@ -36,6 +37,10 @@ TABLES: Final[Mapping[OutputKind, Callable[[Path], DeltaTable | IcebergTable]]] 
 }
 RENAMED = 5
 """How often all files are read at most, if one of them is gone each time."""
+BESIDE = 3
+"""How many names a message shows of what is there where no file matches."""
+ESCAPED = re.compile(r"\[([*?[])\]")
+"""A character that :func:`glob.escape` has escaped."""
 LAST = 3
 """How many of a failed command's last lines a message shows."""
 
@@ -197,6 +202,19 @@ class Files:
             (str(file), stat.st_size, stat.st_mtime_ns) for file, stat in self._found().items()
         )
 
+    def why_empty(self) -> str:
+        """Say why there is no row: no file matches, or what does is empty."""
+        if self.files():
+            return "it is empty"
+        beside = sorted(Path(name).name for name in glob.glob(f"{Path(self._pattern).parent}/*"))  # noqa: PTH207
+        names = ", ".join(map(repr, beside[:BESIDE])) + (", …" if len(beside) > BESIDE else "")
+        return f"no file matches {self._told}{f'; its folder has {names}' if names else ''}"
+
+    @property
+    def _told(self) -> str:
+        """The pattern without escapes, for messages."""
+        return ESCAPED.sub(r"\1", self._pattern)
+
     def _found(self) -> dict[Path, os.stat_result]:
         found: dict[tuple[int, int], tuple[Path, os.stat_result]] = {}
         for name in sorted(glob.glob(self._pattern, recursive=True)):  # noqa: PTH207
@@ -229,7 +247,7 @@ class Lines(Files):
             with contextlib.suppress(FileNotFoundError):
                 return [line for file in self.files() for line in self._lines_in(file)]
         raise OutputError(
-            f"cannot read {self._pattern}: while lostack reads its files, one is always renamed or "
+            f"cannot read {self._told}: while lostack reads its files, one is always renamed or "
             "removed"
         )
 

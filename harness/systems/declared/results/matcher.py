@@ -17,7 +17,7 @@ from harness.pipelines.braces import fill
 from harness.pipelines.inputs import InputKind
 from harness.pipelines.outputs import OutputKind
 from harness.systems.declared.learnt.silence import name_of
-from harness.systems.declared.outputs import OutputError, Row, Table, results_of
+from harness.systems.declared.outputs import Files, OutputError, Row, Table, results_of
 from harness.systems.declared.programs.errors import StageError
 from harness.systems.declared.results.dead_letters import DeadLetters, DeadMessages
 from harness.systems.declared.results.totals import Totals
@@ -331,6 +331,8 @@ class RecordMatcher:
         held = (
             f"none of its {len(rows)} lines has an id; the last is {rows[-1][:120]!r}"
             if rows
+            else self.results.why_empty()
+            if isinstance(self.results, Files)
             else "it is empty"
         )
         held += self._why_missing()
