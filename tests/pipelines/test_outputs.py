@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from harness.pipelines.outputs import Output, OutputKind
+from harness.systems.declared import outputs
 from harness.systems.declared.outputs import Lines, OutputError, results_of
 
 if TYPE_CHECKING:
@@ -140,3 +141,26 @@ def test_an_output_that_no_file_matches_is_told_with_what_is_there(
     )
     (work / "outt1.jsonl").write_text("")
     assert read.why_empty() == "it is empty"
+
+
+def test_a_command_that_does_not_end_is_told_as_that(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It did run; and its words may hold what is long or secret."""
+    monkeypatch.setattr(outputs, "COMMAND_S", 0.2)
+    with pytest.raises(OutputError, match=r"^the output's command 'sleep' did not end in 0\.2 s$"):
+        printed(tmp_path, "sleep", "60").rows()
+
+
+def test_a_command_that_reads_its_input_finds_none(tmp_path: Path) -> None:
+    """It would wait for what somebody types, or take what is meant for lostack."""
+    read, write = os.pipe()
+    os.write(write, b"order-1\n")
+    before = os.dup(0)
+    os.dup2(read, 0)
+    try:
+        assert printed(tmp_path, "head", "-n", "1").rows() == []
+    finally:
+        os.dup2(before, 0)
+        for each in (read, write, before):
+            os.close(each)

@@ -358,17 +358,22 @@ class Command:
         """Return the lines that the command prints.
 
         Raises:
-            OutputError: the command cannot be run, or fails.
+            OutputError: the command cannot be run, fails, or does not end.
         """
         try:
             done = subprocess.run(
                 self._argv,
                 cwd=self._directory,
+                stdin=subprocess.DEVNULL,
                 capture_output=True,
                 timeout=COMMAND_S,
                 check=False,
             )
-        except (OSError, subprocess.TimeoutExpired) as error:
+        except subprocess.TimeoutExpired as error:
+            raise OutputError(
+                f"the output's command {self._argv[0]!r} did not end in {COMMAND_S:g} s"
+            ) from error
+        except OSError as error:
             raise OutputError(
                 f"the output's command {self._argv[0]!r} did not run: {error}"
             ) from error
