@@ -356,3 +356,20 @@ def test_an_output_without_a_total_without_a_fault_is_told(scenes: Scenes) -> No
     database.close()
     with pytest.raises(StageError, match="no record is in the output"):
         asked_of(scene, offered_in(scene))
+
+
+@pytest.mark.parametrize("kind", [OutputKind.SQLITE, OutputKind.TOPIC])
+def test_rows_that_are_no_totals_are_told_by_the_pattern(scenes: Scenes, kind: OutputKind) -> None:
+    """``[id]`` has no part in it."""
+    output = Output(kind=kind, topic="orders") if kind is OutputKind.TOPIC else None
+    changed = {"invariants": (), **({"output": output} if output else {})}
+    copies = [LogCopy(0, 0, 0, b"k1", b"many", None, None, visible=True)]
+    scene = scenes("totals", pipeline=changed, observer=SimpleNamespace(copies=lambda _: copies))
+    scene.work.mkdir(parents=True)
+    with sqlite3.connect(scene.work / "totals.db") as database:
+        database.execute("CREATE TABLE totals (customer TEXT, cents TEXT)")
+        database.execute("INSERT INTO totals VALUES ('k1', 'many')")
+    database.close()
+    said = RecordMatcher(scene).nothing_arrived()
+    assert "none of its 1 rows holds a total: the pattern '" in said
+    assert said.endswith("in [aggregate] finds none; the last is 'k1 many'")

@@ -325,20 +325,27 @@ class RecordMatcher:
         """Return the message for an output that has no record after a run without a fault, with
         what it holds instead.
         """
-        output, rows = self._scene.pipeline.output, self.results.rows() if self.results else ()
+        output = self._scene.pipeline.output
         values = self._scene.values_at_rest()
         where = output.topic or fill(output.file, values) or " ".join(output.command)
-        held = (
-            f"none of its {len(rows)} lines has an id; the last is {rows[-1][:120]!r}"
-            if rows
-            else self.results.why_empty()
-            if isinstance(self.results, Files)
-            else "it is empty"
-        )
-        held += self._why_missing()
+        held = self._held() + self._why_missing()
         if output.kind is OutputKind.STDOUT:
             held += f" ({UNPRINTED})"
         return (
             f"no record is in the output ({output.kind}{f' {where}' if where else ''}) after a "
             f"run without a fault: {held}"
+        )
+
+    def _held(self) -> str:
+        """Say what an output without a record holds instead."""
+        aggregate = self._scene.pipeline.aggregate
+        rows = self.results.rows() if self.results else self._rows_of_topic() if aggregate else ()
+        if not rows:
+            return self.results.why_empty() if isinstance(self.results, Files) else "it is empty"
+        last = f"the last is {rows[-1][:MOST_SHOWN]!r}"
+        if aggregate is None:
+            return f"none of its {len(rows)} lines has an id; {last}"
+        return (
+            f"none of its {len(rows)} rows holds a total: the pattern {aggregate.pattern!r} in "
+            f"[aggregate] finds none; {last}"
         )
