@@ -556,6 +556,47 @@ def test_what_holds_the_ids_of_several_records_is_refused(
         found.check_ids(ROW, results)
 
 
+@pytest.mark.parametrize(
+    ("without_a_fault", "last", "record"),
+    [
+        ("r-1\nr-3\n", "r-1", None),
+        ("r-1\nr-3\n", "r-1\n", "r-1"),
+        ("r-1\nr-3\n", "r-1 21", "r-1"),
+        ("r-1\nr-3\n", "r-9", "r-9"),
+        ("\nr-1\nr-3", "r-1", "r-1"),
+        (None, "r-1", "r-1"),
+    ],
+)
+def test_an_id_that_was_cut_off_counts_for_no_other_record(
+    scenes: Scenes, without_a_fault: str | None, last: str, record: str | None
+) -> None:
+    """If a program ends each line, one without an end may be the beginning of another's."""
+    output = Output(kind=OutputKind.LINES, file="{work}/o.txt")
+    changed = {"output": output, "id": Identity(r"r-\d+")}
+    scene = scenes("readings", fault=KILLS, pipeline=changed)
+    found = RecordMatcher(scene)
+    scene.work.mkdir(parents=True)
+    file = scene.work / "o.txt"
+    if without_a_fault is not None:
+        file.write_text(without_a_fault)
+        scene.learnt.columns.learn(name_of(scene.pipeline), found.rows())
+    file.write_text(f"r-2\n{last}")
+    assert found.ids() == ["r-2", record]
+    results_of(scene).observe_results(found.results_in(found.rows()), {}, {})
+    assert told(scene).of("recorded", "record") == [(each,) for each in ("r-2", record) if each]
+    assert told(scene).of("unnamed", "text") == ([] if record else [("r-1",)])
+
+
+@pytest.mark.parametrize("kind", [OutputKind.LINES, OutputKind.PARQUET])
+def test_a_line_of_two_records_may_be_two_of_them(scenes: Scenes, kind: OutputKind) -> None:
+    """A program dies inside a line, and the next one goes on behind it."""
+    changed = {"output": Output(kind=kind, file="o"), "id": Identity(r"r-\d+")}
+    found = RecordMatcher(scenes("readings", pipeline=changed))
+    with pytest.raises(StageError) as told_of:
+        found.check_ids(ROW, found.results_in(["r-1 2r-2 21"]))
+    assert ("died inside a line" in str(told_of.value)) is (kind is OutputKind.LINES)
+
+
 def test_a_query_says_by_itself_what_has_the_id(scenes: Scenes) -> None:
     """A table's own numbers may have the name that the id has in a message, and look like ids."""
     identity, offered = Identity(r"\d+$", json="id"), Input(line='{"id": {position}}')

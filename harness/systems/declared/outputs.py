@@ -41,6 +41,8 @@ BESIDE = 3
 """How many names a message shows of what is there where no file matches."""
 ESCAPED = re.compile(r"\[([*?[])\]")
 """A character that :func:`glob.escape` has escaped."""
+LINE_END = 0
+"""Stands among the numbers of a row's empty columns for the end of its line."""
 LAST = 3
 """How many of a failed command's last lines a message shows."""
 
@@ -50,10 +52,10 @@ class OutputError(CellFailure):
 
 
 class Row(str):
-    """A row of an output with columns, as text: their values, joined by blanks. ``columns``: the
-    values by the names that a table gives them; none for a row of a query, which selects what has
-    the id. ``empty``: the numbers of its null columns, from 1, if the row may be there before all
-    of it is written.
+    """A row of an output with columns, as text: their values, joined by blanks; or a line without
+    an end. ``columns``: the values by the names that a table gives them; none for a row of a query,
+    which selects what has the id. ``empty``: the numbers of its null columns, from 1, if the row
+    may be there before all of it is written, or :data:`LINE_END`.
     """
 
     __slots__ = ("columns", "empty")
@@ -75,6 +77,13 @@ class Row(str):
         found.empty = frozenset(
             number for number, value in enumerate(values, start=1) if value is None
         )
+        return found
+
+    @classmethod
+    def without_end(cls, line: str) -> Row:
+        """Make a last line that nothing ends."""
+        found = cls(line)
+        found.columns, found.empty = {}, frozenset({LINE_END})
         return found
 
     @property
@@ -253,7 +262,11 @@ class Lines(Files):
 
     def _lines_in(self, file: Path) -> list[str]:
         with _reading(str(file)):
-            return _lines_of(file.read_bytes())
+            data = file.read_bytes()
+        lines = _lines_of(data)
+        if lines and not data.endswith(b"\n"):
+            lines[-1] = Row.without_end(lines[-1])
+        return lines
 
 
 class Parquet(Files):

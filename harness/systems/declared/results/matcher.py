@@ -17,7 +17,14 @@ from harness.pipelines.braces import fill
 from harness.pipelines.inputs import InputKind
 from harness.pipelines.outputs import OutputKind
 from harness.systems.declared.learnt.silence import name_of
-from harness.systems.declared.outputs import Files, OutputError, Row, Table, results_of
+from harness.systems.declared.outputs import (
+    LINE_END,
+    Files,
+    OutputError,
+    Row,
+    Table,
+    results_of,
+)
 from harness.systems.declared.programs.errors import StageError
 from harness.systems.declared.results.dead_letters import DeadLetters, DeadMessages
 from harness.systems.declared.results.totals import Totals
@@ -37,6 +44,8 @@ UNPRINTED = (
 """The advice if an output of kind stdout holds no record."""
 FREE_TEXT = (OutputKind.LINES, OutputKind.STDOUT, OutputKind.COMMAND)
 """Outputs in which a line without an id is not a result."""
+UNTIL_LINE_ENDS = (OutputKind.LINES, OutputKind.STDOUT)
+"""Outputs in which a program may die inside a line."""
 ROW = "row of the output"
 """What :meth:`RecordMatcher.check_ids` calls a result that is in no topic."""
 MOST_SHOWN = 120
@@ -187,9 +196,22 @@ class RecordMatcher:
         """Return the result that each row of the output is, with its ids and empty columns."""
         lacking = partial(self._scene.learnt.columns.lacking, name_of(self._scene.pipeline))
         return [
-            Result(self._ids_in(row), order, row, lacking(row))
+            Result(self._whole_ids_in(row, lacks), order, row, lacks - {LINE_END})
             for order, row in enumerate(rows, start=1)
+            for lacks in (lacking(row),)
         ]
+
+    def _whole_ids_in(self, row: str, lacks: frozenset[int]) -> Sequence[str]:
+        """Return every id in a row of the output. If the end of its line is missing, an id there
+        may be the beginning of a longer one: then it is not returned.
+        """
+        ids = self._ids_in(row)
+        if LINE_END not in lacks:
+            return ids
+        return [one for one in ids if not (row.endswith(one) and self._begins_another(one))]
+
+    def _begins_another(self, record: str) -> bool:
+        return any(other != record and other.startswith(record) for other in self._scene.known)
 
     def in_copy(self, copy: LogCopy) -> Result:
         """Return a copy in a log as a result.
@@ -244,7 +266,7 @@ class RecordMatcher:
                     f"a {what} holds the ids of {len(held)} records "
                     f"({', '.join(map(repr, held[:3]))}): {result.shown!r}; it can count for "
                     "only one record: write one for each record, or let the pattern in [id] "
-                    "find the right id"
+                    f"find the right id{self._cut_off(what)}"
                 )
         if not found or any(result.record in known for result in found):
             return
@@ -263,6 +285,12 @@ class RecordMatcher:
             f"finds {found[0].record!r} in {found[0].shown!r}, but the first record offered is "
             f"{first.id!r}; correct [id]{self._unframed(found[0])}{missing}"
         )
+
+    def _cut_off(self, what: str) -> str:
+        """Return another reason for two ids in one line, for an output of lines."""
+        if what != ROW or self._scene.pipeline.output.kind not in UNTIL_LINE_ENDS:
+            return ""
+        return "; or a program died inside a line: write each line whole, or begin on a new one"
 
     def _why_missing(self) -> str:
         """Return, in brackets, why the output's table lacks rows; "" if that is not known."""
