@@ -12,6 +12,7 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from dataclasses import dataclass
+from decimal import Context, Decimal, Inexact, InvalidOperation
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
@@ -30,10 +31,12 @@ DIGITS = 13
 """How many records a key has at most, if amounts tell them apart. Then every total is below 2**52
 and fits into a double.
 """
-PATTERN = r"^\W*(?P<key>\w[\w.:-]*?)[^\w-]+(?P<value>-?\d+)(?:\.0+)?\W*$"
-"""The default pattern: a row with a key and a whole number, such as two columns, ``k1;12`` or ``k1
-= 12``.
+PATTERN = r"^\W*(?P<key>\w[\w.:-]*?)[^\w-]+(?P<value>-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?)\W*$"
+"""The default pattern: a row with a key and a number, such as two columns, ``k1;12`` or ``k1 =
+1.2E7``.
 """
+WHOLE = Context(prec=100, traps=[Inexact, InvalidOperation])
+"""Rounds only what is whole, and not too long to be a total."""
 
 
 class AggregateKind(StrEnum):
@@ -96,8 +99,9 @@ class Aggregate:
             )
 
     def read(self, text: str) -> tuple[str, str, int] | None:
-        r"""Return the key, the window and the total of a row, or ``None`` if the row has none. The
-        key of a total of all records is ``""``, and so is a window that rows do not have.
+        r"""Return the key, the window and the total of a row, or ``None`` if the row has none. A
+        total is a whole number, also as doubles are printed: ``17.0``, ``1.7E7``. The key of a
+        total of all records is ``""``, and so is a window that rows do not have.
 
         >>> sums = Aggregate(of=AggregateKind.SUM)
         >>> sums.read("k1 17"), sums.read("customer total")
@@ -111,8 +115,9 @@ class Aggregate:
         match = re.search(self.pattern, text)
         found = {} if match is None else match.groupdict(default="")
         try:
-            return found.get("key", ""), found.get("window", ""), int(found["value"])
-        except (KeyError, ValueError):  # no row of a total, or its value is no whole number
+            value = Decimal(found["value"]).quantize(Decimal(1), context=WHOLE)
+            return found.get("key", ""), found.get("window", ""), int(value)
+        except (KeyError, ValueError, ArithmeticError):  # no row of a total, or it is not whole
             return None
 
     def values(self, rows: Iterable[str]) -> dict[str, int]:

@@ -163,6 +163,34 @@ def test_rows_that_are_no_totals_are_told(scenes: Scenes) -> None:
         found.totals.tell(["x 5"])
 
 
+@pytest.mark.parametrize(
+    "row", ["{key},69905.5", "{key},69,905", "{key},69905,EUR", '{{"of": "{key}", "sum": 69905}}']
+)
+def test_a_total_that_cannot_be_read_is_not_lost(scenes: Scenes, row: str) -> None:
+    output = Output(kind=OutputKind.LINES, file="{work}/totals.csv")
+    scene = scenes("totals", pipeline={"output": output, "invariants": ()})
+    scene.work.mkdir(parents=True)
+    totals = {key: sum(of.values()) for key, of in scene.cell.totals().items()}
+    first, *others = totals
+    rows = [row.format(key=first), *(f"{key},{totals[key]}" for key in others)]
+    file = scene.work / "totals.csv"
+    file.write_text("\n".join(rows))
+    with pytest.raises(StageError, match=rf"names '{first}', .*pattern in \[aggregate\]"):
+        accounted(scene)
+    file.write_text("\n".join([*rows, f"{first},{totals[first]}"]))
+    assert accounted(scene).lost == frozenset(), "a line of a log"
+
+
+def test_a_key_whose_total_is_null_has_lost_all_of_its_records(scenes: Scenes) -> None:
+    scene = scenes("totals")
+    fill_in(scene, {})
+    key, weights = max(scene.cell.totals().items(), key=lambda each: len(each[1]))
+    with sqlite3.connect(scene.work / "totals.db") as database:
+        database.execute("UPDATE totals SET cents = NULL WHERE customer = ?", (key,))
+    database.close()
+    assert accounted(scene).lost == frozenset(weights)
+
+
 def test_totals_of_an_earlier_run_are_not_this_ones(scenes: Scenes) -> None:
     """They would be duplicates that nobody has made."""
     scene = scenes("totals")
@@ -218,6 +246,9 @@ def test_a_total_that_no_counts_make_is_not_decoded() -> None:
         ("k.1, 17.0", ("k.1", 17)),
         ("customer,total", None),
         ("17", None),
+        ("k1,1.1184811E7", ("k1", 11184811)),
+        ("k1 -1.5e+3", ("k1", -1500)),
+        ("k1 1E999999999", None),
         ("k1 1.5", None),
         ("", None),
         ("k1 None", None),

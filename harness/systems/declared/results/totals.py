@@ -4,6 +4,7 @@ twice.
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 from harness.model import events as kinds
@@ -16,6 +17,9 @@ if TYPE_CHECKING:
     from harness.pipelines.aggregates import Aggregate, Total
     from harness.systems.declared.scene import Scene
 
+WORD = re.compile(r"[\w.:-]+")
+"""What may be a key in a row."""
+
 
 class Totals:
     """Reads the totals of one cell."""
@@ -26,8 +30,15 @@ class Totals:
         self._weights = scene.cell.totals()
 
     def is_one(self, row: str) -> bool:
-        """Say whether a row holds a total."""
-        return self._aggregate.read(row) is not None
+        """Say whether a row holds a total, or seems to hold one that cannot be read."""
+        return self._aggregate.read(row) is not None or bool(self._named(row))
+
+    def _named(self, row: str) -> set[str]:
+        """Return the offered keys that a row names beside a number."""
+        words = {word.strip(".:-") for word in WORD.findall(row)}
+        keys = words & self._weights.keys()
+        numbers = any(char.isdigit() for word in words - keys for char in word)
+        return keys if numbers else set()
 
     def is_known(self, row: str) -> bool:
         """Say whether a row holds the total of a key that was offered."""
@@ -49,7 +60,8 @@ class Totals:
         """Write what each total says of its records.
 
         Raises:
-            StageError: no total is of a key that was offered.
+            StageError: no total is of a key that was offered, or the total of such a key cannot be
+                read.
         """
         history, values = self._scene.history, self._aggregate.values(rows)
         if rows and not values.keys() & self._weights.keys():
@@ -59,6 +71,14 @@ class Totals:
                 f"{rows[0][:120]!r}, and a key is {wanted!r}; let the pattern in [aggregate] "
                 "find (?P<key>...) and (?P<value>...)"
             )
+        for row in rows:
+            lacking = self._named(row) - values.keys()
+            if lacking and self._aggregate.read(row) is None:
+                raise StageError(
+                    f"no total can be read from a row of the output: {row[:120]!r} names "
+                    f"{min(lacking)!r}, of which no row has a total; let the pattern in "
+                    "[aggregate] find (?P<key>...) and (?P<value>...), a whole number"
+                )
         for key in values.keys() - self._weights.keys():
             strange = f"total of {key}"
             history.write(
