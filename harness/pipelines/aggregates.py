@@ -49,7 +49,8 @@ class AggregateKind(StrEnum):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Aggregate:
     """Declares that each row of the output is the count or the sum of a key's records, or of those
-    in a window. The last row of a key, or of its window, is the result.
+    in a window. The last row of a key, or of its window, is the result; if the output has no
+    order, no row is the last, and rows of a key must not differ.
     """
 
     of: AggregateKind
@@ -122,13 +123,24 @@ class Aggregate:
 
     def values(self, rows: Iterable[str]) -> dict[str, int]:
         """Return the value of each key: of its last row, or of its windows' last rows together."""
-        last: dict[tuple[str, str], int] = {}
-        for key, window, value in filter(None, map(self.read, rows)):
-            last[key, window] = value
         found: dict[str, int] = defaultdict(int)
-        for (key, _), value in last.items():
-            found[key] += value
+        for (key, _), values in self._each(rows).items():
+            found[key] += values[-1]
         return dict(found)
+
+    def differing(self, rows: Iterable[str]) -> tuple[str, list[int]] | None:
+        """Return the first key that has several totals, or whose window has, with these totals;
+        ``None`` if there is no such key.
+        """
+        each = ((key, sorted({*values})) for (key, _), values in self._each(rows).items())
+        return next((found for found in each if len(found[1]) > 1), None)
+
+    def _each(self, rows: Iterable[str]) -> dict[tuple[str, str], list[int]]:
+        """Return the totals of each key and window, in the order of the rows."""
+        found: dict[tuple[str, str], list[int]] = defaultdict(list)
+        for key, window, value in filter(None, map(self.read, rows)):
+            found[key, window].append(value)
+        return found
 
 
 @dataclass(frozen=True, slots=True)

@@ -207,10 +207,10 @@ def _why_no_order(given: Input, output: Output, *, totals: bool) -> str | None:
             f"{given.at_once} records are under way at once, in no order: set writers = 1 "
             "in [input]"
         )
-    return _why_unordered(output)
+    return why_unordered(output)
 
 
-def _why_unordered(output: Output) -> str | None:
+def why_unordered(output: Output) -> str | None:
     """Say why the results in an output have no order; return ``None`` if they have one."""
     if output.kind is OutputKind.SQLITE and "order by" not in " ".join(
         output.query.lower().split()

@@ -211,6 +211,42 @@ def test_the_last_row_of_a_key_counts(scenes: Scenes) -> None:
     assert sorted(filter(None, totals.ids(rows))) == sorted(scene.known)
 
 
+UNORDERED = [
+    (Output(kind=OutputKind.LINES, file="{work}/part-*.csv"), "in several files .* one file"),
+    (Output(kind=OutputKind.DELTA, file="{work}/totals"), r"rows of a table \(delta\)"),
+    (
+        Output(kind=OutputKind.SQLITE, file="{work}/t.db", query="SELECT k, v FROM t"),
+        "end it with ORDER BY",
+    ),
+]
+ORDERED = [
+    Output(kind=OutputKind.LINES, file="{work}/totals.csv"),
+    Output(kind=OutputKind.SQLITE, file="{work}/t.db", query="SELECT k, v FROM t ORDER BY rowid"),
+]
+
+
+@pytest.mark.parametrize(("output", "why"), UNORDERED)
+def test_no_total_is_the_last_without_an_order(scenes: Scenes, output: Output, why: str) -> None:
+    scene = scenes("totals", pipeline={"output": output, "invariants": ()})
+    totals = RecordMatcher(scene).totals
+    assert totals is not None
+    rows = [f"{key} {sum(of.values())}" for key, of in scene.cell.totals().items()]
+    totals.tell([*rows, rows[0]])
+    with pytest.raises(StageError, match=rf"several totals of .*{why}.*one row for each key"):
+        totals.tell([*rows, "k1 1"])
+    assert totals.ids([*rows, "k1 1"]), "while it runs, nothing is said yet"
+
+
+@pytest.mark.parametrize("output", ORDERED)
+def test_the_last_total_counts_where_there_is_an_order(scenes: Scenes, output: Output) -> None:
+    scene = scenes("totals", pipeline={"output": output, "invariants": ()})
+    totals = RecordMatcher(scene).totals
+    assert totals is not None
+    rows = [f"{key} {sum(of.values())}" for key, of in scene.cell.totals().items()]
+    totals.tell(["k1 1", *rows])
+    assert {times for _, times in told(scene).of("folded", "record", "times")} == {1}
+
+
 def test_one_total_of_all_has_no_key(scenes: Scenes) -> None:
     one = Aggregate(of=AggregateKind.SUM, pattern=r"(?P<value>\d+)$")
     scene = scenes("totals", pipeline=BY_POSITION | {"aggregate": one})

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from harness.model import events as kinds
 from harness.pipelines.aggregates import total_of
+from harness.pipelines.consistency import why_unordered
 from harness.systems.declared.programs.errors import StageError
 
 if TYPE_CHECKING:
@@ -60,8 +61,8 @@ class Totals:
         """Write what each total says of its records.
 
         Raises:
-            StageError: no total is of a key that was offered, or the total of such a key cannot be
-                read.
+            StageError: no total is of a key that was offered, the total of such a key cannot be
+                read, or a key has several and none is the last.
         """
         history, values = self._scene.history, self._aggregate.values(rows)
         if rows and not values.keys() & self._weights.keys():
@@ -79,6 +80,7 @@ class Totals:
                     f"{min(lacking)!r}, of which no row has a total; let the pattern in "
                     "[aggregate] find (?P<key>...) and (?P<value>...), a whole number"
                 )
+        self._check_last(rows)
         for key in values.keys() - self._weights.keys():
             strange = f"total of {key}"
             history.write(
@@ -104,6 +106,16 @@ class Totals:
                         alone=total.alone,
                     )
                 )
+
+    def _check_last(self, rows: Sequence[str]) -> None:
+        """Raise StageError if rows of a key have different totals, and the output has no order."""
+        why = why_unordered(self._scene.pipeline.output)
+        if why and (differing := self._aggregate.differing(rows)):
+            key, (first, second, *_) = differing
+            raise StageError(
+                f"the output has several totals of {key or 'all'!r}, such as {first} and {second}, "
+                f"and none of them is the last: {why}; or write one row for each key (and window)"
+            )
 
     def _totals(self, values: Mapping[str, int]) -> dict[str, Total]:
         return dict(self._each(values))
