@@ -8,6 +8,7 @@ place and what to write.
 from __future__ import annotations
 
 import math
+import re
 import shlex
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -19,6 +20,12 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
 COMMAND = 'command: write text ("python run.py --fast") or a list of words (["python", "run.py"])'
+_QUOTED = re.compile(r"""\\.|'[^']*'|"(?:\\.|[^"\\])*\"""", re.DOTALL)
+"""What has no meaning of its own in a shell: an escaped character, or what stands in quotes."""
+_OF_SHELL = re.compile(r"\|\|?|&&?|\S*;|<|[\d&]?>>?(&\d|[\w./-].*)?")
+"""A word by which a shell joins commands, or sends their output elsewhere."""
+_VARIABLE = re.compile(r"[A-Za-z_]\w*=")
+"""How a first word begins by which a shell sets a variable."""
 Schema: TypeAlias = "dict[str, Any]"
 
 
@@ -171,9 +178,21 @@ def _command(where: str, value: Any) -> tuple[str, ...]:
     if not isinstance(value, str):
         return tuple(_without_null(where, word) for word in _typed(COMMAND, list)(where, value))
     try:
-        return tuple(shlex.split(_without_null(where, value)))
+        words = tuple(shlex.split(_without_null(where, value)))
     except ValueError as error:
         raise DeclarationError(f"{where}: {value!r}: {error}") from error
+    bare = _QUOTED.sub("''", value).split()
+    if word := next(filter(_OF_SHELL.fullmatch, bare), None):
+        raise DeclarationError(
+            f'{where}: {word}: a command has no shell: write ["sh", "-c", "..."], or put the word '
+            "into quotes if the program is meant to be given it"
+        )
+    if words and _VARIABLE.match(words[0]):
+        raise DeclarationError(
+            f"{where}: {words[0]}: a command has no shell that sets a variable: put it into "
+            'environment, or write ["sh", "-c", "..."]'
+        )
+    return words
 
 
 def _texts(where: str, value: Any) -> tuple[str, ...]:

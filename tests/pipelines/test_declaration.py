@@ -375,6 +375,45 @@ def test_a_mistake_is_named(tmp_path: Path, change: tuple[str, str], said: str) 
     assert "\n" not in str(told.value).rstrip()
 
 
+@pytest.mark.parametrize(
+    ("command", "word"),
+    [
+        ("java -jar app.jar > log.txt 2>&1 &", ">"),
+        ("java -jar app.jar >log.txt", ">log.txt"),
+        ("java -jar app.jar &>> log.txt", "&>>"),
+        ("cd app && python app.py", "&&"),
+        ("cd app; python app.py", "app;"),
+        ("cat out.csv | sort", "|"),
+        ("python app.py < in.txt", "<"),
+        ("X=1 python app.py", "X=1"),
+        ("X='a b' python app.py", "X=a b"),
+    ],
+)
+def test_a_command_is_not_a_shells(tmp_path: Path, command: str, word: str) -> None:
+    """The program would be given the signs as arguments."""
+    file = declared(tmp_path, GOOD.replace('command = "cat"', f'command = "{command}"'))
+    with pytest.raises(DeclarationError) as told:
+        read_pipeline(file)
+    assert f"command: {word}: a command has no shell" in str(told.value)
+    assert ("put it into environment" in str(told.value)) is (command[0] == "X")
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "sh -c 'cd app && python app.py > log.txt'",
+        "psql -F '|' -c 'SELECT 1;'",
+        r"find . -exec cat {} \\;",
+        "cat X=1 http://nowhere/?a=1&b=2 a->b",
+    ],
+)
+def test_what_is_in_quotes_is_an_argument(tmp_path: Path, command: str) -> None:
+    file = declared(tmp_path, GOOD.replace('command = "cat"', f'command = "{command}"'))
+    read_pipeline(file)
+    words = declared(tmp_path, GOOD.replace('command = "cat"', 'command = ["cat", ">", "x"]'))
+    assert read_pipeline(words).stages[0].command == ("cat", ">", "x")
+
+
 def test_a_folder_of_any_name_gives_a_pipeline_its_name(tmp_path: Path) -> None:
     """A cell's id has letters, digits, - and _ only."""
     folder = tmp_path / "my orders (new)"
