@@ -70,7 +70,24 @@ def check_services_named(
         check_services(text, names)
 
 
-def check_input(given: Input, stages: Sequence[Stage], identity: Identity | None) -> None:
+def check_line(given: Input, identity: Identity | None, *, totals: bool) -> None:
+    """Raise :class:`DeclarationError` unless records can be found by what the input's line holds.
+    ``totals``: the results are totals, which have no id.
+    """
+    if given.kind is InputKind.OWN:
+        if identity is None or "{position}" not in given.line:
+            raise DeclarationError(
+                "input: kind own needs {position} in line, and [id]: its records carry no token of "
+                "lostack's"
+            )
+    elif identity is None and "id" not in places(given.line) and not totals:
+        raise DeclarationError(
+            "input: line has {position} but not {id}: put {id} into it, or say in [id] where the "
+            "results have the position"
+        )
+
+
+def check_input(given: Input, stages: Sequence[Stage]) -> None:
     """Raise :class:`DeclarationError` unless the stages can be offered records by an input of this
     kind.
     """
@@ -92,11 +109,6 @@ def check_input(given: Input, stages: Sequence[Stage], identity: Identity | None
         raise DeclarationError(
             "input: kind stdin is the default, and a connector reads no standard input: write an "
             "[input] of kind own, file or table"
-        )
-    if given.kind is InputKind.OWN and (identity is None or "{position}" not in given.line):
-        raise DeclarationError(
-            "input: kind own needs {position} in line, and [id]: its records carry no token of "
-            "lostack's"
         )
 
 

@@ -25,6 +25,7 @@ from harness.pipelines.connectors import Connector, check_patience
 from harness.pipelines.consistency import (
     check_aggregate,
     check_input,
+    check_line,
     check_offering,
     check_order,
     check_programs,
@@ -201,7 +202,8 @@ class Pipeline:
         texts = (*words, *self.output.command, self.input.database)
         check_services_named(self.services, texts, self.invariants, self.id)
         check_programs(self.stages, self.services)
-        check_input(self.input, self.stages, self.id)
+        check_input(self.input, self.stages)
+        check_line(self.input, self.id, totals=self.aggregate is not None)
         named = {name for stage in self.stages for word in stage.words for name in places(word)}
         check_offering(self.input, named)
         check_security(self.security, named)

@@ -363,6 +363,10 @@ def test_ten_lines_are_enough(tmp_path: Path) -> None:
             'is no command: write text ("python run.py --fast") or a list of words',
         ),
         (('command = "cat"', 'command = ["cat", 7]'), "command: 7 is no text"),
+        (
+            ("[output]", '[input]\nline = "order-{position}"\n[output]'),
+            "input: line has {position} but not {id}: put {id} into it, or say in [id] where",
+        ),
         (("[output]", "[output"), "is not TOML"),
     ],
 )
