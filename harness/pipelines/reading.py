@@ -27,6 +27,7 @@ from harness.pipelines.fields import (
     TEXTS,
     WHOLE,
     WORDS,
+    Field,
     Table,
     among,
     each,
@@ -285,7 +286,12 @@ PIPELINE: Final = Table(
     },
     "A pipeline for lostack check.",
 )
-ALIASES: Final = {"topic": TEXT.means("the same as topics, with one in it")}
+ALIASES: Final = {
+    "topic": Field(
+        lambda where, value: (TEXTS if isinstance(value, list) else TEXT).take(where, value),
+        {"anyOf": [TEXT.schema, TEXTS.schema]},
+    ).means("the same as topics; one may be a text")
+}
 """Other names that a field may be written by."""
 _MANY: Final = {"stage": "stages", "service": "services", "invariant": "invariants"}
 """Tables that may be repeated, and the field of the pipeline that holds all of them."""
@@ -299,7 +305,7 @@ def read_pipeline(file: Path) -> Pipeline:
             the field.
     """
     try:
-        data = safe_files.parse_toml(safe_files.read_named(file).decode())
+        data = safe_files.parse_toml(safe_files.read_named(file).decode("utf-8-sig"))
     except OSError as error:
         raise DeclarationError(f"cannot read {file}: {error.strerror}") from error
     except ValueError as error:
@@ -320,7 +326,7 @@ def schema() -> dict[str, Any]:
         "title": "A pipeline for lostack check",
         **found,
         "required": required,
-        "anyOf": [{"required": ["topics"]}, {"required": ["topic"]}],
+        "oneOf": [{"required": ["topics"]}, {"required": ["topic"]}],
     }
 
 
@@ -328,8 +334,11 @@ def _pipeline(data: Mapping[str, Any], file: Path) -> Pipeline:
     data = {"name": _name(file.resolve().parent.name) or "pipeline", **data}
     if isinstance(data["name"], str):
         data["name"] = _name(data["name"]) or data["name"]
-    if "topic" in data and "topics" not in data:
-        data["topics"] = [data.pop("topic")]
+    if "topic" in data:
+        if "topics" in data:
+            raise DeclarationError("topic and topics: write one of the two")
+        named = ALIASES["topic"].take("topic", data.pop("topic"))
+        data["topics"] = [named] if isinstance(named, str) else [*named]
     values = PIPELINE.values("", data)
     values = {_MANY.get(name, name): value for name, value in values.items()}
     if "id" in values:

@@ -7,10 +7,12 @@ from __future__ import annotations
 import dataclasses
 import os
 import re
+import tomllib
 from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
+import jsonschema
 import pytest
 
 from harness.cli import main
@@ -367,6 +369,9 @@ def test_ten_lines_are_enough(tmp_path: Path) -> None:
             ("[output]", '[input]\nline = "order-{position}"\n[output]'),
             "input: line has {position} but not {id}: put {id} into it, or say in [id] where",
         ),
+        (("claims", 'topic = "orders"\nclaims'), "topic and topics: write one of the two"),
+        (('topics = ["orders"]', "topic = 7"), "topic: 7 is no text"),
+        (('topics = ["orders"]', 'topic = ["orders", 7]'), "topic: 7 is no text"),
         (("[output]", "[output"), "is not TOML"),
     ],
 )
@@ -377,6 +382,23 @@ def test_a_mistake_is_named(tmp_path: Path, change: tuple[str, str], said: str) 
     assert said in str(told.value)
     assert str(file) in str(told.value)
     assert "\n" not in str(told.value).rstrip()
+
+
+@pytest.mark.parametrize("topic", ['"orders"', '["orders"]', '["orders", "out"]'])
+def test_topic_is_another_name_of_topics(tmp_path: Path, topic: str) -> None:
+    text = GOOD.replace('topics = ["orders"]', f"topic = {topic}")
+    assert read_pipeline(declared(tmp_path, text)).topics[0] == "orders"
+    jsonschema.validate(tomllib.loads(text), schema())
+    both = tomllib.loads(f'topics = ["orders"]\n{text}')
+    with pytest.raises(jsonschema.ValidationError):
+        jsonschema.validate(both, schema())
+
+
+def test_a_declaration_may_begin_with_a_byte_order_mark(tmp_path: Path) -> None:
+    """Some editors on Windows put one there."""
+    file = declared(tmp_path, GOOD)
+    file.write_text(GOOD, encoding="utf-8-sig")
+    assert read_pipeline(file).name == "mine"
 
 
 @pytest.mark.parametrize(
