@@ -324,6 +324,16 @@ def test_results_are_read_past_the_wire(scenes: Scenes) -> None:
     assert RecordMatcher(scene).results is not None
 
 
+def test_results_of_a_container_are_read_by_the_projects_interpreter(scenes: Scenes) -> None:
+    """``check_commands`` has looked for it, and the command runs on this machine."""
+    pipeline = scenes("orders").pipeline
+    *others, last = pipeline.stages
+    stages = (*others, replace(last, image="mine/consumer:1"))
+    scene = scenes("orders", pipeline={"stages": stages, "python": "venv/bin/python"})
+    assert scene.values(last.known)["python"] == "python3"
+    assert scene.values_at_rest()["python"] == scene.pipeline.interpreter
+
+
 def test_while_a_service_is_dead_the_wire_refuses_connections(pipeline: Pipeline) -> None:
     """As the service itself would; and no other's."""
     ways, wire = ServiceRoutes(pipeline), Wire()

@@ -216,9 +216,9 @@ class Scene(CellScene):
 
     def values_at_rest(self) -> Mapping[str, object]:
         """Return the values of the names in braces in a command by which lostack reads the results.
-        It reaches services past the wire: no fault is meant for it.
+        It runs on this machine, and reaches services past the wire: no fault is meant for it.
         """
-        return {**self.values(self.pipeline.stages[-1].known), **self.of_services}
+        return self.places(self.brokers.bootstrap(self.pipeline.stages[-1].known), in_image=False)
 
     def places(self, bootstrap: str, *, in_image: bool) -> Mapping[str, object]:
         """Return the values of the names in braces for a program that is given these bootstrap
