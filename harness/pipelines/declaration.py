@@ -47,7 +47,7 @@ from harness.pipelines.programs import (
     check_folder,
     check_interpreter,
 )
-from harness.pipelines.refusing import DeclarationError, choice, nearest
+from harness.pipelines.refusing import DeclarationError, check_home, choice, nearest
 
 if TYPE_CHECKING:
     from harness.model.identity import Identity
@@ -322,6 +322,7 @@ class Pipeline:
         registry's password cannot be read, or a run would not wait long enough for a connector.
         """
         if self.python:
+            check_home("python", self.python)
             check_interpreter(self.interpreter)
         started = (
             *(

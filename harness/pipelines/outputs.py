@@ -10,7 +10,7 @@ from harness.pipelines.braces import (
     PLACES,
     check_places,
 )
-from harness.pipelines.refusing import DeclarationError, check_reads
+from harness.pipelines.refusing import DeclarationError, check_home, check_reads
 
 
 class OutputKind(StrEnum):
@@ -88,4 +88,5 @@ class Output:
                 raise DeclarationError(
                     f"output: {name} has no meaning for kind {self.kind}: leave it out"
                 )
+        check_home("output: file", self.file)
         check_reads("output: query", self.query)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from harness.model.scenario import ROLES_OF_OURS, Role
 from harness.pipelines.braces import PLACES, SECRETS, check_places, check_secrets
-from harness.pipelines.refusing import DeclarationError, choice
+from harness.pipelines.refusing import DeclarationError, check_home, choice
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -130,6 +130,7 @@ def check_command(
     names in ``directory``, too. A program whose path holds a name in braces that has no value yet
     is not checked.
     """
+    check_home(what, program)
     if "{" in program or shutil.which(program, path=path if beside else None):
         return
     there = directory / program

@@ -43,6 +43,18 @@ def choice(where: str, value: str, names: Iterable[str]) -> str:
     return value
 
 
+def check_home(where: str, path: str) -> None:
+    """Raise :class:`DeclarationError` if a path begins in a home folder that only a shell knows.
+
+    >>> check_home("output: file", "~/out.csv")
+    Traceback (most recent call last):
+    harness.pipelines.refusing.DeclarationError: output: file: ~/out.csv: only a shell knows ~:
+    write the whole path
+    """
+    if path.startswith("~/"):
+        raise DeclarationError(f"{where}: {path}: only a shell knows ~: write the whole path")
+
+
 def check_reads(where: str, query: str) -> None:
     """Raise :class:`DeclarationError` if a query does more than read.
 

@@ -384,6 +384,26 @@ def test_a_mistake_is_named(tmp_path: Path, change: tuple[str, str], said: str) 
     assert "\n" not in str(told.value).rstrip()
 
 
+@pytest.mark.parametrize(
+    ("change", "where"),
+    [
+        (('file = "{work}/*.jsonl"', 'file = "~/out.jsonl"'), "output: file: ~/out.jsonl"),
+        (("claims", 'python = "~/venv/bin/python"\nclaims'), "python: ~/venv/bin/python"),
+        (('command = "cat"', 'command = "~/run.sh"'), "the producer's command: ~/run.sh"),
+        (
+            ('"lines"\nfile = "{work}/*.jsonl"', '"command"\ncommand = "~/show 1"'),
+            "the output's command: ~/show",
+        ),
+    ],
+)
+def test_a_home_folder_is_written_as_a_whole(
+    tmp_path: Path, change: tuple[str, str], where: str
+) -> None:
+    file = declared(tmp_path, GOOD.replace(*change, 1))
+    with pytest.raises(DeclarationError, match=rf"{where}: only a shell knows ~: write the whole"):
+        read_pipeline(file).check_commands()
+
+
 @pytest.mark.parametrize("topic", ['"orders"', '["orders"]', '["orders", "out"]'])
 def test_topic_is_another_name_of_topics(tmp_path: Path, topic: str) -> None:
     text = GOOD.replace('topics = ["orders"]', f"topic = {topic}")
