@@ -321,7 +321,18 @@ def test_results_are_read_past_the_wire(scenes: Scenes) -> None:
     assert scene.values(CONSUMER)["db.port"] != 5432
     assert scene.values(CONSUMER)["db.dir"] == Path("/db")
     assert scene.values_at_rest()["db.port"] == 5432
+    assert scene.values(CONSUMER)["bootstrap"] == "nowhere:2"
+    assert scene.values_at_rest()["bootstrap"] == "nowhere:1"
     assert RecordMatcher(scene).results is not None
+
+
+def test_results_on_secured_brokers_are_read_with_the_log_in_of_the_stages(
+    scenes: Scenes,
+) -> None:
+    """The brokers' own listener has no TLS, or that of an attached cluster."""
+    access = SimpleNamespace(places=lambda: {"security_protocol": "SASL_SSL"})
+    found = scenes("orders", access=access).values_at_rest()
+    assert (found["bootstrap"], found["security_protocol"]) == ("nowhere:2", "SASL_SSL")
 
 
 def test_results_of_a_container_are_read_by_the_projects_interpreter(scenes: Scenes) -> None:

@@ -216,9 +216,15 @@ class Scene(CellScene):
 
     def values_at_rest(self) -> Mapping[str, object]:
         """Return the values of the names in braces in a command by which lostack reads the results.
-        It runs on this machine, and reaches services past the wire: no fault is meant for it.
+        It runs on this machine, and reaches services and Kafka past the wire: no fault is meant for
+        it, and the wire takes nobody else for a stage. Secured brokers have another log-in there,
+        so it reaches those as the last stage does; and queues, too.
         """
-        return self.places(self.brokers.bootstrap(self.pipeline.stages[-1].known), in_image=False)
+        past = self.pipeline.dialect.logs and self.brokers.access is None
+        return self.places(
+            self.kafka.direct if past else self.brokers.bootstrap(self.pipeline.stages[-1].known),
+            in_image=False,
+        )
 
     def places(self, bootstrap: str, *, in_image: bool) -> Mapping[str, object]:
         """Return the values of the names in braces for a program that is given these bootstrap
