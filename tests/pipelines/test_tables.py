@@ -57,7 +57,9 @@ def seen(
 
 
 class Batches:
-    """Which records were in the batches of a query, as its checkpoint and the topic say."""
+    """Which records were in the batches of a query of one topic, as its checkpoint and the topic
+    say.
+    """
 
     def __init__(self, cell: CellResult, checkpoint: Path) -> None:
         self._records = {
@@ -65,9 +67,8 @@ class Batches:
             for each in read_history(cell.directory / HISTORY).of(kinds.Stored)
         }
         planned = sorted((checkpoint / "offsets").glob("[0-9]*"), key=lambda file: int(file.name))
-        self._ends: list[Mapping[str, int]] = [
-            json.loads(file.read_text().splitlines()[-1])["orders"] for file in planned
-        ]
+        said = (json.loads(file.read_text().splitlines()[-1]) for file in planned)
+        self._ends: list[Mapping[str, int]] = [each for topics in said for each in topics.values()]
 
     def records(self, first: int, last: int) -> set[str | None]:
         """Return the records of these batches, as far as there are so many."""
@@ -197,3 +198,34 @@ def test_a_batch_is_appended_again_by_jdbc_or_takes_the_place_of_the_first(
         batches = Batches(cell, cell.directory / "work" / "checkpoint")
         [batch] = [each for each in batches.each() if each & account.duplicated]
         assert account.duplicated <= batch
+
+
+@pytest.mark.rest
+@pytest.mark.parametrize(("file", "kind"), [("pipeline", Kind.BROKEN), ("right", Kind.KEPT)])
+def test_totals_in_memory_are_lost_and_those_in_a_state_store_are_not(
+    system: DeclaredSystem, tmp_path: Path, file: str, kind: Kind
+) -> None:
+    """What the dead driver had added up is missing where its successor says a total of the key."""
+    point, declared = "consumer-crash-before-delivery", MISTAKES / "state-in-memory"
+    cell = check(system, tmp_path, declared / f"{file}.toml", point)[point]
+    assert cell.verdict.kind is kind, cell.verdict.reason
+    account = cell.judgement.account
+    assert not account.duplicated
+    if kind is Kind.BROKEN:
+        [again] = [
+            number for number, each in enumerate(batches_of(cell)) if cell.plan.target in each
+        ]
+        before = set[str]().union(*batches_of(cell)[:again])
+        keys = {key_of(record) for each in batches_of(cell)[again:] for record in each}
+        assert account.lost == {record for record in before if key_of(record) in keys}
+
+
+def batches_of(cell: CellResult) -> list[set[str]]:
+    """Return the records of each batch of a job's only checkpoint."""
+    checkpoint = cell.directory / "work" / "checkpoint"
+    return [{*filter(None, each)} for each in Batches(cell, checkpoint).each()]
+
+
+def key_of(record: str) -> str:
+    """Return the key of a record."""
+    return record.partition("-")[0]
