@@ -43,7 +43,7 @@ def tidy_cell(result: CellResult, keep: Keep) -> None:
 
 def tidy_folder(folder: Path, run: Path) -> None:
     """Leave the history and the logs in a folder; ``run``: the folder of its run."""
-    _remove_from(folder, run, set(safe_files.names(folder)) - NEEDED)
+    remove_from(folder, run, set(safe_files.names(folder)) - NEEDED)
     with suppress(OSError):  # something odd among them: they stay as they are
         for name in safe_files.files(folder, LOGS, lambda name: name.endswith(".log")):
             if (folder / name).stat().st_size > LARGE_LOG:
@@ -71,7 +71,10 @@ def _has_only(folder: Path, names: set[str]) -> bool:
     )
 
 
-def _remove_from(folder: Path, run: Path, names: Collection[str]) -> None:
+def remove_from(folder: Path, run: Path, names: Collection[str]) -> None:
+    """Remove what has these names in a folder, as far as that is possible. ``run``: the folder of
+    its run.
+    """
     for name in names:
         with suppress(OSError):  # a container's file belongs to another user: it stays
             gone = safe_files.make_folder(run, REMOVED) / secrets.token_hex(8)

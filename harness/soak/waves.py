@@ -17,6 +17,7 @@ import random
 import shutil
 import statistics
 import time
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Protocol
@@ -24,7 +25,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 from harness.judge.verdict import WORST, Kind
 from harness.latest import LATEST, MARK
 from harness.matrix.alone import LOCK, alone_in
-from harness.matrix.keeping import forget_unbegun
+from harness.matrix.keeping import REMOVED, clean, forget_unbegun, remove_from
 from harness.matrix.progress import Listening
 from harness.matrix.runner import RunPlan, run
 from harness.model import safe_files
@@ -35,11 +36,11 @@ from harness.model.keep import Keep
 from harness.pipelines.cells import DeclaredCell
 from harness.pipelines.connectors import LAUNCHER
 from harness.report.summary import counted
-from harness.saved import CELLS
+from harness.saved import CELLS, RUN_FILE, RunInfo, SavedRunError
 from harness.systems.listing import listed
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
     from harness.interfaces import Launcher
     from harness.matrix.listener import Progress
@@ -468,16 +469,31 @@ def has_room(before: Iterable[HasSaved]) -> bool:
 def tidy(folder: Path, ended: Iterable[HasSaved]) -> None:
     """Remove what does not stay of the runs below a folder: cells that no line names, also those
     that a killed command had not ended, and runs without any other cell.
+
+    What cannot be removed stays, and so does a folder that is not a run under its own name.
     """
-    stays = {one.saved for one in ended}
+    stays = {folder / one.saved for one in ended if one.saved}
     for each in safe_files.folders(folder, RUNS):
-        directory = folder / RUNS / each
-        names = safe_files.folders(directory, CELLS)
-        gone = [name for name in names if f"{RUNS}/{each}/{CELLS}/{name}" not in stays]
-        for name in gone:
-            shutil.rmtree(directory / CELLS / name)
-        if len(gone) == len(names):
-            shutil.rmtree(directory)
+        with suppress(OSError, SavedRunError):
+            _tidy_run(folder / RUNS / each, stays)
     latest = folder / RUNS / LATEST
     if latest.is_symlink() and not latest.exists():
         latest.unlink()
+
+
+def _tidy_run(run: Path, stays: Collection[Path]) -> None:
+    """Remove the cells of a run that do not stay, and a run without cells. Of a run that failed or
+    was killed the logs beside its cells stay: they may say why.
+    """
+    info = RunInfo.load(run)
+    if info.id != run.name:
+        return
+    cells = run / CELLS
+    remove_from(cells, run, [n for n in safe_files.folders(run, CELLS) if cells / n not in stays])
+    clean(run)
+    if safe_files.folders(run, CELLS) or safe_files.exists(run, REMOVED):
+        return
+    if info.complete or info.interrupted:
+        shutil.rmtree(run, ignore_errors=True)
+    else:
+        forget_unbegun(run, RUN_FILE)

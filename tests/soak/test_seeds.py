@@ -36,7 +36,7 @@ from harness.soak.waves import RUNS, SoakError
 from scenarios import plain
 from tests.memory.plants import Plant
 from tests.memory.system import MemoryDeployed, MemorySystem
-from tests.soak.test_waves import Heard
+from tests.soak.test_waves import Heard, left_of_killed
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -150,7 +150,7 @@ def test_it_goes_on_where_it_was_ended(tmp_path: Path) -> None:
     for name, cut in ((ROWS_FILE, '{"cell": "kaf'), (HELD_FILE, '{"seed": 1, "descr')):
         with (tmp_path / name).open("a") as opened:
             opened.write(cut)
-    (tmp_path / RUNS / "20260101-000000" / CELLS / "half.s2").mkdir(parents=True)
+    left_of_killed(tmp_path / RUNS, "half.s2")
     one = asked(tmp_path, Losers(at=[3]))
     whole = run_seeds(one, Heard())
     assert whole.rows[: len(part.rows)] == part.rows

@@ -7,6 +7,7 @@ from __future__ import annotations
 import json
 import os
 import shlex
+import shutil
 import signal
 from dataclasses import replace
 from pathlib import Path
@@ -18,9 +19,11 @@ import pytest
 from harness.cli import main
 from harness.judge.verdict import Kind, Verdict
 from harness.matrix.checking import Check
+from harness.matrix.runner import RunBrokenError
 from harness.model.cell import Cell
 from harness.model.failures import CellFailure, EnvironmentFailure
 from harness.model.semantics import Semantic
+from harness.saved import RUN_FILE, RunInfo
 from harness.soak import waves
 from harness.soak.waves import (
     GROWTH,
@@ -47,6 +50,27 @@ if TYPE_CHECKING:
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 FAULTS = (plain.ACK_LOST, plain.COMMIT_LOST, plain.DELIVERY_LOST, plain.PRODUCER_CRASH_BEFORE_SEND)
+
+
+def left_of_killed(runs: Path, *cells: str) -> Path:
+    """Make the folder of a run that was killed before these cells had ended."""
+    run = runs / "20260101-000000"
+    for name in cells:
+        (run / "cells" / name / "history").mkdir(parents=True)
+    RunInfo(
+        id=run.name,
+        started="2026-01-01T00:00:00+00:00",
+        seconds=0.0,
+        complete=False,
+        planned=cells,
+        not_applicable=(),
+        seeds=(),
+        records=24,
+        versions={},
+        machine={},
+        command="lostack soak",
+    ).save(run)
+    return run
 
 
 class Heard:
@@ -269,9 +293,7 @@ def test_the_disk_does_not_fill(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     plants: dict[str, Any] = {"delivery-lost": Plant(lose=2)}
     plan = asked(tmp_path, **plants)
     soak(plan, Heard(most=8))
-    left = tmp_path / "runs" / "20260101-000000" / "cells"
-    for name in ("green", "half"):
-        (left / name / "history").mkdir(parents=True)
+    left_of_killed(tmp_path / "runs", "green", "half")
     found = soak(plan, Heard())
     assert len(found.red) > 2
     saved = [wave.saved for wave in found.red]
@@ -279,6 +301,73 @@ def test_the_disk_does_not_fill(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     assert not any(saved[2:])
     there = (tmp_path / "runs").glob("2*/cells/*")
     assert sorted(str(each.relative_to(tmp_path)) for each in there) == sorted(filter(None, saved))
+
+
+def test_the_log_of_a_broker_that_died_stays(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The failure names the log; a soak that goes on removes the cells beside it."""
+    real = MemoryDeployed.cell_run
+    log = Path("deployments", "own-1", "broker.log")
+
+    def cell_run(deployed: MemoryDeployed, cell: Cell, directory: Path, *more: Any) -> Any:
+        if cell.seed - 1_000_000 == 4:
+            (directory.parents[1] / log).parent.mkdir(parents=True)
+            (directory.parents[1] / log).write_text("OutOfMemoryError")
+            raise EnvironmentFailure("the broker ended by itself: see its log")
+        return real(deployed, cell, directory, *more)
+
+    plan = asked(tmp_path, records=480)
+    monkeypatch.setattr(MemoryDeployed, "cell_run", cell_run)
+    with pytest.raises(RunBrokenError, match="see its log") as failed:
+        soak(plan, Heard())
+    monkeypatch.setattr(MemoryDeployed, "cell_run", real)
+    soak(plan, Heard())
+    assert [each.parents[2] for each in (tmp_path / "runs").rglob(log.name)] == [
+        failed.value.directory
+    ]
+    assert not list((tmp_path / "runs").glob("2*/cells/*"))
+
+
+def test_what_is_not_of_the_soak_stays(tmp_path: Path) -> None:
+    """Somebody's notes, and a run that somebody has copied."""
+    plan = asked(tmp_path, records=240)
+    soak(plan, Heard(most=5))
+    runs = tmp_path / "runs"
+    for name in ("notes", "20260101-000001"):
+        (runs / name).mkdir()
+        (runs / name / "analysis.txt").write_text("hours of work")
+    killed = left_of_killed(runs, "half")
+    shutil.copytree(killed, runs / "kept")
+    before = {each for each in runs.rglob("*") if not each.is_relative_to(killed)}
+    soak(plan, Heard())
+    assert before <= {*runs.rglob("*")}
+    assert not killed.exists()
+
+
+def test_what_cannot_be_removed_stays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A container's file belongs to another user: the soak goes on, and its run can be found."""
+    real = os.unlink
+    owned = True
+
+    def unlink(path: Any, **more: Any) -> None:
+        if owned and os.fspath(path).endswith("owned"):
+            raise PermissionError(1, "Operation not permitted", path)
+        real(path, **more)
+
+    plan = asked(tmp_path, records=240)
+    soak(plan, Heard(most=5))
+    killed = left_of_killed(tmp_path / "runs", "half", "other")
+    (killed / "cells" / "half" / "owned").touch()
+    monkeypatch.setattr(os, "unlink", unlink)
+    whole = soak(plan, Heard())
+    assert whole.kind is Kind.KEPT
+    assert [each.name for each in killed.rglob("owned")] == ["owned"]
+    assert (killed / RUN_FILE).exists()
+    assert not list(killed.rglob("other"))
+    owned = False
+    assert soak(plan, Heard()).waves == whole.waves
+    assert not killed.exists()
 
 
 @pytest.mark.parametrize(
