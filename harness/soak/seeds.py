@@ -113,7 +113,12 @@ class Seeds:
     def asked(self) -> dict[str, object]:
         """The settings that must be the same when it continues."""
         cells = sorted({cell.id.rpartition("/")[0] for cell in self.plan.cells})
-        return {"cells": cells, "seeds": [*self.plan.seeds], "records": self.plan.records}
+        return {
+            "cells": cells,
+            "seeds": [*self.plan.seeds],
+            "records": self.plan.records,
+            "keep": str(self.plan.keep),
+        }
 
 
 def run_seeds(

@@ -140,6 +140,7 @@ class Soak:
             "faults": sorted(cell.id.rpartition("/")[0] for cell in self.cells),
             "seed": self.seed,
             "faults_per_minute": self.faults_per_minute,
+            "keep": str(self.keep),
             DECLARATION: digest_of(*map(Path, filter(None, files))),
         }
 

@@ -128,8 +128,13 @@ def test_all_green_leaves_lines_alone(tmp_path: Path) -> None:
 
 
 def test_everything_stays_where_it_is_asked_for(tmp_path: Path) -> None:
+    """Also what an interrupted command kept; who forgets the option hears of it."""
+    run_seeds(asked(tmp_path, Losers(), keep=Keep.ALL), Heard(most=4))
+    with pytest.raises(SoakError, match=r"begun with other settings \(keep\)"):
+        run_seeds(asked(tmp_path, Losers()), Heard())
     run_seeds(asked(tmp_path, Losers(), keep=Keep.ALL), Heard())
-    assert len(on_disk(tmp_path)) == 6
+    whole = {name.removesuffix("-2") for name in on_disk(tmp_path)}
+    assert len(whole) == 6
 
 
 def test_a_broken_system_does_not_fill_the_disk(

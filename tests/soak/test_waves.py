@@ -22,6 +22,7 @@ from harness.matrix.checking import Check
 from harness.matrix.runner import RunBrokenError
 from harness.model.cell import Cell
 from harness.model.failures import CellFailure, EnvironmentFailure
+from harness.model.keep import Keep
 from harness.model.semantics import Semantic
 from harness.saved import RUN_FILE, RunInfo
 from harness.soak import waves
@@ -368,6 +369,30 @@ def test_what_cannot_be_removed_stays(tmp_path: Path, monkeypatch: pytest.Monkey
     owned = False
     assert soak(plan, Heard()).waves == whole.waves
     assert not killed.exists()
+
+
+def test_everything_stays_where_it_is_asked_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also what an interrupted command kept, and all that is red; who forgets the option hears of
+    it.
+    """
+    monkeypatch.setattr(waves, "MOST_SAVED", 1)
+    plants: dict[str, Any] = {"delivery-lost": Plant(lose=2)}
+    plan = replace(asked(tmp_path, **plants), keep=Keep.ALL)
+    soak(plan, Heard(most=6))
+    before = set(tmp_path.glob("runs/2*/cells/*"))
+    for other in (Keep.BROKEN, Keep.NONE):
+        with pytest.raises(SoakError, match=r"was begun with other settings \(keep\)"):
+            soak(replace(plan, keep=other), Heard())
+    found = soak(plan, Heard())
+    after = set(tmp_path.glob("runs/2*/cells/*"))
+    assert before < after
+    assert {wave.cell for wave in found.waves} <= {
+        json.loads((each / "cell.json").read_text())["id"] for each in after
+    }
+    assert len(found.red) > 1
+    assert all(wave.saved for wave in found.red)
 
 
 @pytest.mark.parametrize(
