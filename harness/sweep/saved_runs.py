@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from harness.judge.verdict import Kind
 from harness.model import events as kinds
 from harness.model import safe_files
-from harness.model.history import HISTORY, read_history
+from harness.model.history import HISTORY, HistoryError, read_history
 from harness.saved import ASIDE, RUN_FILE, load_run
 from harness.sweep.points import tried
 from harness.sweep.settings import DRY
@@ -72,11 +73,21 @@ class SavedRuns:
         lines = read_history(watched[0].directory / HISTORY).of(kinds.Writes)
         return tuple((line.role, write) for line in lines for write in tried(line))
 
-    def put_aside(self, run: SavedRun, result: CellResult) -> None:
+    def put_aside_unreadable(self, folder: str) -> None:
+        """Move the cells out of the runs in a folder whose history cannot be read."""
+        for result in self.results(folder):
+            if result.verdict.kind is Kind.VOID:
+                try:
+                    read_history(result.directory / HISTORY)
+                except HistoryError:
+                    self.put_aside(result)
+
+    def put_aside(self, result: CellResult) -> None:
         """Move a cell out of its run, which then counts as not run."""
         self._judged.pop(result.directory, None)
-        (run.directory / ASIDE).mkdir(exist_ok=True)
-        result.directory.rename(run.directory / ASIDE / result.directory.name)
+        aside = result.directory.parents[1] / ASIDE
+        aside.mkdir(exist_ok=True)
+        result.directory.rename(aside / result.directory.name)
 
     def put_aside_run(self, directory: Path) -> None:
         """Move a whole run away, which then counts as not run."""

@@ -111,18 +111,20 @@ class Sweep:
     # --- the dry runs -----------------------------------------------------------------------------
 
     def dry_run(self, progress: Progress) -> None:
-        """Run the pipeline three times without a fault, unless that was done already.
+        """Run the pipeline three times without a fault, unless that was done already and the
+        histories can be read.
 
         Raises:
             DryRunError: a run without a fault proves nothing, or breaks the promise.
             KeyboardInterrupt: Ctrl-C was pressed.
         """
-        if len(self.saved.dry_runs()) < DRY_RUNS:
-            done = {result.plan.scenario for result in self.saved.results(DRY) if result.ended}
-            names = [FIRST, *(f"dry-{number}" for number in range(2, DRY_RUNS + 1))]
-            cells = tuple(self._without_fault(name) for name in names if name not in done)
-            if isinstance(self.base, DeclaredSweepCell) and WATCHED not in done:
-                cells += (self._without_fault(WATCHED, NoFault(watched=True)),)
+        self.saved.put_aside_unreadable(DRY)
+        done = {result.plan.scenario for result in self.saved.results(DRY) if result.ended}
+        names = [FIRST, *(f"dry-{number}" for number in range(2, DRY_RUNS + 1))]
+        cells = tuple(self._without_fault(name) for name in names if name not in done)
+        if isinstance(self.base, DeclaredSweepCell) and WATCHED not in done:
+            cells += (self._without_fault(WATCHED, NoFault(watched=True)),)
+        if cells:
             saved = self._run(cells, DRY, progress)
             if saved.info.interrupted:
                 raise KeyboardInterrupt
@@ -246,7 +248,7 @@ class Sweep:
         )
         for result in doubtful:
             self._outcomes.pop(result.directory, None)
-            self.saved.put_aside(saved, result)
+            self.saved.put_aside(result)
         again = tuple(cell for cell in cells if cell.id in {result.plan.id for result in doubtful})
         self.interrupted = self._run(again, POINTS, progress).info.interrupted
         mine = {cell.scenario.id for cell in cells}

@@ -8,7 +8,7 @@ import itertools
 import json
 import shutil
 import time
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -30,8 +30,8 @@ from harness.sweep.classes import RunReason, class_of
 from harness.sweep.found import slug
 from harness.sweep.outcomes import Outcome, Outcomes, line_of, outcome_of, source_ended
 from harness.sweep.pipelines import swept
-from harness.sweep.saved_runs import DRY_RUNS
-from harness.sweep.settings import POINTS, SweepSettings
+from harness.sweep.saved_runs import DRY_RUNS, WATCHED
+from harness.sweep.settings import DRY, POINTS, SweepSettings
 from harness.sweep.signature import Signature
 from harness.sweep.sweeping import DryRunError
 from harness.sweep.telling import plain_of, summary_of, write_sweep
@@ -163,6 +163,40 @@ def test_a_point_whose_history_cannot_be_read_is_run_once(
     assert progress.ran.count(unreadable) == 1
     [outcome] = [each for each in one.outcomes(planned).all if each.point.id == unreadable]
     assert not outcome.proved
+
+
+@dataclass(frozen=True, slots=True)
+class WatchedCell(SweepCell):
+    """A cell whose durable writes a dry run of its own watches, as those of declared ones."""
+
+    brief: bool = False
+
+
+def watched(directory: Path) -> Sweep:
+    """Return a sweep of such cells."""
+    one = sweep(directory)
+    one.base = WatchedCell(**{each.name: getattr(one.base, each.name) for each in fields(one.base)})
+    return one
+
+
+@pytest.mark.parametrize("unreadable", ["dry-1", "dry-2", WATCHED])
+def test_a_dry_run_whose_history_cannot_be_read_is_made_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, unreadable: str
+) -> None:
+    """It has shown nothing, and the others have."""
+    monkeypatch.setattr(sweeping, "DeclaredSweepCell", WatchedCell)
+    watched(tmp_path / "one").dry_run(Quiet())
+    [history] = (tmp_path / "one" / DRY).glob(f"2*/cells/*{unreadable}*/history")
+    shutil.rmtree(history)
+    one, progress = watched(tmp_path / "one"), Quiet()
+    one.dry_run(progress)
+    assert progress.ran == [unreadable]
+    [aside] = (tmp_path / "one" / DRY).glob(f"2*/{ASIDE}/*")
+    assert aside.name == history.parent.name
+    later = Quiet()
+    one.dry_run(later)
+    assert not later.ran
+    assert one.plan().chosen
 
 
 def test_a_broken_point_that_did_not_wait_long_enough_is_run_again_first(
