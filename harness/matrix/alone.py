@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from filelock import FileLock, Timeout
 
-from harness.model.failures import UsageError
+from harness.model.failures import EnvironmentFailure, UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -24,14 +24,18 @@ def alone_in(folder: Path) -> Iterator[None]:
 
     Raises:
         UsageError: another command runs in it.
-        OSError: it cannot be made, or not be written to.
+        EnvironmentFailure: it cannot be made, not be written to, or its file system has no locks.
     """
-    folder.mkdir(parents=True, exist_ok=True)
     lock = FileLock(folder / LOCK)
     try:
+        folder.mkdir(parents=True, exist_ok=True)
         lock.acquire(timeout=0)
     except Timeout:
         raise UsageError(f"another command runs in {folder}: wait until it has ended") from None
+    except OSError as error:
+        raise EnvironmentFailure(
+            f"cannot lock {folder}: {error.strerror}; choose another folder with --reports"
+        ) from error
     try:
         yield
     finally:

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import errno
+import fcntl
+import os
+import re
 from typing import TYPE_CHECKING
 
 import pytest
@@ -10,7 +14,7 @@ from harness.cli import main
 from harness.matrix.alone import LOCK, alone_in
 from harness.matrix.room import new_directory
 from harness.model.exits import ExitCode
-from harness.model.failures import UsageError
+from harness.model.failures import EnvironmentFailure, UsageError
 from harness.soak.seeds import run_seeds
 from harness.soak.stream import Streaming
 from harness.soak.waves import soak
@@ -59,6 +63,28 @@ def test_what_fails_inside_is_told_as_it_is(tmp_path: Path) -> None:
     with pytest.raises(TimeoutError), alone_in(tmp_path):
         raise TimeoutError
     with alone_in(tmp_path):
+        pass
+
+
+@pytest.mark.parametrize("number", [errno.ENOLCK, errno.EOPNOTSUPP])
+def test_a_file_system_without_locks_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int
+) -> None:
+    def flock(*_: object) -> None:
+        raise OSError(number, os.strerror(number))
+
+    monkeypatch.setattr(fcntl, "flock", flock)
+    said = f"cannot lock {tmp_path}: {os.strerror(number)}; choose another folder with --reports"
+    with pytest.raises(EnvironmentFailure, match=f"^{re.escape(said)}$"), alone_in(tmp_path):
+        pass
+
+
+def test_a_folder_that_cannot_be_made_is_told(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    with (
+        pytest.raises(EnvironmentFailure, match=r"^cannot lock .*: Not a directory; choose"),
+        alone_in(tmp_path / "file" / "soak"),
+    ):
         pass
 
 
