@@ -82,9 +82,9 @@ class RunPlan:
     """
     keep: Keep = Keep.BROKEN
     """Of which cells everything stays."""
-    more: bool = False
-    """Whether other cells of the same command have run. If all of these lack something, they are
-    void; without the others nothing could be run at all.
+    others: tuple[Cell, ...] = ()
+    """What else the same command may run. If all of ``cells`` lack something, they are void; if all
+    of these do, too, nothing could be run at all.
     """
 
 
@@ -144,9 +144,9 @@ class _Run:
         state, lacking = self._state, self._preparation.lacking
         try:
             for system in self.plan.systems[:1]:
-                self._preparation.prepare(system, self._cells_of(system))
+                self._preparation.prepare(system, [*self._cells_of(system), *self.plan.others])
                 self._note_versions(system)
-            if not self.plan.more and all(cell.id in lacking for cell in self.plan.cells):
+            if all(cell.id in lacking for cell in (*self.plan.cells, *self.plan.others)):
                 raise EnvironmentFailure(next(iter(lacking.values()), "no cell is planned"))
             state.progress.planned(self.plan.cells)
             for system, following in itertools.zip_longest(

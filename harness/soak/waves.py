@@ -242,7 +242,7 @@ def _go_on(asked: Soak, found: Soaked, progress: Progress, clock: Callable[[], f
             seeds=tuple(cell.seed for cell in cells.values()),
             records=records,
             keep=asked.keep,
-            more=bool(found.waves),
+            others=asked.cells,
         )
         saved = run(plan, Listening(progress, ended))
         found.interrupted = saved.info.interrupted

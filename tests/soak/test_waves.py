@@ -256,21 +256,29 @@ class Lacking(MemorySystem):
         return {cell.id: "Toxiproxy" for cell in cells if cell.scenario is plain.COMMIT_LOST}
 
 
-def test_a_round_that_lacks_something_is_void(tmp_path: Path) -> None:
-    """Also if it has only one wave: the soak has an end."""
+@pytest.mark.parametrize("lacks", [[False, True], [True, False], [True, True]])
+def test_a_round_that_lacks_something_is_void(tmp_path: Path, lacks: list[bool]) -> None:
+    """Also if it has only one wave, or is the first: other faults can be run."""
     plans = (
         replace(asked(tmp_path, records=36, seed=seed), systems=(Lacking(),)) for seed in range(99)
     )
     plan = next(
         each
         for each in plans
-        if [each.cell(number, 24).scenario is plain.COMMIT_LOST for number in (0, 1)]
-        == [False, True]
+        if [each.cell(number, 24).scenario is plain.COMMIT_LOST for number in (0, 1)] == lacks
     )
     found = soak(plan, Heard())
-    assert [wave.verdict for wave in found.waves] == ["kept", "void"]
-    assert "Toxiproxy" in found.waves[1].reason
+    assert [wave.verdict for wave in found.waves] == ["void" if each else "kept" for each in lacks]
+    assert ["Toxiproxy" in wave.reason for wave in found.waves] == lacks
     assert soak(plan, Heard()).waves == found.waves
+
+
+def test_where_every_fault_lacks_something_nothing_is_run(tmp_path: Path) -> None:
+    plan = replace(asked(tmp_path / "soak"), systems=(Lacking(),))
+    plan = replace(plan, cells=tuple(c for c in plan.cells if c.scenario is plain.COMMIT_LOST))
+    with pytest.raises(EnvironmentFailure, match=r"^Toxiproxy$"):
+        soak(plan, Heard())
+    assert not (tmp_path / "soak").exists()
 
 
 def test_a_wave_whose_history_cannot_be_read_is_void(
