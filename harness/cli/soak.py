@@ -18,6 +18,7 @@ from harness.cli.options import AsJson, KeepFiles, Reports  # noqa: TC001 - type
 from harness.cli.telling import complain, tell_json, tell_lines
 from harness.faults import NoFault
 from harness.judge.verdict import Kind
+from harness.matrix.alone import alone_in
 from harness.matrix.progress import make_progress
 from harness.matrix.room import new_directory
 from harness.matrix.selection import choose, systems_of
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from harness.interfaces import Launcher
+    from harness.matrix.checking import Check
     from harness.matrix.listener import Progress
     from harness.model.cell import Cell
     from harness.model.scenario import Scenario
@@ -118,24 +120,24 @@ def soak(
         )
     with make_progress(sys.stderr if as_json else sys.stdout) as progress:
         if declared:
-            folder, cells, systems = _declared(
-                Path(pipeline), folder_of, seed, only or (), progress
-            )
+            systems, cells_of = _declared(Path(pipeline), seed, only or (), progress)
         else:
             cells = _own(pipeline, semantic, system, client or (), only or ())
-            folder, systems = folder_of(), systems_of(cells)
-        asked = Soak(
-            folder,
-            cells,
-            systems,
-            int(records),
-            faults_per_minute,
-            seed,
-            shlex.join(["lostack", *sys.argv[1:]]),
-            keep,
-        )
+            systems, cells_of = systems_of(cells), lambda _: cells
+        folder = folder_of()
         try:
-            found = run_soak(asked, progress)
+            with alone_in(folder):
+                asked = Soak(
+                    folder,
+                    cells_of(folder),
+                    systems,
+                    int(records),
+                    faults_per_minute,
+                    seed,
+                    shlex.join(["lostack", *sys.argv[1:]]),
+                    keep,
+                )
+                found = run_soak(asked, progress)
         finally:
             for each in systems:
                 if isinstance(each, Closing):
@@ -310,30 +312,39 @@ def _is_control(cell: Cell) -> bool:
 
 
 def _declared(
-    file: Path,
-    folder_of: Callable[[], Path],
-    seed: int,
-    only: Sequence[str],
-    progress: Progress,
-) -> tuple[Path, tuple[Cell, ...], tuple[Launcher, ...]]:
-    """Run a declared pipeline once without a fault, in the soak's folder, and return that, and a
-    cell for each of its possible faults.
+    file: Path, seed: int, only: Sequence[str], progress: Progress
+) -> tuple[tuple[Launcher, ...], Callable[[Path], tuple[Cell, ...]]]:
+    """Return the system of a declared pipeline, and what runs it once without a fault in a folder,
+    and returns a cell for each of its possible faults.
+
+    Raises:
+        DeclarationError: the declaration is wrong, or ``only`` names no failure point.
     """
     from harness.matrix.checking import Check  # noqa: PLC0415 - brings a system; nobody else needs it
-    from harness.matrix.seen import seen_in  # noqa: PLC0415 - brings a system; nobody else needs it
     from harness.pipelines import read_pipeline  # noqa: PLC0415
     from harness.systems.declared.fetchable import check_declared  # noqa: PLC0415
     from harness.systems.declared.system import DeclaredSystem  # noqa: PLC0415
 
     pipeline = read_pipeline(file)
     check_declared(pipeline)
-    system, folder = DeclaredSystem(keep=True), folder_of()
-    check = Check(pipeline, system, folder, shlex.join(["lostack", *sys.argv[1:]]), seed)
-    check.plan({}, only)
+    system = DeclaredSystem(keep=True)
+    check = Check(pipeline, system, Path(), shlex.join(["lostack", *sys.argv[1:]]), seed)
+    check.plan({}, only)  # a wrong name is told before anything is written
+    return (system,), lambda folder: _faults(replace(check, reports=folder), file, only, progress)
+
+
+def _faults(check: Check, file: Path, only: Sequence[str], progress: Progress) -> tuple[Cell, ...]:
+    """Run a declared pipeline once without a fault, and return a cell for each of its possible
+    faults.
+
+    Raises:
+        typer.Exit: without a fault it is not kept.
+    """
+    from harness.matrix.seen import seen_in  # noqa: PLC0415 - brings a system; nobody else needs it
+
     progress.say("dry run: no fault")
     dry = check.dry_run(progress)
     if dry.verdict.kind is not Kind.KEPT:
-        system.close()
         told = (
             f"the dry run without a fault is {dry.verdict.kind}: {dry.verdict.reason}; lostack "
             f"check {file} says more"
@@ -341,5 +352,4 @@ def _declared(
         complain(told)
         raise typer.Exit(ExitCode.BROKEN if dry.verdict.kind is Kind.BROKEN else ExitCode.VOID)
     cells, _ = check.plan(seen_in(dry), only)
-    faults = tuple(cell for cell in cells if not isinstance(cell.scenario.fault, NoFault))
-    return folder, faults, (system,)
+    return tuple(cell for cell in cells if not isinstance(cell.scenario.fault, NoFault))

@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from harness.judge.verdict import WORST, Kind
 from harness.latest import LATEST, MARK
-from harness.matrix.alone import LOCK, alone_in
+from harness.matrix.alone import LOCK
 from harness.matrix.keeping import REMOVED, clean, forget_unbegun, remove_from
 from harness.matrix.progress import Listening
 from harness.matrix.runner import RunPlan, run
@@ -180,17 +180,12 @@ class Soaked:
 
 def soak(asked: Soak, progress: Progress, *, clock: Callable[[], float] = time.monotonic) -> Soaked:
     """Run waves until all records were tried, or until Ctrl-C. A soak in the folder is continued.
+    Who calls this keeps other commands out of the folder.
 
     Raises:
         SoakError: the folder has a soak with other settings, or a run ended before all its waves.
-        UsageError: another command runs in the folder.
         Exception: whatever :func:`harness.matrix.runner.run` raises.
     """
-    with alone_in(asked.folder):
-        return _soak(asked, progress, clock)
-
-
-def _soak(asked: Soak, progress: Progress, clock: Callable[[], float]) -> Soaked:
     again = begun(asked.folder, asked.asked, modules=modules_of(asked.systems, asked.cells))
     found = Soaked(read_waves(asked.folder / WAVES_FILE) if again else [])
     if again and asked.keep is not Keep.ALL:

@@ -6,31 +6,35 @@ import errno
 import fcntl
 import os
 import re
-from typing import TYPE_CHECKING
+from pathlib import Path
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from harness.cli import main
+from harness.judge.verdict import Kind, Verdict
 from harness.matrix.alone import LOCK, alone_in
+from harness.matrix.checking import Check
 from harness.matrix.room import new_directory
 from harness.model.exits import ExitCode
 from harness.model.failures import EnvironmentFailure, UsageError
 from harness.soak.seeds import run_seeds
 from harness.soak.stream import Streaming
-from harness.soak.waves import soak
+from harness.soak.waves import SOAK_FILE
+from tests.report.hostile import ACK_LOST, ALO, result
 from tests.soak import test_seeds, test_stream, test_waves
 from tests.soak.play import Play
 from tests.sweep.stepping import asked
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from pathlib import Path
 
+ORDERS = Path(__file__).parents[2] / "examples" / "orders" / "pipeline.toml"
 RUNS: dict[str, Callable[[Path], object]] = {
     "seeds": lambda folder: run_seeds(
         test_seeds.asked(folder, test_seeds.Losers()), test_waves.Heard()
     ),
-    "waves": lambda folder: soak(test_waves.asked(folder, records=24), test_waves.Heard()),
     "stream": lambda folder: Streaming(
         plan := test_stream.asked(folder), Play(plan), test_stream.Heard(), poll_s=0
     ).run(),
@@ -57,6 +61,46 @@ def test_a_sweep_is_continued_by_one_command(
         assert main(("sweep", "--resume", str(tmp_path))) == ExitCode.USAGE
     assert "another command runs in" in capsys.readouterr().err
     assert sorted(tmp_path.iterdir()) == sorted([*before, tmp_path / LOCK])
+
+
+@pytest.mark.parametrize(
+    "what", [str(ORDERS), "plain --client kafka-python"], ids=["declared", "own"]
+)
+def test_a_soak_is_continued_by_one_command(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    what: str,
+) -> None:
+    """The other one does not even run without a fault; alone it does both in the folder's lock."""
+    seen: list[str] = []
+
+    def locked(folder: Path, step: str) -> None:
+        with pytest.raises(UsageError, match="another command runs in"), alone_in(folder):
+            pass
+        seen.append(step)
+
+    def dry_run(check: Check, _: object) -> Any:
+        locked(check.reports, "dry run")
+        return result(ACK_LOST, ALO, Verdict(Kind.KEPT, "as promised"))
+
+    def soak(one: Any, _: object) -> Any:
+        locked(one.folder, "soak")
+        return SimpleNamespace(kind=Kind.KEPT, interrupted=False)
+
+    monkeypatch.setattr(Check, "dry_run", dry_run)
+    monkeypatch.setattr("harness.matrix.seen.seen_in", lambda _: {})
+    monkeypatch.setattr("harness.cli.soak.run_soak", soak)
+    monkeypatch.setattr("harness.cli.soak.as_lines", lambda *_: [])
+    (tmp_path / SOAK_FILE).write_text("{}")
+    words = ["soak", *what.split(), "--resume", str(tmp_path)]
+    with alone_in(tmp_path):
+        assert main(words) == ExitCode.USAGE
+    assert "another command runs in" in capsys.readouterr().err
+    assert not seen
+    assert main(words) == ExitCode.KEPT
+    assert seen[-1] == "soak"
+    assert ("dry run" in seen) is what.endswith(".toml")
 
 
 def test_what_fails_inside_is_told_as_it_is(tmp_path: Path) -> None:

@@ -475,6 +475,16 @@ def test_a_dry_run_that_is_not_kept_ends_it(
     assert not list(tmp_path.rglob(SOAK_FILE))
 
 
+def test_a_wrong_name_is_told_before_anything_is_written(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = EXAMPLES / "orders" / "pipeline.toml"
+    words = ("--reports", str(tmp_path / "reports"), "--only", "no-such-point")
+    assert main(["soak", str(file), *words]) == 2
+    assert "there is no failure point no-such-point" in capsys.readouterr().err
+    assert not list(tmp_path.iterdir())
+
+
 def test_how_many_records_a_wave_has(tmp_path: Path) -> None:
     """So many that it takes as long as a fault may take; never many times the waves before, never
     more than are left.
