@@ -65,12 +65,13 @@ class Batches:
         self._records = {
             (each.partition, each.offset): each.record
             for each in read_history(cell.directory / HISTORY).of(kinds.Stored)
+            if each.record is not None  # as each total in the output's topic
         }
         planned = sorted((checkpoint / "offsets").glob("[0-9]*"), key=lambda file: int(file.name))
         said = (json.loads(file.read_text().splitlines()[-1]) for file in planned)
         self._ends: list[Mapping[str, int]] = [each for topics in said for each in topics.values()]
 
-    def records(self, first: int, last: int) -> set[str | None]:
+    def records(self, first: int, last: int) -> set[str]:
         """Return the records of these batches, as far as there are so many."""
         begin = self._ends[first - 1] if first else {}
         return {
@@ -79,7 +80,7 @@ class Batches:
             for offset in range(begin.get(partition, 0), end)
         }
 
-    def each(self) -> list[set[str | None]]:
+    def each(self) -> list[set[str]]:
         """Return the records of each batch."""
         return [self.records(number, number) for number in range(len(self._ends))]
 
@@ -212,18 +213,12 @@ def test_totals_in_memory_are_lost_and_those_in_a_state_store_are_not(
     account = cell.judgement.account
     assert not account.duplicated
     if kind is Kind.BROKEN:
-        [again] = [
-            number for number, each in enumerate(batches_of(cell)) if cell.plan.target in each
-        ]
-        before = set[str]().union(*batches_of(cell)[:again])
-        keys = {key_of(record) for each in batches_of(cell)[again:] for record in each}
-        assert account.lost == {record for record in before if key_of(record) in keys}
-
-
-def batches_of(cell: CellResult) -> list[set[str]]:
-    """Return the records of each batch of a job's only checkpoint."""
-    checkpoint = cell.directory / "work" / "checkpoint"
-    return [{*filter(None, each)} for each in Batches(cell, checkpoint).each()]
+        batches = Batches(cell, cell.directory / "work" / "checkpoint").each()
+        [again] = [number for number, each in enumerate(batches) if cell.plan.target in each]
+        before, after = (set[str]().union(*some) for some in (batches[:again], batches[again:]))
+        said = set(map(key_of, after))
+        assert account.lost == {record for record in before if key_of(record) in said}
+        assert account.lost
 
 
 def key_of(record: str) -> str:
