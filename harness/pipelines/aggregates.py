@@ -128,13 +128,6 @@ class Aggregate:
             found[key] += values[-1]
         return dict(found)
 
-    def differing(self, rows: Iterable[str]) -> tuple[str, list[int]] | None:
-        """Return the first key that has several totals, or whose window has, with these totals;
-        ``None`` if there is no such key.
-        """
-        each = ((key, sorted({*values})) for (key, _), values in self._each(rows).items())
-        return next((found for found in each if len(found[1]) > 1), None)
-
     def _each(self, rows: Iterable[str]) -> dict[tuple[str, str], list[int]]:
         """Return the totals of each key and window, in the order of the rows."""
         found: dict[tuple[str, str], list[int]] = defaultdict(list)

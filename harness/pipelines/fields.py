@@ -22,10 +22,8 @@ if TYPE_CHECKING:
 COMMAND = 'command: write text ("python run.py --fast") or a list of words (["python", "run.py"])'
 _QUOTED = re.compile(r"""\\.|'[^']*'|"(?:\\.|[^"\\])*\"""", re.DOTALL)
 """What has no meaning of its own in a shell: an escaped character, or what stands in quotes."""
-_OF_SHELL = re.compile(r"\|\|?|&&?|\S*;|<|[\d&]?>>?(&\d|[\w./-].*)?")
+_OF_SHELL = re.compile(r"\|\|?|&&?|[^=-]\S*;|;|<|[\d&]?>>?(&\d|[\w./{-].*)?")
 """A word by which a shell joins commands, or sends their output elsewhere."""
-_VARIABLE = re.compile(r"[A-Za-z_]\w*=")
-"""How a first word begins by which a shell sets a variable."""
 Schema: TypeAlias = "dict[str, Any]"
 
 
@@ -186,11 +184,6 @@ def _command(where: str, value: Any) -> tuple[str, ...]:
         raise DeclarationError(
             f'{where}: {word}: a command has no shell: write ["sh", "-c", "..."], or put the word '
             "into quotes if the program is meant to be given it"
-        )
-    if words and _VARIABLE.match(words[0]):
-        raise DeclarationError(
-            f"{where}: {words[0]}: a command has no shell that sets a variable: put it into "
-            'environment, or write ["sh", "-c", "..."]'
         )
     return words
 

@@ -121,6 +121,10 @@ def check_folder(what: str, build: str, directory: Path) -> None:
         )
 
 
+_VARIABLE = re.compile(r"[A-Za-z_]\w*=")
+"""How a first word begins by which a shell sets a variable."""
+
+
 def check_command(
     what: str, program: str, directory: Path, path: str | None, *, beside: bool
 ) -> None:
@@ -137,7 +141,11 @@ def check_command(
     if (beside or "/" in program) and there.is_file() and shutil.which(str(there)):
         return
     hint = "it is neither on the PATH nor in " + str(directory)
-    if there.is_file():
+    if _VARIABLE.match(program):
+        hint = (
+            'no shell sets a variable there: put it into environment, or write ["sh", "-c", "..."]'
+        )
+    elif there.is_file():
         hint = (
             f"{there} is not executable"
             if beside or not shutil.which(str(there))

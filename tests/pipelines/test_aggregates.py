@@ -25,6 +25,7 @@ from harness.pipelines.aggregates import (
 from harness.pipelines.inputs import Input
 from harness.pipelines.outputs import Output, OutputKind
 from harness.pipelines.refusing import DeclarationError
+from harness.systems.declared.outputs import Row
 from harness.systems.declared.programs.errors import StageError
 from harness.systems.declared.results.matcher import RecordMatcher
 from harness.systems.declared.transport.authorities import Authorities
@@ -235,6 +236,30 @@ def test_no_total_is_the_last_without_an_order(scenes: Scenes, output: Output, w
     with pytest.raises(StageError, match=rf"several totals of .*{why}.*one row for each key"):
         totals.tell([*rows, "k1 1"])
     assert totals.ids([*rows, "k1 1"]), "while it runs, nothing is said yet"
+
+
+PARTS = [
+    Output(kind=OutputKind.LINES, file="{work}/part-*.csv"),
+    Output(kind=OutputKind.TOPIC, topic="t"),
+]
+
+
+@pytest.mark.parametrize("output", PARTS)
+def test_a_key_s_last_total_is_known_in_each_file_and_partition(
+    scenes: Scenes, output: Output
+) -> None:
+    """As where each of several writers has keys of its own; not if a key's are in two of them."""
+    changed = {"output": output, "topics": ("orders", "t"), "invariants": ()}
+    scene = scenes("totals", pipeline=changed)
+    totals = RecordMatcher(scene).totals
+    assert totals is not None
+    rows = [f"{key} {sum(of.values())}" for key, of in scene.cell.totals().items()]
+    placed = [Row.of_line(row, str(at % 2)) for at, row in enumerate(rows)]
+    earlier = [Row.of_line(f"{row.split()[0]} 1", row.place) for row in placed]
+    totals.tell([*earlier, *placed])
+    assert {times for _, times in told(scene).of("folded", "record", "times")} == {1}
+    with pytest.raises(StageError, match=r"several totals of .*one row for each key"):
+        totals.tell([*placed, Row.of_line(earlier[0], "another")])
 
 
 @pytest.mark.parametrize("output", ORDERED)

@@ -154,7 +154,7 @@ def files_since(
 
 
 def _passing(made: Sequence[str]) -> set[str]:
-    """Return the files between whose first and last write no more than :data:`FEW` others were
+    """Return the files between whose first and last write fewer than :data:`FEW` others were
     written: a record's own, unlike a shard or a position, to which a stage comes back.
 
     >>> sorted(_passing(["a", "b", "a", "s1", "s2", "s3", "s4", "s5", "s6", "s1"]))
@@ -163,7 +163,7 @@ def _passing(made: Sequence[str]) -> set[str]:
     turns = [file for file, _ in itertools.groupby(made)]
     first = {file: at for at, file in reversed([*enumerate(turns)])}
     last = {file: at for at, file in enumerate(turns)}
-    return {file for file, at in first.items() if len({*turns[at : last[file]]}) - 1 <= FEW}
+    return {file for file, at in first.items() if len({*turns[at : last[file]]}) - 1 < FEW}
 
 
 def is_below(file: str, folder: str) -> bool:

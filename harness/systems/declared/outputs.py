@@ -7,12 +7,14 @@ from __future__ import annotations
 import contextlib
 import glob
 import json
+import os
 import re
 import sqlite3
 import subprocess
 import threading
 from pathlib import Path
 from stat import S_ISREG
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from harness.model.failures import CellFailure
@@ -25,7 +27,6 @@ from harness.tables.iceberg import IcebergTable
 from harness.tables.parquet import read_rows
 
 if TYPE_CHECKING:
-    import os
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from harness.pipelines.outputs import Output
@@ -52,39 +53,46 @@ class OutputError(CellFailure):
 
 
 class Row(str):
-    """A row of an output with columns, as text: their values, joined by blanks; or a line without
-    an end. ``columns``: the values by the names that a table gives them; none for a row of a query,
-    which selects what has the id. ``empty``: the numbers of its null columns, from 1, if the row
-    may be there before all of it is written, or :data:`LINE_END`.
+    """A row of an output: its columns as text, joined by blanks, or a line. ``columns``: the values
+    by the names that a table gives them; none for a row of a query, which selects what has the id.
+    ``empty``: the numbers of its null columns, from 1, if the row may be there before all of it is
+    written, or :data:`LINE_END`. ``place``: what has its own order, such as a file; "": unknown.
     """
 
-    __slots__ = ("columns", "empty")
+    __slots__ = ("columns", "empty", "place")
     columns: Mapping[str, Any]
     empty: frozenset[int]
+    place: str
+
+    @classmethod
+    def _of(
+        cls,
+        text: str,
+        columns: Mapping[str, Any] = MappingProxyType({}),
+        empty: Iterable[int] = (),
+        place: str = "",
+    ) -> Row:
+        found = cls(text)
+        found.columns, found.empty, found.place = columns, frozenset(empty), place
+        return found
 
     @classmethod
     def of(cls, columns: Mapping[str, Any]) -> Row:
         """Make a row of a table, which is there whole or not at all."""
-        found = cls(" ".join(map(_text, columns.values())))
-        found.columns, found.empty = columns, frozenset()
-        return found
+        return cls._of(" ".join(map(_text, columns.values())), columns)
 
     @classmethod
     def of_query(cls, values: Sequence[Any]) -> Row:
         """Make a row of a query's values."""
-        found = cls(" ".join(map(_text, values)))
-        found.columns = {}
-        found.empty = frozenset(
-            number for number, value in enumerate(values, start=1) if value is None
-        )
-        return found
+        empty = (number for number, value in enumerate(values, start=1) if value is None)
+        return cls._of(" ".join(map(_text, values)), empty=empty)
 
     @classmethod
-    def without_end(cls, line: str) -> Row:
-        """Make a last line that nothing ends."""
-        found = cls(line)
-        found.columns, found.empty = {}, frozenset({LINE_END})
-        return found
+    def of_line(cls, line: str, place: str, *, ends: bool = True) -> Row:
+        """Make a line of a file, or a copy of a topic's partition. ``ends``: whether something ends
+        the line.
+        """
+        return cls._of(line, empty=() if ends else (LINE_END,), place=place)
 
     @property
     def json(self) -> str:
@@ -225,13 +233,13 @@ class Files:
         return ESCAPED.sub(r"\1", self._pattern)
 
     def _found(self) -> dict[Path, os.stat_result]:
-        found: dict[tuple[int, int], tuple[Path, os.stat_result]] = {}
+        found: dict[str, tuple[Path, os.stat_result]] = {}  # a link shows what is there anyway
         for name in sorted(glob.glob(self._pattern, recursive=True)):  # noqa: PTH207
             # a journal, or a temporary file that was just renamed, may be gone
             with contextlib.suppress(FileNotFoundError), _reading(name):
                 stat = Path(name).stat()
                 if S_ISREG(stat.st_mode):
-                    found.setdefault((stat.st_dev, stat.st_ino), (Path(name), stat))
+                    found.setdefault(os.path.realpath(name), (Path(name), stat))
         return dict(found.values())
 
 
@@ -260,12 +268,13 @@ class Lines(Files):
             "removed"
         )
 
-    def _lines_in(self, file: Path) -> list[str]:
+    def _lines_in(self, file: Path) -> list[Row]:
         with _reading(str(file)):
             data = file.read_bytes()
-        lines = _lines_of(data)
-        if lines and not data.endswith(b"\n"):
-            lines[-1] = Row.without_end(lines[-1])
+        place, ended = str(file), data.endswith(b"\n")
+        lines = [Row.of_line(line, place) for line in _lines_of(data)]
+        if lines and not ended:
+            lines[-1] = Row.of_line(lines[-1], place, ends=False)
         return lines
 
 

@@ -184,9 +184,10 @@ class RecordMatcher:
         """
         copies = self._scene.kafka.observer.copies(self._scene.pipeline.output.topic)
         return [
-            (
+            Row.of_line(
                 f"{(copy.key or b'').decode('utf-8', 'replace')} "
-                f"{copy.value.decode('utf-8', 'replace')}"
+                f"{copy.value.decode('utf-8', 'replace')}",
+                str(copy.partition),
             )
             for copy in sorted(copies, key=lambda copy: copy.offset)
             if copy.visible and copy.value is not None
