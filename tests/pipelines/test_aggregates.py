@@ -32,7 +32,7 @@ from harness.systems.declared.transport.authorities import Authorities
 from harness.systems.declared.transport.positions import Positions
 from harness.systems.kafka.log_copies import LogCopy, LogEnds, WholeLog
 from tests.events import account
-from tests.pipelines.scenes import nobody, told
+from tests.pipelines.scenes import KILLS, nobody, told
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -180,6 +180,29 @@ def test_a_total_that_cannot_be_read_is_not_lost(scenes: Scenes, row: str) -> No
         accounted(scene)
     file.write_text("\n".join([*rows, f"{first},{totals[first]}"]))
     assert accounted(scene).lost == frozenset(), "a line of a log"
+
+
+def test_a_line_of_a_log_hides_no_lost_total(scenes: Scenes) -> None:
+    """Behind a fault a key's missing total is lost, whoever names the key: the run without a fault
+    has shown that the pattern reads it.
+    """
+    output = Output(kind=OutputKind.LINES, file="{work}/totals.csv")
+    scene = scenes("totals", fault=KILLS, pipeline={"output": output, "invariants": ()})
+    scene.work.mkdir(parents=True)
+    totals = {key: sum(of.values()) for key, of in scene.cell.totals().items()}
+    gone, *others = totals
+    rows = [f"received offset 3 of {gone}", *(f"{key},{totals[key]}" for key in others)]
+    (scene.work / "totals.csv").write_text("\n".join(rows))
+    assert accounted(scene).lost == frozenset(scene.cell.totals()[gone])
+
+
+def test_a_dash_is_not_the_name_of_a_total_of_all(scenes: Scenes) -> None:
+    """Such a total has no key: no line of a log names it."""
+    one = Aggregate(of=AggregateKind.SUM, pattern=r"^total (?P<value>\d+)$")
+    totals = RecordMatcher(scenes("totals", pipeline=BY_POSITION | {"aggregate": one})).totals
+    assert totals is not None
+    assert not totals.is_one("2026-01-01 12:00:00 - consumer - started")
+    assert totals.is_one("total 1")
 
 
 def test_a_key_whose_total_is_null_has_lost_all_of_its_records(scenes: Scenes) -> None:

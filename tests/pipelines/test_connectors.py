@@ -98,6 +98,7 @@ def test_what_fits_no_connector_is_refused(fields: Any, said: str) -> None:
         {"value.converter.basic.auth.credentials.source": "USER_INFO"},
         {"config.providers.secretManager.param.region": "eu-west-1"},
         {"config.providers.secretManager.class": "a.Provider"},
+        {"config.providers.secretManager.param.profile": "prod"},
         {"config.providers.vault.param.secret.engine.version": "2"},
         {"ssl.keystore.password": "${env:PASSWORD}"},
     ],

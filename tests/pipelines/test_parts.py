@@ -23,6 +23,7 @@ from harness.run.controls import Watching, WireControls
 from harness.systems.declared.abilities import TracedWrites
 from harness.systems.declared.feed.feed import DeclaredFeed
 from harness.systems.declared.parts import parts_of
+from harness.systems.declared.programs.errors import StageError
 from harness.systems.declared.programs.services import SharedServices
 from harness.systems.declared.programs.stages import is_gathering
 from harness.systems.declared.programs.targets import FaultTargets
@@ -79,6 +80,28 @@ def test_a_cell_gives_its_port_back_wherever_it_has_stopped(
     run.close()
     run.close()
     assert ended == ["port"]
+
+
+def test_an_output_is_looked_into_when_an_earlier_cell_s_topics_are_gone(
+    scenes: Scenes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Totals have no token of a cell: those of the cell before would be this one's. And nothing is
+    started yet.
+    """
+    done: list[str] = []
+
+    def look(_: RecordMatcher) -> None:
+        done.append("looked into")
+        raise StageError("the output has records")
+
+    scene = scenes("orders")
+    monkeypatch.setattr(scene.brokers, "clean", lambda _: done.append("clean"), raising=False)
+    monkeypatch.setattr(RecordMatcher, "check_output_is_fresh", look)
+    run = CellRun(scene.cell, scene.history, parts_for(scene))
+    with pytest.raises(StageError):
+        run.prepare()
+    run.close()
+    assert done == ["clean", "looked into"]
 
 
 def test_only_a_broker_of_its_own_is_killed(scenes: Scenes) -> None:
